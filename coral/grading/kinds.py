@@ -136,12 +136,17 @@ def _entry(grader: GraderSection) -> tuple[str, str]:
 _JUNK = shutil.ignore_patterns("__pycache__", ".git")
 
 
+def grader_files(config: Config) -> tuple[Path, ...]:
+    """The files and folders that a run copies for its grader, relative to the task's folder."""
+    needed = kind_of(config.grader).files(config.grader, config.folder)
+    return tuple(dict.fromkeys([*needed, *map(Path, config.grader.private)]))
+
+
 def copy_grader_files(config: Config, private: Path) -> None:
     """Copies the files that the grader's kind needs, and its `private` entries, into `private` (made 0700)."""
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     private.chmod(0o700)
-    needed = kind_of(config.grader).files(config.grader, config.folder)
-    for name in dict.fromkeys([*needed, *map(Path, config.grader.private)]):
+    for name in grader_files(config):
         try:
             _copy(config.folder / name, private / name)
         except (OSError, shutil.Error) as error:

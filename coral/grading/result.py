@@ -27,6 +27,8 @@ LARGEST = 1 << 20  # bytes of a result
 FEEDBACK = 20_000  # bytes of feedback, as UTF-8
 METRICS, NAME, TEXT = 100, 100, 1000  # entries; characters of a name and of a text
 REASON = 500  # characters
+SHOWN_KEYS = 8
+_FAILURES = {"error", "errors", "fail", "failure", "reason", "message"}  # as graders name what we call `failed`
 TAIL = 10_000  # bytes of output that the operator is shown
 
 
@@ -69,7 +71,7 @@ def read_result(folder: Path, exit_code: int | None) -> GradeResult:
 
 def _scored(data: Mapping[str, object], output: str) -> GradeResult:
     if "score" not in data:
-        return _crashed("its result has no score", output)
+        return _crashed(_no_score(data), output)
     if data["score"] is None:
         return _failed("the grader gave no score", data, output)
     try:
@@ -78,6 +80,12 @@ def _scored(data: Mapping[str, object], output: str) -> GradeResult:
         return _failed(str(error), data, output)
     metrics, feedback = _metrics(data.get("metrics")), _feedback(data)
     return GradeResult(outcome=Outcome.SCORED, score=score, feedback=feedback, metrics=metrics, output=output)
+
+
+def _no_score(data: Mapping[str, object]) -> str:
+    names = one_line(", ".join(islice(data, SHOWN_KEYS)), NAME) or "no keys"
+    failed = '; say {"failed": "why"} of a candidate that fails' if data.keys() & _FAILURES else ""
+    return f"its result has no score; it has {names}{failed}"
 
 
 def _failed(reason: object, data: Mapping[str, object], output: str) -> GradeResult:

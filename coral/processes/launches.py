@@ -41,6 +41,11 @@ class Launch:
     check_at: float = 0.0
 
 
+def launch_tag(run: str, who: str, number: int) -> str:
+    """The mark of a launch's processes. `run`: what tells this run from all others, copies of its folder included."""
+    return f"{run}/{who}/{number}"
+
+
 class Launches:
     def __init__(self, run: str, wakeup: Wakeup) -> None:
         self._run = run
@@ -55,7 +60,7 @@ class Launches:
         self._groups.remove_empty()
 
     def tag(self, who: str, number: int) -> str:
-        return f"{self._run}/{who}/{number}"
+        return launch_tag(self._run, who, number)
 
     def hold(
         self, who: str, number: int, program: Program, now: float, interpreter: PrestartedInterpreter | None = None

@@ -5,6 +5,7 @@ a folder of the agent, into which the user's login is linked. The program's own 
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -28,14 +29,16 @@ class AgentProgram(Reader):
     `kept_variables`: prefixes of environment variables that reach the program although FOREIGN removes them.
     `locks`: the locks that it leaves in the state folder when it is killed.
     `state_variable`: the variable that names the program's folder for its state, if one alone does.
-    `chooses_session`: whether we choose the id of a new conversation. `behind_launcher`: the package and the place of
-    the real program, where npm's launcher is a script.
+    `chooses_session`: whether we choose the id of a new conversation. `needs_login`: whether it does nothing without a
+    login, a key or another variable that it is given. `behind_launcher`: the package and the place of the real program,
+    where npm's launcher is a script.
     """
 
     name = ""
     binary = ""
     package = ""
     install_command = ""
+    costs_money = True
     reports = "tokens"
     verified_version = ""
     keys: tuple[str, ...] = ()
@@ -44,6 +47,7 @@ class AgentProgram(Reader):
     locks: tuple[str, ...] = ()
     state_variable = ""
     chooses_session = False
+    needs_login = True
     behind_launcher: tuple[str, str] | None = None
     quiet_environment: Mapping[str, str] = {}
 
@@ -109,6 +113,26 @@ class AgentProgram(Reader):
             links=self.links(),
             locks=self.locks,
         )
+
+    def login(self) -> str | None:
+        """Where a login or a key was found; None if there is none where we look."""
+        if given := [key for key in self.keys if os.environ.get(key)]:
+            return f"{given[0]} is set"
+        return next((f"there is one in {path}" for path in self.logins() if path.exists()), None)
+
+    def missing_login(self) -> str:
+        if not self.needs_login or self.login() is not None:
+            return ""
+        # A program of the user's may set a key, other variables may name a gateway, a cloud or a local model, and macOS
+        # has a keychain.
+        prefixes = (*self.kept_variables, *(self.texts("keep") or ()))
+        if self.option("program") or sys.platform == "darwin" or any(name.startswith(prefixes) for name in os.environ):
+            return ""
+        return f"no login of {self.program} was found; looked for: {self.login_places}"
+
+    @property
+    def login_places(self) -> str:
+        return ", ".join([*self.keys[:2], *[str(path) for path in self.logins()][:1]])
 
     @property
     def how_to_log_in(self) -> str:

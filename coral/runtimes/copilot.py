@@ -1,20 +1,24 @@
-"""GitHub Copilot CLI without its loader. We choose the conversation's id; it reports no usage.
+"""GitHub Copilot CLI without its loader. We choose the conversation's id; only its log says what it has used.
 
 Its `result` is 0 after an interrupt as well: only the events before it say how the turn ended.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
+from coral.runtimes.json_lines import WHOLE_LOG
 from coral.runtimes.json_object import JsonObject
-from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage
 
 # Until the model answers, the conversation may not be saved.
 _EARLY = {
     *("session.skills_loaded", "session.mcp_servers_loaded", "session.tools_updated", "session.start"),
     *("session.resume", "session.info", "user.message", "assistant.turn_start", "model.call_start"),
-    *("session.background_tasks_changed", "session.model_change", "system.message"),
+    *("session.background_tasks_changed", "session.model_change", "session.warning", "system.message"),
+    *("session.usage_info", "session.title_changed"),
     # Printed after an immediate interrupt as well.
     *("agent.interrupted", "assistant.idle", "session.idle", "session.shutdown"),
 }
@@ -23,7 +27,6 @@ _SILENT = {
     *("assistant.reasoning", "assistant.reasoning_delta", "assistant.usage", "assistant.intent"),
     *("model.call_finished", "model.call_final_result", "model.call_failure"),
     *("tool.execution_partial_result", "tool.execution_progress", "tool.shell_output"),
-    *("session.usage_info", "session.title_changed", "session.warning"),
 }
 
 
@@ -35,7 +38,7 @@ class Copilot(AgentProgram):
     verified_version = "1.0.102"
     state_variable = "COPILOT_HOME"
     keys = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
-    reports = ""
+    needs_login = False  # it also takes GitHub's own variables, and the login of gh
     efforts = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
     kept_variables = (
         *("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_", "COPILOT_MODEL", "COPILOT_OFFLINE", "COPILOT_GH_HOST"),
@@ -55,6 +58,18 @@ class Copilot(AgentProgram):
         words += [*self.flag("--model", spec.model), *self.flag("--reasoning-effort", self.option("effort"))]
         return (*words, *self.extra())
 
+    def usage(self, state: Path, session: str) -> Usage | None:
+        """By the conversation's log: the figures at its last end, and those of each answer since then."""
+        answers: list[JsonObject] = []
+        # Read whole: without the figures at its last end, what was used would seem to have fallen.
+        for entry in self.logged(state / "session-state" / session / "events.jsonl", b'"outputTokens"', WHOLE_LOG):
+            if entry.line("type") == "session.shutdown":
+                models = entry.inner("data", "accountingSnapshot").values("modelMetrics")
+                return _usage([*answers, *(model.inner("usage") for model in models)])
+            if entry.line("type") == "session.usage_record":
+                answers.append(entry.inner("data", "usage"))
+        return _usage(answers) if answers else None
+
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         data = event.inner("data")
         match event.line("type"):
@@ -68,7 +83,9 @@ class Copilot(AgentProgram):
             case "tool.execution_complete":
                 answer = data.text("result", "content") or data.text("error", "message")
                 failed = data.raw("success") is False
-                yield messages.ended("", data.line("toolCallId"), answer, failed=failed)
+                ended = messages.ended("", data.line("toolCallId"), answer, failed=failed)
+                # At a resume it repairs the tool that an interrupt cut off, before it reads the prompt.
+                yield replace(ended, early=data.line("interactionId") == "resume")
             case "assistant.turn_retry":
                 reason = data.line("reason", limit=80)
                 yield OutputEvent(phase="retrying", message=f"retry: {reason}", retry=Retry(reason=reason))
@@ -86,3 +103,11 @@ class Copilot(AgentProgram):
                 yield OutputEvent(early=True)
             case kind:
                 yield OutputEvent(unknown="" if kind in _SILENT else kind or "no type")
+
+
+def _usage(figures: list[JsonObject]) -> Usage:
+    """The sum. What was read from a cache is within the input."""
+    read, cached, written = (
+        sum(figure.count(name) for figure in figures) for name in ("inputTokens", "cacheReadTokens", "outputTokens")
+    )
+    return Usage(counted=Counted.SESSION, input=max(read - cached, 0), cached=cached, output=written)

@@ -3,12 +3,14 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
+from glob import escape
 from pathlib import Path
 
 from coral.runtimes import messages
 from coral.runtimes.agent import AgentProgram
+from coral.runtimes.json_lines import WHOLE_LOG
 from coral.runtimes.json_object import JsonObject
-from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Usage
 
 LARGEST_SETTINGS = 1_000_000  # bytes
 QUIET_SETTINGS = {
@@ -45,6 +47,15 @@ class Gemini(AgentProgram):
         auth = {"security": {"auth": {"selectedType": chosen}}} if chosen else {}
         return {".gemini/settings.json": json.dumps({**auth, **QUIET_SETTINGS}, indent=1)}
 
+    def usage(self, state: Path, session: str) -> Usage | None:
+        """By the conversation's log, where each answer has its figures; it may stand there more than once. The figures
+        of `result` are not read: an interrupted turn has none."""
+        found = state.glob(f".gemini/tmp/*/chats/session-*-{escape(session[:8])}.jsonl")
+        answers: dict[str, JsonObject] = {}
+        for entry in (entry for path in found for entry in self.logged(path, b'"tokens"', WHOLE_LOG)):
+            answers.setdefault(entry.line("id"), entry.inner("tokens"))
+        return _usage([tokens for tokens in answers.values() if tokens])
+
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         match event.line("type"):
             case "init":
@@ -65,15 +76,22 @@ class Gemini(AgentProgram):
             case "error":  # a warning, or an error that `result` repeats
                 yield OutputEvent(message=event.line("message"), early=True)
             case "result":
-                stats = event.inner("stats")  # since the program started
-                usage = messages.cached_within(stats, Counted.LAUNCH, "input_tokens", "cached", "output_tokens")
-                yield OutputEvent(usage=usage)
                 if event.line("status") == "success":
                     yield OutputEvent(phase="ended", message="success", ended=True, ending=Ending.CLEAN)
                 else:
                     yield self.failed(event.text("error", "message") or "it ended with an error")
             case kind:
                 yield OutputEvent(unknown=kind or "no type")
+
+
+def _usage(answers: list[JsonObject]) -> Usage | None:
+    """Of a conversation with these answers. What was read from a cache is within the input."""
+    if not answers:
+        return None
+    cached, thoughts = (sum(answer.count(name) for answer in answers) for name in ("cached", "thoughts"))
+    read = sum(answer.count("input") + answer.count("tool") for answer in answers) - cached
+    written = sum(answer.count("output") for answer in answers) + thoughts
+    return Usage(counted=Counted.SESSION, input=max(read, 0), cached=cached, output=written)
 
 
 def login_type(path: Path) -> str:

@@ -13,6 +13,9 @@ from coral.runtimes.json_object import MESSAGE, JsonObject, parse
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 
 _LOG_END = 1 << 20  # bytes of a log that are read, from its end
+WHOLE_LOG = 256 << 20  # the same where all of it is wanted
+# What the status of an answer means where no pattern knows its words.
+BY_STATUS = {401: Ending.TERMINAL, 402: Ending.TERMINAL, 403: Ending.DENIED, 429: Ending.LIMIT}
 
 
 class Reader(Runtime):
@@ -63,13 +66,12 @@ class Reader(Runtime):
             return replace(event, ending=Ending.UNKNOWN_SESSION)
         if meaning := self.patterns.meaning(f"{text}\n{more}", self.now()):
             return replace(event, ending=meaning.ending, limit_until=meaning.until)
-        denied = status in (401, 402, 403)
-        return replace(event, ending=Ending.LIMIT if limited else Ending.TERMINAL if denied else Ending.CRASHED)
+        return replace(event, ending=Ending.LIMIT if limited else BY_STATUS.get(int(status or 0), Ending.CRASHED))
 
-    def logged(self, path: Path, mark: bytes) -> Iterator[JsonObject]:
-        """Reads the end of a JSON lines file, the program's own log of a conversation. Gives the objects of the lines
-        that contain `mark`, beginning with the last line; none if the file cannot be read."""
-        lines = (line for line in reversed(read_end(path, _LOG_END).splitlines()) if mark in line)
+    def logged(self, path: Path, mark: bytes, most: int = _LOG_END) -> Iterator[JsonObject]:
+        """Reads the last `most` bytes of a JSON lines file, the program's own log of a conversation. Gives the objects
+        of the lines that contain `mark`, beginning with the last line; none if the file cannot be read."""
+        lines = (line for line in reversed(read_end(path, most).splitlines()) if mark in line)
         return (entry for line in lines if (entry := parse(line)) is not None)
 
     def option(self, name: str) -> str:

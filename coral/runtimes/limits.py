@@ -26,8 +26,8 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _DATE = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\.? (\d{1,2})(?:st|nd|rd|th)?\b(?:,? (20\d\d)\b)?", re.I)
 _CLOCK = re.compile(r"\b(\d{1,2})(?::(\d\d))?\s*([ap])\.?m\b|\b(\d{1,2}):(\d\d)\b", re.I)
 _WORDS = re.compile(r"(?!\b(?:on|at)\b)\b\w+", re.I)
-_SPAN = re.compile(r"(\d+)\s*([a-z])", re.I)
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms\b|[a-z])", re.I)
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,6 +91,20 @@ def total(before: Usage | None, usage: Usage) -> Usage:
     )
 
 
+def highest(before: Usage | None, usage: Usage) -> Usage:
+    """The usage of a conversation by two sources, neither of which may know all of it yet."""
+    if before is None or before.counted is not usage.counted:
+        return usage
+    costs = [figure.cost for figure in (before, usage) if figure.cost is not None]
+    return Usage(
+        counted=usage.counted,
+        input=max(before.input, usage.input),
+        cached=max(before.cached, usage.cached),
+        output=max(before.output, usage.output),
+        cost=max(costs, default=None),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool call starts, or has ended (`over`); both have the same `id`. `text`: the call's input, or its output."""
@@ -174,7 +188,9 @@ class Runtime(ABC):
     `resumes`: whether it can resume a conversation; if not, every launch is new, and its prompt tells the story so far.
     `uses_model`: whether `agents.model` reaches it. `can_research`: whether its agents can read before they work
     (`agents.research`). A task that sets either of them in vain is refused.
+    `costs_money`: whether its agents use a model that somebody pays for.
     `reports`: the use that it reports: `money` (and tokens), `tokens`, or nothing.
+    `reports_interrupted`: whether that includes a step of the model that an interrupt ends.
     `verified_version`: the version that Coral was tried with; empty if Coral only follows its documentation; None if
     there is no one program whose version could be tried.
     """
@@ -183,7 +199,9 @@ class Runtime(ABC):
     resumes: bool = True
     uses_model: bool = True
     can_research: bool = True
+    costs_money: bool = False
     reports: str = ""
+    reports_interrupted: bool = True
     verified_version: str | None = None
 
     def __init__(self, options: Mapping[str, object]) -> None:
@@ -202,6 +220,15 @@ class Runtime(ABC):
     def check(self) -> list[str]:
         """What would keep the program from starting on this machine: wrong options, a missing program."""
         return []
+
+    def missing_login(self) -> str:
+        """The login without which its agents can do nothing, if it is missing for sure; else empty."""
+        return ""
+
+    @property
+    def how_to_log_in(self) -> str:
+        """What to do about a missing login."""
+        return ""
 
     def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection | None:  # noqa: ARG002
         """What its agents would find in the task's files; None where only trying can tell."""

@@ -23,6 +23,8 @@ class Opencode(AgentProgram):
     verified_version = "1.18.33"
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENCODE_API_KEY")
     reports = "money"
+    needs_login = False  # some of its models are free
+    reports_interrupted = False
     kept_variables = (
         *("OPENCODE_API_KEY", "OPENCODE_AUTH_CONTENT", "OPENCODE_CONFIG", "OPENCODE_DISABLE_", "OPENCODE_ENABLE_"),
         *("OPENCODE_EXPERIMENTAL", "OPENCODE_MODELS_", "OPENCODE_PERMISSION"),

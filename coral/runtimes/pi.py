@@ -20,6 +20,7 @@ class Pi(AgentProgram):
     state_variable = "PI_CODING_AGENT_DIR"
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY")
     reports = "money"
+    needs_login = False  # it takes the keys of any provider
     efforts = ("off", "minimal", "low", "medium", "high", "xhigh")
     kept_variables = (
         *("ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN", "OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"),

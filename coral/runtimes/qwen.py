@@ -10,7 +10,7 @@ from coral.runtimes.agent import AgentProgram
 from coral.runtimes.gemini import QUIET_SETTINGS, login_type  # one origin: their settings are alike
 from coral.runtimes.json_object import JsonObject
 from coral.runtimes.messages import cached_within, content, tool_results
-from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry
+from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Usage
 
 _API_ERROR = "[API Error: "
 
@@ -62,6 +62,7 @@ class Qwen(AgentProgram):
                 yield OutputEvent(session=session, early=True)
             case "assistant":
                 yield from (found for found in content(event, session) if not found.reply.startswith(_API_ERROR))
+                yield from _usage(event.inner("message", "usage"), session)
             case "user":
                 yield from tool_results(event, session)
             case "result":
@@ -72,12 +73,18 @@ class Qwen(AgentProgram):
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def _result(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
-        names = ("input_tokens", "cache_read_input_tokens", "output_tokens")  # of the whole conversation
-        yield OutputEvent(session=session, usage=cached_within(event.inner("usage"), Counted.SESSION, *names))
         if event.true("is_error"):
             yield self.failed(event.text("error", "message") or event.line("subtype"))
         else:
             yield OutputEvent(session=session, phase="ended", message="success", ended=True, ending=Ending.CLEAN)
+
+
+def _usage(usage: JsonObject, session: str) -> Iterator[OutputEvent]:
+    """Of one call of the model. An interrupted turn has no `result`, so the figures of `result` are not read: they
+    would count the calls a second time."""
+    step = cached_within(usage, Counted.STEP, "input_tokens", "cache_read_input_tokens", "output_tokens")
+    if step != Usage():
+        yield OutputEvent(session=session, usage=step)
 
 
 def _home() -> Path:

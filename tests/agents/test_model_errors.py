@@ -9,13 +9,13 @@ from coral.fleet.events import Ending
 pytestmark = pytest.mark.timeout(900)
 
 PROMPT, AGAIN = "The prompt: MARK-ONE.", "Go on: MARK-TWO."
-TERMINAL, CRASHED, FRESH = Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION
+TERMINAL, CRASHED, FRESH, LIMIT = Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION, Ending.LIMIT
 # None: it asks again and again without a word, and ends only when it is interrupted.
 ENDINGS: dict[str, dict[str, Ending | None]] = {
     "denied": dict.fromkeys(("claude", "codex", "opencode", "gemini", "qwen", "copilot", "pi"), TERMINAL),
     "too many": {
-        "claude": CRASHED,
-        "codex": CRASHED,
+        "claude": LIMIT,
+        "codex": LIMIT,
         "opencode": None,
         "gemini": None,
         "qwen": None,

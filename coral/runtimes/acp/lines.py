@@ -30,6 +30,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 # An answer to a checkpoint heartbeat, whatever follows it.
+LONGEST_ERROR = 1000  # characters of a reply that may be an error instead
 _ANSWER = re.compile(r"[\W_]*(?:HEARTBEAT_OK\b|ALERT\s*:)")
 _EDITS = ("edit", "delete", "move")
 # The model causes none of these updates: it may not have read the prompt yet.
@@ -79,7 +80,7 @@ class AcpReader(Reader):
         if reason == "refusal":
             return self.failed("the model refused")
         reply = event.text("reply")
-        if reply and not _is_answer(reply) and self.patterns.meaning(reply, self.now()):
+        if 0 < len(reply) <= LONGEST_ERROR and not _is_answer(reply) and self.patterns.meaning(reply, self.now()):
             end = self.failed(reply)
             # No agent is retired for a sentence that a model may have written itself.
             return replace(end, ending=Ending.CRASHED) if end.ending is Ending.TERMINAL else end

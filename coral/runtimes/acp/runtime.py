@@ -36,6 +36,7 @@ class Acp(AcpReader):
     """`command` starts the agent, `env` holds variables for it; both may have placeholders."""
 
     name = "acp"
+    costs_money = True
 
     def __init__(self, options: Mapping[str, object]) -> None:
         super().__init__(options)
@@ -83,6 +84,8 @@ class Acp(AcpReader):
 
 class AcpProgram(AcpReader, AgentProgram):
     """A program that is known to speak the protocol, with the arguments that start it as an agent."""
+
+    needs_login = False  # nobody has tried where it is
 
     def check(self) -> list[str]:
         return super().check() or missing_sdk()

@@ -39,7 +39,9 @@ CRASHES = {
     "1" * 5000: "not JSON that can be read",
     b'{"score": "\xff"}': "not UTF-8",
     **dict.fromkeys(("[" * 200_000, '{"a":' * 100_000), "nested"),
-    **dict.fromkeys(("{}", '{"points": 3}'), "no score"),
+    "{}": "its result has no score; it has no keys",
+    '{"points": 3, "a": 1}': "its result has no score; it has points, a",
+    '{"error": "no sum"}': 'it has error; say {"failed": "why"} of a candidate that fails',
     " " * (LARGEST + 1): "bytes",
     '{"crashed": "KeyError: 3"}': "KeyError: 3",
 }

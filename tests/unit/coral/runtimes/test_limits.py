@@ -44,17 +44,67 @@ def at(*moment: int) -> float:
         ("You exceeded your current quota. Suggested retry after 3600s.", NOW + 3600),
         ("Your quota will reset after 2h5m10s.", NOW + 7510),
         ("You have reached your plan capacity", None),
+        ("Weekly limit reached. Resets in 2d 4h", NOW + 2 * 86400 + 4 * 3600),
+        ("Limit reached · resets Nov 25 at 9am (UTC)", at(2026, 11, 25, 9, 0)),
+        ("Limit reached · resets at 5pm (UTC)", at(2026, 11, 21, 17, 0)),
+        ("5-hour limit reached ∙ resets 3am", at(2026, 11, 22, 3, 0)),
+        ("Opus weekly limit reached ∙ resets Oct 6, 1pm", at(2027, 10, 6, 13, 0)),
+        ("Session limit reached. Resets at 5pm (UTC)", at(2026, 11, 21, 17, 0)),
+        ("You have exceeded your monthly included requests.", None),
+        ("You've exceeded your monthly included premium requests. Resets in 3 days.", NOW + 3 * 86400),
+        ("Daily request limit exceeded", None),
+        ("Daily request limit exceeded. Try again in 5 hours and 20 minutes.", NOW + 5 * 3600 + 1200),
+        ("You exceeded your current quota, please check your plan and billing details.", None),
+        ("Quota exceeded. Check your plan and billing details.", None),
+        ("Rate limit reached for gpt on requests per min. Limit: 3, Used: 3. Please try again in 20s.", NOW + 20),
+        ("Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000. Please try again in 1.2s.", NOW + 1.2),
+        ("Rate limit exceeded. Please try again in 850ms.", NOW + 0.85),
+        ("429 Too Many Requests", None),
+        ("exceeded retry limit, last status: 429 Too Many Requests", None),
+        ("exceeded retry limit, last status: 429", None),
+        ("API Error: Request rejected (429) · Rate limit reached", None),
+        ("Too many requests. Please wait 30 seconds before trying again.", NOW + 30),
+        ("429 rate_limit_error: Number of request tokens has exceeded your per-minute rate limit", None),
+        ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'Generate requests'", None),
+        ('{"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "34.074824224s"}]}', NOW + 34.07482),
+        ("Quota exceeded for metric: generate_content_free_tier_requests. Please retry in 41.2s.", NOW + 41.2),
+        ("Usage limit reached. Your limit resets at 2026-11-21 17:00 UTC", None),
+        ("You've reached your usage limit. It resets in 4 hours.", NOW + 4 * 3600),
+        ("You've used all of your free usage. Usage limit renews in 1 day.", NOW + 86400),
+        ("You have hit your rate limit. Retry-After: 120", NOW + 120),
+        ("rate limited, retry after 60 seconds", NOW + 60),
+        ("The model has reached its capacity limit. Available again in 10 min.", NOW + 600),
+        ("Monthly usage limit exceeded", None),
+        ("Hourly limit reached, back in 12 minutes", NOW + 720),
+        ("Your plan limit has been reached", None),
+        ("Message limit reached: wait 3 hours", NOW + 3 * 3600),
+        ("quota has been exhausted", None),
+        ("Your allowance is used up", None),
+        ("You are out of quota for this model", None),
+        ("You've hit your limit. Refreshes in 2 weeks.", NOW + 2 * 604_800),
+        ("HTTP 429", None),
+        ("error code: 429 - slow down", None),
+        ("Request failed with status code 429", None),
+        ("usage_limit_reached", None),
     ],
 )
 def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: float | None) -> None:
-    assert OURS.meaning(text, NOW) == Meaning(Ending.LIMIT, until)
+    found = OURS.meaning(text, NOW)
+    assert found is not None
+    assert found.ending is Ending.LIMIT
+    assert found.until == (None if until is None else pytest.approx(until, abs=0.001))
 
 
 @pytest.mark.parametrize(
     ("text", "ending"),
     [
         ("Credit balance is too low", Ending.TERMINAL),
-        ("Quota exceeded. Check your plan and billing details.", Ending.TERMINAL),
+        ("402 This request requires more credits, or fewer max_tokens.", Ending.TERMINAL),
+        ("Insufficient credits. Add more using https://x.y/credits", Ending.TERMINAL),
+        ("Insufficient Balance", Ending.TERMINAL),
+        ('{"error": {"code": "insufficient_quota", "message": "You exceeded your current quota"}}', Ending.TERMINAL),
+        ("HTTP status 402: Payment Required", Ending.TERMINAL),
+        ("You have no credits remaining.", Ending.TERMINAL),
         ("unexpected status 401 Unauthorized: Incorrect API key provided", Ending.TERMINAL),
         ("Invalid API key · Please run /login", Ending.TERMINAL),
         ("prompt is too long: 210000 tokens > 200000 maximum", Ending.UNKNOWN_SESSION),
@@ -63,8 +113,36 @@ def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: floa
         ("400 Your input exceeds the context window of this model.", Ending.UNKNOWN_SESSION),
         ("The provider rejected the prompt as too long, but could not reduce it.", Ending.UNKNOWN_SESSION),
         # An error that passes is neither fatal nor a limit.
-        ("API Error: Request rejected (429) · Rate limit reached", None),
         *((text, None) for text in ("Overloaded", "Connection error.", "", "stack overflow")),
+        *((text, None) for text in ("Connection lost, retrying in 5 s", "fetch failed: ECONNREFUSED 127.0.0.1:4290")),
+        *(
+            (text, None)
+            for text in ("500 Internal Server Error", "529 overloaded_error", "terminated", "read ECONNRESET")
+        ),
+        *((text, None) for text in ("maximum number of turns reached", "time limit of 30 s exceeded: tests failed")),
+        *((text, None) for text in ("line 429: unexpected token", "403 Forbidden", "the file size limit was exceeded")),
+        *(
+            (text, None)
+            for text in ("recursion limit of 1000 reached", "No response was returned", "Expected property name")
+        ),
+        # Lines of a program's own source, and errors of other things than the model.
+        ("401 | let a = b\n402 |   throw new TypeError('x')", None),
+        ("401 | let a = b\n429 |   throw new TypeError('x')", None),
+        ("error 402: tests failed", None),
+        ("write failed: Disk quota exceeded (os error 122)", None),
+        ("deadline exceeded, try again in 30s", None),
+        ("memory exhausted; try again in 5m", None),
+        ("MCP server github: Invalid access token", None),
+        ("MCP server github failed: Missing API key GITHUB_TOKEN", None),
+        ("warning: skill x: please log in to npm", None),
+        ("input length and `max_tokens` exceed context limit: 195000 + 32000 > 200000", Ending.UNKNOWN_SESSION),
+        ("Input is too long for requested model.", Ending.UNKNOWN_SESSION),
+        ("This model's maximum prompt length is 131072 tokens", Ending.UNKNOWN_SESSION),
+        ("ThrottlingException: Too many tokens per day", Ending.LIMIT),
+        ("You have run out of premium requests.", Ending.LIMIT),
+        ("API key not valid. Please pass a valid API key.", Ending.TERMINAL),
+        ("OAuth token has expired", Ending.TERMINAL),
+        ("Key limit exceeded (total limit).", Ending.TERMINAL),
     ],
 )
 def test_fatal_errors_full_conversations_and_errors_that_pass_are_told_apart(text: str, ending: Ending | None) -> None:

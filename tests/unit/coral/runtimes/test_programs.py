@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +19,8 @@ from coral.config.load import load
 from coral.errors import CoralError
 from coral.runs.create import create_run
 from coral.runtimes import registry
-from coral.runtimes.agent import AgentProgram
-from coral.runtimes.claude import Claude
-from coral.runtimes.codex import Codex
-from coral.runtimes.model import Command, Counted, Ending, LaunchSummary, Usage
+from coral.runtimes.agent import FOREIGN, AgentProgram
+from coral.runtimes.model import Command, Ending, LaunchSummary
 from coral.runtimes.opencode import Opencode
 
 PROGRAMS = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
@@ -249,52 +248,39 @@ def test_what_opencode_printed_before_a_signal_is_not_the_end_of_its_turn(
     assert opencode.judge(code, replace(summary, ending=Ending.LIMIT)) is Ending.LIMIT
 
 
-THREAD = "01a1ffa1-d2d8-7a33-8265-40f45bb321ce"  # it began on 21 November 2026, as its first figures say
+@pytest.fixture
+def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user who has logged in nowhere, on Linux."""
+    for name in [name for name in os.environ if name.startswith(FOREIGN) or name.startswith(("XDG_", "GOOGLE_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "platform", "linux")
+    return tmp_path
 
 
-def record(state: Path, *lines: str, thread: str = THREAD) -> Path:
-    """What codex writes down of a thread."""
-    name = f"rollout-2026-11-21T19-42-37-{thread}.jsonl"
-    text = "".join(f"{line}\n" for line in lines)
-    return write_files(state / "sessions/2026/11/21", {name: text}) / name
+LOGIN_NEEDED = ["claude", "codex", "gemini", "qwen"]  # the others have free models, or take keys of anybody
 
 
-def total(read: int, cached: int, written: int) -> str:
-    usage = {"input_tokens": read, "cached_input_tokens": cached, "output_tokens": written, "total_tokens": 0}
-    info = {"total_token_usage": usage, "last_token_usage": {**usage, "input_tokens": 1}}
-    return json.dumps({"type": "event_msg", "payload": {"type": "token_count", "info": info}})
+@pytest.mark.usefixtures("nobody")
+def test_a_missing_login_is_found_where_one_is_needed() -> None:
+    missing = {name: registry.find(name, {}).missing_login() for name in registry.RUNTIMES if name not in ("command",)}
+    assert [name for name, text in missing.items() if text] == LOGIN_NEEDED
+    assert missing["codex"].startswith("no login of codex was found; looked for: CODEX_API_KEY, OPENAI_API_KEY, ")
 
 
-def test_the_usage_of_a_claude_conversation_is_read_from_its_log(tmp_path: Path) -> None:
-    claude = Claude({})
-    one = {"inputTokens": 1, "cacheCreationInputTokens": 2, "cacheReadInputTokens": 4, "outputTokens": 8}
-    states = [{"type": "cost-state", "totalCostUSD": n / 2, "modelUsage": {"m": one}} for n in (1, 3)]
-    log = "".join(f"{json.dumps(entry)}\n" for entry in (*states, {"type": "user"}))
-    write_files(tmp_path / "projects/clone", {"c.jsonl": f'{log}{{"type":"cost-state"', "d.jsonl": "{}"})
-    assert claude.usage(tmp_path, "c") == Usage(counted=Counted.SESSION, input=3, cached=4, output=8, cost=1.5)
-    assert [claude.usage(tmp_path, session) for session in ("d", "*", "")] == [None] * 3
-
-
-def test_the_usage_of_a_codex_thread_is_read_from_its_log(tmp_path: Path) -> None:
-    codex = Codex({})
-    said = '{"type": "event_msg", "payload": {"type": "agent_message", "message": "\\"token_count\\""}}'
-    limits = '{"type": "event_msg", "payload": {"type": "token_count", "info": null, "rate_limits": {}}}'
-    record(tmp_path, total(1000, 900, 17), said, total(3000, 2700, 51), said, limits, '{"type": "token_count')
-    used = Usage(counted=Counted.SESSION, input=300, cached=2700, output=51)
-    assert codex.usage(tmp_path, THREAD) == used
-    # Another thread's record is not its own, and only the end of a long one is read.
-    other = THREAD.replace("7a33", "7a34")
-    assert codex.usage(tmp_path, other) is None
-    record(tmp_path, total(1, 0, 1), "x" * (1 << 20), thread=other)
-    assert codex.usage(tmp_path, other) is None
-    path = record(tmp_path)
-    for occupy in (os.mkfifo, os.mkdir):
-        path.unlink()
-        occupy(path)
-        assert codex.usage(tmp_path, THREAD) is None
-
-
-@pytest.mark.parametrize("session", ["", "no thread", "../../../etc", "*", "f" * 32, f"{THREAD}/x"])
-def test_an_invalid_thread_id_of_codex_has_no_log(tmp_path: Path, session: str) -> None:
-    record(tmp_path, total(1000, 900, 17))
-    assert Codex({}).usage(tmp_path, session) is None
+@pytest.mark.parametrize("name", LOGIN_NEEDED)
+def test_a_key_a_login_or_what_may_name_one_is_enough(name: str, nobody: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = registry.find(name, {})
+    assert isinstance(program, AgentProgram)
+    for login in program.logins():
+        write_files(nobody, {str(login.relative_to(nobody)): "{}"})
+        assert program.missing_login() == ""
+        login.unlink()
+    for variable in (program.keys[0], f"{program.kept_variables[0]}X"):
+        monkeypatch.setenv(variable, "x")
+        assert program.missing_login() == ""
+        monkeypatch.delenv(variable)
+    assert program.missing_login()
+    assert registry.find(name, {"program": "/a/wrapper"}).missing_login() == ""
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert program.missing_login() == ""

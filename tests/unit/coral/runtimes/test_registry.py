@@ -22,7 +22,7 @@ def test_every_runtime_has_the_name_that_finds_it() -> None:
 def test_every_runtime_says_what_it_reports_and_what_it_was_tried_with() -> None:
     found = {name: registry.find(name, {"start": "true", "script": ["hang"]}) for name in registry.RUNTIMES}
     assert {name for name, runtime in found.items() if not runtime.reports} == {
-        *("native", "command", "acp", "copilot", "cursor", "kiro")
+        *("native", "command", "acp", "cursor", "kiro")
     }
     assert {runtime.reports for runtime in found.values()} == {"money", "tokens", ""}
     no_one_program = {"native", "command", "scripted", "acp"}

@@ -1,6 +1,7 @@
 """What agent programs really printed is read as it was understood once, line by line; garbage is read as nothing."""
 
 import json
+import re
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from hypothesis import strategies as st
 
 from coral.runtimes import registry
 from coral.runtimes.json_lines import Reader
+from coral.runtimes.line_tail import LineTail
 from coral.runtimes.messages import ReplyParts
 from coral.runtimes.model import Ending, LaunchSummary
+from coral.supervisor.output_monitor import OutputMonitor
 
 PROGRAMS = sorted({case.partition("-")[0] for case in transcripts.CASES})
 # Recorded with the scripted model, in the same turn: what npm installs, and an agent of the protocol.
@@ -48,6 +51,34 @@ def test_a_turn_with_a_tool_call_is_read_alike_for_all_programs(program: str, tm
     assert [text for text in said if text] == ["Running.", "All done."]
     assert found["end"]["session"]
     assert "unknown" not in found["end"]
+
+
+# The lines before which a program's log of the conversation has the prompt, or which show that its model has read it.
+PROMPT_TAKEN = {
+    "acp": '"type": "(says|thinks|tool|update|plan)"',
+    "claude": '"subtype":"init"',
+    "codex": '"turn.started"',
+    "copilot": '"(assistant|model)[.]',
+    "gemini": '"role":"assistant"|"tool_use"',
+    "opencode": '"step_start"',
+    "pi": '"message_end","message":{"role":"assistant"|"auto_retry_start"',
+    "qwen": '"type":"assistant"',
+}
+
+
+@pytest.mark.parametrize("case", transcripts.CASES)
+def test_nothing_acknowledges_a_prompt_before_the_program_has_it(case: str, tmp_path: Path) -> None:
+    """Line by line, and with lines that nobody knows yet before all others."""
+    program, runtime, output = case.partition("-")[0], transcripts.runtime_of(case), tmp_path / "out.jsonl"
+    listening = OutputMonitor("agent-1", 1, runtime, LineTail(output), tmp_path / "err", "a session")
+    unknown = [b"", b"Warning: something new", b'{"type": "brand_new", "data": {}}', b'{"data": {"type": "x"}}']
+    for line in [*unknown, *transcripts.lines(case)]:
+        with output.open("ab") as file:
+            file.write(line + b"\n")
+        listening.read(1.0)
+        if listening.has_output:
+            assert re.search(PROMPT_TAKEN[program], line.decode())
+            return
 
 
 def check(line: bytes) -> None:

@@ -50,8 +50,8 @@ def read(**event: object) -> tuple[OutputEvent, ...]:
         ({"type": "error", "during": "prompt", "code": -32000, "message": "Authentication required"}, TERMINAL),
         ({"type": "error", "during": "new", "code": -32000, "message": "Authentication required"}, TERMINAL),
         ({"type": "error", "during": "prompt", "code": 401, "message": "nope"}, TERMINAL),
-        ({"type": "error", "during": "prompt", "code": 429, "message": "nope"}, CRASHED),
-        ({"type": "error", "during": "prompt", "code": 1, "message": "x", "data": {"statusCode": 403}}, TERMINAL),
+        ({"type": "error", "during": "prompt", "code": 429, "message": "nope"}, LIMIT),
+        ({"type": "error", "during": "prompt", "code": 1, "message": "x", "data": {"statusCode": 403}}, Ending.DENIED),
         ({"type": "error", "during": "prompt", "code": 1, "message": "x", "data": {"details": "usage limit"}}, LIMIT),
         ({"type": "error", "during": "prompt", "code": 1, "message": "x", "data": "quota exceeded"}, LIMIT),
         ({"type": "error", "during": "prompt", "code": -32002, "message": "Session not found: s"}, UNKNOWN),
@@ -90,7 +90,8 @@ def test_the_end_of_a_turn_has_its_ending(event: dict[str, Any], ending: Ending 
 )
 @pytest.mark.parametrize("during", ["initialize", "authenticate", "new", "load", "choice", "prompt"])
 def test_an_error_that_passes_retires_no_agent(during: str, trouble: dict[str, Any]) -> None:
-    assert read(type="error", during=during, **trouble)[-1].ending is CRASHED
+    expected = LIMIT if "429" in trouble["message"] else CRASHED
+    assert read(type="error", during=during, **trouble)[-1].ending is expected
 
 
 @pytest.mark.parametrize(
@@ -128,9 +129,11 @@ def test_an_error_that_needs_a_person_is_fatal(
         "ALERT: the grader says: quota exceeded",
         "The service of the task says: not logged in.\nALERT: it wants a login",
         "prompt is too long, says a note.\n\nHEARTBEAT_OK",
+        # A report, and no answer to a checkpoint: errors are shorter.
+        f"I tried a queue with a rate limit, and found that {'it waits too long, ' * 50}so I took it out again.",
     ],
 )
-def test_an_answer_to_a_checkpoint_is_no_error(reply: str) -> None:
+def test_an_answer_of_the_model_is_no_error(reply: str) -> None:
     assert read(type="result", stop="end_turn", reply=reply)[-1].ending is CLEAN
 
 
@@ -140,9 +143,9 @@ def test_an_error_after_a_cancelled_turn_is_an_interrupt() -> None:
 
 
 def test_the_details_of_an_error_are_part_of_its_message() -> None:
-    nested = {"error": {"message": "try again in 2 hours"}}
+    nested = {"error": {"message": "limit reached, try again in 2 hours"}}
     (sign,) = read(type="error", during="prompt", code=-32603, message="Internal error", data=nested)
-    assert sign.error == "Internal error: try again in 2 hours"
+    assert sign.error == "Internal error: limit reached, try again in 2 hours"
     assert sign.limit_until is not None
     (sign,) = read(type="error", during="new", code=1, message="it says so", data="it says so")
     assert sign.error == "new: it says so"
@@ -413,7 +416,9 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
     assert kiro.session == ""
     (tmp_path / "kiro-cli").touch(mode=0o755)
     (found,) = [
-        item for item in quick_findings(load(write_task(tmp_path / "t", {"runtime": "kiro"}))) if item.name == "runtime"
+        item
+        for item in quick_findings(load(write_task(tmp_path / "t", {"runtime": "kiro"})), tmp_path)
+        if item.name == "runtime"
     ]
     assert found.ok
     assert found.details == ("unverified: Coral follows its documentation, and was never tried with it",)
