@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from attempts.progress import Progress, advance
+from attempts.standing import advance
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet import jobs, requests, upkeep
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
-from coral.fleet.attempts import grading, intake
+from coral.fleet.attempts import confirmations, grading, intake
 from coral.fleet.messages import fire_clock_heartbeats
 from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
@@ -36,7 +36,7 @@ def decide(
 def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     """The next time, on the run's clock, at which `decide` may have to act without an event: never too late, but
     sometimes in vain."""
-    times = [fleet.run.starts_paused_until, fleet.run.queue_paused_until]
+    times = [fleet.run.queue_paused_until, *(breaker.paused_until for breaker in fleet.run.breakers.values())]
     for owner, heartbeats in fleet.heartbeats.items():
         targets = fleet.run.targets if owner == FLEET else fleet.agents[owner].targets
         times += [targets[heartbeat.name] for heartbeat in heartbeats if isinstance(heartbeat.trigger, Elapsed)]
@@ -120,6 +120,7 @@ def _advance_time(transaction: Transaction) -> None:
     while count != len(transaction.actions) and not transaction.run.finished:
         count = len(transaction.actions)
         grading.advance_timers(transaction)
+        confirmations.ask(transaction)
         if not transaction.run.stopping and (end := _reason_to_stop(transaction)):
             transaction.set_run(stopping=end)
         if transaction.run.stopping:
@@ -160,28 +161,33 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
     """Open the run: publish the seed's score, which is the first best, and let the agents start one after another."""
     if transaction.run.opened:
         return
-    start = advance(Progress(), event.baseline, transaction.rules.direction, transaction.rules.noise)
-    transaction.set_run(id=event.run, opened=True, progress=start)
+    transaction.set_run(id=event.run, opened=True, grade_seconds=event.baseline.seconds)
+    transaction.set_standing(advance(transaction.standing, event.baseline, transaction.rules.scoring))
     transaction.act(do.Publish(attempt=event.baseline))
     requests.put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
-    for place, name in enumerate(event.agents):
-        transaction.agents[name] = Agent(
-            name=name, progress=start, deadline=transaction.clock + place * transaction.rules.stagger
-        )
+    _add_agents(transaction, event.agents)
+
+
+def _add_agents(transaction: Transaction, names: Iterable[str]) -> None:
+    """They start one after another."""
+    for place, name in enumerate(names):
+        transaction.agents[name] = Agent(name=name, deadline=transaction.clock + place * transaction.rules.stagger)
         requests.put_in_force(transaction, name, transaction.rules.defaults(Scope.OWN))
 
 
 def _resume(transaction: Transaction, away: float) -> None:
     upkeep.exclude_time(transaction)
     transaction.set_run(
-        stopping=None, detached_reason=None, finished=None, starts_paused_until=0.0, queue_paused_until=0.0
+        stopping=None, detached_reason=None, finished=None, breakers={}, queue_paused_until=0.0, voids_in_a_row=0
     )
-    transaction.set_run(crashes=(), voids_in_a_row=0, disk_problem="", write_again_at=None)
+    transaction.set_run(disk_problem="", write_again_at=None)
     for alert in transaction.run.undelivered_alerts:
         again = do.Notify(id=alert.id, text=alert.text, agent=alert.agent, reason=alert.reason, repeat=True)
         transaction.act(again)
     lifecycle.resume_all(transaction, away)
+    _add_agents(transaction, [name for name in transaction.rules.agents if name not in transaction.agents])
     jobs.resume(transaction, away)
+    confirmations.drop_half(transaction)
     grading.repeat_unfinished(transaction)
     for owner in transaction.heartbeats:
         transaction.act(do.ShowHeartbeats(owner=owner))

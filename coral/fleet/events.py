@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attempts.record import Attempt, Metric, Submission
+from attempts.standing import Scored
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.reasons import RunEnd
 
@@ -22,6 +23,7 @@ class Ending(StrEnum):
     UNKNOWN_SESSION = "unknown_session"
     LIMIT = "limit"
     TERMINAL = "terminal"
+    DENIED = "denied"  # the provider refused; a proxy or an outage may do so too, so it is terminal only if repeated
     LOST = "lost"  # nobody watched it end: the supervisor was away
 
 
@@ -66,15 +68,15 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenIn:
-    """The commit is pinned in the hub. `duplicate_of`: an attempt with the same tree that was graded before, and its
-    score."""
+    """The commit is pinned in the hub. `duplicate`: the first attempt with the same tree that has a score; `built_on`:
+    the attempt with the commit's parent, if it has one."""
 
     number: int
     commit: str
     tree: str
     parent: str
-    duplicate_of: int | None = None
-    duplicate_score: float | None = None
+    duplicate: Scored | None = None
+    built_on: Scored | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

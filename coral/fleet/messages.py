@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 
+from attempts import progress
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.policy import INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWERED
 from coral.fleet.reasons import Reason, ReasonKind
@@ -15,7 +16,7 @@ from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import RESERVED, Delivery, Heartbeat, Scope
 from heartbeats.reply import AlertReply, OkReply, parse_reply
-from heartbeats.trigger import Elapsed, Stagnant, evaluate
+from heartbeats.trigger import Elapsed, Stagnant, arm, evaluate
 
 MESSAGE, LAND, BEGIN, STALLED = RESERVED
 ENDED = "job ended"  # not a name that a heartbeat may have
@@ -47,6 +48,23 @@ def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, be
     for name in list(transaction.agents):
         scopes = [Scope.FLEET] * best_improved + [Scope.OWN] * (improved and name == author)
         transaction.withdraw(name, partial(_is_overtaken, scopes), " is overtaken by an improvement")
+
+
+def end_stagnation(transaction: Transaction, author: str) -> None:
+    """A new best is proven: its author and the fleet stagnate no longer, and heartbeats about that are armed anew."""
+    transaction.set_run(progress=progress.end_stagnation(transaction.run.progress))
+    owners = [FLEET]
+    if author:
+        transaction.set_agent(author, progress=progress.end_stagnation(transaction.agents[author].progress))
+        owners.append(author)
+    for owner in owners:
+        holder = transaction.holder(owner)
+        armed = {
+            heartbeat.name: arm(heartbeat.trigger, holder.progress, transaction.clock)
+            for heartbeat in transaction.heartbeats.get(owner, ())
+            if isinstance(heartbeat.trigger, Stagnant)
+        }
+        transaction.set_targets(owner, {**holder.targets, **armed})
 
 
 def deliver_at_eval(

@@ -24,6 +24,13 @@ START_RETRY_SECONDS = 5.0  # between tries to start a grade ...
 MAX_START_RETRIES = 3  # ... and how many are made after the first, checkout included
 MAX_LOST_GRADES = 3  # grades of one commit that may end on a full disk; more are no coincidence
 WRITE_RETRY_SECONDS = 5.0  # between tries to write a record or an alert
+MIN_SEED_GRADES = 3  # of a task whose noise is estimated: grades of the seed; all equal, they are enough
+MAX_SEED_GRADES = 10  # else so many, while no attempt waits ...
+SEED_GRADES_SECONDS = 600.0  # ... in the first seconds of the run
+FREE_CONFIRMATION_SECONDS = 60.0  # of grading again that no share limits
+MIN_FAILURES_WATCHED = 10  # attempts from which one reason that fails more than half of them is an alert
+BREAKER_AGENTS = 4  # of one account: with more, more crashes are needed to pause their starts
+MAX_DENIALS = 3  # in a row; one more is taken to be for good
 MAX_VOIDS = 3  # void attempts in a row that hold up the queue ...
 QUEUE_PAUSE_SECONDS = 300.0  # ... for so many seconds
 PRODUCTIVE_SECONDS = 60.0  # a turn that lasted so long is productive even without an attempt
@@ -56,7 +63,8 @@ def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
 def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:
     """Until when the agent waits in `coral eval`, where it neither works nor stalls; None where it has no attempt that
     is pending."""
-    return max((attempt.waited_until for attempt in pending if attempt.submission.agent == agent), default=None)
+    own = (attempt for attempt in pending if attempt.submission.agent == agent and attempt.confirmation is None)
+    return max((attempt.waited_until for attempt in own), default=None)
 
 
 def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
@@ -66,7 +74,7 @@ def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
 def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], rules: Rules) -> dict[str, int]:
     """How many more submissions of each agent are accepted now; the rest waits in its inbox. Attempts are graded in the
     order of their numbers, so without this bound an agent that submits hundreds would delay all others."""
-    in_hand = Counter(attempt.submission.agent for attempt in pending)
+    in_hand = Counter(attempt.submission.agent for attempt in pending if attempt.confirmation is None)
     return {agent: max(rules.slots + INTAKE_AHEAD - in_hand[agent], 0) for agent in agents}
 
 

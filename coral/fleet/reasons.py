@@ -56,6 +56,7 @@ class ReasonKind(StrEnum):
     # Why an agent retires.
     OWN_BUDGET = "own_budget"  # budget
     GIVEN_UP = "given_up"  # detail
+    LEFT_OUT = "left_out"  # the task has fewer agents since a resume
     UNKILLABLE = "unkillable"
     # Why a job is ended, if not by STOP.
     REQUEST = "request"  # detail: who asked

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from attempts.record import Direction
+from attempts.standing import Scoring
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 
 
@@ -29,8 +29,9 @@ class Allowance:
 class Rules:
     """The rules of one run: what its task fixed. Times are in seconds; a bound of None is without limit."""
 
-    direction: Direction = Direction.MAXIMIZE
-    noise: float = 0.0
+    agents: tuple[str, ...] = ()  # those that the task has now; empty: those that the run began with
+    scoring: Scoring = field(default_factory=Scoring)
+    confirm_share: float = 0.2  # how many confirmations there may be for each attempt; 0: none
     slots: int = 1
     grade_timeout: float = 300.0
     seed_commit: str = ""  # graded as a probe, to learn whether the grader or a candidate is at fault

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from attempts.progress import Progress
 from attempts.record import Attempt, Submission
+from attempts.standing import Confirmation, Half, Measured, Scored, Standing
 from coral.fleet.agent_state import Agent, PendingMessage, Phase, Spent
 from coral.fleet.process_key import of_grade, of_job
 from coral.fleet.reasons import Reason, RunEnd
@@ -49,6 +50,9 @@ class PendingAttempt:
     commit: str = ""
     tree: str = ""
     parent: str = ""
+    built_on: Scored | None = None  # the attempt that its commit was built on
+    duplicate_of: int | None = None  # the attempt with the same tree, which it measures once more
+    confirmation: Confirmation | None = None  # for the supervisor's own: what it measures again
     suspicion: str = ""  # why its grade failed; the seed is graded next, to learn whether the grader is at fault
     grader_started: bool = False  # else the commit is still being checked out
     stopped: bool = False
@@ -108,6 +112,15 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """Many crashes of one account's agents in a short time have one cause, which each of them would meet again: then
+    none of them starts for a while. `crashes`: the times of the latest."""
+
+    crashes: tuple[float, ...] = ()
+    paused_until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """A message to the operator that is not known to be delivered: `text`, then the text of `reason`, if any."""
 
@@ -126,13 +139,19 @@ class Run:
     next_number: int = 1
     order: int = 0  # of the last publication
     progress: Progress = field(default_factory=Progress)
+    best: int | None = None  # the attempt that is proven to be the best; 0 is the seed
+    half: Half | None = None  # of a pair that is being measured
+    failures: Mapping[str, int] = field(default_factory=dict)  # attempts that failed, by the kind of their reason
+    alerted_failures: tuple[str, ...] = ()  # the kinds that the operator was alerted of
+    confirmations: int = 0
+    confirm_seconds: float = 0.0  # for which confirmations were graded
+    grade_seconds: float = 0.0  # how long the last grade took
     targets: Mapping[str, float] = field(default_factory=dict)
     unassigned_messages: tuple[PendingMessage, ...] = ()  # the fleet's heartbeats, for whoever submits next
     message_count: int = 0
     alert_count: int = 0
     undelivered_alerts: tuple[Alert, ...] = ()
-    crashes: tuple[float, ...] = ()  # the times of the latest, for the breaker
-    starts_paused_until: float = 0.0
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by account; agents without one share the name ""
     voids_in_a_row: int = 0
     queue_paused_until: float = 0.0
     limits: Mapping[str, Limit] = field(default_factory=dict)
@@ -156,3 +175,8 @@ class Fleet:
     pending: Mapping[int, PendingAttempt] = field(default_factory=dict)
     heartbeats: Mapping[str, tuple[Heartbeat, ...]] = field(default_factory=dict)
     jobs: Mapping[int, Job] = field(default_factory=dict)
+    measured: Mapping[int, Measured] = field(default_factory=dict)  # the attempts that may be or become the best
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(best=self.run.best, half=self.run.half, measured=self.measured)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from attempts.standing import Measured, Standing
 from coral.fleet.actions import Action, LogEvent, Notify
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.events import Moment
@@ -23,13 +24,27 @@ class Transaction:
         self.pending: dict[int, PendingAttempt] = dict(fleet.pending)
         self.heartbeats: dict[str, tuple[Heartbeat, ...]] = dict(fleet.heartbeats)
         self.jobs: dict[int, Job] = dict(fleet.jobs)
+        self.measured: Mapping[int, Measured] = fleet.measured
+        self.standing_changed = False  # whether another confirmation may be wanted
         self.clock = now.run_time
         self.wall = now.wall_time
         self.rules = rules
         self.actions: list[Action] = []
 
     def fleet(self) -> Fleet:
-        return Fleet(run=self.run, agents=self.agents, pending=self.pending, heartbeats=self.heartbeats, jobs=self.jobs)
+        return Fleet(
+            run=self.run, agents=self.agents, pending=self.pending, heartbeats=self.heartbeats, jobs=self.jobs,
+            measured=self.measured,
+        )  # fmt: skip
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(best=self.run.best, half=self.run.half, measured=self.measured)
+
+    def set_standing(self, standing: Standing) -> None:
+        self.set_run(best=standing.best, half=standing.half)
+        self.measured = standing.measured
+        self.standing_changed = True
 
     def act(self, action: Action) -> None:
         self.actions.append(action)

@@ -6,13 +6,14 @@ A new record is written whole, with its tag; of one that was there before only t
 from collections.abc import Mapping
 from typing import Any
 
+from attempts.standing import Measured
 from coral.codec import TAG, decode, encode, encode_changes
 from coral.fleet.agent_state import Agent
 from coral.fleet.run_state import Fleet, Job, PendingAttempt, Run
 from heartbeats.heartbeat import Heartbeat
 
-PARTS = ("agents", "pending", "heartbeats", "jobs")
-NUMBERED = ("pending", "jobs")
+PARTS = ("agents", "pending", "heartbeats", "jobs", "measured")
+NUMBERED = ("pending", "jobs", "measured")
 Plain = dict[str, Any]
 
 
@@ -22,7 +23,8 @@ def difference(before: Fleet, after: Fleet) -> Plain:
     if before.run is not after.run and (run := encode_changes(before.run, after.run)):
         changes["run"] = run
     for part in PARTS:
-        if changed := _changed(getattr(before, part), getattr(after, part)):
+        old, new = getattr(before, part), getattr(after, part)
+        if old is not new and (changed := _changed(old, new)):
             changes[part] = changed
     return changes
 
@@ -57,6 +59,7 @@ def decode_fleet(state: Plain) -> Fleet:
         pending={int(number): decode(PendingAttempt, plain) for number, plain in state["pending"].items()},
         heartbeats={owner: decode(tuple[Heartbeat, ...], plain) for owner, plain in state["heartbeats"].items()},
         jobs={int(number): decode(Job, plain) for number, plain in state["jobs"].items()},
+        measured={int(number): decode(Measured, plain) for number, plain in state["measured"].items()},
     )
 
 

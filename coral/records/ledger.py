@@ -15,7 +15,8 @@ from threading import Lock, RLock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from attempts.files import Witness
-from attempts.record import Attempt, Direction
+from attempts.record import Attempt
+from attempts.standing import Scored
 from coral.errors import CoralError
 from coral.fleet.events import Restored
 from coral.records.ledger_file import (
@@ -35,7 +36,6 @@ P = ParamSpec("P")
 
 BLOCK = 500  # rows that are compared at a time: the other thread waits for so long
 REST = 4.0  # times the duration of a rebuild, until the next one: touching the file is cheap for an attacker
-_RANKED = "score IS NOT NULL AND kind IN ('real', 'confirm')"
 
 
 class LedgerDamage(StrEnum):  # what was done to the ledger's file, as an alert says it
@@ -201,36 +201,32 @@ class Ledger:
         return [LedgerRow(row[0], row[1], None if row[2] is None else (row[2], row[3], row[4])) for row in rows]
 
     @_rebuilt_if_damaged
-    def outline(self, direction: Direction, top: int, recent: int) -> list[Attempt]:
-        """The few records from which the standings follow: the first `top`, and of every agent the latest `recent`,
-        the best, the best before those, and the last improvement; in the order of publication."""
-        order = "score DESC, place" if direction is Direction.MAXIMIZE else "score, place"
+    def outline(self, recent: int) -> list[Attempt]:
+        """The few records that prompts tell of: the baseline and the `recent` latest ones of every agent, in the order
+        of publication."""
         found = self._attempts("kind = 'baseline'", ())
-        found += self._attempts(f"{_RANKED} ORDER BY {order} LIMIT ?", (top,))
         for (agent,) in self._rows("SELECT DISTINCT agent FROM records WHERE agent != ''"):
-            latest = self._attempts("agent = ? ORDER BY place DESC LIMIT ?", (agent, recent))
-            best = f"agent = ? AND {_RANKED} AND place < ? ORDER BY {order} LIMIT 1"
-            for before in (latest[-1].order, latest[0].order + 1):
-                found += self._attempts(best, (agent, before))
-            found += self._attempts(
-                "agent = ? AND verdict = 'improved' AND kind != 'tune' ORDER BY place DESC LIMIT 1", (agent,)
-            )
-            found += latest
-        return sorted({attempt.number: attempt for attempt in found}.values(), key=lambda attempt: attempt.order)
+            found += self._attempts("agent = ? AND kind != 'confirm' ORDER BY place DESC LIMIT ?", (agent, recent))
+        return sorted(found, key=lambda attempt: attempt.order)
 
     def known(self, numbers: Iterable[int]) -> set[int]:
         """Those of the numbers under which something was published."""
         listed = ", ".join(str(int(number)) for number in numbers)  # one query: each check asks for hundreds
         return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
 
-    def duplicate_of(self, tree: str, tune: bool) -> tuple[int, float] | None:
-        """The first attempt with this tree that has a score: its number and score."""
+    def duplicate_of(self, tree: str, tune: bool) -> Scored | None:
+        """The first attempt with this tree that has a score; of trials of numbers, or of all others."""
+        return self._scored("tree = ? AND (kind = 'tune') = ?", (tree, tune))
+
+    def built_on(self, commit: str) -> Scored | None:
+        """The first attempt with this commit that has a score; a trial of numbers is none that anything is built on."""
+        return self._scored("commit_id = ? AND kind != 'tune'", (commit,))
+
+    def _scored(self, where: str, values: tuple[object, ...]) -> Scored | None:
         rows = self._rows(
-            "SELECT number, score FROM records WHERE tree = ? AND score IS NOT NULL AND (kind = 'tune') = ? "
-            "ORDER BY place LIMIT 1",
-            (tree, tune),
+            f"SELECT number, score FROM records WHERE {where} AND score IS NOT NULL ORDER BY place LIMIT 1", values
         )
-        return next(((number, score) for number, score in rows), None)
+        return next((Scored(number, score) for number, score in rows), None)
 
     def _rebuild_or_fail(self) -> None:
         try:

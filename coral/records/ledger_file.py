@@ -11,24 +11,23 @@ from typing import Any
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from coral.fleet.events import Restored
 
-FORMAT = 1
+FORMAT = 2
 BUSY_SECONDS = 1.0
-_FIELDS = attrgetter("number", "order", "agent", "tree", "kind", "verdict", "score")
-COLUMNS = "number, place, agent, tree, kind, verdict, score, record"
+_FIELDS = attrgetter("number", "order", "agent", "commit", "tree", "kind", "score")
+COLUMNS = "number, place, agent, commit_id, tree, kind, score, record"
 # In one transaction: a supervisor that is killed in between leaves no file with a version but without tables.
 _SCHEMA = f"""
 PRAGMA journal_mode = WAL;
 BEGIN;
 PRAGMA user_version = {FORMAT};
 CREATE TABLE records (
-    number INTEGER PRIMARY KEY, place INTEGER NOT NULL, agent TEXT NOT NULL, tree TEXT NOT NULL, kind TEXT NOT NULL,
-    verdict TEXT NOT NULL, score REAL, record TEXT NOT NULL, inode INTEGER, size INTEGER, changed INTEGER
+    number INTEGER PRIMARY KEY, place INTEGER NOT NULL, agent TEXT NOT NULL, commit_id TEXT NOT NULL,
+    tree TEXT NOT NULL, kind TEXT NOT NULL, score REAL, record TEXT NOT NULL, inode INTEGER, size INTEGER,
+    changed INTEGER
 );
 CREATE INDEX by_agent ON records (agent, place);
 CREATE INDEX by_tree ON records (tree, place) WHERE score IS NOT NULL;
-CREATE INDEX by_score ON records (score, place) WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
-CREATE INDEX by_agent_and_score ON records (agent, score, place)
-    WHERE score IS NOT NULL AND kind IN ('real', 'confirm');
+CREATE INDEX by_commit ON records (commit_id, place) WHERE score IS NOT NULL;
 COMMIT;
 """
 

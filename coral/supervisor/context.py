@@ -1,11 +1,11 @@
-"""What prompts and the supervisor read of a run: its folder, task, rules, standings and agents."""
+"""What prompts and the supervisor read of a run: its folder, task, rules, recent results and agents."""
 
 from dataclasses import dataclass
 
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.fleet.rules import Rules
-from coral.records.standings import Standings
+from coral.records.recent import RecentResults
 from workspace.layout import Layout
 
 
@@ -16,5 +16,5 @@ class RunContext:
     layout: Layout
     config: Config
     rules: Rules
-    standings: Standings
+    results: RecentResults
     roster: Roster

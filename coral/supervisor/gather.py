@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, Future
 
 from attempts.fields import one_line
+from attempts.standing import ranked
 from attempts.store import Store
 from coral.agent_setup.launch import session_of
 from coral.fleet import events as on
@@ -40,6 +41,7 @@ MORE_SECONDS = 0.2  # how soon an inbox is read again that holds more than is re
 MAX_PIECES = 64  # what is read at most of the output that a launch left at its end
 ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
 NEVER = float("-inf")
+LEADERS = 10  # attempts whose records are checked each time, since most is built on them
 
 Identities = Mapping[str, tuple[int, Identity]]
 
@@ -53,7 +55,7 @@ class DamageCheck:
     def __init__(
         self, run_context: RunContext, heartbeat_files: HeartbeatFiles, journal: Journal, ledger: Ledger, pool: Executor
     ) -> None:
-        self._standings = run_context.standings
+        self._scoring = run_context.rules.scoring
         self._heartbeat_files = heartbeat_files
         self._journal = journal
         self._records = IntegrityCheck(Store(run_context.layout.attempts), ledger)
@@ -68,7 +70,7 @@ class DamageCheck:
             done, self._running_check = self._running_check, None
             yield from self._records.report(done.result(), fleet.run.next_number, fleet.pending)
         if self._running_check is None:
-            leaders = [attempt.number for attempt in self._standings.top]
+            leaders = [measured.number for measured in ranked(fleet.standing, self._scoring)[:LEADERS]]
             self._running_check = self._pool.submit(self._records.check_next, leaders)
 
     def close(self) -> None:
@@ -265,7 +267,10 @@ class Gatherer:
         summary = monitor.summary()
         ending = on.Ending.LOST if launch.code is None else monitor.runtime.judge(launch.code, summary)
         lines = summary.stderr.strip().splitlines()
-        detail = summary.error or (lines[-1] if lines else f"exit code {launch.code}")
+        detail = summary.error or (lines[-1] if lines else _unexplained(launch, monitor))
+        if launch.code is not None and not self._layout.clone(launch.who).is_dir():
+            # Whatever the program says of that: it is cloned again for the next launch.
+            ending, detail = on.Ending.CRASHED, "its workspace was removed, and is made again"
         monitor.message, monitor.phase = detail if ending is on.Ending.CRASHED else "", "ended"
         monitor.status = ENDED.get(ending, Status.ERROR)
         self._monitors.mark(monitor)
@@ -291,6 +296,12 @@ class Gatherer:
 
 def _broken(item: str, error: Exception) -> on.Broken:
     return on.Broken(item=item, reason=f"{type(error).__name__}: {one_line(str(error), 300)}")
+
+
+def _unexplained(launch: Launch, monitor: OutputMonitor) -> str:
+    """How a program ended that named no error: the last thing that it printed may say why."""
+    last = f"; the last it said: {monitor.message}" if monitor.message else ""
+    return f"exit code {launch.code}{last}"
 
 
 def _unseen_end(launch: Launch) -> on.Event:

@@ -23,7 +23,7 @@ from pathlib import Path
 from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
-from coral.agent_setup.roster import Roster, check_same_agents
+from coral.agent_setup.roster import Roster, check_same_programs
 from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
 from coral.fleet import actions as do
@@ -32,12 +32,14 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
-from coral.journal import Journal, salvaged
+from coral.journal import Journal, fold, salvaged
 from coral.processes import process, received_signals
-from coral.processes.launches import Launches
+from coral.processes.launches import Launches, launch_tag
+from coral.processes.process_tree import members
 from coral.processes.wakeup import Wakeup
 from coral.records.ledger import Ledger
-from coral.records.standings import RECENT, TOP, Standings
+from coral.records.recent import RECENT, RecentResults
+from coral.runs.prepare import add_agents
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
@@ -82,11 +84,10 @@ class Supervisor:
         self._queue = EventQueue(self._wakeup.wake)
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
-        known = self._ledger.outline(self._rules.direction, TOP, RECENT) or [Store(layout.attempts).read(0)]
-        run_context = RunContext(layout, config, self._rules, Standings(self._rules.direction, known), roster)
-        # With its inode: a copy of the run's folder has another tag, and never meets the original's processes.
-        self._launches = Launches(f"{layout.root.name}.{layout.root.stat().st_ino}", self._wakeup)
-        self._agents = tuple(self._fleet.agents) or tuple(run_context.roster)
+        known = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
+        run_context = RunContext(layout, config, self._rules, RecentResults(known), roster)
+        self._launches = Launches(_tag(layout), self._wakeup)
+        self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))
         self._monitors = OutputMonitors(run_context)
         self._report = Report(run_context, self._clock.now().wall_time)
         heartbeat_files = HeartbeatFiles(layout.heartbeats)
@@ -251,10 +252,25 @@ def supervise(
             supervisor.close()
 
 
+def end_processes(layout: Layout) -> int:
+    """End what a run's journal says was started, where its task is broken and nobody can supervise it. Returns how many
+    launches had processes."""
+    with hold_lock(layout.lock):
+        memory = fold(layout.journal)
+        started = memory.identities if memory.folder == _folder(layout) else {}
+        ended = 0
+        for who, (number, identity) in started.items():
+            tag = launch_tag(_tag(layout), who, number)
+            ended += bool(members(identity, tag))
+            process.kill(identity, tag)
+        return ended
+
+
 def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
     """Change the run's task for this supervisor and later ones."""
     before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
-    check_same_agents(before, after)
+    check_same_programs(before, after, fold(layout.journal).fleet.agents)
+    add_agents(layout, after)
     place(layout.private, layout.task_file.name, after.text)
 
 
@@ -288,6 +304,11 @@ def _folder(layout: Layout) -> tuple[int, int]:
     """Device and inode, by which a run's folder differs from a copy of it."""
     found = layout.root.stat()
     return found.st_dev, found.st_ino
+
+
+def _tag(layout: Layout) -> str:
+    """With the inode: a copy of the run's folder has another tag, and never meets the original's processes."""
+    return f"{layout.root.name}.{layout.root.stat().st_ino}"
 
 
 def _differs(before: Fleet, after: Fleet) -> bool:

@@ -7,13 +7,13 @@ from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.events import Ending, OutputSeen, Used
 from coral.runtimes.line_tail import LineTail, end_of
 from coral.runtimes.messages import ReplyParts
-from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime, Usage, total
+from coral.runtimes.model import Counted, LaunchSummary, OutputEvent, Runtime, Usage, highest, total
 from coral.supervisor.context import RunContext
 from heartbeats.beat import Status
 from heartbeats.reply import OtherReply, parse_reply
 
 REMIND_SECONDS = 15.0  # how often output that says nothing new is an event all the same
-FAILED = (Ending.LIMIT, Ending.TERMINAL, Ending.CRASHED, Ending.UNKNOWN_SESSION)
+FAILED = (Ending.LIMIT, Ending.TERMINAL, Ending.DENIED, Ending.CRASHED, Ending.UNKNOWN_SESSION)
 QUIET_SECONDS = 30.0  # after so long without output, a program's is read less often
 QUIET_PAUSE = 2.0  # seconds between those readings
 MAX_ANSWERS = 8  # to checkpoints that one reading reports; the latest
@@ -93,7 +93,7 @@ class OutputMonitor:
     def read_usage_log(self, state: Path) -> None:
         """Once the launch has ended: read what it used from the log that its program keeps, if there is one."""
         if self.session and (usage := self.runtime.usage(state, self.session)) is not None:
-            self._usage = total(self._usage, usage)
+            self._usage = highest(self._usage, usage)
 
     def used(self) -> list[Used]:
         """What the program reports that it has used, if that is more than it had reported before."""
@@ -187,10 +187,11 @@ def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
 
 
 def _shows_prompt_taken(events: tuple[OutputEvent, ...]) -> bool:
-    """Whether a line shows that the conversation has taken the prompt in. A turn that failed or was
-    interrupted may have left nothing, and one whose conversation is given up leaves nothing."""
+    """Whether a line shows that the conversation has taken the prompt in. A line that the runtime does not know shows
+    nothing. A turn that failed or was interrupted may have left nothing, and one whose conversation is given up leaves
+    nothing."""
     cut = any(event.ending in FAILED or event.ending is Ending.INTERRUPTED for event in events)
-    return not cut and not (events and all(event.early for event in events))
+    return not cut and any(not event.early and not event.unknown for event in events)
 
 
 def _is_answer(reply: str) -> bool:

@@ -3,8 +3,8 @@
 Only short work is done at once; what may block is done by worker threads. What an action came to, or why it failed, is
 put on the event queue, which the next turn gathers.
 
-A verdict is published in the ledger, the record, the standings, the reply to whoever waits, and the timeline. Each step
-may be done again with the same result; the attempt is published once all are done.
+A verdict is published in the ledger, the record, the recent results, the reply to whoever waits, and the timeline. Each
+step may be done again with the same result; the attempt is published once all are done.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from functools import partial
 from typing import assert_never
 
 from attempts.files import write_json
-from attempts.record import Attempt, Kind
+from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -151,7 +151,7 @@ class Performer:
         self._store.clear(action.agent, action.submission)
 
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
-        attempt, standings = action.attempt, self._context.standings
+        attempt = action.attempt
         self._ledger.add(attempt)
         if aside := self._store.publish(attempt):
             # Only the supervisor writes records: what somebody else put there makes way, and is kept to be examined.
@@ -159,17 +159,17 @@ class Performer:
             self._queue.put(on.Broken(item=item, reason=f"it is kept as {aside.name}"))
         self._ledger.set_witnesses({attempt.number: self._store.witness(attempt.number)})
         self._index.add(attempt)
-        against = standings.last_improvement(attempt.agent)
-        standings.add(attempt)
+        self._context.results.add(attempt)
         if attempt.submission:
             inline = action.inline and inline_sections(self._context, fleet, attempt.agent, action.inline, now.run_time)
-            # Published once more after a restart, it may be the last improvement itself.
-            other = None if against == attempt.number else against
-            reply: dict[str, object] = {"attempt": attempt.number, "published": True, "against": other}
+            reply: dict[str, object] = {"attempt": attempt.number, "published": True}
             reply |= {"heartbeats": list(action.heartbeats), "inline": inline, "launch": action.launch}
             self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
-        text = f"{attempt.verdict}{score}: {attempt.title}"
+        proves = f" (#{attempt.of})" if attempt.kind is Kind.CONFIRM and attempt.verdict is Verdict.NEW_BEST else ""
+        text = f"{attempt.verdict}{proves}{score}: {attempt.title}"
+        if attempt.kind is Kind.BASELINE:
+            text = f"{attempt.title}{score}"
         self._report.write_line(now, "published", text, attempt.agent, attempt=attempt.number)
         self._queue.put(on.Published(number=attempt.number))
         self._published.append(attempt)
@@ -191,10 +191,10 @@ class Performer:
     def _take_in(self, action: do.TakeIn) -> Iterator[on.Event]:
         clone = self._layout.clone(action.agent)
         taken = take_in(self._layout.hub, clone, action.commit, action.number)
-        number, score = self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE) or (None, None)
         yield on.TakenIn(
             number=action.number, commit=taken.commit, tree=taken.tree, parent=taken.parent,
-            duplicate_of=number, duplicate_score=score,
+            duplicate=self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE),
+            built_on=self._ledger.built_on(taken.parent),
         )  # fmt: skip
 
     def _check_out(self, action: do.CheckOut) -> Iterator[on.Event]:

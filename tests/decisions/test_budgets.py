@@ -20,7 +20,7 @@ def test_the_budget_of_attempts_ends_the_run_when_the_last_is_graded_and_void_on
     stage.in_grading(3, "ann", "ben")
     stage.at(4, stage.graded(2, reason="wrong"))
     stage.resumed("ann", 4)
-    assert stage.at(5, stage.graded(3, 1.0)) == ["publish #3 improved 1", "interrupt ann/3", "interrupt ben/1"]
+    assert stage.at(5, stage.graded(3, 1.0)) == ["publish #3 own best 1", "interrupt ann/3", "interrupt ben/1"]
     assert brief(stage.fleet.run.stopping) == "budget (3 attempts)"
     assert stage.at(6, stage.exited("ann"), stage.exited("ben"))[-1] == "finish: budget (3 attempts)"
     # A resume with the same budget starts nobody.
@@ -62,7 +62,7 @@ def test_a_fleet_without_anybody_ends_when_nothing_is_left_to_grade() -> None:
     stage.in_grading(2, "ann")
     stage.at(3, stage.exited("ann", Ending.TERMINAL, "a"), stage.exited("ben", Ending.TERMINAL, "b"))
     assert stage.fleet.run.stopping is None
-    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1", "finish: all retired"]
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 new best 1", "finish: all retired"]
     stage = Stage()
     stage.at(2, stage.submission("ann"))
     assert "finish" not in stage.at(3, stage.exited("ann", Ending.TERMINAL, "a"))[-1]
@@ -226,7 +226,7 @@ def test_an_agent_may_make_so_many_attempts_and_where_all_have_the_run_ends() ->
     assert stage.at(3, *[stage.submission("ann") for _ in range(2)])[2:] == ["refuse 4 of ann: own budget (2 attempts)"]
     assert stage.at(4, stage.submission("ben"))[1] == "accept 5 of ben as #4"
     stage.at(5, stage.taken(3))
-    assert stage.at(6, stage.graded(3, 2.0)) == ["publish #3 improved 2", "interrupt ann/1"]
+    assert stage.at(6, stage.graded(3, 2.0)) == ["publish #3 new best 2", "interrupt ann/1"]
     # Settled, it is no longer on its way, and is not counted twice.
     stage.rules = own(attempts=3)
     assert stage.at(6, submitted("ann", 6))[1] == "accept 6 of ann as #5"
@@ -287,7 +287,7 @@ def test_who_waits_for_a_grade_hears_of_it_with_the_grade_and_after_its_wait_at_
     stage.in_grading(2, "ann", wait=500)
     assert stage.at(3, used(stage, "ben", 8.0)) == ["interrupt ben/1"]
     assert [message.due for message in stage["ann"].pending_messages] == [502.0]
-    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1, then land", "interrupt ann/1"]
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 new best 1, then land", "interrupt ann/1"]
     stage = Stage(1, rules(budget_money=10.0))
     stage.in_grading(2, "ann", wait=5)
     stage.at(20, used(stage, "ann", 8.0))

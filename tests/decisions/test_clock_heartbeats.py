@@ -173,7 +173,7 @@ def test_what_the_fleet_s_clock_sets_off_falls_to_the_next_who_submits() -> None
     assert stage.until(3600) == []
     assert [message.name for message in stage.fleet.run.unassigned_messages] == ["hourly"]
     assert stage.until(7200) == ["7200 skipped: hourly: undelivered"]
-    assert stage.tried(7201, "ben", 1.0) == ["publish #1 improved 1", "interrupt ben/1"]
+    assert stage.tried(7201, "ben", 1.0) == ["publish #1 new best 1", "interrupt ben/1"]
     assert stage.owed("ben") == ["hourly h1"]
     assert stage.until(7203) == []
     # It is still owed, though no longer an orphan.

@@ -107,7 +107,7 @@ def test_a_stop_on_a_full_disk_leaves_nothing_of_a_grade_and_counts_it_for_nothi
 def test_a_score_counts_whenever_it_comes_and_nothing_else_is_graded_before_it_is_over() -> None:
     stage = Stage(rules=replace(QUIET_RULES, slots=1))
     stage.in_grading(2, "ann", "ann")
-    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "tidy #1/1", "publish #1 improved 5"]
+    assert stage.at(3, FULL, stage.graded(1, 5.0)) == [TOLD, "tidy #1/1", "publish #1 new best 5"]
     assert stage.at(4, EASED) == [GOES_ON, "grade #2/1: commit 2"]
 
 
@@ -116,7 +116,7 @@ def test_an_agent_that_ended_badly_or_could_not_start_is_not_said_to_crash(ends:
     stage = Stage()
     event = stage.exited("ann", Ending.CRASHED) if ends else stage.not_started("ann", "No space left")
     assert stage.at(2, FULL, event)[0] == TOLD
-    assert (stage["ann"].phase, stage["ann"].crashes, stage.fleet.run.crashes) == (Phase.WAITING, 0, ())
+    assert (stage["ann"].phase, stage["ann"].crashes, stage.breaker.crashes) == (Phase.WAITING, 0, ())
     assert stage.until(99) == []
     assert stage.at(99, EASED)[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
 

@@ -29,7 +29,7 @@ def test_what_cannot_be_taken_in_is_failed_or_void() -> None:
         stage.clock = time + 5
         said = stage.at(time + 5, ours)
         assert said == ([] if time < 13 else ["publish #2 void (git was killed)"])
-    assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
+    assert stage["ann"].progress == Progress(1, 1, 1)
     # Echoes: it is settled already.
     assert stage.at(19, theirs, ours, stage.taken(1)) == []
     stage = Stage()
@@ -45,7 +45,7 @@ def test_a_grader_that_says_the_candidate_failed_is_believed() -> None:
     said = replace(stage.graded(1, outcome=Outcome.FAILED, reason="circles overlap"), feedback="3 and 7")
     assert stage.at(3, said) == ["publish #1 failed (circles overlap)"]
     assert (stage.published().feedback, stage.published().seconds) == ("3 and 7", 2.0)
-    assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
+    assert stage["ann"].progress == Progress(1, 1, 1)
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.SCORED])
@@ -60,7 +60,7 @@ def test_a_crash_that_the_seed_survives_is_the_candidate_s(outcome: Outcome) -> 
     record = stage.published()
     # What the grader said of the seed is not said of the candidate.
     assert (record.score, record.feedback, record.metrics, record.seconds) == (None, "", {}, 2.0)
-    assert stage["ann"].progress == Progress(1, 0.0, 0, 1, 1)
+    assert stage["ann"].progress == Progress(1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_crash_that_the_seed_shares_is_void(outcome: Outcome, reason: str, tol
     stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="Killed"))
     assert stage.at(4, stage.graded(1, outcome=outcome, reason=reason)) == [f"publish #1 void ({told})"]
     assert stage.published().seconds == 2.0
-    assert stage["ann"].progress == Progress(0, 0.0, 0, 0, 0)
+    assert stage["ann"].progress == Progress(0, 0, 0)
 
 
 def test_a_question_of_fault_is_answered_before_the_queue_and_before_earlier_attempts() -> None:
@@ -105,7 +105,7 @@ def test_fewer_slots_than_are_taken_start_nothing() -> None:
     stage.in_grading(2, *["ann"] * 5)
     stage.rules = ONE_SLOT
     assert [line for line in stage.at(3, on.Resumed()) if "grade" in line] == []
-    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 new best 1"]
     assert stage.at(5, stage.graded(2, 1.0))[1:] == ["grade #3/1: commit 3"]
 
 
@@ -114,7 +114,7 @@ def test_a_grade_or_a_probe_nobody_saw_end_is_done_again() -> None:
     stage.in_grading(2, "ann")
     assert stage.at(3, stage.graded(1, outcome=Outcome.LOST)) == ["grade #1/2: commit 1"]
     assert stage.pending(1).deadline == 303
-    assert stage.at(4, stage.graded(1, 2.0)) == ["publish #1 improved 2"]
+    assert stage.at(4, stage.graded(1, 2.0)) == ["publish #1 new best 2"]
     stage = Stage()
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.CRASHED))
@@ -130,7 +130,7 @@ def test_echoes_of_a_grade_that_is_over_are_dropped() -> None:
     stage.at(5, stage.graded(1, 1.0))
     assert stage.at(6, replace(first, launch=2)) == []
     assert stage.at(6, on.Published(number=1), on.Published(number=1), replace(first, launch=2)) == []
-    assert stage.fleet.run.progress == Progress(1, 1.0, 1, 0, 1)
+    assert stage.fleet.run.progress == Progress(1, 0, 1)
     stage = Stage()
     stage.in_grading(2, "ann")
     assert stage.at(2, on.Published(number=1)) == []
@@ -158,7 +158,7 @@ def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting
         8,
         1,
     )
-    assert stage.at(4, stage.graded(2, 1.0)) == ["publish #2 improved 1"]
+    assert stage.at(4, stage.graded(2, 1.0)) == ["publish #2 new best 1"]
     assert stage.until(7.9) == []
     assert stage.until(8) == ["8 grade #1/2: commit 1"]
     assert stage.pending(1).deadline == 308
@@ -180,7 +180,7 @@ def test_a_grade_that_could_not_be_begun_is_tried_again_and_keeps_nobody_waiting
     assert stage.until(12) == ["12 terminate #1/1"]
     assert stage.at(12, stage.not_started("#1", "it is to end")) == []
     assert stage.until(17) == ["17 grade #1/2: commit 1"]
-    assert stage.at(18, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(18, stage.graded(1, 1.0)) == ["publish #1 new best 1"]
 
 
 def test_a_grade_that_waits_to_be_tried_again_stands_in_no_way_of_a_stop() -> None:
@@ -208,7 +208,7 @@ def test_three_voids_in_a_row_hold_the_queue_up() -> None:
     stage.at(6, stage.submission("ann"))
     assert stage.at(6, stage.taken(5)) == []
     # What was being graded goes on, and what it came to counts.
-    assert stage.at(7, stage.graded(4, 1.0)) == ["publish #4 improved 1"]
+    assert stage.at(7, stage.graded(4, 1.0)) == ["publish #4 new best 1"]
     assert stage.until(304.9) == []
     assert stage.until(305) == ["305 grade #5/1: commit 5"]
     stage = Stage()
@@ -254,7 +254,7 @@ def test_a_score_counts_in_time_and_not_when_it_comes_too_late() -> None:
     assert stage.at(13, stage.graded(1, 99.0)) == ["publish #1 failed (the grader took longer than 10 seconds)"]
     stage = Stage(rules=TIMED)
     stage.in_grading(2, "ann")
-    assert stage.at(11.9, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(11.9, stage.graded(1, 1.0)) == ["publish #1 new best 1"]
     assert stage.until(100) == []
 
 
@@ -275,7 +275,7 @@ def test_a_grader_that_answers_and_leaves_something_behind_is_ended_first_and_it
     assert stage.at(4, stage.lingered("#1"), stage.lingered("#1")) == ["kill #1/1"]
     assert stage.until(5.9) == []
     assert stage.until(6) == ["6 kill #1/1"]
-    assert stage.at(7, stage.graded(1, 4.0)) == ["publish #1 improved 4", "grade #2/1: commit 2"]
+    assert stage.at(7, stage.graded(1, 4.0)) == ["publish #1 new best 4", "grade #2/1: commit 2"]
 
 
 def test_a_grader_that_cannot_be_killed_is_named_and_its_slot_given_up() -> None:

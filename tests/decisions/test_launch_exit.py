@@ -119,7 +119,7 @@ def test_stop_keeps_attempts_in_hand_for_the_resume() -> None:
         "grade #2/2: commit 2",
     ]
     # What was stopped once is judged like any other now.
-    assert stage.at(8, stage.graded(2, 9.0))[:1] == ["publish #2 improved 9"]
+    assert stage.at(8, stage.graded(2, 9.0))[:1] == ["publish #2 new best 9"]
 
 
 def test_a_submission_during_the_stop_stays_in_the_inbox() -> None:
@@ -174,7 +174,7 @@ def test_a_grade_that_was_out_of_time_when_the_stop_came_is_graded_again() -> No
     assert stage.stop(13) == ["answer operator/1: yes, stopping"]
     assert stage.at(14, stage.graded(1, outcome=Outcome.CRASHED)) == ["finish: request (enough)"]
     stage.at(15, on.Resumed())
-    assert stage.at(16, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(16, stage.graded(1, 1.0)) == ["publish #1 new best 1"]
 
 
 def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resume() -> None:
@@ -184,12 +184,36 @@ def test_what_cannot_be_published_holds_up_no_stop_and_is_published_by_the_resum
     stage.stop(4)
     stage.at(5, stage.exited("ann", Ending.INTERRUPTED))
     assert stage.at(5, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: request (enough)"
-    assert stage.at(6, on.Resumed())[:2] == ["accept 1 of ann as #1", "publish #1 improved 1, then reflect tip"]
+    assert stage.at(6, on.Resumed())[:2] == ["accept 1 of ann as #1", "publish #1 new best 1, then reflect tip"]
     assert stage.at(7, on.Published(number=1)) == []
     assert stage.fleet.pending == {}
     assert stage.fleet.run.order == 1
     stage = Stage(rules=replace(QUIET_RULES, heartbeats=(TIP,)))
     stage.in_grading(2, "ann", wait=60)
-    assert stage.at(3, stage.graded(1, 1.0)) == ["publish #1 improved 1, printing tip:h1"]
-    assert "publish #1 improved 1" in stage.at(4, on.Resumed())
+    assert stage.at(3, stage.graded(1, 1.0)) == ["publish #1 new best 1, printing tip:h1"]
+    assert "publish #1 new best 1" in stage.at(4, on.Resumed())
     assert stage.until(33) == ["33 interrupt ann/1"]
+
+
+def test_a_denial_is_for_good_only_when_it_is_repeated() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, breaker_crashes=99))
+    for _ in range(3):
+        said = stage.at(stage.clock, stage.exited("ann", Ending.DENIED, "403 Forbidden"))
+        assert said[1].endswith("crashed (403 Forbidden)")
+        stage.until(stage.deadline("ann"))
+    stage.at(stage.clock, stage.exited("ann", Ending.DENIED, "403 Forbidden"))
+    assert stage["ann"].phase is Phase.RETIRED
+    assert stage["ann"].reason.detail == "403 Forbidden"
+
+
+def test_crashes_and_limits_before_a_denial_say_nothing_of_it() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, breaker_crashes=99))
+    for _ in range(5):
+        stage.at(stage.clock, stage.exited("ann", Ending.CRASHED, "a lost connection"))
+        stage.until(stage.deadline("ann"))
+    said = stage.at(stage.clock, stage.exited("ann", Ending.DENIED, "403 Forbidden"))
+    assert said[1].endswith("crashed (403 Forbidden)")
+    assert stage["ann"].denials == 1
+    stage.until(stage.deadline("ann"))
+    stage.at(stage.clock, stage.exited("ann", Ending.CRASHED))
+    assert stage["ann"].denials == 0

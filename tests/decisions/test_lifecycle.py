@@ -3,13 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, REFLECTING, Stage, attempt_zero
+from stage import QUIET_RULES, REFLECT, REFLECTING, Stage, attempt_zero, rules_with
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase, Stall
 from coral.fleet.agents.back_off import back_off
+from coral.fleet.decide import decide
 from coral.fleet.events import Ending
 from coral.fleet.reasons import START
+from coral.fleet.run_state import Fleet
 
 SHORT = replace(QUIET_RULES, stall=100.0)
 
@@ -17,7 +19,7 @@ SHORT = replace(QUIET_RULES, stall=100.0)
 def test_a_run_opens_with_its_seed_published_and_its_agents_started_one_after_another() -> None:
     stage = Stage(3, replace(REFLECTING, stagger=0.05), started=False)
     assert stage.opening == [
-        "publish #0 improved 0",
+        "publish #0 new best 0",
         "show fleet",
         "show ann",
         "show ben",
@@ -46,7 +48,7 @@ def test_nothing_happens_before_a_run_is_opened_and_its_seed_may_have_no_score()
     ]
     assert stage.fleet.run.stopping is None
     stage.at(0, on.Opened(run="run", agents=("ann",), baseline=attempt_zero(None)))
-    assert stage["ann"].progress.best is None
+    assert stage.fleet.run.best is None
 
 
 @pytest.mark.parametrize(
@@ -198,7 +200,7 @@ def test_crashes_in_a_row_back_off_doubling() -> None:
         "crashed ann: launch 1: not started (permission denied)"
     ]
     assert stage["ann"].crashes == 1
-    assert len(stage.fleet.run.crashes) == 1
+    assert len(stage.breaker.crashes) == 1
 
 
 def test_many_crashes_in_a_short_time_hold_the_whole_fleet() -> None:
@@ -206,7 +208,8 @@ def test_many_crashes_in_a_short_time_hold_the_whole_fleet() -> None:
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.at(3, stage.exited("ben", Ending.CRASHED))
     assert stage.at(4, stage.exited("cid", Ending.CRASHED, "no key"))[2:] == [
-        "alert run-alert-1: 3 crashes within 60 seconds; nothing starts for 300 seconds. The last one: crashed (no key)"
+        "alert run-alert-1: 3 crashes within 60 seconds; nothing starts for 300 seconds. "
+        "The last one, of cid: crashed (no key)"
     ]
     # What runs goes on; what ends now waits with the others; one alert is enough.
     stage.in_grading(4, "dot")
@@ -225,6 +228,39 @@ def test_many_crashes_in_a_short_time_hold_the_whole_fleet() -> None:
     assert [line.split(":")[0] for line in stage.until(400)] == ["302 spawn ann/2", "302 spawn ben/2"]
 
 
+def test_crashes_of_one_account_hold_no_agent_of_another() -> None:
+    accounts = {"ann": "acme", "ben": "acme", "cid": "zeta"}
+    stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2, accounts=accounts))
+    stage.at(2, stage.exited("ann", Ending.CRASHED))
+    assert stage.at(3, stage.exited("ben", Ending.CRASHED))[2:] == [
+        "alert run-alert-1: 2 crashes of acme within 60 seconds; none of them starts for 300 seconds. "
+        "The last one, of ben: crashed"
+    ]
+    assert stage.at(4, stage.exited("cid"), stage.exited("dot"))[2:] == []
+    assert [line.split(":")[0].split()[1:] for line in stage.until(302)] == [["spawn", "cid/2"], ["spawn", "dot/2"]]
+    assert [line.split(":")[0] for line in stage.until(303)] == ["303 spawn ann/2", "303 spawn ben/2"]
+
+
+def test_the_breaker_scales_with_the_agents_of_its_account() -> None:
+    names = tuple(f"agent-{place}" for place in range(12))
+    opened = on.Opened(run="run", agents=names, baseline=attempt_zero(0.0))
+    rules = replace(QUIET_RULES, breaker_crashes=2, heartbeats=())
+    fleet, _ = decide(Fleet(), [opened], on.Moment(run_time=0.0, wall_time=""), rules)
+    failed = [on.SpawnFailed(who=name, launch=1, reason="no such program") for name in names]
+    after, _ = decide(fleet, failed[:5], on.Moment(run_time=1.0, wall_time=""), rules)
+    assert after.run.breakers[""].paused_until == 0.0
+    after, _ = decide(after, failed[5:6], on.Moment(run_time=1.0, wall_time=""), rules)
+    assert after.run.breakers[""].paused_until == 301.0
+
+
+def test_the_breaker_holds_no_launch_that_follows_our_own_interrupt() -> None:
+    stage = Stage(2, replace(rules_with(REFLECT), breaker_crashes=1))
+    stage.tried(2, "ann", 1.0)
+    stage.at(3, stage.exited("ben", Ending.CRASHED))
+    assert stage.breaker.paused_until == 303
+    assert stage.at(4, stage.exited("ann", Ending.INTERRUPTED))[1].startswith("spawn ann/2: heartbeat")
+
+
 def test_the_breaker_counts_within_its_window_only() -> None:
     rules = replace(QUIET_RULES, breaker_crashes=3, backoff=1.0, backoff_max=1.0)
     stage = Stage(3, rules)
@@ -234,7 +270,7 @@ def test_the_breaker_counts_within_its_window_only() -> None:
     stage.until(62)
     # The crash at 2 was sixty seconds ago.
     assert len(stage.at(62, stage.exited("cid", Ending.CRASHED))) == 2
-    assert stage.fleet.run.crashes == (30, 62)
+    assert stage.breaker.crashes == (30, 62)
     stage.until(89)
     assert "alert" in stage.at(89, stage.exited("ann", Ending.CRASHED))[2]
 
@@ -244,12 +280,12 @@ def test_crashes_while_the_fleet_is_held_count_for_what_comes_after() -> None:
     stage = Stage(4, rules)
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     assert len(stage.at(2, stage.exited("ben", Ending.CRASHED))) == 3
-    assert stage.fleet.run.crashes == ()
+    assert stage.breaker.crashes == ()
     stage.at(9, stage.exited("cid", Ending.CRASHED))
-    assert stage.fleet.run.starts_paused_until == 12
+    assert stage.breaker.paused_until == 12
     # At twelve the hold is over, and this is the second crash within a minute.
     assert "alert" in stage.at(12, stage.exited("dot", Ending.CRASHED))[2]
-    assert stage.fleet.run.starts_paused_until == 22
+    assert stage.breaker.paused_until == 22
 
 
 # --- limits -------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ def handed_over() -> Stage:
 
 def test_an_agent_is_interrupted_resumed_with_all_that_is_owed_and_acknowledges_it_by_its_first_words() -> None:
     stage = Stage(rules=rules_with(REFLECT, REDIRECT))
-    assert stage.tried(2, "ann", -1.0, wait=60) == ["publish #1 regressed -1, then reflect redirect", "interrupt ann/1"]
+    assert stage.tried(2, "ann", -1.0, wait=60) == ["publish #1 worse -1, then reflect redirect", "interrupt ann/1"]
     assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED)) == [
         "exited ann: launch 1 ended: interrupted",
         "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 redirect:h2",
@@ -49,7 +49,7 @@ def test_several_crossings_of_one_heartbeat_are_one_delivery_that_names_them_all
     ]
     stage = Stage(rules=rules_with(REFLECT))
     assert stage.tried(2, "ann", 1.0)[1:] == ["interrupt ann/1"]
-    assert stage.tried(3, "ann", 2.0, wait=60) == ["publish #2 improved 2"]
+    assert stage.tried(3, "ann", 2.0, wait=60) == ["publish #2 new best 2"]
     assert stage.resumed("ann", 4)[1:] == [
         "spawn ann/2: heartbeat, session of ann, told 0, owed reflect:h1 reflect:h2",
         "heartbeat ann: reflect (h1, h2) received",
@@ -75,7 +75,7 @@ def test_what_a_launch_did_not_acknowledge_or_was_not_started_with_is_said_again
 
 def test_nobody_is_interrupted_before_its_first_words_but_these_are_not_waited_for_for_ever() -> None:
     stage = Stage(rules=rules_with(REFLECT), started=False)
-    assert stage.tried(2, "ann", 1.0) == ["publish #1 improved 1"]
+    assert stage.tried(2, "ann", 1.0) == ["publish #1 new best 1"]
     assert stage.until(20) == []
     assert stage.at(21, stage.heard("ann")) == ["interrupt ann/1"]
     stage = Stage(rules=rules_with(REFLECT), started=False)
@@ -88,7 +88,7 @@ def test_what_a_silent_launch_was_handed_is_on_its_way_and_no_reason_to_interrup
     stage = handed_over()
     assert stage.until(900) == []
     # Something else is.
-    assert stage.tried(901, "ann", 2.0) == ["publish #2 improved 2", "interrupt ann/2"]
+    assert stage.tried(901, "ann", 2.0) == ["publish #2 new best 2", "interrupt ann/2"]
     # And what was handed over counts as received even while it is being interrupted.
     assert stage.at(902, stage.heard("ann")) == ["heartbeat ann: reflect (h1) received"]
     assert stage.owed("ann") == ["reflect h2"]
@@ -113,7 +113,7 @@ def test_what_is_owed_never_shortens_a_back_off_or_a_limit() -> None:
     stage = Stage(2, rules_with(REFLECT))
     stage.in_grading(2, "ann", "ben")
     stage.at(3, stage.exited("ann", Ending.LIMIT, until=1000.0), stage.exited("ben", Ending.CRASHED))
-    assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 1.0)) == ["publish #1 improved 1", "publish #2 improved 1"]
+    assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 1.0)) == ["publish #1 new best 1", "publish #2 own best 1"]
     ben, ann = stage.until(1003)
     assert ben.endswith("spawn ben/2: crashed, session of ben, told 0, owed reflect:h2")
     assert 8 < float(ben.split()[0]) < 9.1
@@ -194,7 +194,7 @@ def test_the_end_of_a_tool_is_a_good_moment_once_the_time_has_come_and_a_heartbe
     assert stage.at(610, stage.heard("ann", busy="thinking")) == ["interrupt ann/1"]
     stage = Stage(rules=rules_with(REFLECT))
     stage.at(2, stage.heard("ann", busy="tool"))
-    assert stage.tried(3, "ann", 1.0) == ["publish #1 improved 1", "interrupt ann/1"]
+    assert stage.tried(3, "ann", 1.0) == ["publish #1 new best 1", "interrupt ann/1"]
 
 
 def test_deadlines_that_are_no_round_numbers_are_met_exactly() -> None:
@@ -216,7 +216,7 @@ def test_everything_owed_goes_along_at_the_end_of_an_eval() -> None:
     stage.at(1801, stage.asks("operator", on.Tell(to="ann", text="be quick")))
     assert stage.owed("ann") == ["checkpoint h1", "message h2"]
     assert stage.tried(1802, "ann", 1.0, wait=60) == [
-        "publish #1 improved 1, then checkpoint message reflect",
+        "publish #1 new best 1, then checkpoint message reflect",
         "interrupt ann/1",
     ]
     assert {message.due for message in stage["ann"].pending_messages} == {1802}
@@ -227,21 +227,21 @@ def test_the_end_of_an_eval_is_a_good_moment_though_the_eval_is_a_tool(busy: str
     stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(1800)
     stage.at(1801, stage.heard("ann", busy=busy))
-    assert stage.tried(1802, "ann", 1.0, wait=60) == ["publish #1 improved 1, then checkpoint", "interrupt ann/1"]
+    assert stage.tried(1802, "ann", 1.0, wait=60) == ["publish #1 new best 1, then checkpoint", "interrupt ann/1"]
 
 
 def test_who_does_not_wait_at_the_eval_or_did_in_the_past_is_not_told_there() -> None:
     stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
     stage.until(1800)
-    assert stage.tried(1802, "ann", 1.0) == ["publish #1 improved 1"]
+    assert stage.tried(1802, "ann", 1.0) == ["publish #1 new best 1"]
     (number,) = stage.in_grading(1803, "ann", wait=10)
-    assert stage.at(1813, stage.graded(number, 2.0)) == ["publish #2 improved 2"]
+    assert stage.at(1813, stage.graded(number, 2.0)) == ["publish #2 new best 2"]
     (number,) = stage.in_grading(1814, "ann", wait=10)
-    assert stage.at(1823.9, stage.graded(number, 3.0)) == ["publish #3 improved 3, then checkpoint", "interrupt ann/1"]
+    assert stage.at(1823.9, stage.graded(number, 3.0)) == ["publish #3 new best 3, then checkpoint", "interrupt ann/1"]
     stage = Stage(rules=rules_with(TIP))
-    assert stage.tried(2, "ann", 1.0, wait=-5) == ["publish #1 improved 1", "interrupt ann/1"]
+    assert stage.tried(2, "ann", 1.0, wait=-5) == ["publish #1 new best 1", "interrupt ann/1"]
     assert stage["ann"].pending_messages[0].printed is False
-    assert Stage(rules=rules_with(TIP)).tried(2, "ann", 1.0) == ["publish #1 improved 1", "interrupt ann/1"]
+    assert Stage(rules=rules_with(TIP)).tried(2, "ann", 1.0) == ["publish #1 new best 1", "interrupt ann/1"]
 
 
 def test_whoever_waited_in_an_eval_is_gone_with_its_launch() -> None:
@@ -250,7 +250,7 @@ def test_whoever_waited_in_an_eval_is_gone_with_its_launch() -> None:
     stage.in_grading(2, "ann", wait=600)
     stage.at(3, stage.exited("ann"))
     stage.at(3, stage.heard("ann"))
-    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1", "interrupt ann/2"]
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 new best 1", "interrupt ann/2"]
 
 
 def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
@@ -258,7 +258,7 @@ def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
     stage.tried(2, "ann", -1.0)
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
     assert stage["ann"].in_flight == ("h1", "h2")
-    assert stage.tried(4, "ann", 1.0, wait=60) == ["publish #2 improved 1, then reflect"]
+    assert stage.tried(4, "ann", 1.0, wait=60) == ["publish #2 new best 1, then reflect"]
     # Its first words were not heard yet; as soon as they are, it is interrupted.
     assert stage.at(5, stage.heard("ann")) == ["heartbeat ann: reflect, redirect (h1, h2) received", "interrupt ann/2"]
 
@@ -268,7 +268,7 @@ def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
 
 def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval_or_goes_along_with_an_interrupt() -> None:
     stage = Stage(rules=rules_with(TIP))
-    assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, printing tip:h1"]
+    assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 new best 1, printing tip:h1"]
     assert stage.at(3, stage.asks("ann", on.Acknowledge(messages=("h1",)))) == [
         "heartbeat ann: tip (h1) received",
         "answer ann/1: yes, acknowledged",
@@ -276,7 +276,7 @@ def test_an_inline_heartbeat_is_printed_once_and_acknowledged_by_the_eval_or_goe
     assert stage["ann"].pending_messages == ()
     assert stage.until(100) == []
     stage = Stage(rules=rules_with(TIP, REFLECT))
-    assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 improved 1, then tip reflect", "interrupt ann/1"]
+    assert stage.tried(2, "ann", 1.0, wait=60) == ["publish #1 new best 1, then tip reflect", "interrupt ann/1"]
 
 
 def test_what_was_printed_and_not_acknowledged_interrupts() -> None:
@@ -297,8 +297,8 @@ def test_two_evals_that_end_at_once_print_each_its_own() -> None:
     stage = Stage(rules=rules_with(TIP))
     stage.in_grading(2, "ann", "ann", wait=60)
     assert stage.at(3, stage.graded(1, 1.0), stage.graded(2, 2.0)) == [
-        "publish #1 improved 1, printing tip:h1",
-        "publish #2 improved 2, printing tip:h2",
+        "publish #1 new best 1, printing tip:h1",
+        "publish #2 new best 2, printing tip:h2",
     ]
     assert stage.at(4, stage.asks("ann", on.Acknowledge(messages=("h2", "h1")))) == [
         "heartbeat ann: tip (h1, h2) received",
@@ -311,13 +311,13 @@ def test_what_was_printed_and_never_acknowledged_goes_with_the_next_eval_s_inter
     stage.tried(2, "ann", 1.0, wait=60)
     # The agent has no session to interrupt: it waits, and submits again when the time is over.
     stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], has_output=False, spawned_at=31.0)})
-    assert stage.tried(32, "ann", 2.0, wait=60) == ["publish #2 improved 2, then tip"]
+    assert stage.tried(32, "ann", 2.0, wait=60) == ["publish #2 new best 2, then tip"]
 
 
 def test_an_inline_heartbeat_of_the_clock_is_printed_at_the_next_eval() -> None:
     stage = Stage(rules=replace(rules_with(replace(CHECKPOINT, delivery=Delivery.INLINE)), stall=9e9))
     assert stage.until(1800) == []
-    assert stage.tried(1900, "ann", 1.0, wait=60) == ["publish #1 improved 1, printing checkpoint:h1"]
+    assert stage.tried(1900, "ann", 1.0, wait=60) == ["publish #1 new best 1, printing checkpoint:h1"]
     assert stage.at(1901, stage.asks("ann", on.Acknowledge(messages=("h1",))))[0] == (
         "heartbeat ann: checkpoint (h1) received"
     )

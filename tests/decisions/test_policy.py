@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 from stage import QUIET_RULES, SEED, Stage, submitted
 
+from attempts.noise import NoiseSetting
 from attempts.record import Direction
+from attempts.standing import Scoring
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent
@@ -20,8 +22,8 @@ from heartbeats.heartbeat import BUILT_IN, Scope
 
 def test_the_rules_of_a_task_that_names_none() -> None:
     assert Rules() == Rules(
-        direction=Direction.MAXIMIZE,
-        noise=0.0,
+        scoring=Scoring(direction=Direction.MAXIMIZE, noise=NoiseSetting(deviation=0.0)),
+        confirm_share=0.2,
         slots=1,
         grade_timeout=300.0,
         seed_commit="",

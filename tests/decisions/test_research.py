@@ -128,7 +128,7 @@ def test_after_a_pause_of_the_whole_fleet_they_start_in_turn(stagger: float, bet
     stage = Stage(3, rules, started=False)
     stage.until(100)
     stage.at(100, *(stage.exited(name, Ending.CRASHED) for name in stage.names))
-    assert stage.fleet.run.starts_paused_until == 200
+    assert stage.breaker.paused_until == 200
     assert started(stage.until(300)) == [
         "200 spawn ann/2",
         f"{200 + between} spawn ben/2",

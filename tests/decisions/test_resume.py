@@ -24,7 +24,7 @@ def test_a_new_supervisor_leaves_who_runs_alone_and_does_again_what_may_not_have
         "take in #1: commit 1 of ann",
         "accept 2 of ben as #2",
         "accept 3 of ben as #3",
-        "publish #3 improved 1, then reflect",
+        "publish #3 new best 1, then reflect",
         "show fleet",
         "show ann",
         "show ben",
@@ -53,10 +53,10 @@ def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_and_no_pa
     stage = Stage(4, replace(QUIET_RULES, breaker_crashes=2))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=600.0), stage.exited("ben", Ending.CRASHED))
     stage.at(3, stage.exited("cid", Ending.CRASHED), stage.exited("dot", Ending.TERMINAL))
-    assert stage.fleet.run.starts_paused_until == 303
+    assert stage.breaker.paused_until == 303
     waiting = stage.deadline("ben")
     assert stage.at(4, on.Resumed())[-1] == "spawn dot/2: resumed, session of dot, told 0"
-    assert (stage.fleet.run.starts_paused_until, stage.fleet.run.crashes) == (0, ())
+    assert (stage.breaker.paused_until, stage.breaker.crashes) == (0, ())
     assert stage["ben"].deadline == waiting
     assert [line.split(":")[0].split()[1:] for line in stage.until(20)] == [["spawn", "ben/2"], ["spawn", "cid/2"]]
     assert stage.until(602) == ["602 spawn ann/2: at limit, session of ann, told 0"]
@@ -64,7 +64,7 @@ def test_remainders_of_pauses_are_carried_over_a_resume_but_no_breaker_and_no_pa
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.at(3, on.Resumed())
     stage.at(4, stage.exited("ben", Ending.CRASHED))
-    assert stage.fleet.run.starts_paused_until == 0
+    assert stage.breaker.paused_until == 0
     stage = Stage()
     stage.in_grading(2, "ann", "ann", "ann")
     for number in (1, 2, 3):
@@ -188,7 +188,7 @@ def test_after_that_what_is_handed_in_waits_and_a_grade_counts_and_interrupts_no
     assert stage.at(2, on.Resumed(), late)[2:] == ["take in #1: commit 1 of ann", "accept 1 of ann as #1"]
     stage = Stage(rules=REFLECTING)
     stage.in_grading(2, "ann")
-    assert stage.at(3, leave(stage), stage.graded(1, 1.0))[2:] == ["publish #1 improved 1"]
+    assert stage.at(3, leave(stage), stage.graded(1, 1.0))[2:] == ["publish #1 new best 1"]
     assert stage.owed("ann") == ["reflect h1"]
     assert "interrupt ann/1" in stage.at(3, on.Resumed())
 
@@ -225,3 +225,33 @@ def test_only_the_operator_sends_the_supervisor_away(sender: str) -> None:
     stage = Stage()
     assert stage.ask(sender, on.Leave(end=on_request()))[0].startswith(f"answer {sender}: no, cannot ")
     assert stage.fleet.run.detached_reason is None
+
+
+def test_agents_that_the_task_has_since_a_resume_begin_like_all_others() -> None:
+    stage = Stage(1, replace(QUIET_RULES, agents=("ann",)))
+    stage.rules = replace(stage.rules, agents=("ann", "ben", "cid"), stagger=0.5)
+    said = [line for line in stage.at(5, on.Resumed()) if "show" not in line]
+    assert said == ["spawn ben/1: start, told 0"]
+    assert stage.until(6) == ["5.5 spawn cid/1: start, told 0"]
+    assert list(stage.fleet.heartbeats) == ["fleet", "ann", "ben", "cid"]
+    # Another resume adds nobody twice.
+    stage.at(7, on.Resumed())
+    assert list(stage.fleet.agents) == ["ann", "ben", "cid"]
+
+
+def test_agents_that_the_task_has_no_more_end_and_can_come_back() -> None:
+    stage = Stage(3, replace(QUIET_RULES, agents=("ann", "ben", "cid")))
+    stage.at(2, stage.exited("cid"))
+    stage.rules = replace(stage.rules, agents=("ann",))
+    said = stage.at(2.5, on.Resumed())
+    assert "interrupt ben/1" in said
+    stage.at(3, stage.exited("ben", Ending.INTERRUPTED))
+    stage.until(20)
+    retired = {name: agent.phase is Phase.RETIRED for name, agent in stage.fleet.agents.items()}
+    assert retired == {"ann": False, "ben": True, "cid": True}
+    assert brief(stage["ben"].reason) == brief(stage["cid"].reason) == "left out"
+    assert stage.fleet.run.undelivered_alerts == ()
+    stage.rules = replace(stage.rules, agents=("ann", "ben"))
+    said = [*stage.at(21, on.Resumed()), *stage.until(30)]
+    assert [line for line in said if "spawn ben/2" in line]
+    assert stage["cid"].phase is Phase.RETIRED

@@ -32,7 +32,7 @@ def test_who_stays_silent_is_interrupted_and_told_so_and_from_its_start_backs_of
     (said,) = stage.until(110)
     assert said.endswith("spawn ann/2: stalled (silent, 1, 100), told 0, owed stalled:h1")
     # It is no crash that the fleet's breaker counts.
-    assert stage.fleet.run.crashes == ()
+    assert stage.breaker.crashes == ()
 
 
 def test_who_waits_for_a_grade_is_not_silent_until_the_last_has_come_or_the_waiting_is_over() -> None:
@@ -49,7 +49,7 @@ def test_who_waits_for_a_grade_is_not_silent_until_the_last_has_come_or_the_wait
     # An agent whose grade came a second before the limit was interrupted a second after it.
     stage = Stage(rules=SHORT)
     (number,) = stage.in_grading(2, "ann", wait=500)
-    assert stage.at(100, stage.graded(number, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(100, stage.graded(number, 1.0)) == ["publish #1 new best 1"]
     assert stage.until(199) == []
     assert stage.until(200) == ["200 stalled ann: stalled (silent, 1, 199)", "200 interrupt ann/1"]
     stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
@@ -78,7 +78,7 @@ def test_an_agent_deaf_to_everything_is_named_retired_and_delays_nobody() -> Non
     stage.tried(2, "ann", 1.0)
     assert stage.until(12) == ["12 terminate ann/1"]
     # Another one's heartbeat is as quick as ever.
-    assert stage.tried(13, "ben", 1.0) == ["publish #2 improved 1", "interrupt ben/1"]
+    assert stage.tried(13, "ben", 1.0) == ["publish #2 own best 1", "interrupt ben/1"]
     assert stage.resumed("ben", 13)[1:] == [
         "spawn ben/2: heartbeat, session of ben, told 0, owed reflect:h2",
         "heartbeat ben: reflect (h2) received",

@@ -103,25 +103,44 @@ def test_a_figure_of_the_conversation_goes_on_in_the_next_launch() -> None:
     assert total(stage) == (22, 0, 4, 0.5)
 
 
-@pytest.mark.parametrize(("figure", "new"), [((9, 20, 9.0), 9), ((20, 0, 9.0), 20), ((20, 20, 0.125), 20)])
-def test_a_conversation_whose_figure_has_fallen_in_another_launch_began_anew(
-    figure: tuple[int, int, float], new: int
+@pytest.mark.parametrize("figure", [(9, 20, 0.125), (9, 0, 0.125), (0, 0, 0.0)])
+def test_a_conversation_whose_figure_has_fallen_as_a_whole_in_another_launch_began_anew(
+    figure: tuple[int, int, float],
 ) -> None:
     stage = Stage()
     stage.at(2, used(stage, "ann", 10, 1, 0.25, session="s"))
     again(stage, 3)
     read, written, money = figure
     stage.at(103, used(stage, "ann", read, written, money, session="s"))
-    assert total(stage) == (10 + new, 0, 1 + written, 0.25 + money)
+    assert total(stage) == (10 + read, 0, 1 + written, 0.25 + money)
     stage.at(104, used(stage, "ann", read + 1, written, money, session="s"))
-    assert total(stage) == (11 + new, 0, 1 + written, 0.25 + money)
+    assert total(stage) == (11 + read, 0, 1 + written, 0.25 + money)
+
+
+@pytest.mark.parametrize(
+    ("figure", "sums"),
+    [
+        # An answer that was cut off counts by an estimate, which the next launch no longer knows.
+        ((10_000, 170, 0.5), (10_000, 0, 229, 0.5)),
+        ((10_000, 300, 0.3), (10_000, 0, 300, 0.4)),
+        ((8_000, 300, 0.5), (8_100, 0, 300, 0.5)),
+    ],
+)
+def test_a_part_of_the_figure_that_falls_alone_counts_nothing_twice(
+    figure: tuple[int, int, float], sums: tuple[object, ...]
+) -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 8_100, 229, 0.4, session="s"))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", *figure, session="s"))
+    assert total(stage) == sums
 
 
 @pytest.mark.parametrize(
     ("before", "after", "cached", "sums"),
     [
         ((10, 1, 0.25), (10, 1, 0.25), 7, (10, 7, 1, 0.25)),  # equal figures have not fallen
-        ((10, 1, 0.25), (12, 2, None), 0, (22, 0, 3, 0.25)),  # less money than before: the figure began anew
+        ((10, 1, 0.25), (12, 2, None), 0, (12, 0, 2, 0.25)),
         ((10, 1, None), (12, 2, None), 0, (12, 0, 2, None)),
         ((10, 1, 0.0), (12, 2, 0.0), 0, (12, 0, 2, 0.0)),
     ],
@@ -135,6 +154,28 @@ def test_money_that_is_not_told_or_stays_the_same_is_neither_lost_nor_fallen(
     again(stage, 3)
     stage.at(103, used(stage, "ann", *after, cached=cached, session="s"))
     assert total(stage) == sums
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "anew"),
+    [
+        ((10, 5, None), (3, 1, None), True),
+        ((10, 5, 0.0), (3, 1, 0.0), True),  # a program that knows no price
+        ((10, 5, 0.5), (3, 1, None), True),
+        ((10, 5, None), (3, 5, None), False),
+        ((10, 5, None), (3, 6, None), False),
+        ((10, 5, 0.5), (3, 1, 0.5), False),
+        ((10, 5, 0.5), (10, 1, 0.4), False),
+    ],
+)
+def test_a_conversation_began_anew_where_its_input_and_its_money_have_fallen_or_its_output_without_money(
+    before: tuple[int, int, float | None], after: tuple[int, int, float | None], anew: bool
+) -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", *before, session="s"))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", *after, session="s"))
+    assert total(stage)[0] == 10 + (after[0] if anew else 0)
 
 
 def test_tokens_without_a_price_cost_what_the_task_says_of_the_agent_s_program() -> None:

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 from stage import REFLECT, Stage, rules_with
 
+from attempts.noise import NoiseSetting
 from attempts.progress import Progress
 from attempts.record import Kind
+from attempts.standing import Scoring
 from coral.fleet.events import Ending
 from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, Scope
 from heartbeats.trigger import Every, Stagnant
 
 CONSOLIDATE = Heartbeat(name="consolidate", trigger=Every(10), scope=Scope.FLEET, protected=True)
 REDIRECT = Heartbeat(name="redirect", trigger=Stagnant(5))
+NOISY = Scoring(noise=NoiseSetting(deviation=0.2))
 
 
 def crossings(heartbeats: Sequence[Heartbeat], scores: Sequence[float | None]) -> list[str]:
@@ -33,10 +36,10 @@ def test_four_agents_settle_in_the_same_instant() -> None:
     stage = Stage(4, rules_with(*BUILT_IN))
     stage.in_grading(2, *stage.names, wait=60)
     assert stage.at(3, *[stage.graded(number, float(number)) for number in (1, 2, 3, 4)]) == [
-        "publish #1 improved 1, then reflect",
-        "publish #2 improved 2, then reflect",
-        "publish #3 improved 3, then reflect",
-        "publish #4 improved 4, then reflect",
+        "publish #1 new best 1, then reflect",
+        "publish #2 new best 2, then reflect",
+        "publish #3 new best 3, then reflect",
+        "publish #4 new best 4, then reflect",
         "interrupt ann/1",
         "interrupt ben/1",
         "interrupt cid/1",
@@ -54,11 +57,9 @@ def test_four_agents_settle_in_the_same_instant() -> None:
         "heartbeat cid: reflect (h3) received",
         "heartbeat dot: reflect (h4) received",
     ]
-    assert [stage[name].progress for name in stage.names] == [
-        Progress(1, float(number), number, 0, 1) for number in (1, 2, 3, 4)
-    ]
+    assert [stage[name].progress for name in stage.names] == [Progress(1, 0, 1) for number in (1, 2, 3, 4)]
     assert [stage[name].pending_messages for name in stage.names] == [()] * 4
-    assert stage.fleet.run.progress == Progress(4, 4.0, 4, 0, 4)
+    assert stage.fleet.run.progress == Progress(4, 0, 4)
 
 
 def test_stagnant_5_fires_at_5_10_and_15_and_is_armed_anew_by_an_improvement() -> None:
@@ -94,13 +95,12 @@ def test_every_10_of_the_fleet_is_neither_skipped_nor_doubled_in_one_batch() -> 
     assert stage.fleet.run.targets == {"consolidate": 30}
 
 
-def test_what_is_void_or_tried_out_or_confirmed_crosses_nothing() -> None:
+def test_what_is_void_or_tried_out_crosses_nothing() -> None:
     stage = Stage(rules=rules_with(REFLECT, replace(CONSOLIDATE, trigger=Every(1))))
     stage.in_grading(2, "ann")
     stage.voided(2, 1)
-    for kind in (Kind.TUNE, Kind.CONFIRM):
-        (number,) = stage.in_grading(2, "ann", kind=kind)
-        assert stage.at(2, stage.graded(number, 9.0))[1:] == []
+    (number,) = stage.in_grading(2, "ann", kind=Kind.TUNE)
+    assert stage.at(2, stage.graded(number, 9.0))[1:] == []
     assert stage.owed("ann") == []
     stage.tried(3, "ann", None)
     assert stage.owed("ann") == ["reflect h1", "consolidate h2"]
@@ -139,14 +139,14 @@ def test_what_the_fleet_crossed_falls_to_the_next_submitter_if_the_author_has_re
     stage = Stage(2, rules_with(replace(CONSOLIDATE, trigger=Every(2))))
     stage.in_grading(2, "ann", "ann")
     retire(stage, 3, "ann")
-    assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 2.0)) == ["publish #1 improved 1", "publish #2 improved 2"]
+    assert stage.at(4, stage.graded(1, 1.0), stage.graded(2, 2.0)) == ["publish #1 new best 1", "publish #2 new best 2"]
     assert [message.id for message in stage.fleet.run.unassigned_messages] == ["h1"]
     assert stage.owed("ann") == []
     # A void attempt counts for nothing and hands nothing on.
     stage.in_grading(5, "ben")
     stage.voided(5, 3)
     assert stage.owed("ben") == []
-    assert stage.tried(5, "ben", 1.5) == ["publish #4 improved 1.5", "interrupt ben/1"]
+    assert stage.tried(5, "ben", 1.5) == ["publish #4 own best 1.5", "interrupt ben/1"]
     assert stage.owed("ben") == ["consolidate h1"]
     assert stage.fleet.run.unassigned_messages == ()
     # The fourth attempt crosses again, once.
@@ -164,7 +164,7 @@ def test_an_author_who_retired_still_owes_its_own() -> None:
     stage = Stage(2, rules_with(REFLECT, CONSOLIDATE))
     stage.in_grading(2, "ann")
     retire(stage, 3, "ann")
-    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 improved 1"]
+    assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 new best 1"]
     assert stage.owed("ann") == ["reflect h1"]
     assert stage.fleet.run.targets == {"consolidate": 10}
 
@@ -181,7 +181,7 @@ def test_what_an_agent_owes_of_the_fleet_s_is_handed_on_when_it_retires() -> Non
     assert stage.owed("ben") == ["reflect h3", "consolidate h2", "consolidate h4"]
     inline = Heartbeat(name="pooled", trigger=Every(1), scope=Scope.FLEET, delivery=Delivery.INLINE, prompt="pool")
     stage = Stage(2, rules_with(inline))
-    assert stage.tried(2, "ann", 1.0, wait=9) == ["publish #1 improved 1, printing pooled:h1"]
+    assert stage.tried(2, "ann", 1.0, wait=9) == ["publish #1 new best 1, printing pooled:h1"]
     retire(stage, 3, "ann")
     assert not stage.fleet.run.unassigned_messages[0].printed
 
@@ -195,7 +195,7 @@ def test_a_stagnation_that_an_improvement_overtakes_is_withdrawn() -> None:
     assert stage.at(3, stage.graded(1, -1.0), stage.graded(3, -1.0))[2:] == ["interrupt ann/1", "interrupt ben/1"]
     assert stage.at(4, stage.graded(2, 1.0)) == [
         "withdrawn ann: redirect (h1) is overtaken by an improvement",
-        "publish #2 improved 1",
+        "publish #2 new best 1",
     ]
     # Only the stagnation, and only the author's.
     assert stage.owed("ann") == ["reflect h2", "reflect h5"]
@@ -208,9 +208,9 @@ def test_a_stagnation_that_is_on_its_way_or_overtaken_by_a_tie_within_the_noise_
     stage.at(3, stage.graded(1, -1.0))
     stage.at(3, stage.graded(2, -1.0), stage.exited("ann", Ending.INTERRUPTED))
     assert stage["ann"].in_flight == ("h1", "h2")
-    assert stage.at(4, stage.graded(3, 1.0)) == ["publish #3 improved 1"]
+    assert stage.at(4, stage.graded(3, 1.0)) == ["publish #3 new best 1"]
     assert stage.at(4, stage.heard("ann")) == ["heartbeat ann: redirect (h1, h2) received"]
-    noisy = replace(rules_with(replace(REDIRECT, trigger=Stagnant(1))), noise=0.5)
+    noisy = replace(rules_with(replace(REDIRECT, trigger=Stagnant(1))), scoring=NOISY)
     stage = Stage(rules=noisy)
     stage.tried(2, "ann", 0.2)
     stage.tried(2, "ann", 0.4)
@@ -225,10 +225,10 @@ def test_a_stagnation_of_the_fleet_is_overtaken_by_anybody_s_improvement_of_the_
     stage.at(3, *[stage.graded(number, 0.5) for number in numbers[:3]])
     assert stage.owed("ann") == ["redirect h1", "stuck h2"]
     # ben's own improvement is none of the fleet's, nor of ann's.
-    assert stage.at(4, stage.graded(numbers[3], 1.0)) == ["publish #5 improved 1"]
+    assert stage.at(4, stage.graded(numbers[3], 1.0)) == ["publish #5 own best 1"]
     assert stage.at(4, stage.graded(numbers[4], 9.0)) == [
         "withdrawn ann: stuck (h2) is overtaken by an improvement",
-        "publish #6 improved 9",
+        "publish #6 new best 9",
     ]
     assert stage.owed("ann") == ["redirect h1"]
 

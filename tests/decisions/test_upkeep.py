@@ -77,7 +77,7 @@ def test_a_result_names_the_launch_that_may_wait_for_it() -> None:
     # Its next launch starts in the turn in which its last result is published again: that was for the one before.
     said = stage.at(4, on.Resumed(), stage.exited("ann", on.Ending.LOST))
     assert [line for line in said if line.startswith(("publish", "spawn"))] == [
-        "publish #1 improved 1, then reflect",
+        "publish #1 new best 1, then reflect",
         "spawn ann/2: resumed, session of ann, told 0, owed reflect:h1",
     ]
     assert launches_told(stage) == [1]

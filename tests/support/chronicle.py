@@ -3,13 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 from world import Turn, World
 
-from attempts.progress import Progress, advance
-from attempts.record import Attempt, Kind, Verdict
+from attempts.progress import Progress, advance_fleet, advance_own, end_stagnation
+from attempts.record import IMPROVED, Attempt, Kind, Verdict
+from attempts.standing import Standing, advance
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import PendingMessage, Phase
@@ -70,27 +70,25 @@ def performed(world: World, kind: Any) -> Iterator[tuple[Turn, Any]]:
         yield from ((turn, action) for action in turn.actions if isinstance(action, kind))
 
 
-def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int, float]]:
-    """By counting on one's fingers: the attempts of an owner with how many counted by then, how many of them in a row
-    did not improve, and the best score."""
-    rules = world.rules
-    evals, stagnant, best = 0, 0, 1.0  # the seed's
+def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int]]:
+    """By counting on one's fingers: the attempts of an owner with how many counted by then, and how many of them in a
+    row did not improve. A confirmation that proves a new best ends the stagnation of its author and of the fleet."""
+    evals, stagnant = 0, 0
     for attempt in published(world)[1:]:
-        if owner != FLEET and attempt.agent != owner:
+        if owner not in (FLEET, attempt.agent):
             continue
-        score, better = attempt.score, rules.direction.better
-        if counts(attempt):
-            improved = score is not None and better(score, best) and abs(score - best) > rules.noise
-            evals, stagnant = evals + 1, 0 if improved and attempt.verdict is not Verdict.TIED else stagnant + 1
-        if score is not None and attempt.verdict is not Verdict.VOID and attempt.kind is not Kind.TUNE:
-            best = score if better(score, best) else best
-        yield attempt, evals, stagnant, best
+        if attempt.kind is Kind.CONFIRM and attempt.verdict is Verdict.NEW_BEST:
+            stagnant = 0
+        elif counts(attempt):
+            improved = attempt.verdict in (IMPROVED if owner != FLEET else (Verdict.NEW_BEST,))
+            evals, stagnant = evals + 1, 0 if improved else stagnant + 1
+        yield attempt, evals, stagnant
 
 
 def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
     """Which heartbeats were crossed at which attempts."""
     mine = Counter[tuple[str, int]]()
-    for attempt, evals, stagnant, _ in tally(world, owner):
+    for attempt, evals, stagnant in tally(world, owner):
         for default in world.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN):
             if counts(attempt) and not isinstance(default.trigger, Elapsed):
                 count = evals if isinstance(default.trigger, Every) else stagnant
@@ -103,20 +101,34 @@ def crossings(world: World, owner: str) -> Counter[tuple[str, int]]:
 
 def assert_counted_once(world: World) -> None:
     """Everything that was handed in became one record, and one place in the order."""
-    records, rules = published(world), world.rules
+    records = published(world)
     assert world.inbox == {}
     assert world.fleet.pending == {}
     assert [attempt.order for attempt in records] == list(range(len(records)))
-    assert len({attempt.submission for attempt in records}) == len(records)
-
-    def fold(attempts: list[Attempt]) -> Progress:
-        return reduce(
-            lambda so_far, attempt: advance(so_far, attempt, rules.direction, rules.noise), attempts, Progress()
-        )
-
-    assert world.fleet.run.progress == fold(records)
+    handed_in = [attempt.submission for attempt in records if attempt.submission]
+    assert len(set(handed_in)) == len(handed_in)
+    assert world.fleet.standing == _standing(world, records)
+    assert world.fleet.run.progress == _progress(records, FLEET)
     for name, agent in world.fleet.agents.items():
-        assert agent.progress == fold([attempt for attempt in records if attempt.agent in ("", name)])
+        assert agent.progress == _progress(records, name)
+
+
+def _standing(world: World, records: list[Attempt]) -> Standing:
+    standing = Standing()
+    for record in records:
+        standing = advance(standing, record, world.rules.scoring)
+    return standing
+
+
+def _progress(records: list[Attempt], owner: str) -> Progress:
+    progress = Progress()
+    for record in records:
+        if owner not in (FLEET, record.agent):
+            continue
+        if record.kind is Kind.CONFIRM and record.verdict is Verdict.NEW_BEST:
+            progress = end_stagnation(progress)
+        progress = advance_fleet(progress, record) if owner == FLEET else advance_own(progress, record)
+    return progress
 
 
 def assert_owed_once(world: World) -> None:

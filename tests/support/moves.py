@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from stage import SEED, on_request
 from world import NAMES, OBEDIENT, UNKILLABLE, Process, World
 
+from attempts.noise import NoiseSetting
 from attempts.record import Direction, Kind, Submission
+from attempts.standing import Scoring
 from coral.fleet import events as on
 from coral.fleet.agents.stalls import is_resting
 from coral.fleet.events import Ending
@@ -52,8 +54,13 @@ HEARTBEATS = (
 
 RULES = st.builds(
     Rules,
-    direction=st.sampled_from(Direction),
-    noise=st.sampled_from([0.0, 0.0, 0.5]),
+    scoring=st.builds(
+        Scoring,
+        direction=st.sampled_from(Direction),
+        noise=st.sampled_from(
+            [NoiseSetting(), NoiseSetting(), NoiseSetting(deviation=0.2), NoiseSetting(deviation=None)]
+        ),
+    ),
     slots=st.integers(1, 3),
     grade_timeout=st.sampled_from([20.0, 300.0]),
     seed_commit=st.just(SEED),
@@ -117,7 +124,7 @@ def play(history: History, tick: float = 0.0) -> World:
     """A world after these moves. What is done to it is seen when the supervisor next looks: at a wait, a look, an
     echo, a death - so that what happens in between comes as one batch."""
     rules, moves = history
-    if rules.target is not None and not rules.direction.better(rules.target, 1.0):
+    if rules.target is not None and not rules.scoring.direction.better(rules.target, 1.0):
         rules = replace(rules, target=None)  # the seed has reached it
     world = World(rules, tick=tick)
     for move in moves:
@@ -277,7 +284,7 @@ def _count(process: Process, kind: str) -> None:
 
 def submission_of(number: int, agent: str, code: int) -> Submission:
     """A submission made of small figures: its tree, how long its `coral eval` waits, and its kind."""
-    kind = (Kind.REAL, Kind.REAL, Kind.REAL, Kind.TUNE, Kind.CONFIRM)[number % 5]
+    kind = (Kind.REAL, Kind.REAL, Kind.REAL, Kind.TUNE, Kind.REAL)[number % 5]
     return Submission(
         id=f"{number:020d}",
         agent=agent,
@@ -285,7 +292,6 @@ def submission_of(number: int, agent: str, code: int) -> Submission:
         tree=f"{code % TREES:040x}",
         title=f"try {number}",
         kind=kind,
-        of=0 if kind is Kind.CONFIRM else None,
         wait=(0.0, 5.0, 60.0, 1000.0)[code // TREES % 4],
         submitted_at="",
     )

@@ -7,10 +7,9 @@ from pathlib import Path
 
 from records import readable
 
-from attempts.progress import Progress, advance
-from attempts.record import Attempt, Direction, Kind, Submission, Verdict
+from attempts.record import Attempt, Kind, Submission, Verdict
+from attempts.standing import Scoring, Standing, advance, judge
 from attempts.store import Store
-from attempts.verdict import judge
 from coral.fleet.reasons import START
 from coral.views.fleet_view import Unit, due_data
 from coral.views.reasons import reason_data
@@ -40,7 +39,7 @@ def attempt(number: int, score: float | None, **fields: object) -> Attempt:
         "submitted_at": stamp(601 - number),
         "published_at": stamp(600 - number),
         "order": number,
-        "verdict": Verdict.FAILED if score is None else Verdict.IMPROVED,
+        "verdict": Verdict.FAILED if score is None else Verdict.OWN_BEST if number else Verdict.NEW_BEST,
         "score": score,
         "reason": "two circles overlap" if score is None else "",
         **fields,
@@ -57,7 +56,6 @@ def submission(agent: str = "agent-1", number: int = 1, **fields: object) -> Sub
         "tree": "2" * 40,
         "title": "try",
         "kind": Kind.REAL,
-        "of": None,
         "wait": 0.0,
         "submitted_at": "now",
         **fields,
@@ -66,19 +64,19 @@ def submission(agent: str = "agent-1", number: int = 1, **fields: object) -> Sub
 
 
 def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25, 2.0), task: str = "toy") -> Layout:
-    """A run whose baseline is the first score, with the verdicts that each agent's own progress gives."""
+    """A run whose baseline is the first score, with the verdicts that a grader without noise gives."""
     layout = new_run(runs, task)
     create(layout, AGENTS)
     for agent in AGENTS:
         layout.clone(agent).mkdir()
     knowledge.create(layout.shared)
-    progress = {agent: Progress() for agent in AGENTS}
+    standing, scoring = Standing(), Scoring()
     for number, score in enumerate(scores):
         plain = attempt(number, score)
-        if plain.agent:
-            own = progress[plain.agent]
-            plain = attempt(number, score, verdict=judge(own.best, score, Direction.MAXIMIZE, 0.0))
-            progress[plain.agent] = advance(own, plain, Direction.MAXIMIZE, 0.0)
+        if plain.agent and score is not None:
+            found = judge(standing, plain.agent, score, scoring)
+            plain = attempt(number, score, verdict=found.verdict, against=found.against, delta=found.delta)
+        standing = advance(standing, plain, scoring)
         Store(layout.attempts).publish(plain)
     return layout
 
@@ -90,6 +88,8 @@ def write_status(layout: Layout, state: str = "running", **fields: object) -> No
         key=lambda record: record.score or 0,
     )
     agents = [agent_status(agent) for agent in AGENTS]
+    shown = {"number": best.number, "agent": best.agent, "title": best.title, "score": best.score}
+    shown |= {"median": best.score, "mean": best.score, "deviation": None, "count": 1}
     status = {
         "format": 1,
         "run": layout.root.name,
@@ -102,7 +102,10 @@ def write_status(layout: Layout, state: str = "running", **fields: object) -> No
         "clock": 600.0,
         "started_at": stamp(600),
         "baseline": 1.0,
-        "best": {"number": best.number, "score": best.score, "agent": best.agent, "title": best.title},
+        "best": shown,
+        "lead": {**shown, "proven": True},
+        "noise": 0.0,
+        "confirmations": 0,
         "attempts": len(Store(layout.attempts).numbers()) - 1,
         "grading": {"slots": 2, "running": [], "queued": [], "paused": False},
         "protection": "unprotected",

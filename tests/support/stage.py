@@ -11,13 +11,14 @@ from enum import StrEnum
 from typing import assert_never
 
 from attempts.record import Attempt, Kind, Submission, Verdict
+from attempts.standing import Scored
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, JobEnd, OutputCounts, PendingMessage
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.reasons import Reason, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import Fleet, PendingAttempt
+from coral.fleet.run_state import Breaker, Fleet, PendingAttempt
 from heartbeats.heartbeat import Delivery, Heartbeat
 from heartbeats.trigger import Elapsed, Every
 
@@ -80,9 +81,9 @@ class Stage:
 
     # What an agent does.
 
-    def submission(self, agent: str, wait: float = 0.0, kind: Kind = Kind.REAL, of: int | None = None) -> on.Submitted:
+    def submission(self, agent: str, wait: float = 0.0, kind: Kind = Kind.REAL) -> on.Submitted:
         self._ids += 1
-        return submitted(agent, self._ids, wait=wait, kind=kind, of=of)
+        return submitted(agent, self._ids, wait=wait, kind=kind)
 
     def heard(
         self, agent: str, session: str | None = "", busy: str = "", reply: str = "", count: OutputCounts = NOTHING
@@ -129,15 +130,15 @@ class Stage:
     def checked_out(self, number: int) -> on.CheckedOut:
         return on.CheckedOut(number=number, launch=self.pending(number).launch)
 
-    def taken(self, number: int, duplicate: int | None = None, duplicate_score: float | None = None) -> on.TakenIn:
+    def taken(self, number: int, duplicate: Scored | None = None, built_on: Scored | None = None) -> on.TakenIn:
         commit = self.pending(number).submission.commit
         return on.TakenIn(
             number=number,
             commit=commit,
             tree=tree(number),
             parent="",
-            duplicate_of=duplicate,
-            duplicate_score=duplicate_score,
+            duplicate=duplicate,
+            built_on=built_on,
         )
 
     def graded(
@@ -188,6 +189,11 @@ class Stage:
         assert due is not None
         return due
 
+    @property
+    def breaker(self) -> Breaker:
+        """Of the agents that have no account."""
+        return self.fleet.run.breakers.get("", Breaker())
+
     def pending(self, number: int) -> PendingAttempt:
         return self.fleet.pending[number]
 
@@ -217,7 +223,7 @@ def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) ->
 
 def is_untouched(before: Fleet, after: Fleet) -> bool:
     """Whether not one record was replaced, so that the journal has nothing to hold."""
-    names = ("agents", "pending", "heartbeats", "jobs")
+    names = ("agents", "pending", "heartbeats", "jobs", "measured")
     parts = [(getattr(before, name), getattr(after, name)) for name in names]
     same = all(old.keys() == new.keys() and all(old[key] is new[key] for key in old) for old, new in parts)
     return same and before.run is after.run
@@ -236,14 +242,12 @@ def attempt_zero(score: float | None = 0.0) -> Attempt:
         submitted_at="",
         published_at="",
         order=0,
-        verdict=Verdict.IMPROVED,
+        verdict=Verdict.NEW_BEST,
         score=score,
     )
 
 
-def submitted(
-    agent: str, number: int, *, wait: float = 0.0, kind: Kind = Kind.REAL, of: int | None = None
-) -> on.Submitted:
+def submitted(agent: str, number: int, *, wait: float = 0.0, kind: Kind = Kind.REAL) -> on.Submitted:
     """The submission with this number as its id and its commit."""
     return on.Submitted(
         submission=Submission(
@@ -253,7 +257,6 @@ def submitted(
             tree="",
             title=f"try {number}",
             kind=kind,
-            of=of,
             wait=wait,
             submitted_at=f"wall of {number}",
         )

@@ -15,6 +15,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Collection, Iterator
+from functools import reduce
 from pathlib import Path
 from random import Random
 
@@ -22,9 +23,8 @@ import pytest
 from files import write_files
 from real_runs import Run, heartbeats_in
 
-from attempts.progress import Progress, advance
-from attempts.record import Attempt, Direction
-from attempts.store import Store
+from attempts.progress import Progress, advance_fleet, advance_own
+from attempts.record import Attempt
 from coral.fleet.agent_state import PendingMessage
 from coral.fleet.decide import decide
 from coral.fleet.run_state import AttemptStep, Fleet
@@ -74,7 +74,7 @@ mv "$CORAL_RESULT.part" "$CORAL_RESULT"
 """
 TASK = """\
 task: {name: number, description: Make the number large.}
-grader: {command: [/bin/sh, grade.sh], private: [grade.sh], slots: 2}
+grader: {command: [/bin/sh, grade.sh], private: [grade.sh], slots: 2, noise: 0}
 agents:
   count: 3
   runtime: command
@@ -253,17 +253,12 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
         == len({attempt.commit for attempt in attempts})
         == len(attempts)
     )
-    start = fold_of([Store(run.layout.attempts).read(0)], Progress())
-    assert fleet.run.progress == fold_of(by_order, start)
+    assert fleet.run.progress == reduce(advance_fleet, by_order, Progress())
     for name, agent in fleet.agents.items():
-        assert agent.progress == fold_of([record for record in by_order if record.agent == name], start)
+        assert agent.progress == reduce(
+            advance_own, [record for record in by_order if record.agent == name], Progress()
+        )
     return attempts
-
-
-def fold_of(attempts: Collection[Attempt], progress: Progress) -> Progress:
-    for attempt in attempts:
-        progress = advance(progress, attempt, Direction.MAXIMIZE, 0.0)
-    return progress
 
 
 def assert_handed_in_is_taken_up(run: Mortal, fleet: Fleet, attempts: Collection[Attempt]) -> None:

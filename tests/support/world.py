@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from stage import assert_quiet_until_its_deadline, attempt_zero, is_untouched
 
 from attempts.record import Attempt, Kind, Submission
+from attempts.standing import Scored
 from coral.codec import encode
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -376,8 +377,7 @@ class World:
             commit=submission.commit,
             tree=submission.tree,
             parent="",
-            duplicate_of=None if duplicate is None else duplicate.number,
-            duplicate_score=None if duplicate is None else duplicate.score,
+            duplicate=None if duplicate is None else Scored(duplicate.number, duplicate.score or 0.0),
         )
 
     def signal(self, who: str, launch: int, strength: int) -> None:

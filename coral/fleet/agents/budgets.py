@@ -6,6 +6,7 @@ A target and a plateau end a run as well, but no part of them is ever used up: n
 from collections.abc import Iterable
 
 from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.attempts.confirmations import is_under_way
 from coral.fleet.messages import LAND
 from coral.fleet.policy import BUDGET_NOTICES_AT, waits_until
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
@@ -19,13 +20,16 @@ Measure = tuple[BudgetKey, float | None, float | None]
 
 
 def run_over(fleet: Fleet, now: float, rules: Rules) -> RunEnd | None:
-    """Why the run is over; None while it is not."""
-    progress, target = fleet.run.progress, rules.target
-    if target is not None and progress.best is not None and not rules.direction.better(target, progress.best):
-        return RunEnd(RunEndKind.TARGET, limit=target, score=progress.best, attempt=progress.best_attempt)
-    if budget := _used_up(_of_run(fleet.run, now, rules)):
+    """Why the run is over; None while it is not. While something is measured again, neither the attempts nor a
+    plateau end the run: it would stop before its last gain is proven."""
+    best = fleet.standing.best_measured
+    if rules.target is not None and best is not None and rules.scoring.gain(best.value, rules.target) >= 0:
+        return RunEnd(RunEndKind.TARGET, limit=rules.target, score=best.value, attempt=best.number)
+    proving = is_under_way(fleet.pending.values())
+    measures = _of_run(fleet.run, now, rules)
+    if budget := _used_up(measure for measure in measures if not (proving and measure[0] is BudgetKey.ATTEMPTS)):
         return RunEnd(RunEndKind.BUDGET, budget=budget)
-    if rules.plateau is not None and progress.stagnant >= rules.plateau:
+    if rules.plateau is not None and fleet.run.progress.stagnant >= rules.plateau and not proving:
         return RunEnd(RunEndKind.PLATEAU, limit=rules.plateau)
     return None
 
@@ -47,7 +51,11 @@ def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
 
 def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> Reason | None:
     """Why one more submission of this agent is not paid for, those on their way counted; None where it is."""
-    coming = [attempt.submission.agent for attempt in fleet.pending.values() if attempt.step is not AttemptStep.SETTLED]
+    coming = [
+        attempt.submission.agent
+        for attempt in fleet.pending.values()
+        if attempt.step is not AttemptStep.SETTLED and attempt.confirmation is None
+    ]
     for kind, used, limit in (
         (ReasonKind.RUN_BUDGET, fleet.run.progress.graded + len(coming), rules.budget_attempts),
         (ReasonKind.OWN_BUDGET, agent.progress.graded + coming.count(agent.name), rules.own.attempts),

@@ -13,8 +13,9 @@ from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, outages, research, stalls
 from coral.fleet.agents.back_off import back_off
 from coral.fleet.messages import mark_unanswered
-from coral.fleet.policy import MAX_KILLS, PRODUCTIVE_SECONDS
+from coral.fleet.policy import BREAKER_AGENTS, MAX_DENIALS, MAX_KILLS, PRODUCTIVE_SECONDS
 from coral.fleet.reasons import Reason, ReasonKind, RunEnd, RunEndKind
+from coral.fleet.run_state import Breaker
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope
 
@@ -29,6 +30,7 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
     transaction.act(do.LogEvent(type="exited", agent=agent.name, launch=agent.launch, ending=event.ending))
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
     agent = _release_messages(transaction, agent)
+    agent = transaction.set_agent(agent.name, denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED))
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
     cut_off = asked_by_us and outages.is_ended_for_outage(agent)
@@ -36,6 +38,8 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
         accounts.on_launch_ended(transaction, agent, well=False)
     match event.ending:
         case on.Ending.TERMINAL:
+            _give_up(transaction, agent, Reason(ReasonKind.GIVEN_UP, detail=event.detail))
+        case on.Ending.DENIED if agent.denials > MAX_DENIALS:
             _give_up(transaction, agent, Reason(ReasonKind.GIVEN_UP, detail=event.detail))
         case on.Ending.LIMIT:
             _park(transaction, agent, event.until)
@@ -147,7 +151,7 @@ def _wait_after_turn(transaction: Transaction, agent: Agent) -> None:
 def _wait_after_crash(transaction: Transaction, agent: Agent, reason: Reason) -> None:
     transaction.log("crashed", agent=agent.name, launch=agent.launch, reason=reason)
     _fail(transaction, agent, reason)
-    _trip_breaker(transaction, reason)
+    _trip_breaker(transaction, agent, reason)
 
 
 def _fail(transaction: Transaction, agent: Agent, reason: Reason) -> None:
@@ -155,20 +159,36 @@ def _fail(transaction: Transaction, agent: Agent, reason: Reason) -> None:
     wait(transaction, agent, reason, back_off(transaction.run.id, agent, agent.crashes, transaction.rules))
 
 
-def _trip_breaker(transaction: Transaction, reason: Reason) -> None:
-    """Pause all starts after many crashes in a short time: they have one cause, which back-off of single agents would
-    meet again and again."""
+def _trip_breaker(transaction: Transaction, agent: Agent, reason: Reason) -> None:
+    """Pause the starts of an account's agents after many crashes in a short time: they have one cause, which back-off
+    of single agents would meet again and again. Other accounts are not concerned."""
     rules = transaction.rules
+    account, breaker = breaker_of(transaction, agent.name)
     since = transaction.clock - rules.breaker_window
-    recent = (*(crash for crash in transaction.run.crashes if crash > since), transaction.clock)
-    transaction.set_run(crashes=recent[-rules.breaker_crashes :])
-    if len(recent) >= rules.breaker_crashes and transaction.clock >= transaction.run.starts_paused_until:
-        transaction.set_run(starts_paused_until=transaction.clock + rules.breaker_pause, crashes=())
+    recent = (*(crash for crash in breaker.crashes if crash > since), transaction.clock)
+    most = _most_crashes(transaction, account)
+    breaker = replace(breaker, crashes=recent[-most:])
+    if len(recent) >= most and transaction.clock >= breaker.paused_until:
+        breaker = Breaker(paused_until=transaction.clock + rules.breaker_pause)
+        whose, who = (f" of {account}", "none of them") if account else ("", "nothing")
         transaction.alert(
-            f"{len(recent)} crashes within {rules.breaker_window:g} seconds; "
-            f"nothing starts for {rules.breaker_pause:g} seconds. The last one",
+            f"{len(recent)} crashes{whose} within {rules.breaker_window:g} seconds; {who} starts for "
+            f"{rules.breaker_pause:g} seconds. The last one, of {agent.name}",
             reason=reason,
         )
+    transaction.set_run(breakers={**transaction.run.breakers, account: breaker})
+
+
+def breaker_of(transaction: Transaction, agent: str) -> tuple[str, Breaker]:
+    """The account that an agent's crashes count for, and its breaker."""
+    account = transaction.rules.accounts.get(agent, "")
+    return account, transaction.run.breakers.get(account, Breaker())
+
+
+def _most_crashes(transaction: Transaction, account: str) -> int:
+    """How many crashes trip the breaker: the task's number for each four agents."""
+    agents = sum(transaction.rules.accounts.get(name, "") == account for name in transaction.agents)
+    return transaction.rules.breaker_crashes * max(1, agents // BREAKER_AGENTS)
 
 
 def _give_up(transaction: Transaction, agent: Agent, reason: Reason) -> None:

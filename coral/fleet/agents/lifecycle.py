@@ -11,7 +11,7 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, Conversation, OutputCounts, Phase
 from coral.fleet.agents import accounts, budgets, outages, research, stalls
-from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, next_start_slot, retire, wait
+from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, breaker_of, next_start_slot, retire, wait
 from coral.fleet.messages import acknowledge, read_reply
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, is_due, may_interrupt, waits_until
 from coral.fleet.reasons import START, Reason, ReasonKind
@@ -101,7 +101,7 @@ def advance_timers(transaction: Transaction) -> None:
     for agent in list(transaction.agents.values()):
         if agent.phase is Phase.RUNNING and accounts.is_held(transaction, agent):
             _interrupt(transaction, agent, AT_LIMIT)
-        elif agent.phase is Phase.RUNNING and (reason := budgets.agent_over(agent, transaction.rules)):
+        elif agent.phase is Phase.RUNNING and (reason := _reason_to_end(agent, transaction.rules)):
             _interrupt(transaction, agent, reason)
         elif agent.phase is Phase.RUNNING and (reason := outages.reason(agent, transaction.clock, transaction.rules)):
             transaction.log("outage", agent=agent.name, launch=agent.launch, reason=reason)
@@ -119,12 +119,13 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
         case Phase.WAITING | Phase.PARKED:
             if transaction.run.stopping or transaction.run.disk_problem:
                 return
-            if transaction.clock < transaction.run.starts_paused_until:
-                _hold(transaction, agent)
+            paused_until = breaker_of(transaction, agent.name)[1].paused_until
+            if transaction.clock < paused_until and agent.reason.kind is not ReasonKind.HEARTBEAT:
+                _hold(transaction, agent, paused_until)
             elif reason := accounts.closed(transaction, agent):
                 retire(transaction, agent, reason, alert=False)
-            elif reason := budgets.agent_over(agent, transaction.rules):
-                retire(transaction, agent, reason)
+            elif reason := _reason_to_end(agent, transaction.rules):
+                retire(transaction, agent, reason, alert=reason.kind is not ReasonKind.LEFT_OUT)
             elif accounts.is_held(transaction, agent):
                 transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, reason=AT_LIMIT)
             else:
@@ -139,6 +140,13 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
             pass
 
 
+def _reason_to_end(agent: Agent, rules: Rules) -> Reason | None:
+    """Why the agent is to work no more."""
+    if rules.agents and agent.name not in rules.agents:
+        return Reason(ReasonKind.LEFT_OUT)
+    return budgets.agent_over(agent, rules)
+
+
 def _on_silence(transaction: Transaction, agent: Agent) -> None:
     # The silence of an agent that waits for a grade begins when the wait ends.
     waits = waits_until(agent.name, transaction.pending.values())
@@ -150,11 +158,10 @@ def _on_silence(transaction: Transaction, agent: Agent) -> None:
         _interrupt(transaction, transaction.agents[agent.name], reason)
 
 
-def _hold(transaction: Transaction, agent: Agent) -> None:
-    """The breaker holds up all starts. Once that is over the agents start in turn, not all at once."""
-    transaction.set_agent(
-        agent.name, deadline=transaction.run.starts_paused_until + next_start_slot(transaction, agent.name)
-    )
+def _hold(transaction: Transaction, agent: Agent, until: float) -> None:
+    """The breaker holds up the starts of an account, but none that follows our own interrupt. Once that is over the
+    agents start in turn, not all at once."""
+    transaction.set_agent(agent.name, deadline=until + next_start_slot(transaction, agent.name))
 
 
 def _has_something_due(transaction: Transaction, agent: Agent) -> bool:

@@ -37,14 +37,16 @@ def cost(spent: Spent, prices: Prices) -> float:
 
 
 def _before(meter: Meter, event: on.Used) -> Spent:
-    """The part of the figure that is counted already. One that has fallen in another launch began at zero again."""
+    """The part of the figure that is counted already. One that has fallen as a whole in another launch began at zero
+    again. A part of it may fall alone: for an answer that was cut off, programs report an estimate and then drop it."""
     same_launch = meter.launch == event.launch
     if meter.session != event.session or not (same_launch or event.session):
         return Spent()
     old, new = meter.figure, event.figure
-    cheaper = old.money is not None and (new.money or 0.0) < old.money
-    fallen = new.input < old.input or new.output < old.output or cheaper
-    return Spent() if fallen and not same_launch else old
+    if same_launch or new.input >= old.input:
+        return old
+    fallen = new.output < old.output if not old.money or new.money is None else new.money < old.money
+    return Spent() if fallen else old
 
 
 def _since(before: Spent, now: Spent, prices: Prices | None) -> Spent:

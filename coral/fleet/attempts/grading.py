@@ -4,8 +4,10 @@ A crash of the grader makes an attempt void only with proof that the candidate i
 place, fails too.
 """
 
+from dataclasses import replace
+
 from attempts.record import Kind, Verdict
-from attempts.verdict import judge
+from attempts.standing import Judgement, judge, judge_confirmation
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.attempts.intake import take_again
@@ -42,13 +44,13 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
         _end_seed_check(transaction, pending, event)
     elif pending.timed_out:
         reason = f"the grader took longer than {transaction.rules.grade_timeout:g} seconds"
-        settle(transaction, pending, Verdict.FAILED, reason=reason, graded=event)
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=reason, graded=event)
     elif event.outcome is on.Outcome.SCORED and event.score is not None:
-        agent = transaction.agents[pending.submission.agent]
-        verdict = judge(agent.progress.best, event.score, transaction.rules.direction, transaction.rules.noise)
-        settle(transaction, pending, verdict, score=event.score, graded=event)
+        pending = _recognise_duplicate(transaction, pending)
+        judgement = _judge(transaction, pending, event.score)
+        settle(transaction, pending, judgement, score=event.score, graded=event)
     elif event.outcome is on.Outcome.FAILED:
-        settle(transaction, pending, Verdict.FAILED, reason=event.reason, graded=event)
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=event.reason, graded=event)
     else:
         suspicion = event.reason or "the grader crashed"
         _queue_again(transaction, transaction.set_pending(event.number, suspicion=suspicion))
@@ -66,7 +68,7 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
             number, step=AttemptStep.QUEUED, failed_starts=pending.failed_starts + 1, deadline=later
         )
     else:
-        settle(transaction, pending, Verdict.VOID, reason=f"the grader could not be started: {reason}")
+        settle(transaction, pending, Judgement(Verdict.VOID), reason=f"the grader could not be started: {reason}")
 
 
 def on_left_processes(transaction: Transaction, number: int, launch: int) -> None:
@@ -86,10 +88,14 @@ def repeat_unfinished(transaction: Transaction) -> None:
     """A new supervisor repeats what the last one may not have finished; each of it can be done twice without harm."""
     for number, pending in transaction.pending.items():
         agent = pending.submission.agent
-        transaction.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
+        if pending.confirmation is None:
+            transaction.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
         if pending.step is AttemptStep.TAKING:
             take_again(transaction, pending)
         elif pending.attempt is not None:
+            if pending.confirmation is not None:
+                transaction.act(do.Publish(attempt=pending.attempt))
+                continue
             launch = transaction.agents[agent].launch
             transaction.act(do.Publish(attempt=pending.attempt, launch=launch, heartbeats=pending.heartbeats))
 
@@ -120,13 +126,14 @@ def advance_timers(transaction: Transaction) -> None:
 
 
 def fill_slots(transaction: Transaction) -> None:
-    """Start a grader in each free slot: first for attempts with a suspicion, then for the oldest."""
+    """Start a grader in each free slot: first for attempts with a suspicion, then for confirmations, so that the halves
+    of a pair are graded one after the other, then for the oldest attempt."""
     run, all_pending = transaction.run, transaction.pending.values()
     if run.stopping or run.disk_problem or transaction.clock < run.queue_paused_until:
         return
     taken = sum(attempt.step in OCCUPYING for attempt in all_pending)
     queue = [attempt for attempt in all_pending if attempt.step is AttemptStep.QUEUED and attempt.deadline is None]
-    queue.sort(key=lambda attempt: not attempt.suspicion)
+    queue.sort(key=lambda attempt: (not attempt.suspicion, attempt.confirmation is None))
     for pending in queue[: max(transaction.rules.slots - taken, 0)]:
         launch = pending.launch + 1
         transaction.set_pending(
@@ -142,6 +149,27 @@ def fill_slots(transaction: Transaction) -> None:
         commit = transaction.rules.seed_commit if pending.suspicion else pending.commit
         kind = _kind_to_grade(pending)
         transaction.act(do.CheckOut(number=pending.number, launch=launch, commit=commit, kind=kind))
+
+
+def _recognise_duplicate(transaction: Transaction, pending: PendingAttempt) -> PendingAttempt:
+    """The first attempt with the same tree may have been published since this one was taken in."""
+    is_known = pending.duplicate_of is not None or pending.confirmation is not None
+    if is_known or pending.submission.kind is not Kind.REAL:
+        return pending
+    number = next((held.number for held in transaction.measured.values() if held.tree == pending.tree), None)
+    return transaction.set_pending(pending.number, duplicate_of=number)
+
+
+def _judge(transaction: Transaction, pending: PendingAttempt, score: float) -> Judgement:
+    standing, scoring = transaction.standing, transaction.rules.scoring
+    if pending.confirmation is not None:
+        return judge_confirmation(standing, pending.confirmation, score, scoring)
+    if pending.duplicate_of is not None:
+        return Judgement(Verdict.TIED, pending.duplicate_of)
+    judgement = judge(standing, pending.submission.agent, score, scoring, pending.built_on)
+    if pending.submission.kind is Kind.TUNE and judgement.verdict is Verdict.NEW_BEST:
+        return replace(judgement, verdict=Verdict.OWN_BEST)  # a trial of numbers claims nothing
+    return judgement
 
 
 def _kind_to_grade(pending: PendingAttempt) -> Kind:
@@ -160,7 +188,7 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
         if pending.stopped:
             _queue_again(transaction, pending)
         else:
-            settle(transaction, pending, Verdict.VOID, reason="the grader could not be killed")
+            settle(transaction, pending, Judgement(Verdict.VOID), reason="the grader could not be killed")
         return
     deadline = transaction.clock + KILL_AGAIN_SECONDS
     transaction.set_pending(pending.number, step=AttemptStep.KILLED, deadline=deadline, kills=pending.kills + 1)
@@ -181,7 +209,7 @@ def _on_lost_grade(transaction: Transaction, pending: PendingAttempt) -> None:
         _queue_again(transaction, transaction.set_pending(pending.number, lost_grades=lost))
     elif pending.suspicion:
         reason = f"the seed cannot be graded either: {problem}"
-        settle(transaction, pending, Verdict.VOID, reason=reason)
+        settle(transaction, pending, Judgement(Verdict.VOID), reason=reason)
     else:
         suspicion = f"each of {MAX_LOST_GRADES + 1} grades of it ended on a disk without room: {problem}"
         _queue_again(transaction, transaction.set_pending(pending.number, suspicion=suspicion, lost_grades=0))
@@ -190,7 +218,7 @@ def _on_lost_grade(transaction: Transaction, pending: PendingAttempt) -> None:
 def _end_seed_check(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
     """The seed was graded in the candidate's place: if that worked, the candidate is at fault, else the grader."""
     if event.outcome is on.Outcome.SCORED:
-        settle(transaction, pending, Verdict.FAILED, reason=pending.suspicion, graded=event)
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=pending.suspicion, graded=event)
     else:
         reason = f"the grader fails on the seed too: {event.reason or pending.suspicion}"
-        settle(transaction, pending, Verdict.VOID, reason=reason, graded=event)
+        settle(transaction, pending, Judgement(Verdict.VOID), reason=reason, graded=event)

@@ -3,6 +3,7 @@ our fault. An attempt that cannot be graded settles here; the others are queued 
 """
 
 from attempts.record import Kind, Submission, Verdict
+from attempts.standing import Judgement, is_exact, noise_of
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agents import research
@@ -42,14 +43,22 @@ def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
     pending = transaction.pending.get(event.number)
     if pending is None or pending.step is not AttemptStep.TAKING:
         return
-    pending = transaction.set_pending(event.number, commit=event.commit, tree=event.tree, parent=event.parent)
-    # A confirmation exists to measure the same tree again.
-    counts_same = transaction.rules.noise == 0 and pending.submission.kind is not Kind.CONFIRM
-    if event.duplicate_of is not None and counts_same:
-        reason = f"the same tree as #{event.duplicate_of}"
-        settle(transaction, pending, Verdict.TIED, score=event.duplicate_score, reason=reason)
+    pending = transaction.set_pending(
+        event.number, commit=event.commit, tree=event.tree, parent=event.parent, built_on=event.built_on
+    )
+    duplicate = event.duplicate
+    if duplicate is not None and _scores_the_same(transaction):
+        reason = f"the same tree as #{duplicate.number}"
+        settle(transaction, pending, Judgement(Verdict.TIED, duplicate.number), score=duplicate.score, reason=reason)
     else:
-        transaction.set_pending(event.number, step=AttemptStep.QUEUED, deadline=None)
+        number = None if duplicate is None or pending.submission.kind is Kind.TUNE else duplicate.number
+        transaction.set_pending(event.number, step=AttemptStep.QUEUED, deadline=None, duplicate_of=number)
+
+
+def _scores_the_same(transaction: Transaction) -> bool:
+    """Whether another grade of a tree would say nothing new."""
+    standing, scoring = transaction.standing, transaction.rules.scoring
+    return is_exact(standing, noise_of(standing, scoring), scoring)
 
 
 def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
@@ -57,7 +66,7 @@ def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
     if pending is None or pending.step is not AttemptStep.TAKING:
         return
     if not event.our_fault:
-        settle(transaction, pending, Verdict.FAILED, reason=event.reason)
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=event.reason)
     elif transaction.run.disk_problem or transaction.run.stopping:
         transaction.set_pending(event.number, deadline=transaction.clock)
     elif pending.failed_intakes < MAX_INTAKE_RETRIES:
@@ -65,7 +74,7 @@ def on_intake_failed(transaction: Transaction, event: on.IntakeFailed) -> None:
             event.number, failed_intakes=pending.failed_intakes + 1, deadline=transaction.clock + INTAKE_RETRY_SECONDS
         )
     else:
-        settle(transaction, pending, Verdict.VOID, reason=event.reason)
+        settle(transaction, pending, Judgement(Verdict.VOID), reason=event.reason)
 
 
 def take_again(transaction: Transaction, pending: PendingAttempt) -> None:

@@ -5,13 +5,16 @@ Its record is a file that is written afterwards, and may be written again.
 
 from dataclasses import replace
 
-from attempts.progress import advance
-from attempts.record import Attempt, Kind, Verdict
+from attempts.failures import counted
+from attempts.progress import advance_fleet, advance_own
+from attempts.record import IMPROVED, Attempt, Verdict
+from attempts.standing import Judgement, advance
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agents.stalls import restart_timer
+from coral.fleet.attempts import confirmations
 from coral.fleet.messages import deliver_at_eval, fire_after_attempt, withdraw_overtaken
-from coral.fleet.policy import MAX_VOIDS, QUEUE_PAUSE_SECONDS
+from coral.fleet.policy import MAX_VOIDS, MIN_FAILURES_WATCHED, QUEUE_PAUSE_SECONDS
 from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
@@ -19,7 +22,7 @@ from coral.fleet.transaction import Transaction
 def settle(
     transaction: Transaction,
     pending: PendingAttempt,
-    verdict: Verdict,
+    judgement: Judgement,
     *,
     score: float | None = None,
     reason: str = "",
@@ -27,10 +30,19 @@ def settle(
 ) -> None:
     """Give the attempt its verdict: count it, fire the heartbeats, publish it, and answer its `coral eval`."""
     order = transaction.run.order + 1
-    attempt = _record_of(transaction, pending, verdict, order, score=score, reason=reason, graded=graded)
+    attempt = _record_of(transaction, pending, judgement, order, score=score, reason=reason, graded=graded)
     transaction.set_run(order=order)
-    _count(transaction, attempt)
+    if graded is not None and score is not None:
+        transaction.set_run(grade_seconds=graded.seconds)
+    transaction.set_standing(advance(transaction.standing, attempt, transaction.rules.scoring))
     _watch_voids(transaction, attempt)
+    if pending.confirmation is not None:
+        confirmations.count(transaction, attempt)
+        transaction.set_pending(pending.number, step=AttemptStep.SETTLED, deadline=None, attempt=attempt)
+        transaction.act(do.Publish(attempt=attempt))
+        return
+    _count(transaction, attempt)
+    _watch_failures(transaction, attempt)
     waits = transaction.clock < pending.waited_until
     names, inline = deliver_at_eval(transaction, attempt.agent, waits)
     if waits:
@@ -45,7 +57,7 @@ def settle(
 def _record_of(
     transaction: Transaction,
     pending: PendingAttempt,
-    verdict: Verdict,
+    judgement: Judgement,
     order: int,
     *,
     score: float | None,
@@ -66,10 +78,12 @@ def _record_of(
         submitted_at=submission.submitted_at,
         published_at=transaction.wall,
         order=order,
-        verdict=verdict,
+        verdict=judgement.verdict,
         score=score,
         reason=reason,
-        of=submission.of if submission.kind is Kind.CONFIRM else None,
+        of=pending.duplicate_of if pending.confirmation is None else pending.confirmation.of,
+        against=judgement.against if pending.confirmation is None else pending.confirmation.against,
+        delta=judgement.delta,
     )
     if graded is None:
         return record
@@ -79,16 +93,28 @@ def _record_of(
 
 
 def _count(transaction: Transaction, attempt: Attempt) -> None:
-    rules = transaction.rules
-    before, whole_before = transaction.agents[attempt.agent].progress, transaction.run.progress
-    own = advance(before, attempt, rules.direction, rules.noise)
-    whole = advance(whole_before, attempt, rules.direction, rules.noise)
+    before = transaction.agents[attempt.agent].progress
+    own = advance_own(before, attempt)
     transaction.set_agent(attempt.agent, progress=own, crashes=0, unproductive_turns=0)
-    transaction.set_run(progress=whole)
+    transaction.set_run(progress=advance_fleet(transaction.run.progress, attempt))
     if own.evals == before.evals:
         return
-    withdraw_overtaken(transaction, attempt.agent, improved=own.stagnant == 0, best_improved=whole.stagnant == 0)
+    improved, best_improved = attempt.verdict in IMPROVED, attempt.verdict is Verdict.NEW_BEST
+    withdraw_overtaken(transaction, attempt.agent, improved=improved, best_improved=best_improved)
     fire_after_attempt(transaction, attempt.agent, attempt.number)
+
+
+def _watch_failures(transaction: Transaction, attempt: Attempt) -> None:
+    """Alert the operator once when one kind of failure takes more than half of all attempts: few tasks are meant so."""
+    if attempt.verdict is not Verdict.FAILED:
+        return
+    run = transaction.run
+    kind, failures = counted(run.failures, attempt.reason)
+    transaction.set_run(failures=failures)
+    count, graded = failures[kind], run.progress.graded
+    if graded >= MIN_FAILURES_WATCHED and 2 * count > graded and kind not in run.alerted_failures:
+        transaction.set_run(alerted_failures=(*run.alerted_failures, kind))
+        transaction.alert(f"{count} of {graded} attempts failed for one reason: {attempt.reason or kind}")
 
 
 def _watch_voids(transaction: Transaction, attempt: Attempt) -> None:

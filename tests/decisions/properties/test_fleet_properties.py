@@ -30,13 +30,14 @@ from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents.stalls import reason_of
+from coral.fleet.attempts.confirmations import is_under_way
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.messages import ENDED
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job
 from coral.fleet.process_key import of_grade
 from coral.fleet.reasons import Finding, ReasonKind, RunEnd, RunEndKind
-from coral.fleet.run_state import FLEET, AttemptStep, Fleet
+from coral.fleet.run_state import FLEET, AttemptStep, Breaker, Fleet
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
 
@@ -120,7 +121,8 @@ def test_nothing_shortens_a_pause(history: History) -> None:
     world = calm(play(history))
     for turn, spawn in performed(world, do.Spawn):
         agent = turn.before.agents.get(spawn.agent)
-        assert turn.clock >= turn.after.run.starts_paused_until
+        breaker = turn.after.run.breakers.get(world.rules.accounts.get(spawn.agent, ""), Breaker())
+        assert turn.clock >= breaker.paused_until or spawn.reason.kind is ReasonKind.HEARTBEAT
         limit = turn.after.run.limits.get(world.rules.accounts.get(spawn.agent, ""))
         assert limit is None or (limit.probe == spawn.agent and not limit.closed)
         if agent is not None and agent.phase in (Phase.WAITING, Phase.PARKED) and not resumes(turn):
@@ -283,16 +285,18 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
     rules = world.rules
     for turn in world.log:
         run = turn.after.run
+        best, proving = turn.after.standing.best_measured, is_under_way(turn.after.pending.values())
         spent = [
-            rules.budget_attempts is not None and run.progress.graded >= rules.budget_attempts,
+            not proving and rules.budget_attempts is not None and run.progress.graded >= rules.budget_attempts,
             rules.budget_seconds is not None and turn.clock >= rules.budget_seconds,
-            rules.target is not None
-            and run.progress.best is not None
-            and not rules.direction.better(rules.target, run.progress.best),
+            rules.target is not None and best is not None and rules.scoring.gain(best.value, rules.target) >= 0,
         ]
         assert not any(spent) or run.stopping or run.detached_reason
         if rules.budget_attempts is not None:
-            coming = sum(pending.step is not AttemptStep.SETTLED for pending in turn.after.pending.values())
+            coming = sum(
+                pending.step is not AttemptStep.SETTLED and pending.confirmation is None
+                for pending in turn.after.pending.values()
+            )
             assert run.progress.graded + coming <= rules.budget_attempts
 
 

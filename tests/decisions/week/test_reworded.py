@@ -47,6 +47,8 @@ def reworded(value: Any, backwards: bool = True, name: str = "") -> Any:
         if backwards and KNOWN.get(id(value)) is value:
             return value
         parts = {part: (getattr(value, part), part) for part in value.__slots__}
+    elif name == "failures" and not backwards:
+        return tuple(sorted(value.values()))  # counted by text: how often each text stands there
     elif isinstance(value, Mapping):
         parts = {key: (held, name) for key, held in value.items()}
     elif isinstance(value, tuple):

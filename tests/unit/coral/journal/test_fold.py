@@ -94,11 +94,11 @@ def test_only_changed_fields_are_written(scribe: Scribe) -> None:
     scribe.play()
     sets = [line["set"] for line in read_lines(scribe.journal.path) if "set" in line]
     assert [sorted(changes) for changes in sets] == [
-        ["agents", "heartbeats", "run"],
+        ["agents", "heartbeats", "measured", "run"],
         ["agents"],
         ["agents", "pending", "run"],
         ["pending"],
-        ["agents", "pending", "run"],
+        ["agents", "measured", "pending", "run"],
         ["agents", "pending"],
         ["agents", "heartbeats", "run"],
     ]
@@ -210,7 +210,7 @@ def test_a_journal_cut_before_a_damaged_line_goes_on(scribe: Scribe) -> None:
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-@pytest.mark.parametrize("format", [1, 3, 5, "x", None, [[]]])
+@pytest.mark.parametrize("format", [1, 4, 6, "x", None, [[]]])
 def test_another_format_is_refused_with_a_hint(scribe: Scribe, format: object) -> None:
     scribe.play()
     (file,) = segments(scribe.journal.path)
@@ -222,7 +222,7 @@ def test_another_format_is_refused_with_a_hint(scribe: Scribe, format: object) -
     for content in (seal(head, 0)[0], unsealed, gone_on):
         file.write_bytes(content)
         for read in (fold, Journal, lambda path: list(published(path)), replay):
-            with pytest.raises(CoralError, match=r"its format is .*; this version reads 4 alone") as raised:
+            with pytest.raises(CoralError, match=r"its format is .*; this version reads 5 alone") as raised:
                 read(scribe.journal.path)
             assert raised.value.hint == (
                 "use the version of coral-fleet that wrote it (0.0.9), or start the task anew with `coral start`"

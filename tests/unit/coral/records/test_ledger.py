@@ -12,11 +12,12 @@ import sample
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.record import Attempt, Kind, Verdict
+from attempts.standing import Scored
 from coral.errors import CoralError
 from coral.records.ledger import Ledger
 from coral.records.ledger_file import insert
-from coral.records.standings import RECENT, TOP, Standings
+from coral.records.recent import RECENT, RecentResults
 
 
 def record(number: int, agent: str = "agent-1", score: float | None = 1.0, kind: Kind = Kind.REAL) -> Attempt:
@@ -28,7 +29,7 @@ def record(number: int, agent: str = "agent-1", score: float | None = 1.0, kind:
         tree=f"{number % 7:040x}",
         submitted_at="",
         published_at="",
-        verdict=Verdict.FAILED if score is None else Verdict.IMPROVED if number % 3 else Verdict.REGRESSED,
+        verdict=Verdict.FAILED if score is None else Verdict.OWN_BEST if number % 3 else Verdict.WORSE,
         feedback="ünïcode \U0001f600",
         metrics={"a": 1, "b": "c", "d": None},
         of=1 if kind is Kind.CONFIRM else None,
@@ -126,7 +127,7 @@ def test_a_spoiled_record_is_rebuilt_from_the_journal(path: Path, said: str) -> 
     alter(path, "UPDATE records SET record = ? WHERE number = 1", said)
     ledger = Ledger(path, lambda: [SEED, record(1)])
     ledger.ensure(2, [])
-    assert ledger.outline(Direction.MAXIMIZE, 5, 5) == [SEED, record(1)]
+    assert ledger.outline(5) == [SEED, record(1)]
     ledger.close()
 
 
@@ -325,8 +326,8 @@ def test_a_duplicate_is_of_the_first_scored_attempt_with_its_tree(path: Path) ->
     second = replace(record(8, score=3.0), tree=tree)
     tune = replace(record(3, score=9.0, kind=Kind.TUNE), tree=tree)
     ledger = ledger_of(path, replace(second, number=15, order=15, score=4.0), first, tune, second)
-    assert ledger.duplicate_of(tree, tune=False) == (8, 3.0)
-    assert ledger.duplicate_of(tree, tune=True) == (3, 9.0)
+    assert ledger.duplicate_of(tree, tune=False) == Scored(8, 3.0)
+    assert ledger.duplicate_of(tree, tune=True) == Scored(3, 9.0)
     assert ledger.duplicate_of(f"{6:040x}", tune=False) is None
     ledger.close()
 
@@ -341,67 +342,26 @@ ROWS = st.lists(
 )
 
 
-@given(ROWS, st.sampled_from(list(Direction)))
-def test_the_outline_gives_the_standings_of_all_records(rows, direction):
+@given(ROWS)
+def test_the_outline_gives_the_recent_results_of_all_records(rows):
     attempts = [SEED, *(record(place, *row) for place, row in enumerate(rows, 1))]
     ledger = ledger_of(Path(":memory:"), *attempts, published=lambda: attempts)
-    outline = ledger.outline(direction, TOP, RECENT)
+    outline = ledger.outline(RECENT)
     ledger.close()
-    whole, short = Standings(direction, attempts), Standings(direction, outline)
-    for part in ("top", "best_of", "baseline", "recent_of"):
-        assert getattr(short, part) == getattr(whole, part)
-    for agent, recent in whole.recent_of.items():
-        assert short.last_improvement(agent) == whole.last_improvement(agent)
-        assert short.rank(agent) == whole.rank(agent)
-        assert [short.delta(attempt) for attempt in recent] == [whole.delta(attempt) for attempt in recent]
-    assert len(outline) <= 1 + TOP + 3 * (RECENT + 3)
+    whole, short = RecentResults(attempts), RecentResults(outline)
+    assert (short.baseline, short.of_agent) == (whole.baseline, whole.of_agent)
+    assert len(outline) <= 1 + 3 * RECENT
 
 
-@given(ROWS, st.sampled_from(list(Direction)))
-def test_they_agree_with_a_look_at_everything(rows, direction):
+@given(ROWS)
+def test_recent_results_agree_with_a_look_at_everything(rows):
     attempts = [record(place, *row) for place, row in enumerate(rows, 1)]
-    standings = Standings(direction)
+    results = RecentResults()
     for attempt in attempts:
-        standings.add(attempt)
-        standings.add(attempt)
-    sign = -1 if direction is Direction.MAXIMIZE else 1
-    ranked = sorted(
-        (attempt for attempt in attempts if attempt.score is not None and attempt.kind is not Kind.TUNE),
-        key=lambda attempt: (sign * (attempt.score or 0.0), attempt.order),
-    )
-    assert standings.top == ranked[:TOP]
-    assert standings.best == (ranked[0] if ranked else None)
+        results.add(attempt)
+        results.add(attempt)
     for agent in {attempt.agent for attempt in attempts}:
-        mine = [attempt for attempt in attempts if attempt.agent == agent]
-        assert list(standings.recent_of[agent]) == mine[-RECENT:]
-        best = [attempt for attempt in ranked if attempt.agent == agent]
-        assert standings.best_of.get(agent) == (best[0] if best else None)
-        assert standings.results_since(agent, 0) == mine[-RECENT:]
-    first_bests = {attempt.agent: attempt.score for attempt in reversed(ranked)}
-    for agent, score in first_bests.items():
-        better = sum(direction.better(other, score) for other in first_bests.values())
-        assert standings.rank(agent) == 1 + better
-
-
-def test_a_result_says_how_far_it_is_from_the_best_before():
-    seed = replace(record(0, "", 1.0, Kind.BASELINE), agent="")
-    standings = Standings(Direction.MAXIMIZE, [seed])
-    for attempt in (record(1, "agent-1", 3.0), record(2, "agent-1", 2.5), record(3, "agent-1", None)):
-        standings.add(attempt)
-    recent = list(standings.recent_of["agent-1"])
-    assert [standings.delta(attempt) for attempt in recent] == ["+2 against #0", "-0.5 against #1", ""]
-
-
-def test_the_last_improvement_is_kept_for_each_agent() -> None:
-    standings = Standings(Direction.MAXIMIZE)
-    assert standings.last_improvement("agent-1") is None
-    seed = replace(record(0, "", 0.0, Kind.BASELINE), submission="", verdict=Verdict.IMPROVED)
-    standings.add(seed)
-    assert standings.last_improvement("agent-1") == 0
-    for number, verdict, kind in (
-        (1, Verdict.IMPROVED, Kind.REAL),
-        (2, Verdict.TIED, Kind.REAL),
-        (3, Verdict.IMPROVED, Kind.TUNE),
-    ):
-        standings.add(replace(record(number, "agent-1", float(number), kind), verdict=verdict))
-    assert (standings.last_improvement("agent-1"), standings.last_improvement("agent-2")) == (1, 0)
+        mine = [attempt for attempt in attempts if attempt.agent == agent and attempt.kind is not Kind.CONFIRM]
+        assert list(results.of_agent.get(agent, ())) == mine[-RECENT:]
+        assert results.since(agent, 0) == mine[-RECENT:]
+        assert results.since(agent, 5) == [attempt for attempt in mine[-RECENT:] if attempt.order > 5]

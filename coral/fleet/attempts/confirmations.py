@@ -1,0 +1,98 @@
+"""Confirmations: the supervisor measures attempts again, to learn how noisy the task is and to prove a new best.
+
+One is graded at a time, before whatever else waits for a slot. They have a share of the grading, so that they cannot
+use up a task whose grades are expensive; once it is used, the lead stays unproven.
+"""
+
+from collections.abc import Iterable
+
+from attempts.record import Attempt, Kind, Submission, Verdict
+from attempts.standing import Confirmation, next_confirmation, noise_of, without_half
+from coral.fleet.messages import end_stagnation, withdraw_overtaken
+from coral.fleet.policy import (
+    FREE_CONFIRMATION_SECONDS,
+    MAX_SEED_GRADES,
+    MIN_SEED_GRADES,
+    SEED_GRADES_SECONDS,
+)
+from coral.fleet.run_state import AttemptStep, PendingAttempt
+from coral.fleet.transaction import Transaction
+
+SEED = 0
+
+
+def ask(transaction: Transaction) -> None:
+    """Queue the next confirmation, if one is wanted and none is on its way. Only what was published can change that."""
+    if not transaction.standing_changed:
+        return
+    transaction.standing_changed = False  # mutants: equivalent, asked again it asks for nothing else
+    if transaction.run.stopping or is_under_way(transaction.pending.values()):
+        return
+    asked = next_confirmation(transaction.standing, transaction.rules.scoring)
+    if asked is not None and (transaction.standing.half is not None or _is_affordable(transaction, 2)):
+        _queue(transaction, asked)
+    elif _is_seed_wanted(transaction) and _is_affordable(transaction, 3):  # a pair must stay affordable after it
+        _queue(transaction, Confirmation(SEED))
+
+
+def is_under_way(pending: Iterable[PendingAttempt]) -> bool:
+    return any(attempt.confirmation and attempt.step is not AttemptStep.SETTLED for attempt in pending)
+
+
+def drop_half(transaction: Transaction) -> None:
+    """A new supervisor drops a pair that is half measured: what came between its halves may explain their difference.
+    A second half that waits for its grade is one more measurement, and no part of a pair."""
+    transaction.set_standing(without_half(transaction.standing))
+
+
+def count(transaction: Transaction, attempt: Attempt) -> None:
+    """Count a confirmation that was graded. One that proves a new best ends the stagnation of the best's author."""
+    run = transaction.run
+    transaction.set_run(confirmations=run.confirmations + 1, confirm_seconds=run.confirm_seconds + attempt.seconds)
+    if attempt.verdict is Verdict.NEW_BEST:
+        author = transaction.measured[attempt.of or SEED].agent
+        end_stagnation(transaction, author)
+        withdraw_overtaken(transaction, author, improved=True, best_improved=True)
+
+
+def _queue(transaction: Transaction, asked: Confirmation) -> None:
+    number, measured = transaction.run.next_number, transaction.measured[asked.of]
+    transaction.set_run(next_number=number + 1)
+    beside = "" if asked.against is None else f" beside #{asked.against}"
+    title = f"#{asked.of} measured again{beside}"
+    submission = Submission(
+        id="", agent=measured.agent, commit=measured.commit, tree=measured.tree, title=title, kind=Kind.CONFIRM,
+        wait=0.0, submitted_at=transaction.wall,  # mutants: equivalent, nobody waits for it
+    )  # fmt: skip
+    transaction.pending[number] = PendingAttempt(
+        number=number, submission=submission, step=AttemptStep.QUEUED, commit=measured.commit, tree=measured.tree,
+        parent=measured.parent, confirmation=asked,
+    )  # fmt: skip
+
+
+def _is_affordable(transaction: Transaction, grades: int) -> bool:
+    """Whether the share of confirmations allows so many more. A minute of them and one pair are always free: a short
+    run can prove its best too."""
+    run, rules = transaction.run, transaction.rules
+    if not rules.confirm_share:
+        return False
+    seconds = run.confirm_seconds + grades * run.grade_seconds
+    graded, most = run.progress.graded, rules.budget_attempts
+    whole = graded if most is None else max(most, graded)
+    return seconds <= FREE_CONFIRMATION_SECONDS or run.confirmations + grades <= max(2, rules.confirm_share * whole)
+
+
+def _is_seed_wanted(transaction: Transaction) -> bool:
+    """Whether the noise is estimated, and the seed may still tell something of it while the agents think."""
+    scoring, seed = transaction.rules.scoring, transaction.measured.get(SEED)
+    if scoring.noise.deviation is not None or seed is None or seed.is_out:
+        return False
+    most = transaction.rules.budget_attempts
+    if most is not None and transaction.run.progress.graded >= most:
+        return False  # the run ends as soon as its last gain is proven
+    if len(seed.scores) < MIN_SEED_GRADES:
+        return True
+    is_noisy = noise_of(transaction.standing, scoring).deviation > 0
+    waits = any(attempt.step is AttemptStep.QUEUED for attempt in transaction.pending.values())
+    early = transaction.clock < SEED_GRADES_SECONDS
+    return is_noisy and early and not waits and len(seed.scores) < MAX_SEED_GRADES
