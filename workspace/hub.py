@@ -69,7 +69,7 @@ def create(hub: Path, seed: Path) -> str:
     building = hub.with_name(f".{hub.name}.partial")
     shutil.rmtree(building, ignore_errors=True)
     building.parent.mkdir(parents=True, exist_ok=True)
-    repository = _repository_of(seed)
+    repository = repository_of(seed)
     try:
         commit = _fill(building, seed, repository)
         if not examine(Git(building), commit):
@@ -83,7 +83,7 @@ def create(hub: Path, seed: Path) -> str:
     return commit
 
 
-def _repository_of(seed: Path) -> Path | None:
+def repository_of(seed: Path) -> Path | None:
     """The git directory if the seed is itself a repository; one in a folder above is not the seed's."""
     inside = seed / ".git"
     if inside.is_file():  # a linked worktree

@@ -60,13 +60,16 @@ class Layout:
     hub = _Below("workspace/hub.git")
     agents = _Below("workspace/agents")
     shared = _Below("workspace/shared")
+    logs_of_all = _Below("logs")
     events = _Below("logs/events.jsonl")  # the timeline for people
     status = _Below("status.json")
     private = _Below("private")
     journal = _Below("private/journal")
     ledger = _Below("private/ledger.sqlite")  # the records as the supervisor knows them
     task_file = _Below("private/task.yaml")
+    task_source = _Below("private/task.source.yaml")  # the file as the task's author wrote it
     grader = _Below("private/grader")
+    checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")
 
@@ -90,7 +93,7 @@ class Layout:
         return self.shared if share else self.root / "workspace" / "alone" / plain(agent)
 
     def logs(self, agent: str) -> Path:
-        return self.root / "logs" / plain(agent)
+        return self.logs_of_all / plain(agent)
 
     def prompt(self, agent: str, launch: int) -> Path:
         """What the launch reads on its standard input."""

@@ -22,10 +22,18 @@ def create_knowledge(run_context: RunContext, agent: str) -> None:
     shared = _shared(run_context, agent)
     knowledge.create(shared)
     if not (shared / "HEARTBEAT.md").exists():
-        place(shared, "HEARTBEAT.md", render_file("checklist", {}))
+        place(shared, "HEARTBEAT.md", _checklist(run_context))
     role = run_context.roster.assignment(agent).role
     if role and not (shared / "roles" / f"{agent}.md").exists():  # its agent may have changed it
         place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
+
+
+def _checklist(run_context: RunContext) -> str:
+    """The task's own, else ours."""
+    try:
+        return run_context.layout.checklist.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return render_file("checklist", {})
 
 
 def set_up_clone(run_context: RunContext, agent: str, commit: str) -> None:
@@ -75,7 +83,7 @@ def restore_mounts(clone: Path, mounts: list[Mount]) -> None:
 def reclone(run_context: RunContext, agent: str) -> None:
     """Clone the hub once more, at the agent's last attempt. It takes long."""
     layout, filename = run_context.layout, run_context.roster.runtime(agent).instruction_file
-    recent = run_context.standings.recent_of.get(agent)
+    recent = run_context.results.of_agent.get(agent)
     commit = recent[-1].commit if recent else run_context.rules.seed_commit
     hub.clone_again(layout.hub, layout.clone(agent), agent, commit, exclude=[filename, SHARED])
     set_up_clone(run_context, agent, commit)

@@ -5,7 +5,7 @@ it is spent: rough figures, and never a reason to refuse a start.
 """
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from coral.agent_setup.roster import Roster, account_of, members_of
@@ -20,6 +20,7 @@ from coral.views.format import duration, money, tokens
 
 LIMITED = ("money", "tokens")
 SAMPLE = 1000  # tokens: where the price rises with the length of a request, the lowest price is taken
+LIMIT_ADVICE = "set budget.money, budget.hours or budget.attempts; budget.none=true if no limit is meant"
 FEWEST = 3  # attempts from which anything can be learned
 # Roughly the tokens of one attempt: reading the task and the last results, thinking, changing a file.
 ATTEMPT = Spent(input=30_000, cached=300_000, output=6_000)
@@ -39,13 +40,15 @@ def unenforceable_budgets(config: Config, assignment: Assignment, runtime: Runti
     """The task's budgets that cannot be enforced, because the agents' program does not report its use."""
     if config.agents.assignments and not account_of(assignment, runtime):
         return []  # its agents spend nothing: the budget is for the others
-    reports = runtime.reports
+    reports = runtime.reports if runtime.reports_interrupted else ""
     known = LIMITED if reports == "money" or (reports and prices_of(assignment)) else (reports,)
     budget = config.budget
     unknown = [name for name in LIMITED if name not in known]
     given = [f"budget.{name}" for name in unknown if getattr(budget, name) is not None]
     given += [f"budget.per_agent.{name}" for name in unknown if getattr(budget.per_agent, name) is not None]
     shortage = f"reports {reports} only: set agents.prices" if reports else "reports nothing of what it uses"
+    if not runtime.reports_interrupted:
+        shortage = "does not report what an interrupted step used; limit attempts or hours instead"
     return [f"{name} cannot be enforced: {runtime.name} {shortage}" for name in given]
 
 
@@ -71,6 +74,21 @@ def _rate(genai: Any, provider: str, model: str, **tokens: int) -> float:
     return float(price.total_price) * MILLION / SAMPLE
 
 
+def unlimited(config: Config) -> str:
+    """Why the run would spend money without end; empty where it would not, or where that is meant."""
+    budget = config.budget
+    limits = (budget.attempts, budget.hours, budget.money, budget.tokens, budget.plateau)
+    own = budget.per_agent.model_dump().values()
+    if budget.none or any(limit is not None for limit in (*limits, *own)):
+        return ""
+    paying = {runtime.name: 0 for _, runtime in Roster(config).assignments if runtime.costs_money}
+    for assignment, runtime in Roster(config).assignments:
+        if runtime.name in paying:
+            paying[runtime.name] += assignment.count
+    agents = " and ".join(f"{count} of {name}" for name, count in paying.items())
+    return f"no budget: agents ({agents}) spend money until you stop them" if paying else ""
+
+
 def budget_warning(config: Config, grade_seconds: float) -> str:
     """A line for whoever starts the run; empty if the budget will do. `grade_seconds`: what grading the seed took."""
     found = "; ".join(budget_concerns(config, grade_seconds))
@@ -87,7 +105,7 @@ def budget_concerns(config: Config, grade_seconds: float) -> Iterator[str]:
         if grades < enough:
             took = duration(grade_seconds)
             yield f"budget.hours={budget.hours:g} is enough for {_attempts(grades)}, as grading the seed took {took}"
-    price = _price(config)
+    price = rough_price(config)
     for name, limits, wanted in (("budget", budget, enough), ("budget.per_agent", budget.per_agent, FEWEST)):
         if limits.money is not None and price and limits.money < wanted * price:
             buys = _attempts(limits.money / price)
@@ -97,10 +115,10 @@ def budget_concerns(config: Config, grade_seconds: float) -> Iterator[str]:
             yield f"{name}.tokens={limits.tokens} is enough for {buys}, at a rough {tokens(ATTEMPT.tokens)} each"
 
 
-def _price(config: Config) -> float | None:
-    """What one attempt costs the agents that pay the least; None where nobody pays."""
+def rough_price(config: Config, of: Callable[..., float | None] = min) -> float | None:
+    """What one attempt costs the agents that pay the least, or the most with `max`; None where nobody pays."""
     paying = [assignment for assignment, runtime in Roster(config).assignments if account_of(assignment, runtime)]
-    return min((cost(ATTEMPT, prices_of(assignment) or TYPICAL) for assignment in paying), default=None)
+    return of((cost(ATTEMPT, prices_of(assignment) or TYPICAL) for assignment in paying), default=None)
 
 
 def _attempts(count: float) -> str:

@@ -1,6 +1,7 @@
 """The roster of a run: its agents in order, the assignment of each, and the runtime that drives it."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -9,6 +10,7 @@ from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
 from coral.runtimes.registry import find, problems
+from workspace.clone_overlay import SHARED
 
 
 def assignments_of(config: Config) -> tuple[Assignment, ...]:
@@ -35,11 +37,32 @@ def mounts_of(config: Config, assignment: Assignment) -> list[Mount]:
     return [Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at))) for at, source in named]
 
 
-def check_same_agents(before: Config, after: Config) -> None:
-    """CoralError if a change of its task would add agents to a run or remove some: it cannot change them."""
-    if list(members_of(before)) != list(members_of(after)):
-        hint = "`coral start` makes a run with another number of agents"
-        raise CoralError("cannot change the number of agents of a run", hint)
+def check_same_programs(before: Config, after: Config, known: Iterable[str]) -> None:
+    """CoralError if a change of its task would give an agent of a run another program: its conversation is one of the
+    program that it has. `known`: the agents of the run, those that earlier changes took away included.
+
+    Agents are added and taken away at the end. Those without an assignment have the program of the last one.
+    """
+    old, new = members_of(before), members_of(after)
+    programs = {name: assignment.runtime for name, assignment in new.items()}
+    last = programs[list(new)[-1]]
+    was_last = list(old.values())[-1].runtime
+    for name in sorted({*old, *known}):
+        was = old[name].runtime if name in old else was_last
+        if (is_now := programs.get(name, last)) != was:
+            of_one = f"the program of {name} from {was} to {is_now}"
+            change = of_one if name in new else f"the number of agents of {was}"
+            hint = "agents are numbered one assignment after the other: add agents at the end, and take away only there"
+            raise CoralError(f"cannot change {change}", hint)
+
+
+def seed_conflict(files: Path, runtime: Runtime) -> str:
+    """Why an agent of this runtime cannot work on a seed with these files; empty if it can."""
+    if os.path.lexists(files / SHARED):
+        return f"it has {SHARED}, where agents find the shared knowledge: give it another name"
+    if (files / runtime.instruction_file).is_dir():
+        return f"{runtime.instruction_file} is a folder, and {runtime.name} reads a file of that name: rename it"
+    return ""
 
 
 def account_of(assignment: Assignment, runtime: Runtime) -> str:
@@ -60,13 +83,14 @@ class Roster:
         return iter(self._members)
 
     def assignment(self, agent: str) -> Assignment:
-        return self._members[agent]
+        """That of the last agent for one that the task has no more."""
+        return self._members.get(agent) or self.assignments[-1][0]
 
     def runtime(self, agent: str) -> Runtime:
-        return self._runtimes[agent]
+        return self._runtimes.get(agent) or self.assignments[-1][1]
 
     def account(self, agent: str) -> str:
-        return account_of(self._members[agent], self._runtimes[agent])
+        return account_of(self.assignment(agent), self.runtime(agent))
 
     def check(self) -> None:
         """CoralError says what would keep an agent from starting on this machine."""
@@ -74,3 +98,5 @@ class Roster:
             if found := problems(runtime, assignment.model):
                 hint = "see runtime and options under agents in task.yaml"
                 raise CoralError(f"cannot start {assignment.runtime}: {found[0]}", hint)
+            if missing := runtime.missing_login():
+                raise CoralError(f"cannot start {assignment.runtime}: {missing}", runtime.how_to_log_in)

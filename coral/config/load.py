@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attempts.files import read_bytes
 from coral.config import document as yaml
 from coral.config import validate
 from coral.config.document import Document, Problem, apply_overrides, refuse
@@ -36,12 +37,14 @@ from coral.runtimes.registry import find
 from heartbeats.heartbeat import Heartbeat
 
 TASK_FILE = "task.yaml"
+CHECKLIST = "HEARTBEAT.md"
 SECTIONS = {
     name: field.annotation
     for name, field in TaskFile.model_fields.items()
     if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
 }
 LARGEST = 200_000  # bytes; a task is a page of text, and YAML is slow to read
+LARGEST_CHECKLIST = 20_000  # bytes; it is read at each checkpoint
 LARGEST_FROZEN = 10 * LARGEST  # with every default and escape written out
 ORIGIN = "origin"
 _HEAD = "# The task as this run was started, with its overrides and defaults. `origin` is the file it came from.\n"
@@ -89,6 +92,17 @@ def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
         hint = "a run's task is private/task.yaml in its folder"
         raise CoralError(f"cannot read {path}: it is not the task of a run", hint)
     return _build(path, Path(origin), document, overrides, files=False)
+
+
+def checklist(config: Config) -> str | None:
+    """The text of the checklist beside task.yaml, which agents go through at each checkpoint; None if there is none."""
+    path = config.folder / CHECKLIST
+    try:
+        return read_bytes(path.resolve(), LARGEST_CHECKLIST).decode("utf-8-sig")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:  # also for what is no UTF-8
+        raise CoralError(f"cannot read the checklist: {path}: {error}", "it must be a text in UTF-8") from error
 
 
 def _text(path: Path, limit: int) -> str:

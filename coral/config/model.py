@@ -15,6 +15,7 @@ from pydantic import (
     model_validator,
 )
 
+from attempts.noise import NoiseSetting
 from attempts.record import Direction
 
 DAY = 86400.0
@@ -89,6 +90,13 @@ Arguments = Annotated[tuple[str, ...], Strict(False)]
 Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list")], Discriminator(_list_or_text)]
 
 
+AUTO = "auto"
+NoiseValue = Annotated[
+    Annotated[Finite, Field(ge=0), Tag("number")]
+    | Annotated[str, Field(pattern=r"^(auto|[0-9]{1,6}(\.[0-9]{1,9})?%)$"), Tag("text")],
+    Discriminator(lambda value: "text" if isinstance(value, str) else "number"),
+]
+
 GRADER_KINDS = ("entry", "command")  # the keys of `grader` of which exactly one is set; see coral.grading.kinds
 
 
@@ -113,8 +121,33 @@ class GraderSection(Section):
         (),
     )
     direction: Direction = key("Whether a larger or a smaller score is better.", Direction.MAXIMIZE, strict=False)
-    noise: Finite = key("How far two grades of the same commit may differ. 0: the grader is deterministic.", 0.0, ge=0)
+    noise: NoiseValue = key(
+        "How noisy scores are, as a standard deviation: auto (estimated from what was measured twice), a number in "
+        "units of the score, or a share of it such as 2%. 0: the grader is deterministic.",
+        "auto",
+    )
+    confirm: Finite = key(
+        "How many grades by which the supervisor measures attempts or the seed again there may be for each attempt. "
+        "One pair and a minute of them are always free. 0: none, and no lead is ever proven on a noisy task.",
+        0.2,
+        ge=0,
+        le=10,
+    )
     slots: int = key("How many attempts are graded at the same time.", 1, ge=1, le=1000)
+
+    @model_validator(mode="after")
+    def _can_estimate_noise(self) -> Self:
+        if self.noise == AUTO and not self.confirm:
+            raise ValueError("has confirm: 0, so that noise: auto can never be estimated: give noise a number")
+        return self
+
+    @property
+    def noise_setting(self) -> NoiseSetting:
+        if not isinstance(self.noise, str):
+            return NoiseSetting(deviation=self.noise)
+        if self.noise == AUTO:
+            return NoiseSetting(deviation=None)
+        return NoiseSetting(deviation=float(self.noise.removesuffix("%")) / 100, relative=True)
 
 
 class PricesSection(Section):
@@ -259,6 +292,15 @@ class BudgetSection(Section):
     plateau: Count | None = key("Stop after this many attempts in a row that did not improve the fleet's best.", None)
     per_agent: AllowanceSection = key("A budget for each agent.", AllowanceSection)
     target: Finite | None = key("Stop when a score is this good.", None)
+    ask_above: Money | None = key(
+        "Ask before a start that may cost more than this many US dollars by the last runs of the task, by rough prices "
+        "or by budget.money, whichever is least. Where nobody can be asked, --yes is needed.",
+        None,
+    )
+    none: bool = key(
+        "True where a run without any limit is meant: else one whose agents cost money is refused without a limit.",
+        False,
+    )
 
 
 class RunSection(Section):
@@ -274,9 +316,9 @@ class RunSection(Section):
     max_defer: Grace = key("The longest time that a clock heartbeat waits for the end of a turn.", 600.0)
     backoff: Seconds = key("Seconds before an agent that crashed starts again; they double.", 5.0)
     backoff_max: Seconds = key("The most that this waiting grows to.", 600.0)
-    breaker_crashes: int = key("This many crashes of the fleet ...", 6, ge=1)
+    breaker_crashes: int = key("This many crashes of one account's agents, for each four of them ...", 6, ge=1)
     breaker_window: Seconds = key("... within this many seconds ...", 60.0)
-    breaker_pause: Seconds = key("... pause the whole fleet for this many seconds.", 300.0)
+    breaker_pause: Seconds = key("... pause the starts of that account's agents for this many seconds.", 300.0)
 
 
 class TaskFile(Section):

@@ -27,6 +27,7 @@ MESSAGES = {
     "greater_than": "must be more than {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
+    "string_pattern_mismatch": "must be auto, a number from 0, or a share such as 2%",
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
     "missing": "is missing: {description}",

@@ -6,6 +6,7 @@ better.
 
 import os
 import platform
+import re
 import resource
 import shutil
 import signal
@@ -39,6 +40,7 @@ FILES = 1024
 INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
 DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes coral start ...`"
+_VERSION = re.compile(r"\d+\.\d+")
 UNSEALED = "run what you would let run in your own account, or run Coral as a user of its own or in a container"
 
 
@@ -85,7 +87,7 @@ def _git() -> Check:
     found = shutil.which("git")
     if found is None:
         return Check("git", Health.WRONG, "there is none on PATH", "install git")
-    version = _first_line([found, "--version"], environment.base()).removeprefix("git version ")
+    version = _version_line([found, "--version"], environment.base()).removeprefix("git version ")
     return Check("git", Health.WELL, f"{version or 'it does not say its version'} ({found})")
 
 
@@ -167,10 +169,11 @@ def _program(name: str, wanted: list[Assignment]) -> list[Check]:
     text = version or "it does not say its version"
     if not runtime.verified_version:
         text += "; unverified: Coral follows its documentation, and was never tried with it"
-        return [Check(name, Health.NOTE, text, f"`coral doctor --ping {name}` tries one prompt"), _login(runtime)]
+        advice = f"`coral doctor --ping {name}` tries one prompt"
+        return [Check(name, Health.NOTE, text, advice), _login(runtime, wanted)]
     if runtime.verified_version not in version:
         text += f"; Coral was tried with {runtime.verified_version}"
-    return [Check(name, Health.WELL, text), _login(runtime)]
+    return [Check(name, Health.WELL, text), _login(runtime, wanted)]
 
 
 def _version(runtime: AgentProgram) -> str:
@@ -180,20 +183,17 @@ def _version(runtime: AgentProgram) -> str:
         spec = LaunchSpec(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
         env = launch_environment(environment.base(), runtime.command(spec))
         found = programs.on_path(runtime.program)
-        return _first_line([*runtime.executable(found), "--version"], env) if found else ""
+        return _version_line([*runtime.executable(found), "--version"], env) if found else ""
 
 
-def _login(runtime: AgentProgram) -> Check:
+def _login(runtime: AgentProgram, wanted: list[Assignment]) -> Check:
     name = f"{runtime.name} login"
-    given = [key for key in runtime.keys if os.environ.get(key)]
-    if given:
-        return Check(name, Health.WELL, f"{given[0]} is set")
-    for path in runtime.logins():
-        if path.exists():
-            return Check(name, Health.WELL, f"there is one in {path}")
-    places = [*runtime.keys[:2], *[str(path) for path in runtime.logins()][:1]]
-    text = f"none was found; looked for: {', '.join(places)}" if places else "unknown: Coral does not know where it is"
-    return Check(name, Health.NOTE, text, runtime.how_to_log_in)
+    if found := runtime.login():
+        return Check(name, Health.WELL, found)
+    if not runtime.login_places:
+        return Check(name, Health.NOTE, "unknown: Coral does not know where it is", runtime.how_to_log_in)
+    state = Health.WRONG if wanted and runtime.missing_login() else Health.NOTE
+    return Check(name, state, f"none was found; looked for: {runtime.login_places}", runtime.how_to_log_in)
 
 
 def _of_the_task(assignment: Assignment) -> Check:
@@ -202,24 +202,29 @@ def _of_the_task(assignment: Assignment) -> Check:
     return Check(assignment.runtime, Health.WELL, "can be started")
 
 
-def _first_line(argv: list[str], env: Mapping[str, str]) -> str:
-    """The first line that a program prints; empty if it fails or takes too long. It leaves no process behind."""
+def _version_line(argv: list[str], env: Mapping[str, str]) -> str:
+    """The first line with a version that a program prints, on standard output if there is one, else its first line;
+    empty if it fails or takes too long. Some programs print warnings and news first. It leaves no process behind."""
     try:
         child = subprocess.Popen(
             argv,
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             start_new_session=True,
         )
     except OSError:
         return ""
     try:
-        printed, _ = child.communicate(timeout=ANSWER_SECONDS)
+        printed, errors = child.communicate(timeout=ANSWER_SECONDS)
     except subprocess.TimeoutExpired:
         os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
         return ""
-    lines = printed.decode("utf-8", "replace").split("\n") if child.returncode == 0 else []
-    return next((one_line(line, 80) for line in lines if line.strip()), "")
+    if child.returncode != 0:
+        return ""
+    texts = (printed, errors)
+    lines = [line for text in texts for line in text.decode("utf-8", "replace").split("\n") if line.strip()]
+    versions = (line for line in lines if _VERSION.search(line))
+    return one_line(next(versions, lines[0] if lines else ""), 80)

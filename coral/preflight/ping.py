@@ -148,7 +148,7 @@ def finding_of(name: str, runtime: Runtime, pong: Pong, seconds: float) -> Check
     if pong.ending is Ending.LIMIT:
         until = f" until {datetime.fromtimestamp(pong.until):%a %H:%M}" if pong.until is not None else ""
         return Check(name, Health.NOTE, f"its account is at a limit{until}: {error}", "a run would wait for it")
-    if pong.ending is Ending.TERMINAL:
+    if pong.ending in (Ending.TERMINAL, Ending.DENIED):
         return Check(name, Health.WRONG, error, _login(runtime))
     passing = next((advice for pattern, advice in PASSING if re.search(pattern, pong.error)), "")
     if pong.ending is None:

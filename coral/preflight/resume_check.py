@@ -90,7 +90,7 @@ def _raised(memory: RecoveredState, config: Config) -> Limits:
 
 
 def _given(budget: BudgetSection) -> Limits:
-    given: Mapping[str, float | None] = budget.model_dump(exclude={OWN}, exclude_none=True)
+    given: Mapping[str, float | None] = budget.model_dump(exclude={OWN, "none", "ask_above"}, exclude_none=True)
     own = budget.per_agent.model_dump(exclude_none=True)
     return {**given, **{f"{OWN}.{key}": limit for key, limit in own.items()}}
 

@@ -1,5 +1,7 @@
 """Checks a task before money is spent on it: each finding is data, and comes from trying the real thing."""
 
+import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -8,23 +10,34 @@ from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
-from coral.agent_setup.prices import budget_concerns, unenforceable_budgets
-from coral.agent_setup.roster import assignments_of
-from coral.config.load import Config
+from attempts.noise import ROUNDING, deviation, mean
+from coral.agent_setup.prices import LIMIT_ADVICE, budget_concerns, unenforceable_budgets, unlimited
+from coral.agent_setup.roster import assignments_of, seed_conflict
+from coral.config.load import CHECKLIST, Config, checklist
 from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.native.search.check import CheckBroken, PublicCheck
+from coral.preflight.forecast import forecast
+from coral.preflight.task_changes import uncommitted_text
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
 from coral.views.format import plural
 from heartbeats.render import problems
+from workspace.errors import GitError
+from workspace.seed import taken_from, uncommitted
 
 OUTPUT_LINES = 20  # of a grader that failed
 CHECK_SECONDS = 60.0
 MAX_FILES = 100_000
+SEED_GRADES = 5  # of the seed, to learn how noisy scores are ...
+SEED_SECONDS = 60.0  # ... if they take no longer; else two
+MISJUDGED = 3.0  # times the given noise: beyond that it is not what was measured
+LOGARITHM = 0.005  # share of the score from which the noise of a time or a ratio is likely to grow with the score
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+LOG_ADVICE = "if the score is a time or a ratio, score its logarithm: its noise is then the same at every level"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +50,40 @@ class TaskFinding:
     details: tuple[str, ...] = ()
 
 
-def quick_findings(config: Config) -> list[TaskFinding]:
-    """The checks that take no time: the seed, its public check, the heartbeats, the runtime."""
-    found = [look(config) for look in (_seed, *([_check] if config.task.check else []), _heartbeats)]
+def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
+    """The checks that take no time: the seed, its public check, the heartbeats, the runtime, what it will cost. `runs`:
+    the folder of all runs."""
     inspected: list[TaskFinding] = []
-    for assignment in assignments_of(config):
-        finding, runtime = _runtime(config, assignment)
-        found.append(finding)
-        inspected += _inspected(config, runtime) if runtime is not None else []
+    runtimes = list[Runtime | None]()
+    with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
+        try:
+            files = taken_from(config.seed, Path(folder))
+            left = uncommitted(config.seed)
+        except GitError as error:
+            return [TaskFinding("seed", False, str(error), (error.hint,))]
+        found = [
+            _seed(config, files, left),
+            *([_check(config, files)] if config.task.check else []),
+            _heartbeats(config),
+        ]
+        for assignment in assignments_of(config):
+            finding, runtime = _runtime(config, assignment)
+            found.append(finding)
+            runtimes.append(runtime)
+            if runtime is not None:
+                inspected += _inspected(config, files, runtime)
+                if conflict := seed_conflict(files, runtime):
+                    inspected.append(TaskFinding("seed", False, "agents cannot work on it", (conflict,)))
+    if None not in runtimes and (endless := unlimited(config)):
+        found.append(TaskFinding("budget", False, endless, (LIMIT_ADVICE,)))
+    if None not in runtimes and (expected := forecast(config, runs)) is not None:
+        found.append(TaskFinding("cost", True, expected.text))
     return [*found, *dict.fromkeys(inspected)]
 
 
 def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskFinding]:
-    """Grades the seed twice: it must score, and score the same again. `say` is called before a step that takes long."""
+    """Grades the seed several times: it must score, and differ no more than the task says. `say` is called before a
+    step that takes long."""
     say("grading the seed")
     try:
         began = time.monotonic()
@@ -58,7 +92,7 @@ def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskF
     except CoralError as error:
         yield TaskFinding("grader", False, str(error), (error.hint,))
         return
-    yield _graded(first)
+    yield _graded(config, first)
     if first.score is None:
         return
     if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
@@ -66,22 +100,24 @@ def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskF
         yield TaskFinding("target", False, text, ("set budget.target further",))
     if found_concerns := tuple(budget_concerns(config, seconds)):
         yield TaskFinding("budget", True, "it may be too small; nothing is refused for that", found_concerns)
-    say("grading the seed once more")
-    yield _repeated(first.score, _grade(config), config.grader.noise)
+    say("grading the seed again")
+    yield _noise(config, first.score, seconds)
 
 
-def _seed(config: Config) -> TaskFinding:
-    seed, globs = config.seed, config.task.editable
+def _seed(config: Config, seed: Path, left: list[str]) -> TaskFinding:
+    """`seed`: the files that a run would take; `left`: those that it would leave behind."""
+    globs = config.task.editable
     below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
     names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
-    kind = "a git repository" if (seed / ".git").exists() else "a folder"
+    kind = "a folder" if seed == config.seed else "the last commit of a git repository,"
     text = f"{config.task.seed}: {kind} of {plural(len(names), 'file')}"
+    behind = (uncommitted_text(left),) if left else ()
     if not globs:
-        return TaskFinding("seed", True, text)
+        return TaskFinding("seed", True, text, behind)
     matched = {glob: {path for path in seed.glob(glob.lstrip("/")) if path.is_file()} for glob in globs}
     text += f", {len(set().union(*matched.values()))} of them editable"
     empty = tuple(_no_match(glob, names) for glob in globs if not matched[glob])
-    return TaskFinding("seed", not empty, text, empty)
+    return TaskFinding("seed", not empty, text, (*empty, *behind))
 
 
 def _no_match(glob: str, names: list[str]) -> str:
@@ -89,25 +125,27 @@ def _no_match(glob: str, names: list[str]) -> str:
     return f"task.editable: no file matches {glob}" + (f"; did you mean {' or '.join(close)}?" if close else "")
 
 
-def _inspected(config: Config, runtime: Runtime) -> list[TaskFinding]:
-    found = runtime.inspect(config.seed, config.task.editable)
+def _inspected(config: Config, seed: Path, runtime: Runtime) -> list[TaskFinding]:
+    found = runtime.inspect(seed, config.task.editable)
     if found is None:
         return []
     return [TaskFinding(found.name, not found.hint, found.text, (found.hint,) if found.hint else ())]
 
 
-def _check(config: Config) -> TaskFinding:
+def _check(config: Config, seed: Path) -> TaskFinding:
     """Calls the public check as the built-in agent does."""
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
-        check = PublicCheck(config.seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
+        check = PublicCheck(seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
         try:
             measured = check.measure([{}])[0]
         except CheckBroken as error:
-            return TaskFinding("check", False, "the public check cannot be used", (str(error),))
+            details = (str(error), *_module_advice(config, str(error)))
+            return TaskFinding("check", False, "the public check cannot be used", details)
         finally:
             check.close()
     if measured.error:
-        return TaskFinding("check", False, "the public check cannot measure the seed", (measured.error,))
+        details = (measured.error, *_module_advice(config, measured.error))
+        return TaskFinding("check", False, "the public check cannot measure the seed", details)
     return TaskFinding("check", True, f"{config.task.check} gives the seed {measured.score:.10g}")
 
 
@@ -115,7 +153,12 @@ def _heartbeats(config: Config) -> TaskFinding:
     wrong = [f"{beat.name}: {what}" for beat in config.heartbeats if beat.prompt for what in problems(beat.prompt)]
     if wrong:
         return TaskFinding("heartbeats", False, "a prompt cannot be rendered", tuple(wrong))
-    return TaskFinding("heartbeats", True, "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats))
+    text = "; ".join(f"{beat.name} {beat.when}" for beat in config.heartbeats)
+    try:
+        own = checklist(config) is not None
+    except CoralError as error:
+        return TaskFinding("heartbeats", False, str(error), (error.hint,))
+    return TaskFinding("heartbeats", True, text, (f"the checklist of checkpoints is your {CHECKLIST}",) if own else ())
 
 
 def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runtime | None]:
@@ -127,6 +170,8 @@ def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runti
         return TaskFinding("runtime", False, f"{name} cannot be used", (f"{error}: {error.hint}",)), None
     if wrong := registry.problems(runtime, assignment.model):
         return TaskFinding("runtime", False, f"{name} cannot be used", tuple(wrong)), runtime
+    if missing := runtime.missing_login():
+        return TaskFinding("runtime", False, f"{name} cannot be used", (missing, runtime.how_to_log_in)), runtime
     if lost := unenforceable_budgets(config, assignment, runtime):
         return TaskFinding("runtime", False, f"{name} cannot enforce its budget", tuple(lost)), runtime
     unverified = runtime.verified_version == ""
@@ -139,18 +184,45 @@ def _grade(config: Config) -> GradeResult:
         return grade_once(config, Path(folder))
 
 
-def _graded(result: GradeResult) -> TaskFinding:
+def _graded(config: Config, result: GradeResult) -> TaskFinding:
     if result.outcome is Outcome.SCORED and result.score is not None:
         return TaskFinding("grader", True, f"the seed scores {result.score:.10g}")
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
-    return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed))
+    advice = _module_advice(config, f"{result.reason}\n{result.output}")
+    return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed, *advice))
 
 
-def _repeated(first: float, again: GradeResult, noise: float) -> TaskFinding:
-    if again.score is None:
-        return TaskFinding("again", False, "graded once more, it has no score", (again.reason,))
-    apart = abs(first - again.score)
-    if apart <= noise:
-        return TaskFinding("again", True, "graded once more, it scores the same" if apart == 0 else f"{apart:g} apart")
-    text = f"graded once more, it scores {again.score:.10g}: {apart:g} apart, and grader.noise is {noise:g}"
-    return TaskFinding("again", False, text, (f"make the grader deterministic, or set grader.noise above {apart:g}",))
+def _module_advice(config: Config, text: str) -> tuple[str, ...]:
+    """What to do about a module that was not found: it may lie in the task's folder, which is not copied as a whole."""
+    found = _NO_MODULE.search(text)
+    if found is None:
+        return ()
+    name = found[1].partition(".")[0]
+    for path in (f"{name}.py", name):
+        if (config.folder / path).exists():
+            return (f"{path} is in the task's folder: name it in grader.private, and it is copied with the grader",)
+    return (f"the Python that grades is {sys.executable}: `{sys.executable} -m pip install {name}` installs it",)
+
+
+def _noise(config: Config, first: float, seconds: float) -> TaskFinding:
+    """Grades the seed several times, to compare `grader.noise` with how far the scores differ."""
+    scores = [first]
+    while len(scores) < (SEED_GRADES if seconds * SEED_GRADES <= SEED_SECONDS else 2):
+        again = _grade(config)
+        if again.score is None:
+            return TaskFinding("again", False, "graded once more, it has no score", (again.reason,))
+        scores.append(again.score)
+    spread, setting = deviation(scores), config.grader.noise_setting
+    if spread <= ROUNDING * abs(mean(scores)):
+        return TaskFinding("again", True, f"graded {len(scores)} times, it scores the same")
+    share = f", {spread / abs(mean(scores)):.2g} of the score" if mean(scores) else ""
+    text = f"graded {len(scores)} times, its scores have a standard deviation of {spread:.2g}{share}"
+    advice = () if spread < LOGARITHM * abs(mean(scores)) else (LOG_ADVICE,)
+    if setting.deviation is None:
+        return TaskFinding("again", True, f"{text}; grader.noise: auto takes it into account", advice)
+    given = setting.deviation * (abs(mean(scores)) if setting.relative else 1.0)
+    if spread <= MISJUDGED * given:
+        return TaskFinding("again", True, text, advice)
+    return TaskFinding(
+        "again", False, f"{text}, and grader.noise is {config.grader.noise}", ("set grader.noise: auto", *advice)
+    )

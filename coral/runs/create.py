@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from attempts.store import Store
 from coral.agent_setup.prices import unenforceable_budgets
 from coral.agent_setup.roster import Roster
-from coral.config.load import Config
+from coral.config.load import Config, checklist
 from coral.config.model import GraderSection
 from coral.errors import CoralError
 from coral.grading.kinds import copy_grader_files, prestart
@@ -75,7 +75,10 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
     with received_signals.let_through():  # these steps create only files, which are removed with the run
         create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
+        shutil.copyfile(config.path, layout.task_source)
         copy_grader_files(config, layout.grader)
+        if (text := checklist(config)) is not None:
+            layout.checklist.write_text(text, encoding="utf-8")
     say("taking in the seed")
     with _threads() as begin, _interpreter(config.grader) as interpreter:
         git.load()

@@ -2,29 +2,32 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
 import time
 
-from attempts.record import Attempt, Kind
-from attempts.verdict import judge
+from attempts.record import Attempt, Kind, Verdict
+from attempts.store import Store
 from coral.agent_setup.clone import create_knowledge, set_up_clone
-from coral.agent_setup.roster import Roster
+from coral.agent_setup.roster import Roster, seed_conflict
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.actions import CheckOut
 from coral.grading.checkout import prepare_grade
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
+from coral.journal import fold
 from coral.processes import environment, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
-from coral.records.standings import Standings
+from coral.records.recent import RecentResults
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import wall
 from coral.supervisor.context import RunContext
 from workspace import hub
-from workspace.layout import Layout
+from workspace.clone_overlay import SHARED
+from workspace.layout import Layout, create
 
 SHOWN_OF_SETUP = 2000  # bytes of the output of a command that failed
 
@@ -52,7 +55,7 @@ def grade_seed(
         submitted_at=started,
         published_at=wall(),
         order=0,
-        verdict=judge(None, result.score, config.grader.direction, config.grader.noise),
+        verdict=Verdict.NEW_BEST,
         score=result.score,
         feedback=result.feedback,
         metrics=result.metrics,
@@ -63,7 +66,7 @@ def grade_seed(
 def context_of(layout: Layout, config: Config, roster: Roster, baseline: Attempt) -> RunContext:
     """The context of a run that has its baseline and no other attempt."""
     rules = rules_of(config, roster, baseline.commit)
-    return RunContext(layout, config, rules, Standings(rules.direction, [baseline]), roster)
+    return RunContext(layout, config, rules, RecentResults([baseline]), roster)
 
 
 def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
@@ -71,10 +74,30 @@ def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
     layout = run_context.layout
     for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
         folder.mkdir(parents=True)
+    if conflict := seed_conflict(layout.clone(agent), run_context.roster.runtime(agent)):
+        raise CoralError(f"cannot use the seed: {conflict}", "see task.seed in task.yaml")
     create_knowledge(run_context, agent)
     set_up_clone(run_context, agent, commit)
     for command in run_context.config.workspace.setup:
         _set_up(layout, agent, command)
+
+
+def add_agents(layout: Layout, config: Config) -> None:
+    """Prepare the agents that the task has now and the run's journal does not know: they begin at the seed."""
+    fleet, roster = fold(layout.journal).fleet, Roster(config)
+    missing = [agent for agent in roster if agent not in fleet.agents] if fleet.run.opened else []
+    if not missing:
+        return
+    roster.check()
+    commit = (layout.private / "seed").read_text()
+    run_context = context_of(layout, config, roster, Store(layout.attempts).read(0))
+    for agent in missing:
+        # Nobody has worked in what a resume that was killed has left of it.
+        for folder in (layout.clone(agent), layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
+            shutil.rmtree(folder, ignore_errors=True)
+        create(layout, (agent,))
+        hub.clone(layout.hub, layout.clone(agent), agent, commit, (roster.runtime(agent).instruction_file, SHARED))
+        prepare_agent(run_context, agent, commit)
 
 
 def _set_up(layout: Layout, agent: str, command: str) -> None:

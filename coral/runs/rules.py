@@ -1,5 +1,6 @@
 """The rules that a run is decided by, from its task."""
 
+from attempts.standing import Scoring
 from coral.agent_setup.prices import prices_of
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
@@ -10,8 +11,9 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
     grader, budget, fresh_after = config.grader, config.budget, config.session.fresh_after
     assignments = {agent: roster.assignment(agent) for agent in roster}
     return Rules(
-        direction=grader.direction,
-        noise=grader.noise,
+        agents=tuple(roster),
+        scoring=Scoring(direction=grader.direction, noise=grader.noise_setting),
+        confirm_share=grader.confirm,
         slots=grader.slots,
         grade_timeout=grader.timeout,
         seed_commit=seed_commit,

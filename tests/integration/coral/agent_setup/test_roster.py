@@ -150,7 +150,7 @@ def test_a_missing_program_is_found_before_anything_starts(tmp_path) -> None:
     mixed = config(tmp_path, text)
     with pytest.raises(CoralError, match="cannot start pi: /no/such/pi: there is no such program"):
         roster.Roster(mixed).check()
-    assert [(finding.ok, finding.text) for finding in quick_findings(mixed) if finding.name == "runtime"] == [
+    assert [(finding.ok, finding.text) for finding in quick_findings(mixed, tmp_path) if finding.name == "runtime"] == [
         (True, "native, 1 agent"),
         (False, "pi cannot be used"),
     ]
@@ -208,7 +208,7 @@ MIX = "agents: {assignments: [{runtime: claude, prices: {input: 30, output: 90}}
         ("budget: {hours: 0.05}\n", 0.0, ""),
         (CLAUDE + "budget: {money: 1}\n", 1.0, "budget.money=1 is enough for about 3 attempts, at a rough $0.27 each"),
         (CLAUDE + "budget: {money: 2}\n", 1.0, ""),
-        (PRICED + "budget: {money: 1}\n", 1.0, "budget.money=1 is enough for about 1 attempt, at a rough $0.9 each"),
+        (PRICED + "budget: {money: 1}\n", 1.0, "budget.money=1 is enough for about 1 attempt, at a rough $0.90 each"),
         (MIX + "budget: {money: 1}\n", 1.0, "enough for less than one attempt, at a rough $10.44"),
         ("budget: {money: 0.01}\n", 1.0, ""),
         (CLAUDE + "budget: {tokens: 100_000}\n", 1.0, "budget.tokens=100000 is enough for about 2 attempts, at a"),
@@ -237,3 +237,34 @@ def test_the_record_of_the_seed_says_how_long_its_grade_took(tmp_path) -> None:
     slow = "import time\n\n\ndef grade(workspace):\n    time.sleep(0.3)\n    return 1.0\n"
     run = Run(write_task(tmp_path / "task", tries(1), grade=slow), tmp_path / "runs")
     assert Store(run.layout.attempts).read(0).seconds >= 0.3
+
+
+def of_two(folder: Path, claude: int, codex: int) -> Config:
+    """A task with so many agents of two programs."""
+    folder.mkdir()
+    counts = {"claude": claude, "codex": codex}
+    parts = ", ".join(f"{{runtime: {name}, count: {count}}}" for name, count in counts.items() if count)
+    return config(folder, f"agents: {{assignments: [{parts}]}}\n")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "known", "problem"),
+    [
+        ((1, 1), (1, 3), 2, ""),
+        ((1, 3), (1, 1), 4, ""),
+        ((1, 1), (2, 1), 2, "the program of agent-2 from codex to claude"),
+        ((1, 1), (1, 0), 2, "the number of agents of codex"),
+        # One that was taken away before has the program that it had.
+        ((1, 0), (3, 0), 3, ""),
+        ((1, 0), (1, 1), 2, "the program of agent-2 from claude to codex"),
+        ((1, 0), (1, 1), 1, ""),
+    ],
+)
+def test_an_agent_of_a_run_keeps_its_program(tmp_path, before, after, known: int, problem: str) -> None:
+    names = [f"agent-{number}" for number in range(1, known + 1)]
+    old, new = of_two(tmp_path / "old", *before), of_two(tmp_path / "new", *after)
+    if not problem:
+        roster.check_same_programs(old, new, names)
+        return
+    with pytest.raises(CoralError, match=f"cannot change {problem}"):
+        roster.check_same_programs(old, new, names)

@@ -72,6 +72,16 @@ def test_a_program_is_asked_for_its_version(here: Path, capsys) -> None:
     assert {found[name]["state"] for name in ("codex", "claude", "pi", "copilot")} == {"well"}
 
 
+def test_what_a_program_prints_before_its_version_is_not_taken_for_it(here: Path, capsys) -> None:
+    install(
+        here, "codex", f"echo 'WARNING: could not update 1.0 aliases' >&2; echo codex-cli {PROGRAMS['codex'].version}"
+    )
+    install(here, "copilot", f"echo 'Package extraction took 7800ms'; echo {PROGRAMS['copilot'].version}")
+    found = look(capsys)
+    assert found["codex"]["text"] == f"codex-cli {PROGRAMS['codex'].version}"
+    assert found["copilot"]["text"] == PROGRAMS["copilot"].version
+
+
 def test_an_untried_program_is_reported_as_unverified(here: Path, capsys, monkeypatch) -> None:
     monkeypatch.setenv("CURSOR_API_KEY", "k")
     for name in UNVERIFIED:
@@ -116,11 +126,14 @@ def test_a_login_or_a_key_is_found(here: Path, capsys, monkeypatch) -> None:
     assert claude["advice"] == "log in once with `claude`, or set ANTHROPIC_API_KEY"
 
 
-def test_the_program_of_the_task_must_be_here(here: Path, capsys) -> None:
+def test_the_program_of_the_task_must_be_here(here: Path, capsys, monkeypatch) -> None:
     (here / "task" / "task.yaml").write_text(TASK % "codex")
     assert look(capsys, 1)["codex"]["state"] == "wrong"
     install(here, "codex", "echo 1")
-    assert look(capsys)["codex"]["state"] == "well"
+    login = look(capsys, 1)["codex login"]
+    assert (login["state"], login["advice"]) == ("wrong", "log in once with `codex`, or set CODEX_API_KEY")
+    monkeypatch.setenv("CODEX_API_KEY", "k")
+    assert [look(capsys)[name]["state"] for name in ("codex", "codex login")] == ["well", "well"]
     mixed = "{assignments: [{runtime: codex}, {runtime: claude, count: 2}, {runtime: native}]}"
     (here / "task" / "task.yaml").write_text(TASK.replace("{runtime: %s}", mixed))
     found = look(capsys, 1)

@@ -1,15 +1,18 @@
 """Making a run: how many git processes it takes, and that a start which fails leaves none behind."""
 
+import os
 import shlex
 from collections import Counter
 
 import psutil
 import pytest
 from clones import verbs, wrap_git
+from files import write_files
 from real_runs import write_task
 
 from coral.config.load import load
 from coral.errors import CoralError
+from coral.preflight.task_check import quick_findings
 from coral.runs.create import create_run
 
 
@@ -33,3 +36,32 @@ def test_a_seed_that_cannot_be_graded_ends_the_clones_under_way(tmp_path, monkey
         create_run(load(folder, ("agents.count=9",)), tmp_path / "runs", lambda _: None)
     assert not psutil.pid_exists(int(log.read_text()))
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_checklist_beside_the_task_is_the_runs(tmp_path) -> None:
+    folder = write_task(tmp_path / "task", ["hang"])
+    plain = create_run(load(folder), tmp_path / "runs", lambda _: None)
+    assert (plain.root / "workspace/shared/HEARTBEAT.md").read_text().startswith("# Checklist\n")
+    write_files(folder, {"HEARTBEAT.md": "- Is the queue empty?\n"})
+    own = create_run(load(folder), tmp_path / "runs", lambda _: None)
+    assert (own.root / "workspace/shared/HEARTBEAT.md").read_text() == "- Is the queue empty?\n"
+    assert "is your HEARTBEAT.md" in quick_findings(load(folder), tmp_path)[-2].details[0]
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "long", "bytes"])
+def test_a_checklist_that_is_no_text_is_refused(tmp_path, kind: str) -> None:
+    folder = write_task(tmp_path / "task", ["hang"])
+    path = folder / "HEARTBEAT.md"
+    match kind:
+        case "pipe":
+            os.mkfifo(path)
+        case "folder":
+            path.mkdir()
+        case "long":
+            path.write_text("x" * 20_001)
+        case _:
+            path.write_bytes(b"\xff")
+    with pytest.raises(CoralError, match="cannot read the checklist: "):
+        create_run(load(folder), tmp_path / "runs", lambda _: None)
+    assert not (tmp_path / "runs").exists()
+    assert [finding.name for finding in quick_findings(load(folder), tmp_path) if not finding.ok] == ["heartbeats"]

@@ -46,7 +46,7 @@ def problems(folder: Path, text: str | None = None, *overrides: str) -> list[str
 def test_a_small_task_and_an_empty_section_have_every_default(folder: Path) -> None:
     config = load(folder)
     assert (config.task.name, config.slug, config.task.editable, config.task.check) == ("My Task!", "my-task", (), "")
-    assert (config.grader.timeout, config.grader.direction, config.grader.noise) == (300.0, Direction.MAXIMIZE, 0.0)
+    assert (config.grader.timeout, config.grader.direction, config.grader.noise) == (300.0, Direction.MAXIMIZE, "auto")
     assert (config.agents.count, config.agents.runtime, config.agents.stall) == (1, "native", 1200.0)
     assert (config.run.poll_seconds, config.run.watch, config.run.interrupt_grace) == (5.0, True, 10.0)
     assert config.budget.attempts is config.budget.hours is config.budget.target is None

@@ -1,0 +1,89 @@
+"""Forecasts what a run will cost: by the last runs of the task with the same programs, else by rough prices."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from attempts.files import entries, read_bytes
+from coral.agent_setup.prices import rough_price
+from coral.agent_setup.roster import Roster, members_of
+from coral.config.load import Config
+from coral.views.format import money, plural
+
+RUNS = 5  # the last ones that are looked at
+LARGEST = 20_000_000  # bytes of a status file
+
+
+@dataclass(frozen=True, slots=True)
+class CostOfRun:
+    """What a run of the task has cost. `hours`: of work, of all its agents together."""
+
+    dollars: float
+    attempts: int
+    hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """`dollars`: what the run will cost before one of its budgets ends it; None if nobody knows. `text`: the same in
+    words, with what it was reckoned from."""
+
+    dollars: float | None
+    text: str
+
+
+def forecast(config: Config, runs: Path) -> Forecast | None:
+    """None where agents cost nothing. `runs`: the folder of all runs."""
+    paid = {(part.runtime, part.model) for part, runtime in Roster(config).assignments if runtime.costs_money}
+    if not paid:
+        return None
+    past = list(islice(_past_runs(runs / config.slug, paid), RUNS))
+    found = dict(_limits(config, past))
+    if not found:
+        return Forecast(None, "nobody knows what it will cost: no budget limits it in money")
+    reckoned = min(found, key=lambda text: found[text])
+    how_sure = "at most" if reckoned.startswith("budget.") else "about"
+    return Forecast(found[reckoned], f"{how_sure} {money(found[reckoned])}: {reckoned}")
+
+
+def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]]:
+    """What each budget lets the run spend, by how that was reckoned."""
+    budget, own, count = config.budget, config.budget.per_agent, len(members_of(config))
+    if budget.money is not None:
+        yield "budget.money", budget.money
+    if own.money is not None:
+        yield f"budget.per_agent.money for {plural(count, 'agent')}", own.money * count
+    spent, attempts, hours = (sum(getattr(run, name) for run in past) for name in ("dollars", "attempts", "hours"))
+    basis = (
+        f"as in the last {plural(len(past), 'run')} of this task"
+        if len(past) > 1
+        else "as in the last run of this task"
+    )
+    most = [limit for limit in (budget.attempts, None if own.attempts is None else own.attempts * count) if limit]
+    if most and attempts:
+        price = spent / attempts
+        yield f"{plural(min(most), 'attempt')} at {money(price)}, {basis}", min(most) * price
+    elif most and budget.money is None and own.money is None and (price := rough_price(config, max)):
+        yield f"{plural(min(most), 'attempt')} at {money(price)}, a rough guess", min(most) * price
+    if budget.hours is not None and hours:
+        hourly = spent / hours
+        yield (
+            f"{budget.hours:g} hours of {plural(count, 'agent')} at {money(hourly)}, {basis}",
+            budget.hours * count * hourly,
+        )
+
+
+def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
+    """The runs of a task whose agents used these programs and models, and that cost something, the last one first."""
+    for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
+        try:
+            status = json.loads(read_bytes(root / "status.json", LARGEST))
+            agents, dollars = status["agents"], float(status["spent"]["money"] or 0.0)
+            run = CostOfRun(dollars, int(status["attempts"]), float(status["clock"]) / 3600 * len(agents))
+            used = {(agent["runtime"], agent["model"]) for agent in agents}
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if run.dollars > 0 and paid <= used:
+            yield run

@@ -1,0 +1,69 @@
+"""Finds what has changed in a task's folder since a run of it started: the run goes on with copies of its own."""
+
+import filecmp
+from collections.abc import Iterator
+from pathlib import Path
+
+from coral.config.load import CHECKLIST, Config
+from coral.grading.kinds import grader_files
+from coral.views.format import plural
+from workspace import seed
+from workspace.errors import GitError
+from workspace.layout import Layout
+
+MAX_NAMED = 4  # files that a sentence names
+
+
+def task_changes(layout: Layout, config: Config) -> list[str]:
+    """The files that differ from the run's copies, as paths in the task's folder; none if the folder is gone.
+
+    `config`: the run's own.
+    """
+    if not config.path.is_file():
+        return []
+    found = [] if _is_same(layout.task_source, config.path) else [config.path.name]
+    if not _is_same_checklist(layout, config):
+        found.append(CHECKLIST)
+    found += [str(name) for name in _changed_of_grader(layout, config)]
+    commit = (layout.private / "seed").read_text()
+    try:
+        changed = seed.differences(layout.hub, commit, config.seed)
+    except (GitError, OSError):
+        return [*found, config.task.seed]  # it is gone, or has become something that no run could begin with
+    return [*found, *(f"{config.task.seed.rstrip('/')}/{name}" for name in changed)]
+
+
+def text_of(changed: list[str]) -> str:
+    """`task.yaml, grade.py and 3 more`"""
+    named, more = changed[:MAX_NAMED], len(changed) - MAX_NAMED
+    if more > 0:
+        return f"{', '.join(named)} and {more} more"
+    return " and ".join(part for part in (", ".join(named[:-1]), named[-1]) if part)
+
+
+def uncommitted_text(left: list[str]) -> str:
+    """What is said of the files of a seed that a run leaves out."""
+    return f"of the seed only the last commit is used, without {plural(len(left), 'changed file')}: {text_of(left)}"
+
+
+def _changed_of_grader(layout: Layout, config: Config) -> Iterator[Path]:
+    for name in grader_files(config):
+        copied = layout.grader / name
+        files = [name] if copied.is_file() else [path.relative_to(layout.grader) for path in sorted(copied.rglob("*"))]
+        for file in files:
+            if (layout.grader / file).is_file() and not _is_same(layout.grader / file, config.folder / file):
+                yield file
+
+
+def _is_same_checklist(layout: Layout, config: Config) -> bool:
+    if (config.folder / CHECKLIST).is_file() != layout.checklist.is_file():
+        return False
+    return not layout.checklist.is_file() or _is_same(layout.checklist, config.folder / CHECKLIST)
+
+
+def _is_same(copied: Path, path: Path) -> bool:
+    """Without reading them, if they have one size and one time: copies keep the time."""
+    try:
+        return filecmp.cmp(copied, path, shallow=True)
+    except OSError:
+        return False

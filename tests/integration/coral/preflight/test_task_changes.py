@@ -1,0 +1,77 @@
+"""What has changed in a task's folder since a run started is told when the run is resumed: it uses its own copies."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from files import write_files
+
+from coral.cli import main
+from coral.config.load import load, load_frozen
+from coral.preflight.task_changes import task_changes, text_of
+from coral.runs.create import create_run
+from workspace.layout import Layout
+
+TASK = """\
+task: {name: t, description: d}
+grader: {entry: "grade.py:grade", private: [data]}
+agents: {runtime: scripted, options: {script: [hang]}}
+"""
+GRADE = "def grade(folder):\n    return 1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = {"task.yaml": TASK, "grade.py": GRADE, "data/hidden.csv": "1", "seed/a.txt": "1"}
+    return write_files(tmp_path / "task", files)
+
+
+@pytest.fixture
+def layout(folder: Path, tmp_path: Path) -> Layout:
+    return create_run(load(folder, ("budget.attempts=3",)), tmp_path / "runs", lambda _: None)
+
+
+def changed(layout: Layout) -> list[str]:
+    return task_changes(layout, load_frozen(layout.task_file))
+
+
+def test_nothing_has_changed_since_a_start_with_overrides(layout: Layout) -> None:
+    assert changed(layout) == []
+
+
+@pytest.mark.parametrize("name", ["task.yaml", "grade.py", "data/hidden.csv", "seed/a.txt"])
+@pytest.mark.parametrize("how", ["edited", "removed"])
+def test_each_changed_file_is_named(layout: Layout, folder: Path, name: str, how: str) -> None:
+    path = folder / name
+    path.write_text(f"{path.read_text()}\n")
+    if how == "removed":
+        path.unlink()
+    # Without its task.yaml the folder is no task any more; an empty seed is none either.
+    expected = {"task.yaml": [], "seed/a.txt": ["seed"]}.get(name, [name]) if how == "removed" else [name]
+    assert changed(layout) == expected
+
+
+def test_a_task_that_is_gone_has_not_changed(layout: Layout, folder: Path) -> None:
+    shutil.rmtree(folder)
+    assert changed(layout) == []
+
+
+def test_a_sentence_names_a_few_files() -> None:
+    names = ["a", "b", "c", "d", "e", "f"]
+    assert [text_of(names[:count]) for count in (1, 2, 4, 6)] == [
+        "a",
+        "a and b",
+        "a, b, c and d",
+        "a, b, c, d and 2 more",
+    ]
+
+
+def test_resume_says_that_it_uses_the_copies(layout: Layout, folder: Path, tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *_: 0)
+    (folder / "grade.py").write_text(f"{GRADE}\n")
+    assert main(["resume", "--run", str(layout.root)]) == 0
+    assert "this run continues with its own copy of grade.py, changed since" in capsys.readouterr().err
+    (folder / "grade.py").write_text(GRADE)
+    assert main(["resume", "--run", str(layout.root)]) == 0
+    assert capsys.readouterr().err == ""
