@@ -12,6 +12,8 @@ from attempts.fields import Fields, one_line
 MESSAGE_LIMIT = 300
 WORD_LIMIT = 60
 
+SILENT_SECONDS = 60.0  # from which a program that prints nothing is said to be silent
+
 
 class Status(StrEnum):
     PENDING = "pending"

@@ -17,7 +17,7 @@ def example_context() -> dict[str, object]:
         },
         "attempt": second,
         "results": [first, second],
-        "own": {"attempts": 6, "best": 2.5312, "best_number": 17, "stagnant": 0, "recent": [second, first]},
+        "own": {"attempts": 6, "best": 2.5312, "best_number": 17, "stagnant": 0, "tied": "", "recent": [second, first]},
         "fleet": _fleet(),
         "baseline": {"score": 1.9},
         "budget": {"text": "40 of 60 attempts are left to the fleet", "lines": ["40 of 60 attempts are left"]},
@@ -45,10 +45,18 @@ def _fleet() -> dict[str, object]:
     return {
         "agents": 4,
         "attempts": 23,
-        "best": 2.5412,
-        "best_number": 21,
-        "best_agent": "agent-2",
-        "best_title": "Alternate rows of five and six",
+        "best": 2.5312,
+        "best_number": 17,
+        "best_agent": "agent-1",
+        "best_title": "A wider second ring",
+        "lead": 2.5412,
+        "lead_number": 21,
+        "lead_agent": "agent-2",
+        "lead_title": "Alternate rows of five and six",
+        "proven": False,
+        "failed": 7,
+        "failures": [{"reason": "two circles overlap", "count": 6}, {"reason": "a circle is outside", "count": 1}],
+        "noise": 0.004,
         "leaderboard": [_row(21, "agent-2", 2.5412), _row(17, "agent-1", 2.5312), _row(19, "agent-3", 2.4990)],
         "rank": 2,
         "others": [_row(21, "agent-2", 2.5412), _row(19, "agent-3", 2.4990)],
@@ -61,7 +69,7 @@ def _attempt(number: int, score: float, delta: str) -> dict[str, object]:
         "agent": "agent-1",
         "title": "A wider second ring" if number == 17 else "Two rings",
         "score": score,
-        "verdict": "improved",
+        "verdict": "own best",
         "reason": "",
         "feedback": "Every circle is inside, no overlap.",
         "metrics": {"circles": 26, "smallest_radius": 0.0712},
@@ -72,7 +80,7 @@ def _attempt(number: int, score: float, delta: str) -> dict[str, object]:
 
 def _row(number: int, agent: str, score: float) -> dict[str, object]:
     title = {21: "Alternate rows of five and six", 17: "A wider second ring"}.get(number, "Corners first")
-    return {"number": number, "agent": agent, "score": score, "title": title}
+    return {"number": number, "agent": agent, "score": score, "count": 1, "title": title}
 
 
 CONTEXT_NAMES: frozenset[str] = frozenset(example_context())

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from attempts.files import Witness
+from attempts.noise import deviation, mean
 from attempts.progress import Progress
+from attempts.record import Attempt
+from attempts.standing import Measured, Scoring, lead, noise_of, own_bests
 from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.messages import BEGIN
@@ -94,12 +97,58 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
     }
 
 
-def agents_of(fleet: Fleet, clock: float) -> list[dict[str, Any]]:
-    common = _next_of(fleet, FLEET, fleet.run, clock)  # once: with hundreds of agents it is most of the view's cost
-    return [_agent_of(fleet, agent, common, clock) for agent in fleet.agents.values()]
+def seed_score(fleet: Fleet, baseline: Attempt | None) -> float | None:
+    """What everything is compared with: the median of the seed's grades, of which most runs have one."""
+    seed = fleet.measured.get(0)
+    return seed.value if seed is not None else baseline.score if baseline is not None else None
 
 
-def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, Any]], clock: float) -> dict[str, Any]:
+def scores_of(fleet: Fleet, scoring: Scoring) -> dict[str, Any]:
+    """The best and the lead, each with its own score and, of what was measured several times, median, mean, standard
+    deviation and count; and the noise: None where it is not known. How many attempts failed, and for which reasons."""
+    standing = fleet.standing
+    noise = noise_of(standing, scoring)
+    best, first = standing.best_measured, lead(standing, scoring)
+    return {
+        "best": best and measured_data(best),
+        "lead": first and {**measured_data(first), "proven": first is best},
+        "noise": noise.deviation if noise.freedom else None,
+        "confirmations": fleet.run.confirmations,
+        "failed": sum(fleet.run.failures.values()),
+        "failures": failures_of(fleet),
+    }
+
+
+def failures_of(fleet: Fleet) -> list[dict[str, Any]]:
+    """The failed attempts by the kind of their reason, the most frequent first."""
+    kinds = sorted(fleet.run.failures.items(), key=lambda item: -item[1])
+    return [{"reason": kind, "count": count} for kind, count in kinds]
+
+
+def measured_data(measured: Measured) -> dict[str, Any]:
+    scores = measured.scores
+    return {
+        "number": measured.number,
+        "agent": measured.agent,
+        "title": measured.title,
+        "score": scores[0],
+        "median": measured.value,
+        "mean": mean(scores),
+        "deviation": deviation(scores) if len(scores) > 1 else None,
+        "count": len(scores),
+    }
+
+
+def agents_of(fleet: Fleet, clock: float, scoring: Scoring) -> list[dict[str, Any]]:
+    # Both once: with hundreds of agents they are most of the view's cost.
+    common = _next_of(fleet, FLEET, fleet.run, clock)
+    bests, seed = own_bests(fleet.standing, scoring), fleet.measured.get(0)
+    return [_agent_of(fleet, agent, common, clock, bests.get(agent.name, seed)) for agent in fleet.agents.values()]
+
+
+def _agent_of(
+    fleet: Fleet, agent: Agent, common: list[dict[str, Any]], clock: float, own: Measured | None
+) -> dict[str, Any]:
     left = None if agent.research_until is None else agent.research_until - clock
     begin = [] if left is None else [due_data(BEGIN, left, Unit.SECONDS)]
     return {
@@ -110,7 +159,8 @@ def _agent_of(fleet: Fleet, agent: Agent, common: list[dict[str, Any]], clock: f
         "launch": agent.launch,
         "session": agent.session,
         "attempts": agent.progress.evals,
-        "best": agent.progress.best,
+        "best": None if own is None else own.value,
+        "best_number": None if own is None else own.number,
         "stagnant": agent.progress.stagnant,
         "next": [*begin, *_next_of(fleet, agent.name, agent, clock), *common],
         "research": None if left is None else round(left, 1),

@@ -104,7 +104,7 @@ def money(dollars: object) -> str:
     value = _number(dollars)
     if value is None or not 0 <= value < 1e12:
         return ""
-    return f"${value:,.2f}" if value == 0 or value >= 0.995 else f"${value:.2g}"
+    return f"${value:,.2f}" if value == 0 or value >= 0.095 else f"${value:.2g}"
 
 
 def usage(figures: Mapping[str, object]) -> str:

@@ -4,12 +4,16 @@ The templates of `heartbeats/prompts` write it; this module gives them plain dic
 method.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attempts.record import Attempt, to_dict
+from attempts.noise import mean
+from attempts.record import Attempt, Kind, Verdict, to_dict
+from attempts.standing import Measured, lead, noise_of, own_best, ranked
 from coral.agent_setup.roster import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
@@ -17,9 +21,8 @@ from coral.fleet.messages import ENDED, MESSAGE
 from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
-from coral.records.standings import Standings
 from coral.supervisor.context import RunContext
-from coral.views.fleet_view import spent_of
+from coral.views.fleet_view import failures_of, seed_score, spent_of
 from coral.views.format import duration, money, spending, tokens
 from coral.views.reasons import job_notice, reason_text
 from heartbeats.render import render, render_file
@@ -27,6 +30,9 @@ from workspace.knowledge import list_skills
 from workspace.notes import recent_notes
 
 SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
+TOP = 10  # attempts of the leaderboard
+NEGLIGIBLE = 1e-6  # share of a score: a smaller difference is practically none
+FAILURES_SHOWN = 5  # kinds of failures
 NOTES_SHOWN = 20
 MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take at all
 LEAST_SHOWN = 500  # of a section that is cut
@@ -100,14 +106,15 @@ def sections_of(
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
     """The data of every template. Results published after `last_seen` are new to the agent."""
-    standings, shared = run_context.standings, _shared(run_context, agent)
-    results = [attempt_data(standings, attempt) for attempt in standings.results_since(agent, last_seen)]
+    shared, scale = _shared(run_context, agent), _scale(run_context, fleet)
+    results = [attempt_data(attempt, scale) for attempt in run_context.results.since(agent, last_seen)]
     return {
         **_task_context(run_context, agent),
         "run": {"id": run_context.layout.root.name, "task": run_context.config.task.name, "elapsed": duration(clock)},
+        "baseline": {"score": seed_score(fleet, run_context.results.baseline)},
         "attempt": results[-1] if results else None,
         "results": results,
-        "own": _own(standings, fleet, agent),
+        "own": _own(run_context, fleet, agent, scale),
         "fleet": _fleet(run_context, fleet, agent),
         "budget": budget(run_context.rules, fleet, clock, agent),
         "heartbeats": _heartbeats(fleet, agent),
@@ -129,9 +136,39 @@ def research_left(agent: Agent, clock: float) -> str:
     return "" if agent.research_until is None else duration(max(agent.research_until - clock, 0.0))
 
 
-def attempt_data(standings: Standings, attempt: Attempt) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What a difference of scores is compared with: the fleet's gain so far over the seed, and the noise; 0 where there
+    is none, or where it is not known."""
+
+    gain: float = 0.0
+    noise: float = 0.0
+
+    def of(self, attempt: Attempt) -> str:
+        """The attempt's difference from what its verdict compares it with; empty where it was compared with nothing."""
+        delta, score = attempt.delta, attempt.score
+        if delta is None or score is None:
+            return ""
+        parts = [f"{delta:+.6g} against #{attempt.against}"]
+        if attempt.verdict is Verdict.TIED and abs(delta) <= NEGLIGIBLE * max(1.0, abs(score)):
+            return f"{parts[0]}, practically the same"
+        if self.gain > 0:
+            parts.append(f"{abs(delta) / self.gain:.2g} of the gain so far")
+        if self.noise > 0:
+            parts.append(f"{abs(delta) / self.noise:.2g} times the noise")
+        return ", ".join(parts)
+
+
+def _scale(run_context: RunContext, fleet: Fleet) -> Scale:
+    standing, scoring = fleet.standing, run_context.rules.scoring
+    first, seed = lead(standing, scoring), standing.measured.get(0)
+    gain = scoring.gain(first.value, seed.value) if first is not None and seed is not None else 0.0
+    return Scale(gain, noise_of(standing, scoring).deviation)
+
+
+def attempt_data(attempt: Attempt, scale: Scale) -> dict[str, Any]:
     plain = to_dict(attempt)
-    return {**{name: plain[name] for name in SHOWN_OF_ATTEMPTS}, "delta": standings.delta(attempt)}
+    return {**{name: plain[name] for name in SHOWN_OF_ATTEMPTS}, "delta": scale.of(attempt)}
 
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
@@ -193,7 +230,7 @@ def _section(first: PendingMessage, context: Mapping[str, Any]) -> tuple[str, st
 
 
 def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
-    config, baseline = run_context.config, run_context.standings.baseline
+    config, baseline = run_context.config, run_context.results.baseline
     return {
         "agent": {"name": agent},
         "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
@@ -220,34 +257,80 @@ def _shared(run_context: RunContext, agent: str) -> Path:
     return run_context.layout.shared_of(agent, run_context.config.workspace.share)
 
 
-def _own(standings: Standings, fleet: Fleet, agent: str) -> dict[str, Any]:
-    progress = fleet.agents[agent].progress
-    recent = [attempt_data(standings, attempt) for attempt in reversed(standings.recent_of.get(agent, ()))]
-    best = {"best": progress.best, "best_number": progress.best_attempt}
-    return {"attempts": progress.evals, **best, "stagnant": progress.stagnant, "recent": recent}
+def _own(run_context: RunContext, fleet: Fleet, agent: str, scale: Scale) -> dict[str, Any]:
+    progress, best = fleet.agents[agent].progress, own_best(fleet.standing, agent, run_context.rules.scoring)
+    recent = [attempt_data(attempt, scale) for attempt in reversed(run_context.results.of_agent.get(agent, ()))]
+    shown = {"best": best and best.value, "best_number": best and best.number}
+    tied = _tied(run_context, fleet, agent)
+    return {"attempts": progress.evals, **shown, "stagnant": progress.stagnant, "tied": tied, "recent": recent}
+
+
+def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:
+    """What the tied ones among the agent's latest attempts without improvement show together, where grades are noisy:
+    each alone shows nothing. Empty for fewer than two."""
+    standing, stagnant = fleet.standing, fleet.agents[agent].progress.stagnant
+    noise = noise_of(standing, run_context.rules.scoring).deviation
+    recent = run_context.results.of_agent.get(agent, ())
+    counted = [attempt for attempt in recent if attempt.kind is Kind.REAL and attempt.verdict is not Verdict.VOID]
+    tied = [attempt for attempt in counted if attempt.verdict is Verdict.TIED and attempt.delta is not None]
+    against = tied[-1].against if tied else None
+    since = {attempt.number for attempt in counted[len(counted) - min(stagnant, len(counted)) :]}
+    alike = [attempt for attempt in tied if attempt.number in since and attempt.against == against]
+    if not noise or against is None or len(alike) < 2:
+        return ""
+    reference = standing.measured.get(against)
+    error = noise * math.sqrt(1 / len(alike) + 1 / (len(reference.scores) if reference else 1))
+    together = mean([attempt.delta or 0.0 for attempt in alike])
+    return f"{len(alike)} tied, together {together:+.2g} ± {error:.2g} against #{against}"
 
 
 def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
-    """The other agents, where the agents of this run see each other."""
-    standings, share = run_context.standings, run_context.config.workspace.share
-    top = [attempt for attempt in standings.top if share or attempt.agent == agent]
-    best_of = {name: attempt for name, attempt in standings.best_of.items() if share or name == agent}
-    best = min(best_of.values(), key=standings.place, default=None)
+    """The scores of the fleet; where the agents of this run do not see each other, those of this agent alone."""
+    share, scoring, standing = run_context.config.workspace.share, run_context.rules.scoring, fleet.standing
+    mine = own_best(standing, agent, scoring)
+    best, first = (standing.best_measured, lead(standing, scoring)) if share else (mine, mine)
+    seen = [measured for measured in ranked(standing, scoring) if share or measured.agent == agent]
+    highest: dict[str, Measured] = {}
+    for measured in seen:
+        highest.setdefault(measured.agent, measured)
+    noise = noise_of(standing, scoring)
     return {
         "agents": len(fleet.agents),
         "attempts": fleet.run.progress.evals,
-        "best": best.score if best else None,
-        "best_number": best.number if best else None,
-        "best_agent": best.agent if best else "",
-        "best_title": best.title if best else "",
-        "leaderboard": [_row(attempt) for attempt in top],
-        "rank": standings.rank(agent) if share else None,
-        "others": [_row(attempt) for name, attempt in sorted(best_of.items()) if name != agent],
+        **_named("best", best),
+        **_named("lead", first),
+        "proven": first is best,
+        "failed": sum(fleet.run.failures.values()) if share else 0,
+        "failures": failures_of(fleet)[:FAILURES_SHOWN] if share else [],
+        "noise": noise.deviation if noise.freedom else None,
+        "leaderboard": [_row(measured) for measured in seen[:TOP]],
+        "rank": _rank(highest, agent) if share else None,
+        "others": [_row(measured) for name, measured in sorted(highest.items()) if name != agent],
     }
 
 
-def _row(attempt: Attempt) -> dict[str, Any]:
-    return {"number": attempt.number, "agent": attempt.agent, "score": attempt.score, "title": attempt.title}
+def _named(name: str, measured: Measured | None) -> dict[str, Any]:
+    """An attempt as four names of a prompt: `best`, `best_number`, `best_agent`, `best_title`."""
+    if measured is None:
+        return {name: None, f"{name}_number": None, f"{name}_agent": "", f"{name}_title": ""}
+    agent, title = measured.agent, measured.title
+    return {name: measured.value, f"{name}_number": measured.number, f"{name}_agent": agent, f"{name}_title": title}
+
+
+def _rank(highest: Mapping[str, Measured], agent: str) -> int | None:
+    """The agent's place among the agents by their highest attempts, from 1."""
+    return list(highest).index(agent) + 1 if agent in highest else None
+
+
+def _row(measured: Measured) -> dict[str, Any]:
+    count = len(measured.scores)
+    return {
+        "number": measured.number,
+        "agent": measured.agent,
+        "score": measured.value,
+        "count": count,
+        "title": measured.title,
+    }
 
 
 def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:

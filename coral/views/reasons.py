@@ -38,6 +38,7 @@ _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.AT_LIMIT: "usage limit",
     Kind.STOP: "the run stopped",
     Kind.OWN_BUDGET: lambda reason: f"the agent's own budget of {_amount(reason.budget)} is used up",
+    Kind.LEFT_OUT: "the task has fewer agents now",
     Kind.GIVEN_UP: lambda reason: reason.detail or "its program says that going on is pointless",
     Kind.UNKILLABLE: "its program cannot be killed",
     Kind.REQUEST: lambda reason: f"{reason.detail} stopped it",

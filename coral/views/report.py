@@ -14,16 +14,16 @@ from typing import Any, Protocol
 
 from attempts.files import append_bytes, make_way, parse_object, read_bytes, read_end, write_bytes, write_json
 from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob, Spawn
-from coral.fleet.agent_state import JobEnd, Phase
+from coral.fleet.agent_state import LIVE, Agent, JobEnd, Phase
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job
 from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
-from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
+from coral.views.fleet_view import agents_of, grading_of, scores_of, seed_score, spent_of, state_of
 from coral.views.prompt import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
-from heartbeats.beat import Beat, Status, to_dict
+from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
 from workspace.layout import Layout
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
@@ -145,26 +145,29 @@ class Report:
         return fleet is self._shown and not fleet.pending and not printed
 
     def _status(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment) -> dict[str, Any]:
-        run_context, run, best = self._context, fleet.run, self._context.standings.best
-        baseline = run_context.standings.baseline
+        run_context, run = self._context, fleet.run
+        baseline, scoring = run_context.results.baseline, run_context.rules.scoring
         return {
             "format": 1,
             "run": run_context.layout.root.name,
             "task": run_context.config.task.name,
-            "direction": run_context.rules.direction.value,
+            "direction": scoring.direction.value,
             **state_of(run),
             "pid": os.getpid(),
             "wall": now.wall_time,
             "clock": round(now.run_time, 3),
             "started_at": self._started_at,
-            "baseline": baseline and baseline.score,
-            "best": best and {"number": best.number, "score": best.score, "agent": best.agent, "title": best.title},
+            "baseline": seed_score(fleet, baseline),
+            **scores_of(fleet, scoring),
             "attempts": run.progress.evals,
             "grading": self._grading(fleet, now),
             "protection": PROTECTION,
             "spent": spent_of(run.spent),
             "budget": budget(run_context.rules, fleet, now.run_time),
-            "agents": [self._agent(row, monitors.get(row["name"]), now) for row in agents_of(fleet, now.run_time)],
+            "agents": [
+                self._agent(row, fleet.agents[row["name"]], monitors.get(row["name"]), now)
+                for row in agents_of(fleet, now.run_time, scoring)
+            ],
             "alerts": list(self._alerts),
         }
 
@@ -176,13 +179,15 @@ class Report:
                 beats.append({"number": number, "progress": beat.progress, "message": beat.message})
         return {"slots": self._context.rules.slots, **view, "beats": beats}
 
-    def _agent(self, view: dict[str, Any], monitor: Monitor | None, now: Moment) -> dict[str, Any]:
+    def _agent(self, view: dict[str, Any], agent: Agent, monitor: Monitor | None, now: Moment) -> dict[str, Any]:
         beat = None
         if monitor is not None and monitor.has_output and view["phase"] != Phase.RETIRED.value:
             age = round(now.run_time - monitor.printed_at, 1)
             beat = {"phase": monitor.phase, "message": monitor.message, "age": age}
-        runtime = self._context.roster.assignment(view["name"]).runtime
-        return {**view, "runtime": runtime, "beat": beat}
+        elif monitor is not None and agent.phase in LIVE and now.run_time - agent.spawned_at >= SILENT_SECONDS:
+            beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
+        assignment = self._context.roster.assignment(view["name"])
+        return {**view, "runtime": assignment.runtime, "model": assignment.model, "beat": beat}
 
 
 def _append(path: Path, line: Mapping[str, Any]) -> bool:

@@ -46,7 +46,7 @@ def test_a_prompt_with_loops_conditions_and_filters() -> None:
 {%- elif own.best >= 2 %}Best {{ own.best|round(1) }}.{% endif %}
 
 Ahead: {{ fleet.others|sort(attribute="score", reverse=true)|join(", ", attribute="agent") }}; {{ task.name|upper }}
-Gap: {{ (fleet.best - own.best)|round(3) }}; {{ results[0]["number"] + 1 }}; {{ results|length }}
+Gap: {{ (fleet.lead - own.best)|round(3) }}; {{ results[0]["number"] + 1 }}; {{ results|length }}
 """
     rendered = render(template, CONTEXT)
     assert rendered.warning == ""

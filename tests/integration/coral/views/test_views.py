@@ -16,6 +16,7 @@ from coral.fleet.run_state import Fleet, PendingAttempt
 from coral.supervisor.loop import Supervisor
 from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
+from heartbeats.beat import SILENT_SECONDS
 
 SILENT = 2 * QUIET_STATUS_SECONDS
 
@@ -61,6 +62,15 @@ def test_how_far_a_grade_is_is_shown_soon(shown: Shown) -> None:
     shown.fleet = replace(shown.fleet, pending={1: PendingAttempt(number=1, submission=submission())})
     shown.at(SILENT)
     assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS
+
+
+def test_a_launch_of_which_nothing_is_heard_for_long_is_shown_as_starting(shown: Shown) -> None:
+    def beat(clock: float) -> object:
+        shown.at(clock)
+        return json.loads(shown.manager._layout.status.read_text())["agents"][0]["beat"]
+
+    assert beat(SILENT_SECONDS - 1) is None
+    assert beat(SILENT_SECONDS + 30) == {"phase": "starting", "message": "", "age": SILENT_SECONDS + 30}
 
 
 RESUMED = Reason(ReasonKind.RESUMED)

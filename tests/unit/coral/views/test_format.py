@@ -28,7 +28,7 @@ def test_tokens(count: object, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("dollars", "text"),
-    [(0, "$0.00"), (0.0123, "$0.012"), (0.5, "$0.5"), (0.996, "$1.00"), (1234.5, "$1,234.50"), (None, ""), (-1, "")],
+    [(0, "$0.00"), (0.0123, "$0.012"), (0.5, "$0.50"), (0.996, "$1.00"), (1234.5, "$1,234.50"), (None, ""), (-1, "")],
 )
 def test_money(dollars: object, text: str) -> None:
     assert format.money(dollars) == text
@@ -36,10 +36,10 @@ def test_money(dollars: object, text: str) -> None:
 
 def test_usage_in_a_line() -> None:
     assert format.usage({"input": 1200, "cached": 5, "output": 3, "cost": 0.1}) == (
-        "1.2k in, 5 from cache, 3 out, $0.1"
+        "1.2k in, 5 from cache, 3 out, $0.10"
     )
     assert format.usage({"input": 1, "cached": 0, "output": 2, "cost": None}) == "1 in, 2 out"
-    assert format.spending({"tokens": 1200, "money": 0.1}) == "1.2k tokens, $0.1"
+    assert format.spending({"tokens": 1200, "money": 0.1}) == "1.2k tokens, $0.10"
     assert format.spending({"tokens": 0, "money": None}) == format.spending({}) == ""
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from attempts.standing import Scoring
 from coral.fleet.actions import LogEvent
 from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase, Stall
 from coral.fleet.events import Ending
@@ -206,7 +207,7 @@ def test_an_agent_says_why_it_waits_and_what_was_done_about_it() -> None:
     reason = Reason(ReasonKind.CRASHED, detail="out of memory")
     stall = Stall(escalations=1, finding=Finding.NO_PROGRESS, lasted=7200.0)
     fleet = Fleet(agents={"ann": Agent(name="ann", phase=Phase.WAITING, reason=reason, stall=stall)})
-    (shown,) = agents_of(fleet, 0.0)
+    (shown,) = agents_of(fleet, 0.0, Scoring())
     assert (shown["phase"], shown["reason"]) == (
         "waiting",
         {"kind": "crashed", "detail": "out of memory", "text": "crashed: out of memory"},
@@ -218,5 +219,5 @@ def test_an_agent_says_why_it_waits_and_what_was_done_about_it() -> None:
         "seconds": 7200.0,
         "text": "nudged: no progress for 2 h",
     }
-    (shown,) = agents_of(Fleet(agents={"ann": Agent(name="ann")}), 0.0)
+    (shown,) = agents_of(Fleet(agents={"ann": Agent(name="ann")}), 0.0, Scoring())
     assert (shown["reason"], shown["stall"]) == ({"kind": "start", "text": "start"}, None)
