@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from attempts.noise import median
 from attempts.record import Attempt, Direction, Kind
 from coral.native.search.bandit import FamilyStats
 
@@ -30,6 +31,7 @@ class KnownAttempt:
     title: str
     commit: str
     reason: str = ""
+    scores: tuple[float, ...] = ()  # what its commit scored each time; `score` is their median
 
     @classmethod
     def of(cls, attempt: Attempt) -> Self:
@@ -41,7 +43,12 @@ class KnownAttempt:
             title=attempt.title,
             commit=attempt.commit,
             reason=attempt.reason[:LONGEST_REASON],
+            scores=() if attempt.score is None else (attempt.score,),
         )
+
+    def measured_again(self, score: float) -> Self:
+        scores = (*self.scores, score)
+        return replace(self, scores=scores, score=median(scores))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +78,29 @@ class KnownAttempts:
         return replace(known, next=highest, awaited=tuple(gaps)[-MOST_AWAITED:])
 
     def _with(self, record: Attempt, direction: Direction) -> Self:
-        attempt = KnownAttempt.of(record)
+        known, attempt = self, KnownAttempt.of(record)
+        if record.of is not None and record.score is not None:
+            known = self._measured_again(record.of, record.score, direction)
         real = record.kind in (Kind.REAL, Kind.TUNE)
-        recent = (*self.recent, attempt)[-RECENT:] if real else self.recent
-        best = dict(self.best)
+        recent = (*known.recent, attempt)[-RECENT:] if real else known.recent
+        best = dict(known.best)
         held = best.get(attempt.agent)
         better = held is None or held.score is None or direction.better(record.score or 0.0, held.score)
-        if record.score is not None and record.kind is not Kind.CONFIRM and better:
+        if record.score is not None and record.of is None and better:
             best[attempt.agent] = attempt
-        return replace(self, recent=recent, best=best, count=self.count + real)
+        return replace(known, recent=recent, best=best, count=known.count + real)
+
+    def _measured_again(self, number: int, score: float, direction: Direction) -> Self:
+        """The same with one more score of an attempt. Its agent's best may be another one then."""
+        again = [held.measured_again(score) if held.number == number else held for held in self.recent]
+        known = replace(self, recent=tuple(again))
+        for agent, held in self.best.items():
+            if held.number == number:
+                others = [other for other in again if other.agent == agent and other.score is not None]
+                sign = 1.0 if direction is Direction.MAXIMIZE else -1.0
+                best = max([*others, held.measured_again(score)], key=lambda attempt: sign * (attempt.score or 0.0))
+                known = replace(known, best={**self.best, agent: best})
+        return known
 
     def find(self, number: int | None) -> KnownAttempt | None:
         """The attempt of this number, as far as it is still remembered."""

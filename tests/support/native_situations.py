@@ -25,7 +25,7 @@ def trial(number: int, family: str, before: float | None, score: float | None, *
         "change": "2 of 8 values differ; most of all a.x 1 -> 2; b.y 3 -> 4",
         "number": number,
         "score": score,
-        "verdict": "failed" if score is None else "improved" if score > (before or 0.0) else "regressed",
+        "verdict": "failed" if score is None else "own best" if score > (before or 0.0) else "worse",
     }
     return Trial(**{**data, **fields})  # type: ignore[arg-type]
 
@@ -43,7 +43,7 @@ def history() -> KnownAttempts:
         won = family == "cross" or (family == "rows" and number % 2)
         score = best + 0.1 if won else best - 0.2
         best = max(best, score)
-        verdict = Verdict.IMPROVED if won else Verdict.REGRESSED
+        verdict = Verdict.OWN_BEST if won else Verdict.WORSE
         records.append(attempt(number, score, title=f"{family} from #{max(0, number - 2)}: 1 -> 2", verdict=verdict))
     return known(*records)
 

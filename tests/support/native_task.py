@@ -29,7 +29,7 @@ def write_task(folder: Path, check: str = CHECK, extra: str = "") -> Path:
     line = "  check: check.py:check\n" if check else ""
     (folder / "task.yaml").write_text(
         f"task:\n  name: points\n  description: Spread the points.\n  editable: [points.json]\n{line}"
-        "grader:\n  entry: grade.py:grade\n  direction: minimize\n"
+        "grader:\n  entry: grade.py:grade\n  direction: minimize\n  noise: 0\n"
         "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n" + extra
     )
     return folder

@@ -5,11 +5,12 @@ like `rows from #12: ...`, which name the family and the start, and the records 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from attempts.record import Direction, Verdict
+from attempts.failures import kind_of
+from attempts.record import IMPROVED, Direction, Verdict
 from coral.native.answers.skill import NAME, front_matter
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import KnownAttempt
@@ -18,6 +19,8 @@ from coral.native.search.families import FAMILIES, parse_title
 from coral.native.situation import Call, Remember, Say, Situation, WriteNote, WriteSkill
 
 ENOUGH_TRIES = 2  # that make a family's failure worth a sentence
+COMMON_FAILURE = 0.2  # share of the latest attempts that fail for one reason, from which it is a conclusion
+NOTHING_PROVEN = "- Nothing is proven yet: no family has improved a score twice or failed twice."
 CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau
 
 
@@ -57,7 +60,7 @@ def evidence_by_family(attempts: Iterable[KnownAttempt], direction: Direction) -
         before = start.score if start else None
         gained = max(0.0, gain(before, attempt.score, direction))
         # An agent's best also improves when it starts from another's better attempt and ends where it began.
-        if attempt.verdict == Verdict.IMPROVED and (before is None or is_win(gained, before)):
+        if attempt.verdict in IMPROVED and (before is None or is_win(gained, before)):
             evidence.wins.append((attempt, gained))
     return dict(sorted(out.items(), key=lambda item: (-len(item[1].wins), -len(item[1].tries), item[0])))
 
@@ -79,7 +82,10 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
     title = f"Synthesis after {known.count} attempts"
     if best is not None and best.score is not None:
         title += f": {score_text(best.score)} (#{best.number})"
-    conclusions, plan = _conclusions(evidence, direction), _next(situation, evidence)
+    failures = _failures(known.recent)
+    found = _conclusions(evidence, direction)
+    conclusions = "\n".join((*failures, *found)) or NOTHING_PROVEN
+    plan = _next(situation, evidence)
     body = "\n\n".join(
         (
             f"# {title}",
@@ -115,7 +121,21 @@ def _standing(situation: Situation) -> str:
     return f"{text}. By agent: {by_agent}." if by_agent else f"{text}."
 
 
-def _conclusions(evidence: Evidence, direction: Direction) -> str:
+def _failures(attempts: Sequence[KnownAttempt]) -> list[str]:
+    """What fails more than a fifth of the latest attempts for one reason: it costs more than any family can gain."""
+    groups: dict[str, list[KnownAttempt]] = {}
+    for attempt in attempts:
+        if attempt.verdict == Verdict.FAILED:
+            groups.setdefault(kind_of(attempt.reason), []).append(attempt)
+    frequent = [group for group in groups.values() if len(group) > COMMON_FAILURE * len(attempts)]
+    return [
+        f"- {len(group)} of the last {len(attempts)} attempts failed for one reason: {group[-1].reason or 'unknown'} "
+        f"({attempt_list([attempt.number for attempt in group][-4:])})."
+        for group in sorted(frequent, key=len, reverse=True)
+    ]
+
+
+def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
     lines = []
     for family, shown in evidence.items():
         if shown.wins:
@@ -130,7 +150,7 @@ def _conclusions(evidence: Evidence, direction: Direction) -> str:
     plateau = _plateau(evidence, direction)
     if plateau:
         lines.append(plateau)
-    return "\n".join(lines) or "- Nothing is proven yet: no family has improved a score twice or failed twice."
+    return lines
 
 
 def _plateau(evidence: Evidence, direction: Direction) -> str:

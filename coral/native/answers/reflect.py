@@ -1,6 +1,6 @@
 """The answer to `reflect`: a note that ties what was changed to what the score did, with the attempts as evidence."""
 
-from attempts.record import Verdict
+from attempts.record import IMPROVED, Verdict
 from coral.native.format import decimals, difference, score_change, score_text
 from coral.native.memory import Trial
 from coral.native.search.bandit import gain
@@ -87,7 +87,7 @@ def _evidence(trial: Trial) -> str:
 def _meaning(situation: Situation, trial: Trial) -> str:
     trials = situation.memory.trials
     mine = [other for other in trials if other.family == trial.family and other.number is not None]
-    won = sum(other.verdict == Verdict.IMPROVED for other in mine)
+    won = sum(other.verdict in IMPROVED for other in mine)
     history = f"`{trial.family}` has improved {won} of my {len(mine)} attempts with it"
     if trial.verdict == Verdict.FAILED:
         reason = trial.reason or "no reason"
@@ -114,7 +114,7 @@ def _meaning(situation: Situation, trial: Trial) -> str:
 
 
 def _next(situation: Situation, trial: Trial) -> str:
-    if trial.verdict == Verdict.IMPROVED:
+    if trial.verdict in IMPROVED:
         return f"More of `{trial.family}`, now from #{trial.number}."
     if trial.verdict == Verdict.FAILED:
         return "Back to the start, and away from what the grader refused."

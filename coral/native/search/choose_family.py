@@ -3,7 +3,7 @@
 from collections import Counter
 from random import Random
 
-from attempts.record import Verdict
+from attempts.record import IMPROVED
 from coral.native.search.bandit import FamilyStats, merge_stats, sample_family
 from coral.native.situation import Situation
 
@@ -21,7 +21,7 @@ def choose_family(situation: Situation, random: Random) -> str:
         return redirection.family
     if not memory.trials and "descent" in families:
         return "descent"
-    failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict != Verdict.IMPROVED]
+    failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len(set(failed)) == 1 and len(families) > 1:
         families = [name for name in families if name != failed[0]]
     shared = merge_stats(skill.stats for skill in observation.skills)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
+from attempts.fields import one_line
 from attempts.record import Direction
-from coral.native.format import score_change, score_text
 from coral.native.memory import Candidate, KnownAttempt, Trial
 from coral.native.options import Options
 from coral.native.output import Output
@@ -22,6 +22,7 @@ from coral.native.snapshots import Snapshots
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
 
+LONGEST_TITLE = 160  # characters
 OTHERS = 4  # agents whose best attempt is at hand for a move
 SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
 
@@ -133,18 +134,17 @@ class Explorer:
         step = self.snapshots.memory.step_sizes.get(trial.family, unchecked_search.FIRST_STEP)
         failed = self._failed(space, trial)
         point = unchecked_search.propose(space, space.start, others, trial.family, step, failed, random)
-        title = f"{trial.title}: step {step:.2g} away from {score_text(trial.before)}"
-        return CandidateFound(self._candidate(space, point, replace(trial, title=title, moves=1)))
+        return CandidateFound(self._candidate(space, point, replace(trial, moves=1)))
 
     def _checked_candidate(self, problem: OptimizationProblem, trial: Trial, found: EvaluatedPoint) -> Candidate:
-        expected = found.measurement.score
-        title = f"{trial.title}: {score_change(trial.before, expected)}"
-        trial = replace(trial, title=title, expected=expected, evaluations=problem.evaluations)
+        trial = replace(trial, expected=found.measurement.score, evaluations=problem.evaluations)
         return self._candidate(problem.space, found.point, trial)
 
     def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> Candidate:
-        """The candidate at a point, which memory keeps until it is submitted."""
-        trial = replace(trial, change=space.describe_change(space.start, point))
+        """The candidate at a point, which memory keeps until it is submitted. Its title says what was changed, and no
+        score: what the check measures and the grade may have different scales."""
+        change = space.describe_change(space.start, point)
+        trial = replace(trial, title=one_line(f"{trial.title}: {change}", LONGEST_TITLE), change=change)
         candidate = Candidate(trial=trial, texts=space.texts(point))
         self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=candidate)
         return candidate

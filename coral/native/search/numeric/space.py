@@ -164,16 +164,17 @@ class SearchSpace:
         if not changed:
             return "nothing differs"
         largest_first = sorted(changed, key=lambda k: -abs(after[k] - before[k]) / scales[k])
-        described = [
-            f"{self.names[k]} {self._value_text(k, before[k])} -> {self._value_text(k, after[k])}"
-            for k in largest_first[:DESCRIBED]
-        ]
+        described = [f"{self.names[k]} {self._changed(k, before[k], after[k])}" for k in largest_first[:DESCRIBED]]
         rest = f", and {len(changed) - DESCRIBED} less" if len(changed) > DESCRIBED else ""
         return f"{len(changed)} of {len(self)} values differ; most of all {'; '.join(described)}{rest}"
 
-    def _value_text(self, k: int, value: float) -> str:
-        choices = self.variables[k].choices
-        return choices[round(value)] if choices else f"{value:.5g}"
+    def _changed(self, k: int, before: float, after: float) -> str:
+        """With as many digits as it takes to tell the values apart."""
+        if choices := self.variables[k].choices:
+            return f"{choices[round(before)]} -> {choices[round(after)]}"
+        texts = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in (5, 8, 12, 17))
+        old, new = next((pair for pair in texts if pair[0] != pair[1]), (f"{before!r}", f"{after!r}"))
+        return f"{old} -> {new}"
 
 
 def editable_texts(root: Path, globs: Sequence[str]) -> Texts:

@@ -94,7 +94,7 @@ class Agent:
                     submitted_at=submission.submitted_at,
                     published_at=submission.submitted_at,
                     order=number,
-                    verdict=Verdict.IMPROVED,
+                    verdict=Verdict.OWN_BEST,
                     score=100.0 - number,
                 )
             )
@@ -277,7 +277,7 @@ def test_without_a_check_that_works_the_search_goes_on(make):
     (submitted,) = wait_until(agent.inbox, WITHIN, "a submission")
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=WITHIN)
-    assert "step" in str(submitted["title"])
+    assert " from #0: " in str(submitted["title"])
     assert "no such library" in output.decode()
 
 

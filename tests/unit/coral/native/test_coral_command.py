@@ -6,14 +6,14 @@ from coral.native.coral_command import EXIT_PENDING, submission_result
 from coral.native.prompt import HeartbeatSection
 from coral.native.situation import ToolError
 
-RECORD = {"number": 7, "title": "rows from #3", "score": 2, "verdict": "improved", "reason": ""}
+RECORD = {"number": 7, "title": "rows from #3", "score": 2, "verdict": "new best", "reason": ""}
 
 
 def test_a_published_record_is_the_result_and_carries_its_heartbeats():
     inline = [{"name": "reflect", "id": "h1", "text": "Think."}, "no heartbeat"]
     result = submission_result({"state": "published", "record": RECORD, "inline": inline}, None, "")
     assert result is not None
-    assert (result.number, result.score, result.verdict) == (7, 2.0, "improved")
+    assert (result.number, result.score, result.verdict) == (7, 2.0, "new best")
     assert result.inline == (HeartbeatSection("reflect", "h1", "Think."),)
 
 

@@ -72,6 +72,15 @@ def test_attempts_are_found_while_they_are_recent_or_the_best_of_their_agent():
     assert (known.find(3), known.find(None), known.find(999)) == (None, None, None)
 
 
+def test_an_attempt_that_was_measured_again_stands_at_its_median():
+    records = [attempt(1, 2.6, agent="agent-1"), attempt(2, 2.9, agent="agent-1")]
+    again = [attempt(number, 2.4, kind=Kind.CONFIRM, of=2, agent="agent-1") for number in (3, 4)]
+    known = KnownAttempts().add([*records, *again], Direction.MAXIMIZE)
+    assert [(held.number, held.score) for held in known.recent] == [(1, 2.6), (2, 2.4)]
+    assert known.best["agent-1"].number == 1
+    assert known.count == 2
+
+
 def test_a_confirming_measurement_is_no_best():
-    known = KnownAttempts().add([attempt(1, 9.0, kind=Kind.CONFIRM)], Direction.MAXIMIZE)
+    known = KnownAttempts().add([attempt(1, 9.0, kind=Kind.CONFIRM, of=0)], Direction.MAXIMIZE)
     assert (dict(known.best), known.recent, known.count) == ({}, (), 0)

@@ -68,7 +68,7 @@ def test_the_own_result_is_read_before_the_brain_is_asked(agent: LocalAgent):
 
 def test_a_result_takes_one_episode_off_the_redirection_and_a_void_one_none(agent: LocalAgent):
     agent.toolbox.perform(Redirect(redirection=Redirection(family="rows", episodes=3)))
-    for number, score, verdict, left in ((2, None, Verdict.VOID, 3), (4, 2.0, Verdict.IMPROVED, 2)):
+    for number, score, verdict, left in ((2, None, Verdict.VOID, 3), (4, 2.0, Verdict.OWN_BEST, 2)):
         pending = replace(PENDING, title=f"try {number}")
         agent.snapshots.memory = replace(agent.snapshots.memory, pending=pending)
         agent.store.publish(attempt(number, score, verdict=verdict))

@@ -44,11 +44,18 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
 
 
 def test_where_nothing_is_proven_there_is_no_skill():
-    unproven = known(attempt(0, 1.0), attempt(1, 0.5, title="rows from #0: x", verdict="regressed"))
+    unproven = known(attempt(0, 1.0), attempt(1, 0.5, title="rows from #0: x", verdict="worse"))
     calls = consolidate(situation(attempts=unproven))
     assert [call for call in calls if isinstance(call, WriteSkill)] == []
     assert "no skill" in said(calls)
     assert notes(consolidate(situation(attempts=KnownAttempts())))
+
+
+def test_a_reason_that_fails_many_attempts_is_the_first_conclusion():
+    failed = [attempt(n, None, title=f"rows from #0: {n}", reason=f"circles {n} and 3 overlap") for n in range(1, 8)]
+    (note,) = notes(consolidate(situation(attempts=known(attempt(0, 1.0), *failed, attempt(8, 2.0)))))
+    first = note.body.split("## Conclusions\n\n")[1].splitlines()[0]
+    assert first == ("- 7 of the last 8 attempts failed for one reason: circles 7 and 3 overlap (#4, #5, #6 and #7).")
 
 
 def test_a_plateau_is_named():
@@ -74,7 +81,7 @@ def test_evidence_is_read_from_titles():
 
 def test_ending_where_another_agent_had_begun_is_no_evidence():
     """It improves the agent's own best, and says nothing for the family."""
-    records = [attempt(0, 1.0), attempt(1, 2.0, title="descent from #0: 1 -> 2", verdict=Verdict.IMPROVED)]
-    records.append(attempt(2, 2.0 + 6e-15, title="jump from #1: 2 -> 2", verdict=Verdict.IMPROVED))
+    records = [attempt(0, 1.0), attempt(1, 2.0, title="descent from #0: 1 -> 2", verdict=Verdict.OWN_BEST)]
+    records.append(attempt(2, 2.0 + 6e-15, title="jump from #1: 2 -> 2", verdict=Verdict.OWN_BEST))
     evidence = evidence_by_family(known(*records).recent, Direction.MAXIMIZE)
     assert {family: len(shown.wins) for family, shown in evidence.items()} == {"descent": 1, "jump": 0}

@@ -37,7 +37,7 @@ def test_a_note_ties_the_change_to_the_score():
         (trial(9, "shake", 1.25, None, reason="two overlap", expected=1.5), "two overlap"),
         (trial(9, "shake", 1.25, 1.3, expected=1.6), "the check is not the whole truth"),
         (trial(9, "shake", 1.25, 1.3, expected=None, evaluations=0), "There is no public check"),
-        (trial(9, "shake", None, 1.3, start=None, verdict="improved"), "#?"),
+        (trial(9, "shake", None, 1.3, start=None, verdict="new best"), "#?"),
     ],
 )
 def test_each_note_says_what_its_own_facts_say(graded, words):

@@ -16,7 +16,7 @@ def test_without_a_check_the_candidate_is_one_step_away_and_is_remembered(agent:
     memory = agent.snapshots.memory
     assert memory.unsubmitted == found
     assert found.texts["p.json"] != '{"x": 1.5}'
-    assert found.trial.title.startswith("shake from the files: step 0.2 away from")
+    assert found.trial.title.startswith("shake from the files: 1 of 1 values differ; most of all x 1.5 -> ")
     assert found.trial.change.startswith("1 of 1 values differ; most of all x 1.5 -> ")
     assert memory.episodes == 1
 

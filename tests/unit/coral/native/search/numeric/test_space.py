@@ -69,6 +69,7 @@ def test_tables_and_their_scales():
 def test_a_change_is_described_by_its_largest_differences():
     space = SearchSpace({"a.cfg": "a = 1.5\nm = x # choices: x, y\n"})
     assert space.describe_change([1.5, 0.0], [1.5, 0.0]) == "nothing differs"
+    assert space.describe_change([1.5, 0.0], [1.500000001, 0.0]).endswith("line 1 1.5 -> 1.500000001")
     assert space.describe_change([1.5, 0.0], [1.75, 1.0]) == (
         "2 of 2 values differ; most of all line 2 x -> y; line 1 1.5 -> 1.75"
     )
