@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator
 
-    from attempts.record import Attempt
     from workspace.layout import Layout
     from workspace.submit import Made
 
@@ -87,8 +86,8 @@ class Submitter:
 
         args, attempts = self.args, self.layout.attempts
         own = inbox.submission_ids(attempts, self.agent)
-        same = self._graded_before(own, made) if made.unchanged else None
-        kind = "tune" if args.tune else "real" if same is None else "confirm"
+        if made.unchanged:
+            self._refuse_unchanged(own, made)
         self.seconds = 0.0 if args.no_wait else patience(args.timeout)
         self.id = inbox.next_id(own[-1] if own else "")
         submission = {
@@ -97,8 +96,7 @@ class Submitter:
             "commit": made.commit,
             "tree": made.tree,
             "title": format.line(args.message.strip().partition("\n")[0]),
-            "kind": kind,
-            "of": same.number if same is not None and kind == "confirm" else None,
+            "kind": "tune" if args.tune else "real",
             "wait": self.seconds,
             "submitted_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
         }
@@ -107,21 +105,22 @@ class Submitter:
         except FileExistsError:
             raise CoralError(f"cannot submit {self.id}: it is in the inbox already", "submit again") from None
 
-    def _graded_before(self, own: list[str], made: Made) -> Attempt | None:
-        """The attempt with the same tree. CoralError if it is pending or graded, unless --again asks for more."""
+    def _refuse_unchanged(self, own: list[str], made: Made) -> None:
+        """CoralError if this tree is pending or graded. `--again` asks for one more grade of it."""
         from attempts.store import Store
         from coral.cli.run_data import submissions
         from coral.errors import CoralError
         from coral.views import format
 
-        again, store = self.args.again, Store(self.layout.attempts)
-        if not again and (pending := submissions.pending(self.layout, store, self.agent, own, made.commit)):
+        if self.args.again:
+            return
+        store = Store(self.layout.attempts)
+        if pending := submissions.pending(self.layout, store, self.agent, own, made.commit):
             which, wait = ("", "") if pending.number is None else (f" as #{pending.number}", f" {pending.number}")
             what = f"nothing changed since you submitted it{which}"
             raise CoralError(f"cannot submit: {what}", f"its grade: coral wait{wait}")
         same = submissions.graded(store, made.tree, tune=self.args.tune)
-        if same is not None and not again:
+        if same is not None:
             score = format.score(same.score) if same.score is not None else f"nothing ({same.verdict})"
             what, hint = f"nothing changed since #{same.number}, which scored {score}", "coral eval --again"
             raise CoralError(f"cannot submit: {what}", f"change something, or grade the same again: {hint}")
-        return same

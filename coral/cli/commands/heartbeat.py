@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -37,6 +36,8 @@ def add_arguments(parser: Parser) -> None:
     names = ", ".join(sorted(CONTEXT_NAMES))
     prompt = f"what it says, or @FILE with it: a Jinja template that may use {names}"
     change.add_argument("--prompt", metavar="TEXT", help=prompt)
+    raw = "accept a prompt that cannot be rendered; agents get it as it is"
+    change.add_argument("--raw", action="store_true", help=raw)
     whose = "whose attempts count: the agent's own, or the fleet's"
     change.add_argument("--scope", choices=[scope.value for scope in Scope], help=whose)
     how = "by an interrupt, or in the output of `coral eval`"
@@ -86,21 +87,23 @@ def _request(args: argparse.Namespace) -> dict[str, object]:
     if not changes:
         raise CoralError(f"cannot set {args.name}: nothing to change was named", "coral heartbeat set --help")
     if "prompt" in changes:
-        changes["prompt"] = _prompt(args.prompt)
+        changes["prompt"] = _prompt(args.name, args.prompt, raw=args.raw)
     # The supervisor, which knows what is in force, keeps what is not named.
     return {"type": "set_heartbeat", "heartbeat": {"name": args.name, **changes}}
 
 
-def _prompt(given: str) -> str:
-    """The prompt, and a warning if it cannot be rendered: agents read it unrendered. An empty one is the built-in's."""
+def _prompt(name: str, given: str, *, raw: bool) -> str:
+    """The prompt; an empty one is the built-in's. CoralError if it cannot be rendered: agents would read it unrendered,
+    which `raw` insists on."""
     from heartbeats.render import problems  # only here: most changes have no prompt
 
     try:
         prompt = Path(given[1:]).expanduser().read_text(encoding="utf-8") if given.startswith("@") else given
     except (OSError, ValueError) as error:
         raise CoralError(f"cannot read the prompt: {error}", "--prompt TEXT, or --prompt @FILE") from None
-    if prompt.strip() and (wrong := problems(prompt)):
-        print(f"coral: this prompt cannot be rendered, and is sent unrendered: {wrong[0]}", file=sys.stderr)
+    if not raw and prompt.strip() and (wrong := problems(prompt)):
+        hint = "correct it; --raw sends it to the agents as it is"
+        raise CoralError(f"cannot set {name}: its prompt cannot be rendered: {wrong[0]}", hint)
     return prompt
 
 

@@ -1,7 +1,7 @@
 """`coral log`: the leaderboard, or with --recent the latest attempts; --agent, --kind and --search narrow it down."""
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -9,29 +9,32 @@ from rich.text import Text
 
 from attempts.index import query
 from attempts.index.query import Named, Wanted
-from attempts.record import Attempt, Kind, to_dict
+from attempts.noise import deviation, mean, median
+from attempts.record import Attempt, Kind, Verdict, to_dict
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.table import Table, console, dim, table, tone
+from coral.cli.ui.table import Table, console, dim, print_table, table, tone
 from coral.views import format
 
-COLUMNS = (">#", ".score", ".±seed?", "verdict", "agent", "when?", "title*")
+COLUMNS = (">#", ".score", ".median", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
+SHOWN = 5  # attempts that are named of one kind of failure
+MEASURED_AGAIN = (".median", ".±sd", ">n")  # left out where every attempt was graded once
 
 
 @dataclass(frozen=True)
 class Line:
-    """One attempt as it is listed. `score` is the mean where it was measured several times."""
+    """One attempt as it is listed, with everything that its tree scored."""
 
     attempt: Attempt
-    score: float | None
-    measurements: int = 1
+    scores: tuple[float, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=count, default=20, metavar="N", help="at most this many (default 20); 0 is all")
     parser.add_argument("--recent", action="store_true", help="newest first, failed ones too, instead of best first")
+    parser.add_argument("--failures", action="store_true", help="the failed ones, by the reason of their failure")
     parser.add_argument("--agent", metavar="AGENT", help="only of this agent")
     parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="only of this kind")
     where = "only where the title, the reason or the feedback contains TEXT"
@@ -44,11 +47,13 @@ def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     most = args.n if args.n > 0 else None
     wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", view.alone)
+    if args.failures:
+        return _failures(view, wanted, most, as_json=args.json)
     lines = _recent(view, wanted, most) if args.recent else ranking(view, wanted, most)
     if not lines and view.agents():
         check_agent(view, args.agent)
     if args.json:
-        return print_json([to_dict(line.attempt) for line in lines])
+        return print_json([_data(line) for line in lines])
     if not lines:
         totals = view.index.ask(query.totals)
         print("no attempt matches" if totals.attempts + totals.unreadable else "no attempt yet")
@@ -59,39 +64,79 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _failures(view: RunView, wanted: Wanted, most: int | None, *, as_json: bool) -> int:
+    """The kinds of failures, the most frequent first."""
+    groups = view.index.ask(lambda rows: query.failures(rows, wanted))[:most]
+    if as_json:
+        return print_json(
+            [{"reason": group.reason, "count": len(group.numbers), "attempts": group.numbers} for group in groups]
+        )
+    if not groups:
+        print("no attempt failed")
+        return 0
+    rows = [[str(len(group.numbers)), _numbered(group.numbers), format.line(group.reason)] for group in groups]
+    print_table((">failed", "attempts", "reason*"), rows)
+    return 0
+
+
+def _numbered(numbers: Sequence[int]) -> str:
+    """The latest few, newest first."""
+    shown = ", ".join(f"#{number}" for number in numbers[: -SHOWN - 1 : -1])
+    return shown + (" …" if len(numbers) > SHOWN else "")
+
+
 def leaderboard(lines: Iterable[Line], view: RunView, width: int) -> Table:
-    """The lines as a table; the best attempt of the fleet stands out."""
-    best = view.status.inner("best").integer("number")
-    return table(COLUMNS, [_row(line, view.baseline, best) for line in lines], width)
+    """The lines as a table; the best attempt of the fleet stands out, unless that is the seed."""
+    lines = list(lines)
+    left_out = () if any(len(line.scores) > 1 for line in lines) else MEASURED_AGAIN
+    columns = [column for column in COLUMNS if column not in left_out]
+    rows = [dict(zip(COLUMNS, _row(line, view.baseline, view.best), strict=True)) for line in lines]
+    return table(columns, [[row[column] for column in columns] for row in rows], width)
 
 
 def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
     attempt = line.attempt
-    score = format.score(line.score) + (f" ×{line.measurements}" if line.measurements > 1 else "")
+    again = len(line.scores) > 1
     kind = "" if attempt.kind is Kind.REAL else f" {attempt.kind}"
-    reason = f" · {format.line(attempt.reason)}" if line.score is None and attempt.reason else ""
+    reason = f" · {format.line(attempt.reason)}" if attempt.score is None and attempt.reason else ""
     return [
         str(attempt.number),
-        Text(score, style="bold green" if attempt.number == best else ""),
-        format.delta(line.score, seed) if attempt.kind is not Kind.BASELINE else "",
-        Text.assemble(tone(attempt.verdict), dim(kind)) if attempt.kind is not Kind.BASELINE else dim("the seed"),
+        Text(format.score(attempt.score), style="bold green" if attempt.number == (best or None) else ""),
+        format.score(median(line.scores)) if again else "",
+        f"{deviation(line.scores):.2g}" if again else "",
+        str(len(line.scores)) if again else "",
+        format.delta(attempt.score, seed) if attempt.kind is not Kind.BASELINE else "",
+        dim("the seed") if attempt.kind is Kind.BASELINE else _verdict(attempt, kind, is_best=attempt.number == best),
         attempt.agent,
         format.ago(attempt.published_at),
         Text.assemble(format.line(attempt.title), dim(reason)),
     ]
 
 
+def _verdict(attempt: Attempt, kind: str, *, is_best: bool) -> Text:
+    """As it was graded; an attempt whose lead was proven later is the best all the same."""
+    proven = (", the best", "green") if is_best and attempt.verdict is not Verdict.NEW_BEST else ""
+    return Text.assemble(tone(attempt.verdict), proven, dim(kind))
+
+
+def _data(line: Line) -> dict[str, object]:
+    scores, record = line.scores, to_dict(line.attempt)
+    if len(scores) < 2:
+        return record
+    measured = {"median": median(scores), "mean": mean(scores), "deviation": deviation(scores), "count": len(scores)}
+    return {**record, "measured": measured}
+
+
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
     """Every candidate by its standing. What has no score cannot be ranked."""
     found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
-    # Only confirmations are measurements: equal trees of a deterministic grader take the same score.
-    return [Line(attempt, rank.score, rank.measurements if rank.confirmed else 1) for rank, attempt in found]
+    return [Line(attempt, rank.scores) for rank, attempt in found]
 
 
 def _recent(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
     """Newest number first, failed ones too."""
     found = view.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
-    return [Line(attempt, attempt.score) for _, attempt in found]
+    return [Line(attempt) for _, attempt in found]
 
 
 def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:

@@ -28,7 +28,7 @@ from coral.journal import RecoveredState, read_lines, segments
 from coral.journal.changes import encode_fleet
 from coral.journal.replay import Difference, Replay, difference_data, fold_until, replay
 from coral.views import format
-from coral.views.fleet_view import agents_of, grading_of, spent_of, state_of
+from coral.views.fleet_view import agents_of, grading_of, scores_of, spent_of, state_of
 from coral.views.prompt import budget
 from workspace.layout import Layout
 
@@ -117,16 +117,15 @@ class PastRun(RunView):
 
     @cached_property
     def status(self) -> LenientJson:
-        data = past_status(self.memory)
-        number = self.memory.fleet.run.progress.best_attempt
-        best = None if number is None else self.attempt_or_none(number)
-        if best is not None:
-            data["best"] |= {"agent": best.agent, "title": best.title}
-        return LenientJson(data)
+        return LenientJson(past_status(self.memory))
 
     @property
     def state(self) -> str:
         return self.status.text("state")
+
+    @property
+    def lateness(self) -> float:
+        return 0.0  # it is shown as it was, however long ago that is
 
 
 def _show_past(layout: Layout, at: str, as_json: bool) -> int:
@@ -148,19 +147,18 @@ def _show_past(layout: Layout, at: str, as_json: bool) -> int:
 def past_status(memory: RecoveredState) -> dict[str, Any]:
     """What `status.json` said then, as far as the state of the fleet tells."""
     fleet, rules = memory.fleet, memory.rules or Rules()
-    progress = fleet.run.progress
     return {
         "run": fleet.run.id,
-        "direction": rules.direction.value,
+        "direction": rules.scoring.direction.value,
         **state_of(fleet.run),
         "wall": memory.wall,
         "clock": round(memory.clock, 3),
-        "best": None if progress.best is None else {"number": progress.best_attempt, "score": progress.best},
-        "attempts": progress.evals,
+        **scores_of(fleet, rules.scoring),
+        "attempts": fleet.run.progress.evals,
         "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
         "spent": spent_of(fleet.run.spent),
         "budget": budget(rules, fleet, memory.clock),
-        "agents": [_with_beat(agent, memory) for agent in agents_of(fleet, memory.clock)],
+        "agents": [_with_beat(agent, memory) for agent in agents_of(fleet, memory.clock, rules.scoring)],
     }
 
 

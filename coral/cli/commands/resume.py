@@ -2,15 +2,18 @@
 
 import argparse
 import shlex
+import sys
 
-from coral.agent_setup.roster import check_same_agents
+from coral.agent_setup.roster import check_same_programs
 from coral.cli.commands.start import add_watching, check_watching, watch
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
 from coral.config.load import load_frozen
 from coral.errors import CoralError
+from coral.journal import fold
 from coral.preflight.resume_check import EndsAtOnce, ends_at_once
+from coral.preflight.task_changes import task_changes, text_of
 from coral.views.reasons import reason_text, run_end_text
 from workspace.disk import disk_problem_of
 from workspace.layout import Layout
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     # A mistake in the overrides is reported here, not in the log of a supervisor.
     changed = load_frozen(layout.task_file, args.overrides)
     if args.overrides:
-        check_same_agents(load_frozen(layout.task_file), changed)
+        check_same_programs(load_frozen(layout.task_file), changed, fold(layout.journal).fleet.agents)
     if end := ends_at_once(layout, changed):
         raise CoralError(f"cannot resume {layout.root.name}: {_why(end)}", _how(layout, args.overrides, end))
     send_request.take_back(layout, sender, "stop", "leave")
@@ -46,6 +49,9 @@ def run(args: argparse.Namespace) -> int:
         send_request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     if not args.json:
         print(f"resuming {layout.root.name}")
+    if differing := task_changes(layout, changed):
+        print(f"coral: this run continues with its own copy of {text_of(differing)}, changed since", file=sys.stderr)
+        print("  `coral start` makes a run of the task as it is now", file=sys.stderr)
     return watch(layout, args, tuple(args.overrides), None if args.overrides else changed)
 
 

@@ -53,8 +53,14 @@ def _data(view: RunView) -> dict[str, object]:
         "agents": len(view.agents()),
         "attempts": view.status.integer("attempts"),
         "best": best.data or None,
+        "lead": view.status.inner("lead").data or None,
         "wall": view.status.data.get("wall"),
     }
+
+
+def _best(view: RunView) -> str:
+    best = view.status.inner("best")
+    return "the seed" if best.integer("number") == 0 else format.score(best.number("median"))
 
 
 def _row(view: RunView) -> list[str | Text]:
@@ -65,6 +71,6 @@ def _row(view: RunView) -> list[str | Text]:
         tone(view.state),
         str(len(view.agents())),
         "" if attempts is None else str(attempts),
-        format.score(view.status.inner("best").number("score")),
+        _best(view),
         format.ago(view.status.data.get("wall")),
     ]

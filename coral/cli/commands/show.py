@@ -9,7 +9,8 @@ from rich.text import Text
 
 from attempts.index import query
 from attempts.index.query import Named
-from attempts.record import Attempt, Kind, to_dict
+from attempts.noise import deviation
+from attempts.record import Attempt, Kind, Verdict, to_dict
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView, names_in
@@ -49,7 +50,9 @@ def _head(out: Console, view: RunView, attempt: Attempt) -> None:
     gain = "" if is_seed else format.delta(attempt.score, view.baseline)
     head = (f"#{attempt.number} {format.score(attempt.score)}", "bold")
     verdict = "the seed" if is_seed else tone(attempt.verdict)
-    out.print(Text.assemble(head, "  ", verdict, dim(f"  {gain} against the seed" if gain else "")))
+    is_proven_later = attempt.number == view.best and not is_seed and attempt.verdict is not Verdict.NEW_BEST
+    standing = (", the best", "green") if is_proven_later else ""
+    out.print(Text.assemble(head, "  ", verdict, standing, dim(f"  {gain} against the seed" if gain else "")))
     out.print(Text(format.line(attempt.title)))
     if attempt.reason:
         out.print(Text(format.line(attempt.reason), style="red"))
@@ -60,6 +63,7 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
     rows = [
         ("by", attempt.agent),
         ("kind", f"{attempt.kind}{of}" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""),
+        ("measured", _measured(view, attempt)),
         ("graded", f"{format.ago(attempt.published_at)}, in {format.duration(attempt.seconds)}"),
         ("commit", attempt.commit[:12]),
         ("from", _lineage(view, attempt)),
@@ -73,6 +77,15 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
             grid.add_row(dim(name), Text(value))
     out.print()
     out.print(grid)
+
+
+def _measured(view: RunView, attempt: Attempt) -> str:
+    """What it scored each time, where it was measured several times."""
+    found = view.index.ask(lambda rows: query.measured(rows, attempt.number))
+    if found is None or len(found.scores) < 2:
+        return ""
+    listed = ", ".join(format.score(score) for score in found.scores)
+    return f"median {format.score(found.median)}, standard deviation {deviation(found.scores):.2g}: {listed}"
 
 
 def _lineage(view: RunView, attempt: Attempt) -> str:

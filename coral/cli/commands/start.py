@@ -27,6 +27,7 @@ BEGIN_LOOK_SECONDS = 0.02  # between two looks whether the supervisor has begun
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for this run: agents.count=4 budget.hours=2")
+    parser.add_argument("--yes", action="store_true", help="start it although it may cost more than budget.ask_above")
     add_watching(parser)
 
 
@@ -44,19 +45,30 @@ def check_watching(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from coral.agent_setup.prices import LIMIT_ADVICE, budget_warning, unlimited
     from coral.config.load import load
     from coral.runs.create import create_run, remove_run
 
     check_watching(args)
     task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
+    if endless := unlimited(config):
+        raise CoralError(f"cannot start: {endless}", LIMIT_ADVICE)
+    _ask(config, base / config.workspace.runs, agreed=args.yes)
     with received_signals.hold():
-        with steps() as say:
-            layout = create_run(config, base / config.workspace.runs, say, _import_ahead)
+        try:
+            with steps() as say:
+                layout = create_run(config, base / config.workspace.runs, say, _import_ahead)
+        except KeyboardInterrupt:
+            print("coral: interrupted before the run began; nothing was left behind", file=sys.stderr)
+            raise
         from attempts.store import Store
-        from coral.agent_setup.prices import budget_warning
         from coral.journal.fold import has_begun
+        from coral.preflight.task_changes import uncommitted_text
+        from workspace.seed import uncommitted
 
+        if left := uncommitted(config.seed):
+            print(f"coral: {uncommitted_text(left)}", file=sys.stderr)
         if problem := budget_warning(config, Store(layout.attempts).read(0).seconds):
             print(f"coral: {problem}", file=sys.stderr)
         if not args.json:
@@ -70,6 +82,24 @@ def run(args: argparse.Namespace) -> int:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise CoralError(str(error), "nothing was left behind") from error
+
+
+def _ask(config: Config, runs: Path, *, agreed: bool) -> None:
+    """Say what the run will cost, and ask where that is more than the task allows unasked. CoralError without a yes."""
+    from coral.preflight.forecast import forecast
+
+    expected = forecast(config, runs)
+    if expected is None:
+        return
+    print(f"coral: cost: {expected.text}", file=sys.stderr)
+    limit = config.budget.ask_above
+    if limit is None or agreed or (expected.dollars is not None and expected.dollars <= limit):
+        return
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        print(f"  that is more than budget.ask_above={limit:g}; start it? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() in ("y", "yes"):
+            return
+    raise CoralError(f"cannot start: it may cost more than budget.ask_above={limit:g}", "add --yes to start it")
 
 
 def _import_ahead() -> None:
@@ -106,10 +136,10 @@ def watch(
         finally:
             over.set()
             view.join(5)
-        with received_signals.let_through():
-            from coral.cli.ui.summary import summarize
+        # Who presses Ctrl-C twice, or too late, asked for the end that has come.
+        from coral.cli.ui.summary import summarize
 
-            summarize(layout)
+        summarize(layout)
         return code
 
 

@@ -13,6 +13,7 @@ from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.reasons import RunEndKind
 from coral.views import format
+from heartbeats.beat import SILENT_SECONDS
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR
 
@@ -57,20 +58,35 @@ def _budget(status: LenientJson) -> list[Text]:
 
 
 def _best(view: RunView) -> Text:
-    best = view.status.inner("best")
-    score, seed = best.number("score"), view.baseline
-    if score is None:
-        return Text(f"no score yet; the seed has {format.score(seed)}")
-    who = f"#{best.text('number')}" + (f" by {best.text('agent')}" if best.text("agent") else "")
-    gain = format.delta(score, seed)
-    than = dim(f"  seed {format.score(seed)}" + (f" ({gain})" if gain else ""))
-    return Text.assemble("best ", (format.score(score), "bold green"), f" {who}", than, f"  {best.text('title', 200)}")
+    """The proven best; where nobody has beaten the seed, that. And the lead, where it is another attempt."""
+    best, lead = view.status.inner("best"), view.status.inner("lead")
+    number, seed = best.integer("number"), format.score(view.baseline)
+    unproven = Text(f"  lead {_attempt(lead)}, not proven") if lead.data.get("proven") is False else Text()
+    if number is None:
+        return Text(f"no score yet; the seed has {seed}")
+    if number == 0:
+        return Text.assemble(f"nobody has beaten the seed ({seed})", unproven)
+    gain = format.delta(best.number("median"), view.baseline)
+    than = dim(f"  seed {seed}" + (f" ({gain})" if gain else ""))
+    score = format.score(best.number("median"))
+    who = _attempt(best).removeprefix(score)
+    return Text.assemble("best ", (score, "bold green"), who, than, unproven, f"  {best.text('title', 200)}")
+
+
+def _attempt(measured: LenientJson) -> str:
+    """`2.54 ±0.003 (4 grades) #17 by agent-2`: of what was graded several times the median."""
+    count, spread = measured.integer("count") or 1, measured.number("deviation")
+    grades = f" ±{spread:.2g} ({count} grades)" if spread is not None else ""
+    return f"{format.score(measured.number('median'))}{grades} #{measured.text('number')} by {measured.text('agent')}"
 
 
 def _work(view: RunView) -> Text:
     status, grading = view.status, view.status.inner("grading")
     used = format.spending(status.inner("spent").data)
-    parts = [format.plural(status.integer("attempts") or 0, "attempt"), *([used] if used else [])]
+    confirmations = status.integer("confirmations") or 0
+    again = [format.plural(confirmations, "confirmation")] if confirmations else []
+    attempts = format.plural(status.integer("attempts") or 0, "attempt") + _failed(status)
+    parts = [attempts, *again, *([used] if used else [])]
     if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))
     if running := grading.integers("running"):
@@ -83,6 +99,14 @@ def _work(view: RunView) -> Text:
     if status.text("protection"):
         parts.append(status.text("protection"))
     return Text(" · ".join(parts))
+
+
+def _failed(status: LenientJson) -> str:
+    """How many attempts failed, and the reason that most of them have: `, 71 failed (70: its result has no score)`."""
+    failed = status.integer("failed") or 0
+    most = next(iter(status.objects("failures")), LenientJson({}))
+    reason = f" ({most.text('count')}: {most.text('reason', 80)})" if most.text("reason") else ""
+    return f", {failed} failed{reason}" if failed else ""
 
 
 def _progress(beat: LenientJson | None) -> str:
@@ -198,7 +222,14 @@ def _sign(agent: LenientJson, late: float) -> Text:
     seconds = beat.number("age")
     age = f"{format.duration(seconds + late, units=1)} " if seconds is not None else ""
     doing = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
+    silent = _SILENCES.get(beat.text("phase", 40), "") if (seconds or 0.0) + late >= SILENT_SECONDS else ""
+    if silent and not stall:
+        # Some programs repeat their requests without a word.
+        return Text.assemble((f"{silent} for {age.strip()}", "yellow"), dim(f" · {doing}"))
     return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), doing)
+
+
+_SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its program"}
 
 
 def _next(agent: LenientJson) -> Text:

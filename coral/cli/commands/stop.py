@@ -5,6 +5,7 @@ With `--keep-agents` only the supervisor ends; agents and grades continue, and `
 
 import argparse
 import contextlib
+import os
 import sys
 import time
 
@@ -14,9 +15,11 @@ from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
+from coral.processes.process_tree import Identity, identify, is_alive
 from coral.views import format
 from workspace.layout import Layout
 
+EXIT_SECONDS = 5.0  # for the supervisor's process to exit once the run has ended
 LONGEST = 120.0  # seconds; a stop takes less even where no agent reacts to a signal
 
 
@@ -35,13 +38,17 @@ def run(args: argparse.Namespace) -> int:
     sender = send_request.as_operator("stop the run")
     layout, begun = run_lookup.run_of(args), time.monotonic()
     name = layout.root.name
-    if RunView(layout).supervisor is None and _has_ended(layout):
+    pid = RunView(layout).supervisor
+    if pid is None and _has_ended(layout):
         if args.json:
             _print_data(name, 0.0, stopped=True)
         else:
             print(f"{name} is not running")
         return 0
+    supervisor = identify(pid) if pid else None
     finished = _leave(layout, sender, args) if args.keep_agents else _stop(layout, sender, args)
+    if finished and supervisor is not None:
+        _await_exit(supervisor)
     passed = time.monotonic() - begun
     left = finished and args.keep_agents and not _has_ended(layout)
     stopped = finished and not left
@@ -77,6 +84,13 @@ def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
     return False
 
 
+def _await_exit(supervisor: Identity) -> None:
+    """It has released the run's lock as one of the last things that it does; a program that calls us may live on."""
+    for _ in send_request.pauses(EXIT_SECONDS if supervisor.pid != os.getpid() else 0.0):
+        if not is_alive(supervisor):
+            return
+
+
 def _ask(layout: Layout, sender: str, reason: str) -> None:
     """Ask by a request; where none can be written, by a signal, which cannot give the reason."""
     try:
@@ -95,16 +109,30 @@ def _end(layout: Layout, sender: str, reason: str) -> bool:
     """Supervise the run just to end it; False where another supervisor was faster: it reads the request."""
     from coral.fleet.reasons import RunEnd, RunEndKind
     from coral.supervisor.lock import holder
-    from coral.supervisor.loop import supervise
+    from coral.supervisor.loop import end_processes, supervise
 
     try:
         supervise(layout, stop=RunEnd(RunEndKind.REQUEST, detail=reason))
-    except CoralError:
-        if holder(layout.lock) is None:
+    except CoralError as error:
+        if holder(layout.lock) is not None:
+            return False
+        if _is_sound(layout) or not (ended := end_processes(layout)):
             raise
-        return False
+        hint = f"its processes ({format.plural(ended, 'launch')}) were ended; its task has to be mended to resume it"
+        raise CoralError(f"{error}", hint) from error
     with contextlib.suppress(OSError):
         send_request.take_back(layout, sender, "stop", "leave")
+    return True
+
+
+def _is_sound(layout: Layout) -> bool:
+    """Whether the run's task can be read; if not, nobody can supervise the run."""
+    from coral.config.load import load_frozen
+
+    try:
+        load_frozen(layout.task_file)
+    except CoralError:
+        return False
     return True
 
 

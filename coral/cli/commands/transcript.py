@@ -102,7 +102,7 @@ def _runtime(view: RunView, agent: str) -> Runtime:
 
     try:
         assignment = members_of(load_frozen(view.layout.task_file))[agent]
-    except (CoralError, OSError):
+    except (CoralError, OSError, KeyError):  # KeyError: the task has no such agent any more
         names = {shown.text("name"): shown.text("runtime") for shown in view.status.objects("agents")}
         if not names.get(agent):
             raise

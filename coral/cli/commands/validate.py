@@ -44,14 +44,17 @@ def _found(args: argparse.Namespace) -> list[TaskFinding]:
     from coral.preflight.task_check import TaskFinding, grade_findings, quick_findings
 
     try:
-        task, overrides, _ = run_lookup.task_of("validate", args.task, args.overrides)
+        task, overrides, base = run_lookup.task_of("validate", args.task, args.overrides)
         config = load(task, overrides)
     except CoralError as error:
         if not args.json:
             raise
         first, *lines = str(error).splitlines()
         return [TaskFinding("task", False, first, (*(line.strip() for line in lines), error.hint))]
-    found = [TaskFinding("task", True, f"{config.task.name} ({config.path})"), *quick_findings(config)]
+    found = [
+        TaskFinding("task", True, f"{config.task.name} ({config.path})"),
+        *quick_findings(config, base / config.workspace.runs),
+    ]
     _print(found, quiet=args.json)
     if all(finding.ok for finding in found):
         with steps() as say:  # nothing is printed inside: on a terminal it would go to the line of the steps

@@ -22,11 +22,11 @@ from coral.views import format
 from workspace.layout import Layout
 
 STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; after that none will come
-FAR_BACK = 500  # earlier submissions looked at for the last improvement; beyond that the difference is left out
 MEANING = {
-    Verdict.IMPROVED: "your best so far",
-    Verdict.TIED: "no better than your best",
-    Verdict.REGRESSED: "worse than your best",
+    Verdict.NEW_BEST: "the best so far",
+    Verdict.OWN_BEST: "your best so far",
+    Verdict.TIED: "no difference that shows",
+    Verdict.WORSE: "worse",
     Verdict.FAILED: "the grader could not score it",
     Verdict.VOID: "not your fault; it does not count",
 }
@@ -56,18 +56,17 @@ def run(args: argparse.Namespace) -> int:
     if submission:
         return finish(layout, agent, submission, seconds, as_json=args.json)
     outcome = SubmissionState(number=args.number, attempt=_others(layout, args.number), settled=True)
-    _show(store, outcome, args.json)
+    _show(outcome, args.json)
     return 0
 
 
 def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_json: bool) -> int:
     """Wait for one submission of this agent, print what became of it, and stay for what follows."""
-    store = Store(layout.attempts)
     try:
         outcome = submissions.wait(layout, agent, submission, seconds)
     except KeyboardInterrupt:
         return interrupted(layout, agent, submission, as_json=as_json)
-    _show(store, outcome, as_json)
+    _show(outcome, as_json)
     if outcome.refused:
         return EXIT_USER_ERROR
     if outcome.attempt is None:
@@ -86,7 +85,7 @@ def interrupted(layout: Layout, agent: str, submission: str, *, as_json: bool) -
     if outcome.attempt is None:
         print("interrupted; the submission stays: `coral wait` gives its result", file=sys.stderr)
     else:
-        _show(store, outcome, as_json)
+        _show(outcome, as_json)
     return EXIT_INTERRUPTED
 
 
@@ -107,9 +106,9 @@ def _others(layout: Layout, number: int) -> Attempt:
     return attempt
 
 
-def _show(store: Store, outcome: SubmissionState, as_json: bool) -> None:
+def _show(outcome: SubmissionState, as_json: bool) -> None:
     if as_json:
-        print_json(_data(store, outcome))
+        print_json(_data(outcome))
     elif outcome.refused:
         print(f"coral: cannot grade this submission: {outcome.refused}", file=sys.stderr)
         if outcome.hint:
@@ -117,7 +116,7 @@ def _show(store: Store, outcome: SubmissionState, as_json: bool) -> None:
     elif outcome.attempt is None:
         _pending(outcome)
     else:
-        print(_result(store, outcome.attempt), flush=True)
+        print(_result(outcome.attempt), flush=True)
         for heartbeat in outcome.inline:
             text = format.clean(heartbeat.text).strip()
             print(f"\n## Heartbeat: {heartbeat.name} (id {heartbeat.id})\n\n{text}", flush=True)
@@ -150,11 +149,14 @@ def _stay(names: tuple[str, ...], as_json: bool) -> None:
         time.sleep(left)
 
 
-def _result(store: Store, attempt: Attempt) -> str:
+def _result(attempt: Attempt) -> str:
     """The result of an attempt, in words for the agent that made it."""
     score = format.score(attempt.score) if attempt.score is not None else "no score"
-    kind = f" ({attempt.kind})" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""
-    verdict = f"{attempt.verdict} - {MEANING[attempt.verdict]}{_difference(store, attempt)}"
+    of = f" of #{attempt.of}" if attempt.kind is Kind.CONFIRM else ""
+    kind = f" ({attempt.kind}{of})" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""
+    verdict = f"{attempt.verdict} - {MEANING[attempt.verdict]}{_difference(attempt)}"
+    if attempt.kind is Kind.BASELINE:
+        verdict = attempt.title
     lines = [f"#{attempt.number}{kind}: {score}, {verdict}"]
     if attempt.reason:
         lines.append(f"reason: {format.clean(attempt.reason)}")
@@ -164,41 +166,21 @@ def _result(store: Store, attempt: Attempt) -> str:
     return "\n".join(lines)
 
 
-def _data(store: Store, outcome: SubmissionState) -> dict[str, object]:
+def _data(outcome: SubmissionState) -> dict[str, object]:
     attempt = outcome.attempt
     state = "refused" if outcome.refused else "graded" if attempt is not None else "pending"
     data: dict[str, object] = {"attempt": outcome.number, "state": state}
     if outcome.refused:
         data |= {"refused": outcome.refused, "hint": outcome.hint, "reason": outcome.reason}
     if attempt is not None:
-        base = compared_with(store, attempt)
-        data |= {"record": to_dict(attempt), "against": {"attempt": base.number, "score": base.score} if base else None}
+        data["record"] = to_dict(attempt)
         data["heartbeats"] = list(outcome.heartbeats)
         data["inline"] = [asdict(heartbeat) for heartbeat in outcome.inline]
     return data
 
 
-def compared_with(store: Store, attempt: Attempt) -> Attempt | None:
-    """The attempt that this one is compared with: the agent's last improvement before it, or else the seed. The
-    supervisor names it in its reply. Where a crash lost that, it is searched for among the earlier submissions."""
-    reply = store.read_reply(attempt.agent, attempt.submission) if attempt.submission else None
-    named = LenientJson(reply).integer("against")
-    if named is not None:
-        return store.find(named)
-    earlier = [id for id in submission_ids(store.root, attempt.agent) if id < attempt.submission]
-    for id in reversed(earlier[-FAR_BACK:]):
-        found = store.find(LenientJson(store.read_reply(attempt.agent, id)).integer("attempt"))
-        if found is None or found.kind is Kind.TUNE or found.order > attempt.order:
-            continue
-        if found.verdict is Verdict.IMPROVED:
-            return found
-    return store.find(0) if len(earlier) <= FAR_BACK else None
-
-
-def _difference(store: Store, attempt: Attempt) -> str:
-    base = compared_with(store, attempt)
-    difference = format.delta(attempt.score, base.score) if base else ""
-    if base is None or not difference:
+def _difference(attempt: Attempt) -> str:
+    if attempt.score is None or attempt.delta is None:
         return ""
-    name = "the seed" if base.kind is Kind.BASELINE else f"#{base.number}"
-    return f" ({difference} against {name}, {format.score(base.score)})"
+    name = "the seed" if attempt.against == 0 else f"#{attempt.against}"
+    return f" ({attempt.delta:+.6g} against {name}, {format.score(attempt.score - attempt.delta)})"

@@ -98,6 +98,11 @@ class RunView:
         seed = self.attempt_or_none(0)
         return seed.score if seed else None
 
+    @cached_property
+    def best(self) -> int | None:
+        """The attempt that is proven to be the best; 0 is the seed. From the records, which are the truth."""
+        return self.index.ask(query.best)
+
     @property
     def lateness(self) -> float:
         """How old status.json is, in seconds; 0 for a run that nobody supervises, where nothing changes."""
@@ -110,9 +115,10 @@ class RunView:
         return [*grading.integers("running"), *grading.integers("queued")]
 
     def agents(self) -> list[str]:
-        """The names of the agents, from the folders of the run. A hidden folder is the rest of a damaged clone."""
-        folder = self.layout.agents
-        return sorted((name for name in names_in(folder) if (folder / name).is_dir()), key=_natural)
+        """The names of the agents, from the folders of the run: one whose workspace was removed still has its log. A
+        hidden folder is the rest of a damaged clone."""
+        folders = (self.layout.agents, self.layout.logs_of_all)
+        return sorted({name for of in folders for name in names_in(of) if (of / name).is_dir()}, key=_natural)
 
     def attempt(self, number: int, to: str = "show") -> Attempt:
         """The record, for a command that wants `to` do something with it; CoralError when there is none to see."""

@@ -58,8 +58,10 @@ def answer(layout: Layout, sender: str, id: str, seconds: float) -> LenientJson 
 
 def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: bool) -> int:
     """Send a request and print its answer; 0 when it was granted or is not answered yet. CoralError if refused."""
-    id = send(layout, sender, request)
     is_idle = unsupervised(layout)
+    if is_idle:
+        _check_beforehand(layout, sender, request)
+    id = send(layout, sender, request)
     reply = answer(layout, sender, id, 0.0 if is_idle else PATIENCE)
     if reply is not None and not reply.data.get("ok"):
         raise CoralError(reply.text("message"), reply.text("hint"))
@@ -71,6 +73,26 @@ def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: 
     if hint:
         print(f"  {hint}")
     return 0
+
+
+def _check_beforehand(layout: Layout, sender: str, request: Mapping[str, object]) -> None:
+    """CoralError if the supervisor would refuse the request when it resumes the run, as far as that is known now."""
+    from coral.fleet.actions import Answer
+    from coral.fleet.decide import decide
+    from coral.fleet.events import Moment, Requested, Resumed
+    from coral.fleet.rules import Rules
+    from coral.journal import fold
+    from coral.supervisor.request_format import read_request
+
+    recovered = fold(layout.journal)
+    if not recovered.fleet.run.opened:
+        return
+    asked = Requested(sender=sender, id="", request=read_request(request))
+    now = Moment(run_time=recovered.clock, wall_time=recovered.wall)
+    _, actions = decide(recovered.fleet, [Resumed(), asked], now, recovered.rules or Rules())
+    for action in actions:
+        if isinstance(action, Answer) and not action.ok:
+            raise CoralError(action.message, action.hint)
 
 
 def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:

@@ -74,15 +74,17 @@ def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
     number, launch = reply.integer("attempt"), reply.integer("launch")
     attempt = store.find(number)
     settled = attempt is not None and reply.data.get("published") is True
-    if launch is not None and launch_here(agent) > launch:
+    here = launch_here(agent)
+    if not here or (launch is not None and here > launch):
         return SubmissionState(number, attempt, settled=settled)
     names, inline = tuple(reply.texts("heartbeats")), tuple(_inline(data) for data in reply.objects("inline"))
     return SubmissionState(number, attempt, heartbeats=names, inline=inline, settled=settled)
 
 
 def launch_here(agent: str) -> int:
-    """The number of the agent's launch that this command runs in; 0 where it runs in none. What followed from a grade
-    of an earlier launch was delivered by the launches since."""
+    """The number of the agent's launch that this command runs in; 0 where it runs in none, as in a person's terminal
+    or in a job: what follows from a grade reaches the agent elsewhere then. What followed from a grade of an earlier
+    launch was delivered by the launches since."""
     who, _, number = os.environ.get("CORAL_LAUNCH", "").partition("/")[2].rpartition("/")
     return int(number) if who == agent and number.isdecimal() and number.isascii() else 0
 

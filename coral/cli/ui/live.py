@@ -15,7 +15,7 @@ from rich.text import Text
 
 from attempts.files import open_plain
 from attempts.index import query
-from attempts.record import Kind
+from attempts.record import Verdict
 from coral.cli.commands.status import agents_table, heading, warnings
 from coral.cli.run_data.lenient_json import LenientJson, parse
 from coral.cli.run_data.run_view import RunView
@@ -25,7 +25,7 @@ from coral.views.format import duration, score
 from workspace.layout import Layout
 
 KEPT = 200  # events that a screen could show
-Curve = list[tuple[str, int, int, float]]  # published_at, order, number, best, wherever it rose
+Curve = list[tuple[str, int, float]]  # when a record proved a new best, its number, and the best from then on
 PERIOD = 0.5
 CURVE = 7  # lines
 # Events whose text says of what type they are.
@@ -81,10 +81,8 @@ class RunFollower:
             if event.text("type") == "published" and (number := event.integer("attempt")) is not None
         }
         self._clocks |= {number: clock for number, clock in published.items() if clock is not None}
-        if self._curve:
-            self._extend(published)
-        else:
-            self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.direction, self.view.alone))
+        if not self._curve or self._is_best_among(published):
+            self._read_curve()
         self.points = self._points()
 
     def until_now(self) -> list[tuple[float, float]]:
@@ -96,7 +94,7 @@ class RunFollower:
         """The wall clock serves for attempts that the timeline lacks."""
         start = format.age(self.view.status.data.get("started_at"), now=0.0)
         points: list[tuple[float, float]] = []
-        for at, _, number, best in self._curve:
+        for at, number, best in self._curve:
             seconds = 0.0 if number == 0 else self._clocks.get(number)
             if seconds is None and start is not None:
                 seconds = start - (format.age(at, now=0.0) or start)
@@ -104,14 +102,12 @@ class RunFollower:
             points.append((max(latest, seconds or 0.0), best))
         return points
 
-    def _extend(self, published: Iterable[int]) -> None:
-        """Extend the curve by the records of attempts published since."""
-        for number in published:
-            attempt = self.view.attempt_or_none(number)
-            if attempt is None or attempt.score is None or attempt.kind is Kind.TUNE:
-                continue
-            if self.view.direction.better(attempt.score, self._curve[-1][3]):
-                self._curve.append((attempt.published_at, attempt.order, attempt.number, attempt.score))
+    def _read_curve(self) -> None:
+        self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.alone))
+
+    def _is_best_among(self, published: Iterable[int]) -> bool:
+        records = map(self.view.attempt_or_none, published)
+        return any(record is not None and record.verdict is Verdict.NEW_BEST for record in records)
 
 
 def follow(layout: Layout, over: Callable[[], bool], *, hint: str, plain: bool = False, since: int = 0) -> None:

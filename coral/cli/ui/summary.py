@@ -39,7 +39,7 @@ def summarize(layout: Layout) -> None:
         for text in curve(watch.until_now(), min(out.width - 2, 100), CURVE):
             out.print(Text(text, style="green"))
     _conclusions(out, view)
-    _further(out, view, top[0].attempt.number if top else None)
+    _further(out, view, view.best)
 
 
 def _conclusions(out: Console, view: RunView) -> None:
@@ -57,9 +57,12 @@ def _conclusions(out: Console, view: RunView) -> None:
 
 
 def _further(out: Console, view: RunView, best: int | None) -> None:
+    """`best`: 0 where nobody has beaten the seed; then there is nothing to export."""
     print_title(out, "To look further")
     rows = [("log", "all attempts"), ("notes", "everything the agents wrote down")]
-    rows += [] if best is None else [(f"show {best} --diff", "the best attempt and its change"), _export(view, best)]
+    rows += [] if not best else [(f"show {best} --diff", "the best attempt and its change"), _export(view, best)]
+    lead = view.status.inner("lead").integer("number")
+    rows += [(f"show {lead} --diff", "the lead, which is not proven to be better")] if lead and lead != best else []
     rows = [(f"{program()} {text}", what) for text, what in rows]
     rows.append((resume_command(view), "continue from here"))
     width = max(len(command) for command, _ in rows)

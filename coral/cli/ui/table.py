@@ -18,7 +18,7 @@ from rich.text import Text
 from coral.views.format import NONE
 
 PIPE_WIDTH = 160  # a pipe has no width; rich would fold everything at 80
-TONES = dict.fromkeys(("improved", "running"), "green") | dict.fromkeys(
+TONES = dict.fromkeys(("new best", "running"), "green") | dict.fromkeys(
     ("tied", "stopping", "left", "parked"), "yellow"
 )
 TONES |= {"failed": "red", "dead": "red", "void": "magenta", "retired": "dim"}

@@ -47,8 +47,8 @@ class Bench:
         return self.layout.clone(agent)
 
     def publish(self, number: int, submission: Submission, **fields: object) -> Attempt:
-        given = {name: getattr(submission, name) for name in ("agent", "kind", "commit", "tree", "title", "of")}
-        given |= {"submission": submission.id, "parent": self.seed, "verdict": Verdict.IMPROVED, "score": 2.5, **fields}
+        given = {name: getattr(submission, name) for name in ("agent", "kind", "commit", "tree", "title")}
+        given |= {"submission": submission.id, "parent": self.seed, "verdict": Verdict.OWN_BEST, "score": 2.5, **fields}
         made = attempt(number, **given)  # type: ignore[arg-type]
         self.store.publish(made)
         return made
@@ -94,8 +94,9 @@ def bench(template: Path, tmp_path, monkeypatch) -> Iterator[Bench]:
     layout = Layout(tmp_path / "run")
     shutil.copytree(template, layout.root, symlinks=True)
     seed = Store(layout.attempts).read(0).commit
-    for name in ("CORAL_TOOL_SECONDS", "CORAL_AGENT", "CORAL_LAUNCH"):
+    for name in ("CORAL_TOOL_SECONDS", "CORAL_AGENT"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CORAL_LAUNCH", "number.1/agent-1/1")
     monkeypatch.chdir(layout.clone("agent-1"))
     with ExitStack() as supervision:
         supervision.enter_context(hold_lock(layout.lock))
@@ -119,20 +120,18 @@ def graded(bench: Bench, coral):
 
 
 def test_eval_submits_and_prints_the_result(bench: Bench, graded) -> None:
-    fields = {"feedback": "two rows\x1b[31m", "metrics": {"rows": 2, "gap": 0.1 + 0.2}}
+    fields = {"feedback": "two rows\x1b[31m", "metrics": {"rows": 2, "gap": 0.1 + 0.2}, "against": 0, "delta": 1.0}
     code, out, err = graded("-m", "a second row\nand why", **fields)
     assert (code, err) == (0, "")
-    assert out.splitlines()[0] == "#1: 2.5, improved - your best so far (+1 against the seed, 1.5)"
+    assert out.splitlines()[0] == "#1: 2.5, own best - your best so far (+1 against the seed, 1.5)"
     assert "gap: 0.3" in out
     assert "\x1b" not in out
     assert bench.store.read(1).title == "a second row"
     assert Git(bench.clone() / ".git").text("rev-parse", "HEAD") == bench.store.read(1).commit
 
 
-def test_the_difference_is_to_the_last_improvement(graded) -> None:
-    results = [(2.5, Verdict.IMPROVED), (2.25, Verdict.REGRESSED), (2.5, Verdict.TIED), (3.0, Verdict.IMPROVED)]
-    for number, (score, verdict) in enumerate(results, 1):
-        _, out, _ = graded(number=number, score=score, verdict=verdict)
+def test_the_difference_is_to_what_the_verdict_compares_it_with(graded) -> None:
+    _, out, _ = graded(score=3.0, against=1, delta=0.5)
     assert "(+0.5 against #1, 2.5)" in out
 
 
@@ -149,7 +148,6 @@ def test_json_holds_the_whole_record(graded) -> None:
     code, out, _ = graded("--json")
     data = json.loads(out)
     assert (code, data["state"], data["attempt"], data["record"]["score"]) == (0, "graded", 1, 2.5)
-    assert data["against"] == {"attempt": 0, "score": 1.5}
 
 
 def test_a_refused_submission_says_why(bench: Bench, coral) -> None:
@@ -175,10 +173,10 @@ def test_an_unchanged_workspace_names_the_attempt(bench: Bench, coral) -> None:
     assert bench.store.inbox() == []
 
 
-def test_again_confirms_the_attempt(bench: Bench, coral) -> None:
+def test_again_submits_the_same_once_more(bench: Bench, coral) -> None:
     assert coral("eval", "-m", "x", "--again", "--no-wait")[0] == 0
     submission = bench.waiting()
-    assert (submission.kind, submission.of, submission.commit) == (Kind.CONFIRM, 0, bench.seed)
+    assert (submission.kind, submission.commit) == (Kind.REAL, bench.seed)
 
 
 def test_what_was_tried_with_tune_may_be_submitted_for_good(bench: Bench, coral, graded) -> None:
@@ -223,7 +221,7 @@ def test_a_pending_submission_names_the_command_that_waits(bench: Bench, coral) 
 def test_wait_refuses_what_cannot_be_waited_for(bench: Bench, coral) -> None:
     assert "submitted nothing yet" in coral("wait")[2]
     assert "cannot wait for #9: it is no attempt of yours" in coral("wait", "9")[2]
-    assert coral("wait", "0")[1].startswith("#0: 1.5, improved")
+    assert coral("wait", "0")[1].startswith("#0: 1.5, the seed")
 
 
 def test_inline_prompts_are_printed_and_acknowledged(bench: Bench, graded) -> None:
@@ -327,10 +325,15 @@ def test_heartbeats_of_an_earlier_launch_are_not_waited_for(bench: Bench, coral,
         assert "eartbeat" not in out
         told = json.loads(coral("wait", "--json")[1])
         assert (told["heartbeats"], told["inline"]) == ([], [])
-    for launch in ("number.1/agent-1/3", "number.1/agent-2/4", "number.1/agent-1/\u0664", "x", ""):
-        environment = {**os.environ, "CORAL_LAUNCH": launch}
-        with ending([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True, env=environment) as staying:
-            assert any(line.startswith("A heartbeat follows") for line in iter(staying.stdout.readline, ""))
+    environment = {**os.environ, "CORAL_LAUNCH": "number.1/agent-1/3"}
+    with ending([*CORAL, "wait"], cwd=bench.clone(), stdout=subprocess.PIPE, text=True, env=environment) as staying:
+        assert any(line.startswith("A heartbeat follows") for line in iter(staying.stdout.readline, ""))
+    (acknowledged,) = bench.layout.requests_of("agent-1").glob("*.json")
+    # A person's terminal, a job, another agent: what follows interrupts somebody else, and is theirs.
+    for launch in ("number.1/%2/1", "number.1/agent-2/4", "number.1/agent-1/\u0664", "x", ""):
+        monkeypatch.setenv("CORAL_LAUNCH", launch)
+        assert coral("wait") == (0, out, "")
+    assert list(bench.layout.requests_of("agent-1").glob("*.json")) == [acknowledged]
 
 
 FORBIDDEN = {"pydantic", "rich", "jinja2", "git", "asyncio", "watchdog", "ruamel", "sqlite3", "psutil", "markupsafe"}
@@ -398,4 +401,4 @@ def test_a_record_without_its_reply_is_a_result_too(bench: Bench, coral, monkeyp
     bench.store.reply("agent-1", submission.id, {"attempt": 1})
     bench.publish(1, submission)
     code, out, _ = coral("wait")
-    assert (code, out.splitlines()[0]) == (0, "#1: 2.5, improved - your best so far (+1 against the seed, 1.5)")
+    assert (code, out.splitlines()[0]) == (0, "#1: 2.5, own best - your best so far")

@@ -21,6 +21,7 @@ import pytest
 from real_runs import TRY, coral_process, wait_until, write_task
 
 from attempts.store import Store
+from coral.processes.process_tree import identify, is_alive
 from coral.supervisor.lock import holder
 from workspace.layout import Layout, runs_under
 
@@ -55,7 +56,7 @@ def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path) -> Non
     done = run(tmp_path, "start", str(task), "budget.attempts=3")
     assert done.returncode == 0, done.stderr
     assert "grading the seed" in done.stderr
-    assert re.search(r"^ +0:\d\d  agent-1   #1 improved 1: try 1$", done.stdout, re.MULTILINE)
+    assert re.search(r"^ +0:\d\d  agent-1   #1 new best 1: try 1$", done.stdout, re.MULTILINE)
     for text in ("Leaderboard", "Best score over time", "To look further", "the budget of 3 attempts is used up"):
         assert text in done.stdout
     assert "\x1b" not in done.stdout
@@ -77,6 +78,8 @@ def test_detach_attach_stop_resume(task: Path, tmp_path) -> None:
     assert started.returncode == 0, started.stderr
     assert "`coral attach` watches, `coral stop` ends it" in started.stdout
     layout = the_run(tmp_path)
+    supervisor = identify(json.loads(run(tmp_path, "status", "--json").stdout)["supervisor"])
+    assert supervisor is not None
     again = run(tmp_path, "resume")
     assert (again.returncode, "supervises it already" in again.stderr) == (1, True)
     wait_until(lambda: attempts(tmp_path) > 3, DEADLINE, "attempts")
@@ -87,24 +90,27 @@ def test_detach_attach_stop_resume(task: Path, tmp_path) -> None:
         told = run(tmp_path, "tell", "be bold")
         assert (told.returncode, told.stderr) == (0, "")
         stopped = run(tmp_path, "stop")
+        assert not is_alive(supervisor)
         assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)
         said = first + attached.stdout.read()
         attached.wait(DEADLINE)
     assert attached.returncode == 0
-    assert "#1 improved 1: try 1" in said
+    assert "#1 new best 1: try 1" in said
     assert "stopped: the operator asked for it" in said
     before = attempts(tmp_path)
     wrong = run(tmp_path, "resume", "--detach", "budget.atempts=9")
     assert (wrong.returncode, 'did you mean "attempts"?' in wrong.stderr) == (1, True)
-    asked = run(tmp_path, "heartbeat", "remove", "reflect")
+    refused = run(tmp_path, "heartbeat", "remove", "reflect")
+    assert (refused.returncode, "cannot remove reflect: it is protected" in refused.stderr) == (1, True)
+    asked = run(tmp_path, "heartbeat", "set", "redirect", "--stagnant", "9")
     assert (asked.returncode, "it takes effect when the run is resumed" in asked.stdout) == (0, True)
     resumed = run(tmp_path, "resume", "--detach", "-i", "look at the edges")
     assert resumed.returncode == 0, resumed.stderr
     wait_until(lambda: attempts(tmp_path) > before, DEADLINE, "another attempt")
     wait_until(lambda: any("look at the edges" in text for text in prompts(layout)), DEADLINE, "the instruction")
     told = [json.loads(line) for line in layout.events.read_text().splitlines()]
-    refused = "heartbeats of everybody: cannot remove reflect: it is protected"
-    assert [event["text"] for event in told if event["type"] == "refused"] == [refused]
+    assert [event for event in told if event["type"] == "refused"] == []
+    assert any("redirect" in event["text"] for event in told)
     assert any(event["type"] == "asked" and "look at the edges" in event["text"] for event in told)
     assert run(tmp_path, "stop").returncode == 0
     assert holder(layout.lock) is None
@@ -114,7 +120,8 @@ def prompts(layout: Layout) -> list[str]:
     return [path.read_text() for path in layout.logs("agent-1").glob("*.prompt.md")]
 
 
-def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path) -> None:
+@pytest.mark.parametrize("pauses", [(), (0.05,), (0.3, 0.3), (0.0,) * 8])
+def test_on_a_terminal_ctrl_c_stops_the_run_however_often(task: Path, tmp_path, pauses: tuple[float, ...]) -> None:
     master, slave = pty.openpty()
     ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     command = [*CORAL, "start", str(task)]
@@ -128,6 +135,9 @@ def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path) -> None:
         screen += until(master, lambda text: b"Ctrl-C stops the run" in text and b"stagnant" in text)
         wait_until(lambda: attempts(tmp_path) > 2, DEADLINE, "attempts")
         child.send_signal(signal.SIGINT)
+        for pause in pauses:
+            time.sleep(pause)
+            child.send_signal(signal.SIGINT)
         screen += until(master, lambda text: b"To look further" in text)
         assert child.wait(DEADLINE) == 0
     finally:
@@ -138,6 +148,21 @@ def test_on_a_terminal_ctrl_c_stops_the_run(task: Path, tmp_path) -> None:
     assert screen.count(b"\x1b[?1049h") == screen.count(b"\x1b[?1049l") == 1
     assert b"stopped: SIGINT was received" in screen
     assert holder(the_run(tmp_path).lock) is None
+
+
+def test_ctrl_c_before_the_run_has_begun_says_so(tmp_path) -> None:
+    task = write_task(tmp_path / "task", ["hang"], command="touch $CORAL_RESULT.begun; sleep 300")
+    child = subprocess.Popen([*CORAL, "start", str(task)], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    try:
+        wait_until(lambda: list(tmp_path.glob("runs/**/*.begun")), DEADLINE, "the grade of the seed")
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=DEADLINE)
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == 130
+    assert errors.endswith("coral: interrupted before the run began; nothing was left behind\n")
+    assert not (tmp_path / "runs").exists()
 
 
 def until(terminal: int, seen: Callable[[bytes], bool]) -> bytes:
@@ -173,8 +198,8 @@ def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path) -> None:
     assert (done.stdout.splitlines()[-1], "Traceback" in done.stderr) == ("0", False)
     assert attempts(tmp_path) == 4
     frozen = the_run(tmp_path).task_file.read_bytes()
-    refused = run(tmp_path, "resume", "--detach", "agents.count=9")
-    assert refused.stderr.startswith("coral: cannot change the number of agents of a run\n")
+    refused = run(tmp_path, "resume", "--detach", "agents.runtime=native")
+    assert refused.stderr.startswith("coral: cannot change the program of agent-1 from scripted to native\n")
     assert (refused.stdout, the_run(tmp_path).task_file.read_bytes()) == ("", frozen)
 
 

@@ -2,6 +2,9 @@
 
 import json
 import os
+import re
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -13,6 +16,7 @@ from coral.agent_setup.prices import unenforceable_budgets
 from coral.cli import main
 from coral.config.load import load, write
 from coral.errors import CoralError
+from coral.processes import environment
 from coral.runs.create import create_run
 from coral.runtimes.registry import find
 
@@ -175,6 +179,49 @@ def test_files_that_the_built_in_agent_cannot_vary_are_found(tmp_path, capsys, t
     assert "variables" not in checks
 
 
+def test_of_a_repository_the_last_commit_is_checked_and_what_stays_behind_is_told(tmp_path, capsys) -> None:
+    folder = task(tmp_path / "t", "return float(open(workspace / 'main.txt').read())")
+    seed = folder / "seed"
+    (seed / "main.txt").write_text("4")
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "-qm", "x"]):
+        subprocess.run(["git", "-C", str(seed), *words], check=True, env=environment.base())
+    write_files(seed, {"main.txt": "only words", "more.txt": "5"})
+    code, checks = validate(capsys, str(folder))
+    assert code == 0
+    assert checks["seed"]["text"] == "seed: the last commit of a git repository, of 1 file"
+    told = "of the seed only the last commit is used, without 2 changed files: main.txt and more.txt"
+    assert checks["seed"]["details"] == [told]
+    assert checks["grader"]["text"] == "the seed scores 4"
+
+
+@pytest.mark.parametrize(
+    ("beside", "told"),
+    [
+        ({}, f"the Python that grades is {sys.executable}: `{sys.executable} -m pip install helper` installs it"),
+        ({"helper.py": ""}, "helper.py is in the task's folder: name it in grader.private"),
+        ({"helper/__init__.py": ""}, "helper is in the task's folder: name it in grader.private"),
+    ],
+)
+def test_what_to_do_about_a_missing_module_is_said(tmp_path, capsys, beside: dict[str, str], told: str) -> None:
+    folder = write_files(task(tmp_path / "t", "import helper.deep"), beside)
+    code, checks = validate(capsys, str(folder))
+    assert code == 1
+    assert any(told in line for line in checks["grader"]["details"])
+
+
+@pytest.mark.parametrize("name", [".shared", "AGENTS.md"])
+def test_a_seed_with_a_folder_in_the_place_of_ours_is_refused(tmp_path, capsys, name: str) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    write_files(folder / "seed" / name, {"x": "1"})
+    code, checks = validate(capsys, str(folder), "agents.count=2")
+    assert code == 1
+    (told,) = checks["seed"]["details"]
+    assert name in told
+    with pytest.raises(CoralError, match=re.escape(f"cannot use the seed: {told}")):
+        create_run(load(folder), tmp_path / "runs", lambda _: None)
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_model_that_nobody_would_read_is_found(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "return 1")
     code, checks = validate(capsys, str(folder), "agents.model=large")
@@ -183,6 +230,36 @@ def test_a_model_that_nobody_would_read_is_found(tmp_path, capsys) -> None:
     with pytest.raises(CoralError, match="cannot start native: native uses no model"):
         create_run(load(folder, ["agents.model=large"]), tmp_path / "runs", lambda _: None)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_missing_login_is_found_before_anything_starts(tmp_path, capsys, monkeypatch) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    write_files(tmp_path / "bin", {"codex": "#!/bin/sh\n"})
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    for name in [name for name in os.environ if name.startswith(("CODEX_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    chosen = ("agents.runtime=codex", "budget.attempts=3")
+    code, checks = validate(capsys, str(folder), *chosen)
+    assert code == 1
+    said, advice = checks["runtime"]["details"]
+    assert said.startswith("no login of codex was found; looked for: CODEX_API_KEY")
+    assert advice == "log in once with `codex`, or set CODEX_API_KEY"
+    with pytest.raises(CoralError, match="cannot start codex: no login of codex was found"):
+        create_run(load(folder, list(chosen)), tmp_path / "runs", lambda _: None)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_fleet_that_would_spend_without_end_is_refused_unless_that_is_meant(tmp_path, capsys) -> None:
+    folder = task(tmp_path / "t", "return 1")
+    code, checks = validate(capsys, str(folder), "agents.runtime=claude", "agents.count=2")
+    assert code == 1
+    assert checks["budget"]["text"] == "no budget: agents (2 of claude) spend money until you stop them"
+    assert main(["start", str(folder), "agents.runtime=claude"]) == 1
+    assert "cannot start: no budget" in capsys.readouterr().err
+    for meant in ("budget.none=true", "budget.hours=1", "budget.per_agent.attempts=3"):
+        assert "budget" not in validate(capsys, str(folder), "agents.runtime=claude", meant)[1]
+    assert "budget" not in validate(capsys, str(folder))[1]
 
 
 def test_a_budget_that_nobody_could_keep_is_found(tmp_path, capsys) -> None:
@@ -201,12 +278,16 @@ def test_a_budget_that_nobody_could_keep_is_found(tmp_path, capsys) -> None:
 def test_a_budget_of_money_needs_prices_where_a_program_tells_tokens_only(tmp_path) -> None:
     folder = task(tmp_path / "t", "return 1")
     given = ["budget.money=5", "budget.tokens=5", "agents.runtime=codex"]
-    codex, claude = find("codex", {}), find("claude", {})
+    codex, claude, opencode = (find(name, {}) for name in ("codex", "claude", "opencode"))
     config = load(folder, given)
     assert unenforceable_budgets(config, config.agents, codex) == [
         "budget.money cannot be enforced: codex reports tokens only: set agents.prices"
     ]
     assert unenforceable_budgets(config, config.agents, claude) == []
+    assert unenforceable_budgets(config, config.agents, opencode)[1:] == [
+        "budget.tokens cannot be enforced: opencode does not report what an interrupted step used; "
+        "limit attempts or hours instead"
+    ]
     priced = load(folder, [*given, "agents.prices={input: 1, output: 2}"])
     assert unenforceable_budgets(priced, priced.agents, codex) == []
     # In a mixed fleet, agents that spend nothing hinder no budget.

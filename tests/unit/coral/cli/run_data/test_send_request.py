@@ -86,9 +86,14 @@ def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("prompt", ["{{ own.best", "{{ own.nope }}", "{% if own %}"])
-def test_a_prompt_that_cannot_be_rendered_is_warned_of(layout: Layout, coral: Run, prompt: str) -> None:
-    code, _, err = coral("heartbeat", "set", "mine", "--every", "2", "--prompt", prompt)
-    assert (code, err.startswith("coral: this prompt cannot be rendered, and is sent unrendered: line 1")) == (0, True)
+def test_a_prompt_that_cannot_be_rendered_is_refused_unless_one_insists(
+    layout: Layout, coral: Run, prompt: str
+) -> None:
+    words = ("heartbeat", "set", "mine", "--every", "2", "--prompt", prompt)
+    code, _, err = coral(*words)
+    assert (code, err.startswith("coral: cannot set mine: its prompt cannot be rendered: line 1")) == (1, True)
+    assert requests_of(layout) == []
+    assert coral(*words, "--raw")[0] == 0
     assert requests_of(layout)[0]["heartbeat"] == {"name": "mine", "every": 2, "prompt": prompt}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from sample import AGENTS, agent_status, attempt, make_run, stamp, write_events, write_status
 
-from attempts.record import Kind
+from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.ui import live
@@ -55,7 +55,7 @@ def test_the_curve_runs_on_the_runs_own_clock(layout: Layout) -> None:
     watch = RunFollower(layout)
     watch.update()
     assert watch.points == [(0.0, 1.0), (5.0, 1.5), (60.0, 2.0)]
-    Store(layout.attempts).publish(attempt(5, 2.5))
+    Store(layout.attempts).publish(attempt(5, 2.5, verdict=Verdict.NEW_BEST))
     Store(layout.attempts).publish(attempt(6, 9.0, kind=Kind.TUNE))
     write_events(layout, published(5, 61))
     watch.update()
