@@ -19,6 +19,7 @@ from benchmarks import (
     idle,
     interrupt,
     looking,
+    noise,
     packing,
     page,
     resume,
@@ -41,6 +42,7 @@ ALL: tuple[Benchmark, ...] = (
     tick,
     resume,
     looking,
+    noise,
     packing,
 )
 ASKED_FOR: tuple[Benchmark, ...] = (packing,)  # measured only where it is named: it takes longer than all the others

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from attempts.files import write_json
 from attempts.index.index import Index
-from attempts.progress import advance
+from attempts.progress import advance_fleet, advance_own
 from attempts.record import Attempt, Direction, Kind, to_dict
+from attempts.standing import advance, judge
 from attempts.store import REPLIES, Store
-from attempts.verdict import judge
 from benchmarks.arena import Started
 from coral.fleet.actions import Publish
 from coral.fleet.agent_state import Agent
@@ -83,11 +83,12 @@ def _attempts(transaction: Transaction, numbers: range, names: list[str], seed: 
     for number in numbers:
         agent = transaction.agents[names[number % len(names)]]
         attempt = _attempt(number, agent, transaction, seed, rules)
-        whole = advance(transaction.run.progress, attempt, rules.direction, rules.noise)
+        transaction.set_standing(advance(transaction.standing, attempt, rules.scoring))
+        whole = advance_fleet(transaction.run.progress, attempt)
         transaction.set_run(next_number=number + 1, order=attempt.order, progress=whole)
         transaction.set_agent(
             agent.name,
-            progress=advance(agent.progress, attempt, rules.direction, rules.noise),
+            progress=advance_own(agent.progress, attempt),
             last_result_seen=attempt.order,
             submitted=agent.submitted + 1,
             recent_submissions=remember(agent.recent_submissions, attempt.submission),
@@ -99,7 +100,8 @@ def _attempts(transaction: Transaction, numbers: range, names: list[str], seed: 
 
 def _attempt(number: int, agent: Agent, transaction: Transaction, seed: str, rules: Rules) -> Attempt:
     height = float(number if number % 49 == 1 else number % 49)
-    score = height if rules.direction is Direction.MAXIMIZE else -height
+    score = height if rules.scoring.direction is Direction.MAXIMIZE else -height
+    judgement = judge(transaction.standing, agent.name, score, rules.scoring)
     return Attempt(
         number=number,
         agent=agent.name,
@@ -112,8 +114,10 @@ def _attempt(number: int, agent: Agent, transaction: Transaction, seed: str, rul
         submitted_at="2030-01-01T00:00:00.000Z",
         published_at=transaction.wall,
         order=transaction.run.order + 1,
-        verdict=judge(agent.progress.best, score, rules.direction, rules.noise),
+        verdict=judgement.verdict,
         score=score,
+        against=judgement.against,
+        delta=judgement.delta,
         feedback="the second half is worse than the first",
         metrics={"loss": number / 7},
     )
