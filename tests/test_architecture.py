@@ -98,7 +98,6 @@ MAY_IMPORT = {
         "coral.fleet",
         "coral.grading.result",
         "coral.supervisor.context",
-        "coral.records",
         "coral.runtimes",
         "attempts",
         "heartbeats",
@@ -146,9 +145,11 @@ EMPTY_PACKAGES = (
     "coral.views",
 )
 
-PURE = ("attempts.fields", "attempts.record", "attempts.progress", "attempts.verdict", "heartbeats.heartbeat")
+PURE = ("attempts.fields", "attempts.record", "attempts.progress", "attempts.noise", "attempts.standing")
+PURE += ("attempts.failures",)
+PURE += ("heartbeats.heartbeat",)
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
-PURE += ("coral.types", "coral.codec", "coral.grading.finite_score", "coral.records.standings")
+PURE += ("coral.types", "coral.codec", "coral.grading.finite_score", "coral.records.recent")
 PURE_STDLIB = {
     "__future__",
     "abc",

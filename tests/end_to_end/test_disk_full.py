@@ -69,7 +69,7 @@ def assert_nothing_is_lost(run: Run, tmp_path: Path) -> None:
     """What was accepted was graded, once; every reflection reached its agent, or is owed; nothing runs any more."""
     fleet = run.fleet()
     attempts = assert_attempts_are_whole(run, fleet)
-    assert {attempt.verdict.value for attempt in attempts} <= {"improved", "tied", "regressed"}
+    assert {attempt.verdict.value for attempt in attempts} <= {"new best", "own best", "tied", "worse"}
     assert all(tree_of(run.layout.hub, attempt.commit) == attempt.tree for attempt in attempts)
     assert unreadable(Store(run.layout.attempts)) == []
     for agent in fleet.agents.values():
@@ -160,7 +160,7 @@ def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kep
     run = begin([*tries(1), "hang"], command=f"{sys.executable} grade.py", grade=grade)
     run.supervise()
     (attempt,) = run.wait_for_attempts(1)
-    assert (attempt.verdict.value, attempt.score) == ("improved", 2)
+    assert (attempt.verdict.value, attempt.score) == ("new best", 2)
     assert len(list((tmp_path / "marks").iterdir())) == 3
     wait_until(lambda: disk.left > 30 * MEGABYTE, what="space")
     run.stop()

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from real_runs import Run, heartbeats_in, wait_until
 
-from attempts.record import Attempt, Verdict
+from attempts.record import IMPROVED, Attempt
 from coral.journal.replay import replay
 from coral.supervisor import workers
 
@@ -34,7 +34,7 @@ if [ ! -e $todo ]; then
   i=0
   git log --reverse --format='%H %T' HEAD..refs/heads/work | while read -r commit tree; do
     i=$((i + 1)) id=$(printf '%020d' $i)
-    printf '{"id": "%s", "agent": "%s", "commit": "%s", "tree": "%s", "title": "try %s", "kind": "real", "of": null,
+    printf '{"id": "%s", "agent": "%s", "commit": "%s", "tree": "%s", "title": "try %s", "kind": "real",
       "wait": WAIT, "submitted_at": ""}' $id $CORAL_AGENT $commit $tree $i >$todo.new/$id.json
   done
   mv $todo.new $todo
@@ -58,7 +58,7 @@ def due(attempts: list[Attempt]) -> Counter[tuple[str, str]]:
     stagnant: Counter[str] = Counter()
     best, plateau = 0.0, 0  # the seed's score is everybody's first best
     for count, attempt in enumerate(sorted(attempts, key=lambda attempt: attempt.order), 1):
-        improved, leads = attempt.verdict is Verdict.IMPROVED, attempt.score > best
+        improved, leads = attempt.verdict in IMPROVED, attempt.score > best
         stagnant[attempt.agent] = 0 if improved else stagnant[attempt.agent] + 1
         best, plateau = max(best, attempt.score), 0 if leads else plateau + 1
         found[attempt.agent, "reflect"] += 1

@@ -131,7 +131,7 @@ def test_heartbeats_interrupt_under_nohup_and_the_result_is_printed_before(start
     run.supervise(ignored=(signal.SIGINT, signal.SIGHUP))
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="two heartbeats")
     assert [event["ending"] for event in run.events("exited")] == ["interrupted"] * 2
-    assert "#1: 1, improved" in run.layout.output("agent-1", 1).read_text()
+    assert "#1: 1, new best" in run.layout.output("agent-1", 1).read_text()
 
 
 def test_a_supervisor_in_the_background_outlives_its_terminal(start):
@@ -184,12 +184,51 @@ def test_a_run_whose_supervisor_was_killed_can_still_be_stopped(start, coral):
     assert run.fleet().run.finished
 
 
+def test_the_agents_of_a_run_whose_task_is_broken_can_still_be_ended(start):
+    run = start(["hang"])
+    wait_until(lambda: run.prompts("agent-1"))
+    run.kill()
+    task = run.layout.task_file.read_text()
+    run.layout.task_file.write_text("task: [\n")
+    stopped = coral_process("stop", "--run", str(run.layout.root))
+    assert stopped.returncode == 1
+    assert "its processes (1 launch) were ended; its task has to be mended to resume it" in stopped.stderr
+    assert run.left() == []
+    again = coral_process("stop", "--run", str(run.layout.root))
+    assert (again.returncode, "were ended" in again.stderr) == (1, False)
+    run.layout.task_file.write_text(task)
+    assert coral_process("stop", "--run", str(run.layout.root)).returncode == 0
+
+
 def test_what_an_agent_removes_from_its_clone_is_there_again_at_its_next_launch(start):
     again = "if [ -e again ]; then ls .shared/notes && cat AGENTS.md; sleep 600; fi; touch again; "
     ruin = "rm -rf .shared AGENTS.md; mkdir .shared; echo mine > .shared/mine; "
     run = start(again + ruin + "echo 1 > x.txt; coral eval -m one; sleep 600\n")
     wait_until(lambda: run.layout.output("agent-1", 2).exists())
     wait_until(lambda: "coral eval" in run.layout.output("agent-1", 2).read_text(), what="the instructions")
+
+
+def test_the_alert_of_many_crashes_has_the_programs_last_words(start):
+    run = start("echo 'no key: please log in'; exit 1\n", overrides=("run.breaker_crashes=2", "run.backoff=0.1"))
+    alerts = wait_until(lambda: run.events("alert"), what="an alert")
+    last = "The last one, of agent-1: crashed: exit code 1; the last it said: no key: please log in"
+    assert last in alerts[0]["text"]
+
+
+def test_an_agent_whose_workspace_is_removed_is_told_of_and_goes_on(start, coral):
+    run = start("echo up; while [ -e x.txt ]; do sleep 0.1; done; exit 3\n", overrides=("run.backoff=0.1",))
+    wait_until(
+        lambda: "up" in run.layout.output("agent-1", 1).read_text() if run.layout.output("agent-1", 1).exists() else "",
+        what="the first launch",
+    )
+    shutil.rmtree(run.layout.clone("agent-1"))
+    shown = coral("transcript", "agent-1", "--run", str(run.layout.root))
+    assert (shown[0], shown[2]) == (0, "")
+    # At the second launch the clone is made again; the third begins in it.
+    wait_until(lambda: run.layout.output("agent-1", 3).exists(), what="the next launch")
+    assert (run.layout.clone("agent-1") / "x.txt").exists()
+    told = [event["text"] for event in run.events("crashed")]
+    assert any("its workspace was removed, and is made again" in text for text in told)
 
 
 def test_a_runtime_that_breaks_is_set_aside_and_the_loop_goes_on(start, tmp_path, monkeypatch):

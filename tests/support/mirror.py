@@ -14,7 +14,7 @@ _PLACES = {
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
-        "coral.runtimes: copilot cursor exits gemini kiro pi qwen",
+        "coral.runtimes: cursor exits kiro pi qwen",
         "coral.agent_setup: launch",
     ],
     "unit/coral/runtimes: acp/test_lines, scripted/test_validate and test_command": [
@@ -25,11 +25,11 @@ _PLACES = {
     "unit/coral/supervisor/test_inbox": ["coral.supervisor: request_format"],
     "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: dialect plain", "attempts: fields"],
     "every transcript in decisions goes through it": [
-        "coral.fleet: decide process_key transaction",
+        "coral.fleet: process_key transaction",
         "coral.fleet.attempts: intake settlement",
     ],
     "integration/coral/cli/test_agent_commands": [
-        "coral.cli.commands: checkout eval revert",
+        "coral.cli.commands: checkout eval revert wait",
         "coral.cli.run_data: submissions",
     ],
     "integration/coral/cli/test_main": ["coral: errors"],

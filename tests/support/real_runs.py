@@ -25,7 +25,7 @@ from coral.fleet.run_state import Fleet
 from coral.journal import Decision, decisions, fold
 from coral.processes.cgroup import Groups, own_group
 from coral.processes.process_tree import TAG, identify
-from coral.records.standings import Standings
+from coral.records.recent import RecentResults
 from coral.runs.create import create_run
 from coral.runs.rules import rules_of
 from coral.supervisor.context import RunContext
@@ -79,7 +79,7 @@ def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra:
     grader = f"command: {json.dumps(command)}\n  private: [grade.py]" if command else "entry: grade.py:grade"
     files["task.yaml"] = (
         "task:\n  name: number\n  description: Make the number large.\n"
-        f"grader:\n  {grader}\n"
+        f"grader:\n  noise: 0\n  {grader}\n"
         f"agents:\n  {agents}\n"
         "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n" + extra
     )
@@ -214,7 +214,7 @@ def context_of(layout: Layout) -> RunContext:
     config = load_frozen(layout.task_file)
     roster = Roster(config)
     rules = rules_of(config, roster, "")
-    return RunContext(layout, config, rules, Standings(rules.direction, []), roster)
+    return RunContext(layout, config, rules, RecentResults(), roster)
 
 
 def left_of(layout: Layout) -> list[int]:

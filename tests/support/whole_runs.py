@@ -45,7 +45,7 @@ def noting(usage: tuple[int, int, int]) -> Callable[[Asked], Step]:
 def write_task(folder: Path, agents: Mapping[str, object], budget: Mapping[str, object]) -> Path:
     """A task of one number. After a turn that ended by itself an agent goes on at once."""
     task = (
-        "task:\n  name: number\n  description: Make the number large.\ngrader:\n  entry: grade.py:grade\n"
+        "task:\n  name: number\n  description: Make the number large.\ngrader:\n  entry: grade.py:grade\n  noise: 0\n"
         f"agents: {json.dumps(agents)}\nbudget: {json.dumps(budget)}\nrun: {{backoff: 0.1, start_grace: 300}}\n"
     )
     return write_files(folder, {"seed/x.txt": "0", "grade.py": READ_NUMBER, "task.yaml": task})

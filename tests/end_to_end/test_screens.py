@@ -1,0 +1,152 @@
+"""Every screen and every JSON of one run agrees: on the best, the lead, the counts, the money and the reasons."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_runs import READ_NUMBER, coral_process, tries, write_task
+from records import readable
+
+from attempts.record import Attempt, Kind, Verdict
+from attempts.store import Store
+from coral.views.format import money, score
+from workspace.layout import Layout, runs_under
+
+USE = {"use": {"input": 1000, "cached": 500, "output": 10, "cost": 0.25}}
+NOISY = (
+    "import random, time\n\n\ndef grade(workspace):\n"
+    "    return float((workspace / 'x.txt').read_text()) + random.Random(time.time_ns()).gauss(0, 0.01)\n"
+)
+BROKEN = """\
+def grade(workspace):
+    return 0 if (workspace / 'x.txt').read_text() == '0' else {'failed': 'no sum'}
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`best`: the numbers of the attempts that may be the best; none where nobody beats the seed."""
+
+    values: tuple[object, ...]
+    best: tuple[int, ...]
+    grade: str = READ_NUMBER
+    overrides: tuple[str, ...] = ()
+    failed: int = 0
+    alone: bool = True  # one agent, so that the numbers of its attempts are known
+
+
+CASES = {
+    "improving": Case((1, 2, 3, "3.0", "1.0"), (3,)),
+    "minimising": Case((5, -1, -2, 3), (3,), overrides=("grader.direction=minimize",)),
+    "seed unbeaten": Case((-1, -2, "0.0", -3), ()),
+    "one failed": Case((1, "x", 2), (3,), failed=1),
+    "all failed": Case(tuple(range(1, 11)), (), grade=BROKEN, failed=10),
+    "noisy": Case((0.1, 5, 5.001, 4.999), (), grade=NOISY, overrides=("grader.noise=auto",), alone=False),
+    "several agents": Case((1, 2, 3), (), overrides=("agents.count=3",), alone=False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_that_is_said_of_a_run_agrees(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    script = [step for value in case.values for step in (USE, *tries(value))]
+    task = write_task(tmp_path / "task", script, grade=case.grade)
+    attempts = len(case.values) * (3 if name == "several agents" else 1)
+    started = coral_process("start", str(task), "--plain", f"budget.attempts={attempts}", *case.overrides, cwd=tmp_path)
+    assert started.returncode == 0, started.stderr
+    (layout,) = runs_under(tmp_path / "runs")
+    said = Said(tmp_path)
+    status = said("status")
+    records = [record for record in readable(Store(layout.attempts)) if record.kind is Kind.REAL]
+    assert_counts(said, status, records, case)
+    assert_best(said, status, records, case, started.stdout)
+    assert_money_and_reason(said, status, started.stdout, layout)
+
+
+class Said:
+    """What a command says: as data, or in words."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, *words: str) -> Any:
+        return json.loads(self._output(*words, "--json"))
+
+    def words(self, *words: str) -> str:
+        return self._output(*words)
+
+    def _output(self, *words: str) -> str:
+        done = coral_process(*words, cwd=self._folder, COLUMNS="400")
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
+def assert_counts(said: Said, status: Any, records: list[Attempt], case: Case) -> None:
+    (listed,) = said("runs")
+    replayed = said("replay", "--at", "99h")
+    failed = [record.number for record in records if record.verdict is Verdict.FAILED]
+    assert status["attempts"] == listed["attempts"] == replayed["attempts"] == len(records)
+    assert sum(agent["attempts"] for agent in status["agents"]) == len(records)
+    assert status["failed"] == replayed["failed"] == len(failed) == case.failed
+    groups = said("log", "--failures")
+    assert sum(group["count"] for group in groups) == len(failed)
+    assert status["failures"] == replayed["failures"]
+    assert [(group["reason"], group["count"]) for group in status["failures"]] == [
+        (group["reason"], group["count"]) for group in groups
+    ]
+    shown = {row["number"]: row for row in said("log", "--recent", "-n", "1000")}
+    assert {row["number"] for row in shown.values() if row["kind"] == "real"} == {record.number for record in records}
+    for record in records:
+        assert (shown[record.number]["score"], shown[record.number]["verdict"]) == (record.score, record.verdict.value)
+        one = said("show", str(record.number))
+        assert (one["score"], one["verdict"], one["reason"]) == (record.score, record.verdict.value, record.reason)
+    confirmations = [row for row in shown.values() if row["kind"] == "confirm"]
+    assert status["confirmations"] == replayed["confirmations"] == len(confirmations)
+    headline = said.words("status")
+    assert re.search(rf"^{len(records)} attempts?\b", headline, re.MULTILINE)
+    assert (f"{len(failed)} failed" in headline) == bool(failed)
+
+
+def assert_best(said: Said, status: Any, records: list[Attempt], case: Case, summary: str) -> None:
+    (listed,) = said("runs")
+    replayed = said("replay", "--at", "99h")
+    assert status["best"] == listed["best"] == replayed["best"]
+    assert status["lead"] == listed["lead"] == replayed["lead"]
+    best = status["best"]["number"] if status["best"] else None
+    if case.alone:
+        assert (best or 0) in (case.best or (0,))
+    screens = (said.words("status"), summary)
+    if not best:
+        assert all("nobody has beaten the seed" in screen for screen in screens)
+        assert "coral export" not in summary
+        assert "the best" not in said.words("log")
+        return
+    winner = next(record for record in records if record.number == best)
+    assert status["best"]["agent"] == winner.agent
+    ranked = said("log")
+    assert ranked[0]["number"] == (status["lead"] or status["best"])["number"]
+    measured = next(row for row in ranked if row["number"] == best).get("measured", {"median": winner.score})
+    assert status["best"]["median"] == measured["median"]
+    for screen in screens:
+        assert f"#{best} by {winner.agent}" in screen
+        assert score(measured["median"]) in screen
+        assert "nobody has beaten" not in screen
+    assert f"coral export {best}" in summary
+    assert [row["number"] for row in ranked if row["number"] == best] == [best]
+    assert re.search(rf"^ *{best} .*(new best|the best)", said.words("log"), re.MULTILINE)
+
+
+def assert_money_and_reason(said: Said, status: Any, summary: str, layout: Layout) -> None:
+    (listed,) = said("runs")
+    replayed = said("replay", "--at", "99h")
+    assert status["spent"] == replayed["spent"]
+    for part in ("tokens", "input", "cached", "output", "money"):
+        assert status["spent"][part] == pytest.approx(sum(agent["spent"][part] for agent in status["agents"]))
+    assert money(status["spent"]["money"]) in said.words("status")
+    assert money(status["spent"]["money"]) in summary
+    reason = status["reason"]["text"]
+    assert reason == listed["reason"]["text"] == replayed["reason"]["text"]
+    assert all(reason in screen for screen in (summary, said.words("status"), layout.events.read_text()))
