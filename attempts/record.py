@@ -45,6 +45,7 @@ class Kind(StrEnum):
     TUNE = "tune"
     CONFIRM = "confirm"
     BASELINE = "baseline"
+    HOLDOUT = "holdout"  # no attempt, and no record: a grade that only the supervisor sees
 
 
 UNSCORED = frozenset({Verdict.FAILED, Verdict.VOID})
@@ -54,7 +55,8 @@ IMPROVED = frozenset({Verdict.NEW_BEST, Verdict.OWN_BEST})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
     """One graded commit. `agent` is its author, also of what the supervisor measures again; the seed has neither author
-    nor `parent`. `order` is the order of publication.
+    nor `parent`. `order` is the order of publication. `epoch` counts the tasks that the run had, from 1: scores of two
+    epochs are not compared.
 
     `of`: the attempt of the same tree that this one measures again. `against`: the attempt that the verdict compares it
     with; `delta` is its score less what that scored: the median by then, in a pair the score beside it.
@@ -81,6 +83,7 @@ class Attempt:
     delta: float | None = None
     seconds: float = 0.0
     channel: str = "open"
+    epoch: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,8 @@ def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
     fields = Fields(data, Attempt.__slots__)
     verdict = fields.choice("verdict", Verdict)
     kind = fields.choice("kind", Kind)
+    if kind is Kind.HOLDOUT:
+        raise fields.wrong("kind", "the kind of an attempt")
     return Attempt(
         number=fields.integer("number"),
         agent=fields.text("agent"),
@@ -133,6 +138,7 @@ def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
         delta=_finite(fields, "delta"),
         seconds=fields.number("seconds", 0.0),
         channel=fields.text("channel", "open"),
+        epoch=fields.integer("epoch", 1),
     )
 
 

@@ -61,6 +61,10 @@ class Measured:
         return self.failures >= FAILURES
 
     @property
+    def is_seed(self) -> bool:
+        return not self.agent
+
+    @property
     def value(self) -> float:
         return self.scores[0] if len(self.scores) == 1 else median(self.scores)
 
@@ -101,6 +105,10 @@ class Standing:
     @property
     def best_measured(self) -> Measured | None:
         return None if self.best is None else self.measured[self.best]
+
+    @property
+    def seed(self) -> Measured | None:
+        return next((held for held in self.measured.values() if held.is_seed), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +151,9 @@ def judge_confirmation(standing: Standing, asked: Confirmation, score: float, sc
 
 
 def advance(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
-    """The standing after one more record."""
+    """The standing after one more record. A baseline begins an epoch: what follows is compared with nothing before."""
+    if record.kind is Kind.BASELINE:
+        standing = Standing()
     if record.kind is Kind.CONFIRM:
         standing = _with_confirmation(standing, record, scoring)
     elif record.kind is Kind.TUNE:
@@ -162,13 +172,13 @@ def lead(standing: Standing, scoring: Scoring) -> Measured | None:
 
 def own_best(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
     """The agent's attempt with the highest median; the seed, while none of its attempts is higher."""
-    own = [held for held in _standing_ones(standing) if held.agent == agent or not held.number]
+    own = [held for held in _standing_ones(standing) if held.agent == agent or held.is_seed]
     return _first_among_highest(own, None, scoring)
 
 
 def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
     """The own best of each agent that has a score."""
-    seed = [held for held in standing.measured.values() if not held.number]
+    seed = [held for held in standing.measured.values() if held.is_seed]
     of_agents: dict[str, list[Measured]] = {}
     for held in _standing_ones(standing):
         of_agents.setdefault(held.agent, [*seed]).append(held)
@@ -178,7 +188,7 @@ def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
 
 def ranked(standing: Standing, scoring: Scoring) -> list[Measured]:
     """The attempts by their medians, the highest first; of equal ones the earlier is ahead."""
-    attempts = [held for held in _standing_ones(standing) if held.number]
+    attempts = [held for held in _standing_ones(standing) if not held.is_seed]
     return sorted(attempts, key=lambda held: (-scoring.gain(held.value, 0.0), held.number))
 
 
@@ -193,8 +203,8 @@ def without_half(standing: Standing) -> Standing:
 
 def _standing_ones(standing: Standing) -> list[Measured]:
     """Those that did not fail when they were repeated. The best and the seed stay what they are all the same."""
-    always = (standing.best, 0)
-    return [held for held in standing.measured.values() if held.number in always or not held.is_out]
+    held_ones = standing.measured.values()
+    return [held for held in held_ones if held.number == standing.best or held.is_seed or not held.is_out]
 
 
 def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -> Noise:
@@ -212,7 +222,7 @@ def is_exact(standing: Standing, noise: Noise, scoring: Scoring) -> bool:
         return scoring.noise.deviation == 0
     if noise.deviation or not noise.freedom:
         return False
-    again = sum(len(held.scores) > 1 for held in standing.measured.values() if held.number)
+    again = sum(len(held.scores) > 1 for held in standing.measured.values() if not held.is_seed)
     return again >= TRUSTED
 
 
@@ -266,7 +276,7 @@ def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) ->
         return standing
     if record.score is not None:
         standing = _with_score(standing, of, record.score)
-    elif record.verdict is Verdict.FAILED or not of:
+    elif record.verdict is Verdict.FAILED or not record.agent:
         standing = _change(standing, of, lambda held: replace(held, failures=held.failures + 1))
     if against is None:
         return standing

@@ -30,6 +30,7 @@ FIELDS = (
     "published_at",
     "of",
     "reason",
+    "epoch",
 )
 TEXT_FIELDS = ("title", "reason", "feedback")
 FILE_COLUMNS = 3  # before the text: the witness of the file
@@ -73,7 +74,7 @@ CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE known(number INTEGER PRIMARY KEY);
 CREATE TABLE records(
     number INTEGER PRIMARY KEY, ord, agent, kind, verdict, score REAL, tree, commit_id, parent, published_at,
-    again_of, reason, inode, size, changed
+    again_of, reason, epoch, inode, size, changed
 );
 CREATE TABLE texts(number INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE INDEX high ON records(kind, score DESC, ord);

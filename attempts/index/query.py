@@ -16,11 +16,13 @@ from attempts.fields import printable
 from attempts.index.file import folded, has_words
 from attempts.noise import median
 from attempts.record import Direction, Kind, Verdict
+from attempts.standing import FAILURES
 
 MAX_SORTED = 2000  # attempts found by a text search: up to so many are sorted, more are read in the order of an index
 MAX_TRIGRAMS = 30  # of a text that is searched for
 _COUNTING = (Kind.REAL, Kind.CONFIRM)
-NOT_THE_SEED = "again_of IS NOT 0"  # of what measures it again
+NOT_THE_SEED = "agent != ''"  # nor what measures it again
+THIS_EPOCH = "epoch = (SELECT max(epoch) FROM records)"
 Rows = sqlite3.Connection
 Point = tuple[float, int, int]  # a score as it is sorted, the order of publication, the number
 
@@ -54,20 +56,24 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many attempts there are to see, and the seed; `unreadable` are more."""
+    """How many attempts there are to see; `earlier` are those of earlier epochs, `unscored` those of the present one
+    without a score, `unreadable` are more."""
 
     attempts: int
     unscored: int
     unreadable: int
+    earlier: int = 0
 
 
 def totals(rows: Rows, alone: str = "") -> Totals:
     where, values = _conditions(Wanted(alone=alone))
-    counts = f"SELECT count(*), count(score) FROM records WHERE {where} AND kind != ?"
-    count, scored = rows.execute(counts, (*values, Kind.CONFIRM)).fetchone()
+    counts = f"SELECT count(*), count(score) FROM records WHERE {where} AND kind IN (?, ?)"
+    values = (*values, Kind.REAL, Kind.TUNE)
+    count, _ = rows.execute(counts, values).fetchone()
     (known,) = rows.execute("SELECT count(*) FROM known").fetchone()
     (readable,) = rows.execute("SELECT count(*) FROM records").fetchone()
-    return Totals(int(count), int(count - scored), int(known - readable))
+    now, scored = rows.execute(f"{counts} AND {THIS_EPOCH}", values).fetchone()
+    return Totals(int(count), int(now - scored), int(known - readable), int(count - now))
 
 
 def last(rows: Rows) -> int:
@@ -89,7 +95,7 @@ def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
 
 
 def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) -> list[Ranked]:
-    """The best candidates among those attempts, best first; of equals the earlier one is ahead.
+    """The best candidates of the present epoch among those attempts, best first; of equals the earlier one is ahead.
 
     The median of a candidate is no better than its best score: attempts are read from the best on, until no later one
     can belong to a candidate better than those that were found. Where only some attempts are wanted, all are read: the
@@ -100,17 +106,18 @@ def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) 
         points = islice(_best_first(rows, wanted, direction), limit)
         return [Ranked(number, (_sign(direction) * score,)) for score, _, number in points]
     seen: set[str] = set()
-    best: list[tuple[Point, Ranked]] = []
+    found: list[tuple[Point, Ranked]] = []
+    proven = _tree_of(rows, best(rows))
     for point in _best_first(rows, wanted, direction):
-        if limit is not None and is_bounded and len(best) >= limit and best[limit - 1][0] <= point:
+        if limit is not None and is_bounded and len(found) >= limit and found[limit - 1][0] <= point:
             break
         (tree,) = rows.execute("SELECT tree FROM records WHERE number = ?", (point[2],)).fetchone()
-        if tree not in seen:
-            seen.add(tree)
-            best.append(_candidate(rows, str(tree), wanted, direction))
+        if tree not in seen and not _is_out(rows, str(tree), proven):
+            found.append(_candidate(rows, str(tree), wanted, direction))
             if limit is not None:
-                best = sorted(best, key=itemgetter(0))[:limit]
-    return [row for _, row in sorted(best, key=itemgetter(0))]
+                found = sorted(found, key=itemgetter(0))[:limit]
+        seen.add(tree)
+    return [row for _, row in sorted(found, key=itemgetter(0))]
 
 
 def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
@@ -131,10 +138,11 @@ def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
 
 
 def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
-    """The best over time, from the baseline on: when a record proved a new best, its number, and the median of that
-    best."""
+    """The best of the present epoch over time, from its baseline on: when a record proved a new best, its number, and
+    the median of that best."""
     where, values = _conditions(Wanted(alone=alone))
-    statement = f"SELECT published_at, number, coalesce(again_of, number) FROM records WHERE {where} AND verdict = ?"
+    statement = "SELECT published_at, number, coalesce(again_of, number) FROM records"
+    statement += f" WHERE {where} AND {THIS_EPOCH} AND verdict = ?"
     points: list[tuple[str, int, float]] = []
     for at, record, number in rows.execute(f"{statement} ORDER BY ord, number", (*values, Verdict.NEW_BEST)).fetchall():
         if found := measured(rows, int(number)):
@@ -156,6 +164,13 @@ def best(rows: Rows) -> int | None:
     return None if found is None else int(found[0])
 
 
+def seed(rows: Rows, epoch: int | None = None) -> int | None:
+    """The number of an epoch's baseline; of the present one, where none is given."""
+    statement = "SELECT number FROM records WHERE kind = ? AND (epoch = ? OR ? IS NULL) ORDER BY ord DESC LIMIT 1"
+    found = rows.execute(statement, (Kind.BASELINE, epoch, epoch)).fetchone()
+    return None if found is None else int(found[0])
+
+
 @dataclass(frozen=True, slots=True)
 class Failures:
     """The attempts that failed for one kind of reason, in their order; `reason` is the latest one's."""
@@ -165,8 +180,8 @@ class Failures:
 
 
 def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
-    """The failed attempts by the kind of their reason, the most frequent first. What failed when it was measured again
-    is no further attempt."""
+    """The failed attempts by the kind of their reason, the most frequent first. What failed when it was measured
+    again is no further attempt."""
     where, values = _conditions(wanted)
     if wanted.kind is None:
         where, values = f"{where} AND kind != ?", (*values, Kind.CONFIRM)
@@ -182,8 +197,9 @@ def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
 
 
 def with_tree(rows: Rows, tree: str) -> Iterator[int]:
-    """The attempts with this tree, the newest first."""
-    for (number,) in rows.execute("SELECT number FROM records WHERE tree = ? ORDER BY number DESC", (tree,)):
+    """The attempts of the present epoch with this tree, the newest first."""
+    statement = f"SELECT number FROM records WHERE tree = ? AND {THIS_EPOCH} ORDER BY number DESC"
+    for (number,) in rows.execute(statement, (tree,)):
         yield int(number)
 
 
@@ -198,7 +214,7 @@ def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Po
     order, index = ("score DESC", "high") if direction is Direction.MAXIMIZE else ("score", "low")
     found = _found(rows, wanted.text)
     where, values = _conditions(wanted)
-    where += f" AND {NOT_THE_SEED}" if wanted.kind in (None, Kind.REAL) else ""
+    where += f" AND {THIS_EPOCH}" + (f" AND {NOT_THE_SEED}" if wanted.kind in (None, Kind.REAL) else "")
     source = _source(wanted)
     if found is None:
         source = source.replace("records", f"records INDEXED BY {'own_' if wanted.agent else ''}{index}")
@@ -223,13 +239,26 @@ def _source(wanted: Wanted) -> str:
     return "records JOIN texts USING (number)" if wanted.text else "records"
 
 
+def _tree_of(rows: Rows, number: int | None) -> str:
+    found = rows.execute("SELECT tree FROM records WHERE number = ?", (number,)).fetchone()
+    return "" if found is None else str(found[0])
+
+
+def _is_out(rows: Rows, tree: str, proven: str) -> bool:
+    """Whether it failed so often when it was measured again that its score is not believed; never the `proven` tree."""
+    statement = f"SELECT count(*) FROM records WHERE tree = ? AND kind = ? AND verdict = ? AND {THIS_EPOCH}"
+    (failures,) = rows.execute(statement, (tree, Kind.CONFIRM, Verdict.FAILED)).fetchone()
+    return int(failures) >= FAILURES and tree != proven
+
+
 def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> tuple[Point, Ranked]:
     """The first of those attempts that has this tree, with all that the tree scored, whoever submitted it again."""
 
     def of_tree(columns: str, condition: Wanted) -> list[tuple[float | None, ...]]:
         where, values = _conditions(condition)
         statement = f"SELECT {columns} FROM records INDEXED BY candidate JOIN texts USING (number)"
-        statement += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {NOT_THE_SEED} AND {where}"
+        statement += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {NOT_THE_SEED} AND {THIS_EPOCH}"
+        statement += f" AND {where}"
         statement += " ORDER BY ord, number"
         return rows.execute(statement, (tree, *_COUNTING, *values)).fetchall()
 

@@ -57,7 +57,7 @@ class History:
         found = Judgement(verdict or Verdict.FAILED, asked.against)
         if score is not None:
             found = judge_confirmation(self.standing, asked, score, self.scoring)
-        return self._record(found, score, agent="", kind=Kind.CONFIRM, of=asked.of)
+        return self._record(found, score, agent=self.records[asked.of].agent, kind=Kind.CONFIRM, of=asked.of)
 
     def pair(self, best: float, other: float) -> Verdict:
         self.confirmed(best)

@@ -23,8 +23,12 @@ SCORES = st.sampled_from((None, 0.0, -0.0, 1.0, 1.0, 2.5, -3.0, 0.1, 0.3, 1e308,
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Attempt]:
-    made = [attempt(0, 1.0)]
+    made, epoch = [attempt(0, 1.0)], 1
     for number in range(1, draw(st.integers(1, 14))):
+        if draw(st.sampled_from((False, False, False, False, True))):
+            epoch += 1
+            made.append(attempt(number, draw(SCORES) or 0.0, kind=Kind.BASELINE, agent="", epoch=epoch))
+            continue
         kind = draw(st.sampled_from((Kind.REAL, Kind.REAL, Kind.TUNE, Kind.CONFIRM)))
         score = draw(SCORES)
         parent = draw(st.integers(-1, number - 1))
@@ -44,6 +48,7 @@ def histories(draw: st.DrawFn) -> list[Attempt]:
                 if score is not None
                 else Verdict.FAILED,
                 order=draw(st.integers(0, 14)),
+                epoch=epoch,
             )
         )
     return made
@@ -95,8 +100,10 @@ def test_every_answer_is_the_one_that_all_records_give(
     last = max(proofs, key=lambda record: record.order, default=None)
     assert query.best(rows) is None or last is not None
     totals = query.totals(rows, wanted.alone)
-    attempts = [record for record in seen if record.kind is not Kind.CONFIRM]
-    assert (totals.attempts, totals.unscored) == (len(attempts), sum(record.score is None for record in attempts))
+    attempts = [record for record in seen if record.kind in (Kind.REAL, Kind.TUNE)]
+    now = [record for record in attempts if record.epoch == history[-1].epoch]
+    assert (totals.attempts, totals.earlier) == (len(attempts), len(attempts) - len(now))
+    assert totals.unscored == sum(record.score is None for record in now)
     rows.close()
 
 
