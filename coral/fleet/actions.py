@@ -149,6 +149,14 @@ class ShowHeartbeats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShowHoldouts:
+    """Write the scores on the hold-out to a file for the operator. `graded`: the grade that is over, whose checkout can
+    be removed."""
+
+    graded: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRecords:
     """Write again those of these records that are not as they were published, and tell the index."""
 
@@ -220,6 +228,7 @@ Action = (
     | Kill
     | ScanEdits
     | ShowHeartbeats
+    | ShowHoldouts
     | RestoreRecords
     | WriteAgain
     | Answer

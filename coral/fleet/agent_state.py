@@ -80,6 +80,7 @@ class PendingMessage:
     defers: bool = False  # it waits until a tool that is at work has ended
     inline: bool = False  # `coral eval` may print it instead of an interrupt
     printed: bool = False  # `coral eval` was given it to print, and may acknowledge it
+    handed_at: int = 0  # the launch of this session that got its whole text, began, and did not acknowledge it
     job_ends: tuple[JobEnd, ...] = ()  # the jobs whose ends it reports, the last ones
     earlier_job_ends: int = 0  # how many more it reports by their number alone
 

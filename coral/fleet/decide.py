@@ -8,7 +8,7 @@ from coral.fleet import events as on
 from coral.fleet import jobs, requests, upkeep
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
-from coral.fleet.attempts import confirmations, grading, intake
+from coral.fleet.attempts import confirmations, epochs, grading, holdouts, intake
 from coral.fleet.messages import fire_clock_heartbeats
 from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
@@ -61,6 +61,8 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             _open(transaction, event)
         case on.Resumed(away=away):
             _resume(transaction, away)
+        case on.TaskChanged():
+            epochs.on_task_changed(transaction, event)
         case on.Submitted(submission=submission):
             intake.on_submitted(transaction, submission)
         case on.TakenIn():
@@ -125,6 +127,7 @@ def _advance_time(transaction: Transaction) -> None:
             transaction.set_run(stopping=end)
         if transaction.run.stopping:
             lifecycle.stop_all(transaction)
+            holdouts.ask_last(transaction)
             grading.stop_grading(transaction)
         else:
             fire_clock_heartbeats(transaction)
@@ -154,6 +157,8 @@ def _everything_is_gone(transaction: Transaction) -> bool:
     # A resume fetches the commits that are still on their way.
     waiting = (AttemptStep.TAKING, AttemptStep.QUEUED, AttemptStep.SETTLED)
     resting = all(agent.phase not in LIVE for agent in transaction.agents.values()) and not transaction.jobs
+    if holdouts.is_waited_for(transaction):
+        return False
     return resting and all(attempt.step in waiting for attempt in transaction.pending.values())
 
 
@@ -164,6 +169,7 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
     transaction.set_run(id=event.run, opened=True, grade_seconds=event.baseline.seconds)
     transaction.set_standing(advance(transaction.standing, event.baseline, transaction.rules.scoring))
     transaction.act(do.Publish(attempt=event.baseline))
+    holdouts.ask(transaction, transaction.standing.seed)
     requests.put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
     _add_agents(transaction, event.agents)
 
@@ -180,7 +186,7 @@ def _resume(transaction: Transaction, away: float) -> None:
     transaction.set_run(
         stopping=None, detached_reason=None, finished=None, breakers={}, queue_paused_until=0.0, voids_in_a_row=0
     )
-    transaction.set_run(disk_problem="", write_again_at=None)
+    transaction.set_run(disk_problem="", write_again_at=None, is_hurried=False)
     for alert in transaction.run.undelivered_alerts:
         again = do.Notify(id=alert.id, text=alert.text, agent=alert.agent, reason=alert.reason, repeat=True)
         transaction.act(again)
@@ -191,3 +197,5 @@ def _resume(transaction: Transaction, away: float) -> None:
     grading.repeat_unfinished(transaction)
     for owner in transaction.heartbeats:
         transaction.act(do.ShowHeartbeats(owner=owner))
+    if transaction.holdouts:
+        transaction.act(do.ShowHoldouts())

@@ -62,6 +62,16 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TaskChanged:
+    """A resume took in a task that had changed. `baseline`: the seed's score under it, if scores may mean something
+    else than before; its number and order are given by the decision. `heartbeats`, `holdout`: whether those changed."""
+
+    baseline: Attempt | None = None
+    heartbeats: bool = False
+    holdout: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Submitted:
     submission: Submission
 
@@ -167,13 +177,15 @@ class LeftProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exited:
-    """An agent's launch is over: its process and everything that it started have ended."""
+    """An agent's launch is over: its process and everything that it started have ended. `began`: it printed a line that
+    its runtime knows, so that its conversation may have the prompt."""
 
     agent: str
     launch: int
     ending: Ending
     detail: str = ""
     until: float | None = None
+    began: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +359,7 @@ Event = (
     UpkeepEvent
     | Opened
     | Resumed
+    | TaskChanged
     | Submitted
     | TakenIn
     | IntakeFailed

@@ -18,7 +18,7 @@ from heartbeats.heartbeat import RESERVED, Delivery, Heartbeat, Scope
 from heartbeats.reply import AlertReply, OkReply, parse_reply
 from heartbeats.trigger import Elapsed, Stagnant, arm, evaluate
 
-MESSAGE, LAND, BEGIN, STALLED = RESERVED
+MESSAGE, LAND, BEGIN, STALLED, CHANGED = RESERVED
 ENDED = "job ended"  # not a name that a heartbeat may have
 UNASKED = (*RESERVED, ENDED)  # messages that await no reply
 UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNANSWERED)
@@ -48,6 +48,18 @@ def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, be
     for name in list(transaction.agents):
         scopes = [Scope.FLEET] * best_improved + [Scope.OWN] * (improved and name == author)
         transaction.withdraw(name, partial(_is_overtaken, scopes), " is overtaken by an improvement")
+
+
+def withdraw_stagnation(transaction: Transaction) -> None:
+    """Withdraw what is pending about stagnation under an earlier task."""
+    why = ": the task has changed"
+    for message in transaction.run.unassigned_messages:
+        if message.stagnant:
+            transaction.log("withdrawn", f"{message.name} ({message.id}){why}")
+    unassigned = tuple(message for message in transaction.run.unassigned_messages if not message.stagnant)
+    transaction.set_run(unassigned_messages=unassigned)
+    for name in list(transaction.agents):
+        transaction.withdraw(name, lambda message: message.stagnant, why)
 
 
 def end_stagnation(transaction: Transaction, author: str) -> None:

@@ -63,7 +63,7 @@ def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
 def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:
     """Until when the agent waits in `coral eval`, where it neither works nor stalls; None where it has no attempt that
     is pending."""
-    own = (attempt for attempt in pending if attempt.submission.agent == agent and attempt.confirmation is None)
+    own = (attempt for attempt in pending if attempt.submission.agent == agent and attempt.is_submitted)
     return max((attempt.waited_until for attempt in own), default=None)
 
 
@@ -74,7 +74,7 @@ def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
 def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], rules: Rules) -> dict[str, int]:
     """How many more submissions of each agent are accepted now; the rest waits in its inbox. Attempts are graded in the
     order of their numbers, so without this bound an agent that submits hundreds would delay all others."""
-    in_hand = Counter(attempt.submission.agent for attempt in pending if attempt.confirmation is None)
+    in_hand = Counter(attempt.submission.agent for attempt in pending if attempt.is_submitted)
     return {agent: max(rules.slots + INTAKE_AHEAD - in_hand[agent], 0) for agent in agents}
 
 

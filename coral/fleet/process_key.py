@@ -1,4 +1,5 @@
-"""Process keys: an agent's process has the agent's name, the grader of attempt 17 has `#17`, job 3 has `%3`.
+"""Process keys: an agent's process has the agent's name, the grader of attempt 17 has `#17`, job 3 has `%3`. A grade of
+attempt 17 on the hold-out is no attempt, and has the number -18: `#-18`.
 
 Events, actions, launches and the journal name processes by these keys; no agent's name begins with `#` or `%`.
 """
@@ -17,6 +18,11 @@ def of_job(number: int) -> str:
 def grade_in(who: str) -> int | None:
     """The number of the attempt that this process grades; None where it is no grader."""
     return _number_after(_GRADE, who)
+
+
+def holdout_key(number: int) -> int:
+    """The number below 0 of an attempt's grade on the hold-out; of such a number, the attempt."""
+    return -1 - number
 
 
 def job_in(who: str) -> int | None:

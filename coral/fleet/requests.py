@@ -101,6 +101,8 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
         case on.Stop(end=end):
             if not transaction.run.stopping:
                 transaction.set_run(stopping=end, detached_reason=None)
+            else:
+                transaction.set_run(is_hurried=True)
             return "stopping"
         case on.Leave(end=end):
             return _leave(transaction, end)

@@ -34,6 +34,7 @@ class Rules:
     confirm_share: float = 0.2  # how many confirmations there may be for each attempt; 0: none
     slots: int = 1
     grade_timeout: float = 300.0
+    holdout_timeout: float | None = None  # of a grade on the hold-out; None: there is no hold-out
     seed_commit: str = ""  # graded as a probe, to learn whether the grader or a candidate is at fault
     heartbeats: tuple[Heartbeat, ...] = BUILT_IN
     stall: float = 1200.0  # of silence

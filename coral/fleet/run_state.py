@@ -53,6 +53,8 @@ class PendingAttempt:
     built_on: Scored | None = None  # the attempt that its commit was built on
     duplicate_of: int | None = None  # the attempt with the same tree, which it measures once more
     confirmation: Confirmation | None = None  # for the supervisor's own: what it measures again
+    holdout_of: int | None = None  # for the supervisor's own: the attempt that is graded on the hold-out
+    epoch: int = 1  # of the supervisor's own: it is pointless in another
     suspicion: str = ""  # why its grade failed; the seed is graded next, to learn whether the grader is at fault
     grader_started: bool = False  # else the commit is still being checked out
     stopped: bool = False
@@ -65,6 +67,25 @@ class PendingAttempt:
     def who(self) -> str:
         """The name under which its grading process is launched."""
         return of_grade(self.number)
+
+    @property
+    def is_submitted(self) -> bool:
+        """Whether an agent submitted it; else it is the supervisor's own."""
+        return bool(self.submission.id)
+
+    @property
+    def is_holdout(self) -> bool:
+        return self.holdout_of is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldoutScore:
+    """What an attempt scored on the hold-out, or the reason why it has no score there."""
+
+    number: int
+    score: float | None = None
+    reason: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +159,7 @@ class Run:
     opened: bool = False
     next_number: int = 1
     order: int = 0  # of the last publication
+    epoch: int = 1  # of the present task: how many it has had, and that one
     progress: Progress = field(default_factory=Progress)
     best: int | None = None  # the attempt that is proven to be the best; 0 is the seed
     half: Half | None = None  # of a pair that is being measured
@@ -163,6 +185,7 @@ class Run:
     spent: Spent = field(default_factory=Spent)
     stopping: RunEnd | None = None  # why the run stops
     detached_reason: RunEnd | None = None  # why the supervisor left all at work; until a resume nothing is decided
+    is_hurried: bool = False  # whether somebody stopped a run that was at its end: it waits for no grade
     finished: RunEnd | None = None  # why the run has stopped; everything is gone
 
 
@@ -176,6 +199,7 @@ class Fleet:
     heartbeats: Mapping[str, tuple[Heartbeat, ...]] = field(default_factory=dict)
     jobs: Mapping[int, Job] = field(default_factory=dict)
     measured: Mapping[int, Measured] = field(default_factory=dict)  # the attempts that may be or become the best
+    holdouts: Mapping[int, HoldoutScore] = field(default_factory=dict)
 
     @property
     def standing(self) -> Standing:

@@ -10,7 +10,7 @@ from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.events import Moment
 from coral.fleet.reasons import Reason
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import FLEET, Alert, Fleet, Job, PendingAttempt, Run
+from coral.fleet.run_state import FLEET, Alert, Fleet, HoldoutScore, Job, PendingAttempt, Run
 from heartbeats.heartbeat import Heartbeat
 
 
@@ -25,6 +25,7 @@ class Transaction:
         self.heartbeats: dict[str, tuple[Heartbeat, ...]] = dict(fleet.heartbeats)
         self.jobs: dict[int, Job] = dict(fleet.jobs)
         self.measured: Mapping[int, Measured] = fleet.measured
+        self.holdouts: dict[int, HoldoutScore] = dict(fleet.holdouts)
         self.standing_changed = False  # whether another confirmation may be wanted
         self.clock = now.run_time
         self.wall = now.wall_time
@@ -34,7 +35,7 @@ class Transaction:
     def fleet(self) -> Fleet:
         return Fleet(
             run=self.run, agents=self.agents, pending=self.pending, heartbeats=self.heartbeats, jobs=self.jobs,
-            measured=self.measured,
+            measured=self.measured, holdouts=self.holdouts,
         )  # fmt: skip
 
     @property

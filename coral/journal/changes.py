@@ -9,11 +9,11 @@ from typing import Any
 from attempts.standing import Measured
 from coral.codec import TAG, decode, encode, encode_changes
 from coral.fleet.agent_state import Agent
-from coral.fleet.run_state import Fleet, Job, PendingAttempt, Run
+from coral.fleet.run_state import Fleet, HoldoutScore, Job, PendingAttempt, Run
 from heartbeats.heartbeat import Heartbeat
 
-PARTS = ("agents", "pending", "heartbeats", "jobs", "measured")
-NUMBERED = ("pending", "jobs", "measured")
+PARTS = ("agents", "pending", "heartbeats", "jobs", "measured", "holdouts")
+NUMBERED = ("pending", "jobs", "measured", "holdouts")
 Plain = dict[str, Any]
 
 
@@ -60,6 +60,7 @@ def decode_fleet(state: Plain) -> Fleet:
         heartbeats={owner: decode(tuple[Heartbeat, ...], plain) for owner, plain in state["heartbeats"].items()},
         jobs={int(number): decode(Job, plain) for number, plain in state["jobs"].items()},
         measured={int(number): decode(Measured, plain) for number, plain in state["measured"].items()},
+        holdouts={int(number): decode(HoldoutScore, plain) for number, plain in state["holdouts"].items()},
     )
 
 

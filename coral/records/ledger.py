@@ -214,13 +214,14 @@ class Ledger:
         listed = ", ".join(str(int(number)) for number in numbers)  # one query: each check asks for hundreds
         return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
 
-    def duplicate_of(self, tree: str, tune: bool) -> Scored | None:
-        """The first attempt with this tree that has a score; of trials of numbers, or of all others."""
-        return self._scored("tree = ? AND (kind = 'tune') = ?", (tree, tune))
+    def duplicate_of(self, tree: str, tune: bool, epoch: int) -> Scored | None:
+        """The first attempt of this epoch with this tree that has a score; of trials of numbers, or of all others."""
+        return self._scored("tree = ? AND (kind = 'tune') = ? AND epoch = ?", (tree, tune, epoch))
 
-    def built_on(self, commit: str) -> Scored | None:
-        """The first attempt with this commit that has a score; a trial of numbers is none that anything is built on."""
-        return self._scored("commit_id = ? AND kind != 'tune'", (commit,))
+    def built_on(self, commit: str, epoch: int) -> Scored | None:
+        """The first attempt of this epoch with this commit that has a score; a trial of numbers is none that anything
+        is built on."""
+        return self._scored("commit_id = ? AND kind != 'tune' AND epoch = ?", (commit, epoch))
 
     def _scored(self, where: str, values: tuple[object, ...]) -> Scored | None:
         rows = self._rows(

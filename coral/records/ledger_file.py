@@ -13,8 +13,8 @@ from coral.fleet.events import Restored
 
 FORMAT = 2
 BUSY_SECONDS = 1.0
-_FIELDS = attrgetter("number", "order", "agent", "commit", "tree", "kind", "score")
-COLUMNS = "number, place, agent, commit_id, tree, kind, score, record"
+_FIELDS = attrgetter("number", "order", "agent", "commit", "tree", "kind", "score", "epoch")
+COLUMNS = "number, place, agent, commit_id, tree, kind, score, epoch, record"
 # In one transaction: a supervisor that is killed in between leaves no file with a version but without tables.
 _SCHEMA = f"""
 PRAGMA journal_mode = WAL;
@@ -22,8 +22,8 @@ BEGIN;
 PRAGMA user_version = {FORMAT};
 CREATE TABLE records (
     number INTEGER PRIMARY KEY, place INTEGER NOT NULL, agent TEXT NOT NULL, commit_id TEXT NOT NULL,
-    tree TEXT NOT NULL, kind TEXT NOT NULL, score REAL, record TEXT NOT NULL, inode INTEGER, size INTEGER,
-    changed INTEGER
+    tree TEXT NOT NULL, kind TEXT NOT NULL, score REAL, epoch INTEGER NOT NULL, record TEXT NOT NULL,
+    inode INTEGER, size INTEGER, changed INTEGER
 );
 CREATE INDEX by_agent ON records (agent, place);
 CREATE INDEX by_tree ON records (tree, place) WHERE score IS NOT NULL;
@@ -47,7 +47,7 @@ def make_tables(base: sqlite3.Connection) -> None:
 def insert(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
     rows = ((*_FIELDS(attempt), json.dumps(to_dict(attempt), allow_nan=False)) for attempt in attempts)
     with base:
-        base.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", rows)
+        base.executemany("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)", rows)
 
 
 def read(record: str) -> Attempt:

@@ -129,6 +129,8 @@ def events_of_failure(action: do.Action, error: BaseException) -> list[on.Event]
             return _failed_write(f"the record of #{attempt.number}", reason)
         case do.ShowJob(job=job):
             return _failed_write(f"the record of job {job.number}", reason)
+        case do.ShowHoldouts():
+            return _failed_write("the scores on the hold-out", reason)
         case do.Notify(id=id):
             return [on.WriteFailed(item=f"alert {id}")]  # to alert the operator of that would fail as well
         case _:

@@ -279,6 +279,7 @@ class Gatherer:
             launch=launch.number,
             ending=ending,
             detail=one_line(detail, 300),
+            began=monitor.has_begun,
             until=None if summary.limit_until is None else max(summary.limit_until - time.time(), 0.0),
         )
 

@@ -39,6 +39,7 @@ from coral.processes.process_tree import members
 from coral.processes.wakeup import Wakeup
 from coral.records.ledger import Ledger
 from coral.records.recent import RECENT, RecentResults
+from coral.runs import reload
 from coral.runs.prepare import add_agents
 from coral.runs.rules import rules_of
 from coral.supervisor.clock import Clock, since
@@ -67,12 +68,15 @@ LOCK = "the lock that keeps a second supervisor out"
 class Supervisor:
     """One supervisor of one run. It must hold the run's lock."""
 
-    def __init__(self, layout: Layout, seed_commit: str, config: Config | None = None) -> None:
-        """`config`: the run's task, if it is loaded already."""
+    def __init__(
+        self, layout: Layout, seed_commit: str, config: Config | None = None, change: on.TaskChanged | None = None
+    ) -> None:
+        """`config`: the run's task, if it is loaded already. `change`: whether another task was just installed."""
         config = config or load_frozen(layout.task_file)
         self._journal = Journal(layout.journal)
         memory = self._journal.recovered
         self._layout = layout
+        self._change = change
         self._fleet = memory.fleet
         self._away = since(memory.wall)
         # A copied folder has no processes to take over: those in its journal belong to the original.
@@ -115,10 +119,17 @@ class Supervisor:
         guard = RunFolderGuard(self._layout, lock, lambda: self.stop(RunEnd(RunEndKind.FOLDER_GONE)))
         self._turn(self._first_events(self._clock.now()))
         while not _is_over(self._current.run):
+            self._forget_change()
             restored = guard.restore_lock(self._clock.now().run_time)
             self._turn([on.Restored(item=LOCK, found="was removed", source="memory")] if restored else [])
         self._report.show(self._current, self._monitors.by_agent, self._clock.now(), force=True)
         return self._current.run.finished or self._current.run.detached_reason
+
+    def _forget_change(self) -> None:
+        """Once the journal has it, the staged task is needed no more."""
+        if self._change is not None and self._supervises and self._degraded.unrecorded_fleet is None:
+            reload.discard(self._layout)
+            self._change = None
 
     def stop(self, end: RunEnd) -> None:
         """Ask for the end of the run, from a signal handler too."""
@@ -143,7 +154,8 @@ class Supervisor:
             return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
         for agent in self._agents:
             end_lost_jobs(self._layout, agent, self._fleet.jobs)
-        return [on.Resumed(away=self._away), *self._gatherer.reconcile(self._fleet, self._identities, now)]
+        change = [] if self._change is None else [self._change]
+        return [on.Resumed(away=self._away), *change, *self._gatherer.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:
         now = self._clock.now()
@@ -223,10 +235,15 @@ def supervise(
     process.rearm_interrupts()
     with received_signals.hold() as held, hold_lock(layout.lock) as lock:
         load()
+        # A run that is only ended needs no other task.
+        if stop is None and (change := reload.install(layout)) is not None:
+            config = None
+        else:
+            change = None
         if overrides:
             _change_task(layout, overrides)
         try:
-            supervisor = Supervisor(layout, read_bytes(layout.private / "seed").decode().strip(), config)
+            supervisor = Supervisor(layout, read_bytes(layout.seed_commit).decode().strip(), config, change)
         except (OSError, ValueError) as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
         # What exists by now stays: to collect garbage among it would take 30 ms, for which somebody would wait.

@@ -35,6 +35,7 @@ class OutputMonitor:
     status: Status = Status.PENDING
     printed_at: float = 0.0
     read_at: float = float("-inf")
+    has_begun: bool = False  # it printed a line that its runtime knows
     has_output: bool = False  # something that shows that the prompt was taken in
     last_error: str = ""
     last_retry: str = ""  # why the program asked its model again, as it said last
@@ -62,6 +63,7 @@ class OutputMonitor:
         for line in self.tail.rest() if ended else self.tail.lines():
             printed = True
             events = self.runtime.read(line)
+            self.has_begun = self.has_begun or any(not event.unknown for event in events)
             self.has_output = self.has_output or _shows_prompt_taken(events)
             for event in self._reply_parts.join(events):
                 self._take(event)

@@ -96,7 +96,7 @@ class Performer:
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
         match action:
             case do.TakeIn(number=number):
-                self._background.run_later(action, partial(self._take_in, action), of_grade(number))
+                self._background.run_later(action, partial(self._take_in, action, fleet.run.epoch), of_grade(number))
                 self._starter.prestart_interpreter(number)
             case do.CheckOut(number=number):
                 self._background.run_later(action, partial(self._check_out, action), of_grade(number))
@@ -124,6 +124,10 @@ class Performer:
                 self._signal(action, now)
             case do.ShowHeartbeats(owner=owner):
                 self._heartbeat_files.write(fleet, owner, now.run_time)
+            case do.ShowHoldouts(graded=graded):
+                self._report.holdouts(fleet)
+                if graded is not None:
+                    self._pool.submit(checkout.remove_checkouts, self._layout, graded)
             case do.ShowJob():
                 self._report.job_ended(now, action)
             case do.LogEvent():
@@ -188,17 +192,17 @@ class Performer:
 
     # In worker threads.
 
-    def _take_in(self, action: do.TakeIn) -> Iterator[on.Event]:
+    def _take_in(self, action: do.TakeIn, epoch: int) -> Iterator[on.Event]:
         clone = self._layout.clone(action.agent)
         taken = take_in(self._layout.hub, clone, action.commit, action.number)
         yield on.TakenIn(
             number=action.number, commit=taken.commit, tree=taken.tree, parent=taken.parent,
-            duplicate=self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE),
-            built_on=self._ledger.built_on(taken.parent),
+            duplicate=self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE, epoch),
+            built_on=self._ledger.built_on(taken.parent, epoch),
         )  # fmt: skip
 
     def _check_out(self, action: do.CheckOut) -> Iterator[on.Event]:
-        checkout.prepare_grade(self._layout, self._context.config.grader, action)
+        checkout.prepare_grade(self._layout, self._context.config, action)
         yield on.CheckedOut(number=action.number, launch=action.launch)
 
     def _scan(self, action: do.ScanEdits) -> Iterator[on.Event]:

@@ -37,7 +37,7 @@ class Starter:
         pool: Executor,
     ) -> None:
         self._layout = run_context.layout
-        self._grader = run_context.config.grader
+        self._config, self._grader = run_context.config, run_context.config.grader
         self._launches = launches
         self._journal = journal
         self._monitors = monitors
@@ -58,7 +58,7 @@ class Starter:
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
-        program = checkout.grade_command(self._layout, self._grader, action).program(tag)
+        program = checkout.grade_command(self._layout, self._config, action).program(tag)
         interpreter = self._interpreters.pop(tag, None)
         if interpreter is not None and not interpreter.is_ready():  # somebody killed it
             interpreter.close()

@@ -350,6 +350,14 @@ def test_a_wrong_key_ends_the_work_of_all_that_depend_on_it_with_one_alert() -> 
     assert [line.partition(" ")[2] for line in stage.until(60)] == ["retired cid: given up (invalid key)"]
     assert phases(stage) == [Phase.RETIRED] * 3 + [Phase.RUNNING]
     assert stage.until(1000) == []
+    # Those who are parked at its limit wait for nothing any more.
+    stage = Stage(2, SHARED)
+    until = limited(stage)
+    stage.at(10, stage.exited("ben", Ending.INTERRUPTED))
+    stage.until(until)
+    assert phases(stage) == [Phase.RUNNING, Phase.PARKED]
+    said = stage.at(stage.clock, stage.exited("ann", Ending.TERMINAL, detail="invalid key"))
+    assert said[-2:] == ["retired ben: given up (invalid key)", "finish: all retired"]
     stage = Stage(2, SHARED)
     stage.at(2, stage.exited("ann", Ending.TERMINAL, detail="invalid key"))
     assert stage.at(3, stage.exited("ben", Ending.INTERRUPTED))[-1] == "finish: all retired"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from stage import CHECKPOINT, REFLECT, TIP, Stage, rules_with
 
+from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.events import Ending
 from heartbeats.heartbeat import Delivery, Heartbeat
@@ -339,3 +340,46 @@ def test_an_agent_acknowledges_what_it_was_handed_and_not_what_is_about_to_inter
     stage.at(4, stage.asks("ann", on.Acknowledge(messages=("h1",))))
     assert (stage["ann"].pending_messages, stage["ann"].in_flight) == ((), ())
     assert stage.at(5, stage.heard("ann")) == []
+
+
+# --- repeated in short ------------------------------------------------------------------------------------------------
+
+
+def next_launch(stage: Stage, ending: Ending, *, began: bool) -> list[int]:
+    """The launch ends without having acknowledged anything; of the messages of the next one, which launch had them."""
+    stage.at(stage.clock, replace(stage.exited("ann", ending), began=began))
+    stage.at(stage.deadline("ann"))
+    (spawn,) = [action for action in stage.actions if isinstance(action, do.Spawn)]
+    return [message.handed_at for message in spawn.messages]
+
+
+def test_a_message_is_whole_until_a_launch_that_began_has_left_it_without_an_answer() -> None:
+    stage = handed_over()
+    assert next_launch(stage, Ending.CRASHED, began=False) == [0]  # nobody has the text
+    assert next_launch(stage, Ending.CRASHED, began=True) == [3]
+    assert next_launch(stage, Ending.CRASHED, began=True) == [3]
+    assert next_launch(stage, Ending.CRASHED, began=False) == [3]
+    stage.at(stage.clock, stage.heard("ann"))
+    assert stage.owed("ann") == []
+
+
+def test_a_launch_of_which_nothing_is_known_has_given_nobody_the_text() -> None:
+    stage = handed_over()
+    stage.at(4, stage.exited("ann", Ending.CRASHED))
+    assert [message.handed_at for message in stage["ann"].pending_messages] == [0]
+    stage.at(stage.deadline("ann"))
+    stage.at(stage.clock, stage.not_started("ann"))
+    assert [message.handed_at for message in stage["ann"].pending_messages] == [0]
+
+
+def test_what_came_later_is_whole() -> None:
+    stage = handed_over()
+    stage.at(4, stage.asks("operator", on.Tell(to="ann", text="look up")))
+    assert next_launch(stage, Ending.CRASHED, began=True) == [2, 0]
+
+
+def test_a_new_conversation_has_no_text_of_any_message() -> None:
+    stage = handed_over()
+    assert next_launch(stage, Ending.CRASHED, began=True) == [2]
+    assert next_launch(stage, Ending.UNKNOWN_SESSION, began=True) == [0]
+    assert stage["ann"].session is None

@@ -32,9 +32,8 @@ def notes(world: World, type: str) -> Iterator[tuple[Turn, do.LogEvent]]:
 
 def withdrawn(world: World) -> list[tuple[str, str, str]]:
     """Agent, name and id of each heartbeat that was withdrawn."""
-    found = [
-        (note.agent, re.match(r"(\S+) \((h\d+)\) is overtaken", note.text)) for _, note in notes(world, "withdrawn")
-    ]
+    why = re.compile(r"(\S+) \((h\d+)\)(?: is overtaken|: the task has changed)")
+    found = [(note.agent, why.match(note.text)) for _, note in notes(world, "withdrawn")]
     return [(agent, match[1], match[2]) for agent, match in found if match]
 
 
@@ -75,6 +74,8 @@ def tally(world: World, owner: str) -> Iterator[tuple[Attempt, int, int]]:
     row did not improve. A confirmation that proves a new best ends the stagnation of its author and of the fleet."""
     evals, stagnant = 0, 0
     for attempt in published(world)[1:]:
+        if attempt.kind is Kind.BASELINE:
+            stagnant = 0
         if owner not in (FLEET, attempt.agent):
             continue
         if attempt.kind is Kind.CONFIRM and attempt.verdict is Verdict.NEW_BEST:
@@ -123,6 +124,8 @@ def _standing(world: World, records: list[Attempt]) -> Standing:
 def _progress(records: list[Attempt], owner: str) -> Progress:
     progress = Progress()
     for record in records:
+        if record.kind is Kind.BASELINE:
+            progress = end_stagnation(progress)
         if owner not in (FLEET, record.agent):
             continue
         if record.kind is Kind.CONFIRM and record.verdict is Verdict.NEW_BEST:

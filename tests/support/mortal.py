@@ -32,7 +32,15 @@ from workspace.git import load
 from workspace.layout import Layout
 
 # Every place between "it is written down" and "it is done", and some in the middle of doing it.
-ELSEWHERE = {"StartJob", "ShowJob", "ScanEdits", "CleanUpGrade", "RestoreRecords", "WriteAgain"}  # or no loss
+ELSEWHERE = {
+    "StartJob",
+    "ShowJob",
+    "ShowHoldouts",
+    "ScanEdits",
+    "CleanUpGrade",
+    "RestoreRecords",
+    "WriteAgain",
+}  # or no loss
 ACTIONS = tuple(action.__name__ for action in get_args(actions.Action) if action.__name__ not in ELSEWHERE)
 STEPS = ("record", "record_started", "release", "start", "publish", "reply", "clear", "take_in", "prepare_grade")
 PLACES = tuple(f"{side} {what}" for what in (*ACTIONS, *STEPS) for side in ("before", "after"))

@@ -62,6 +62,7 @@ RULES = st.builds(
         ),
     ),
     slots=st.integers(1, 3),
+    holdout_timeout=st.sampled_from([None, None, 20.0]),
     grade_timeout=st.sampled_from([20.0, 300.0]),
     seed_commit=st.just(SEED),
     heartbeats=st.sets(st.sampled_from(HEARTBEATS)).map(lambda chosen: tuple(h for h in HEARTBEATS if h in chosen)),
@@ -100,6 +101,8 @@ STALLS = ["idle"] * 4 + ["edit", "edit silently", "retry", "retry", "compact", "
 TROUBLE = ["end", "end", "mute", "deaf", "clean", "deafgrade", "broken", "spoil", "ask", "blind", "echo", "wall"]
 JOBS = ["job"] * 3 + ["end job"] * 2 + ["stop job"]
 DEATH = ["die", "leave", "resume", "again"]
+RELOAD = ["reload"] * 2
+SCORES = (0.5, 1.0, 3.0)  # of a changed task's seed
 
 
 def histories(*kinds: list[str], budgets: bool = False) -> st.SearchStrategy[History]:
@@ -151,6 +154,11 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
             world.look()
         case "resume":
             world.resume()
+        case "reload":
+            if world.fleet.run.opened:
+                world.stage_task(SCORES[x % len(SCORES)])
+                world.die(y % 8 - 1)
+                world.resume()
         case "again":
             world.look(on.Resumed())
         case "echo":

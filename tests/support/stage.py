@@ -223,7 +223,7 @@ def assert_quiet_until_its_deadline(fleet: Fleet, clock: float, rules: Rules) ->
 
 def is_untouched(before: Fleet, after: Fleet) -> bool:
     """Whether not one record was replaced, so that the journal has nothing to hold."""
-    names = ("agents", "pending", "heartbeats", "jobs", "measured")
+    names = ("agents", "pending", "heartbeats", "jobs", "measured", "holdouts")
     parts = [(getattr(before, name), getattr(after, name)) for name in names]
     same = all(old.keys() == new.keys() and all(old[key] is new[key] for key in old) for old, new in parts)
     return same and before.run is after.run
@@ -315,6 +315,8 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"look {agent}/{launch}"
         case do.ShowHeartbeats(owner=owner):
             return f"show {owner}"
+        case do.ShowHoldouts(graded=graded):
+            return "show the hold-out" + ("" if graded is None else f" after #{graded}")
         case do.RestoreRecords(altered=altered, misindexed=misindexed):
             return f"restore the records {altered}, and {misindexed} in the index"
         case do.WriteAgain():

@@ -6,7 +6,7 @@ decided, as the loop would, and writes each decision down as the journal's bytes
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from stage import assert_quiet_until_its_deadline, attempt_zero, is_untouched
 
@@ -128,6 +128,7 @@ class World:
         self.spoilt = 0
         self.given = 0
         self.finished: RunEnd | None = None
+        self.staged: on.TaskChanged | None = None
         self.look(self._opening())
 
     # The supervisor.
@@ -181,8 +182,15 @@ class World:
         if not self.fleet.run.opened:
             self.look(self._opening())
         else:
-            self.look(on.Resumed(away=self.away), *self._reconcile())
+            staged = [] if self.staged is None else [self.staged]
+            self.look(on.Resumed(away=self.away), *staged, *self._reconcile())
+            if self.alive:
+                self.staged = None
         self.away = 0.0
+
+    def stage_task(self, score: float) -> None:
+        """The task has changed, and the next resume takes it in."""
+        self.staged = on.TaskChanged(baseline=replace(attempt_zero(score), epoch=self.recall().fleet.run.epoch + 1))
 
     def _opening(self) -> on.Opened:
         return on.Opened(run="run", agents=self.names, baseline=attempt_zero(1.0))
@@ -369,7 +377,7 @@ class World:
         equal = (
             attempt
             for attempt in self.records.values()
-            if attempt.tree == submission.tree and attempt.score is not None
+            if attempt.tree == submission.tree and attempt.score is not None and attempt.epoch == self.fleet.run.epoch
         )
         duplicate = next((record for record in equal if (record.kind is Kind.TUNE) == tune), None)
         return on.TakenIn(

@@ -40,6 +40,9 @@ def close(transaction: Transaction, account: str, reason: Reason) -> None:
     if known is None or not known.closed:
         _limit(transaction, account, Limit(closed=reason))
         transaction.alert(f"{account} can no longer be used; its agents stop", reason=reason)
+        for agent in _agents_of(transaction, account):
+            if agent.phase is Phase.PARKED:
+                transaction.set_agent(agent.name, deadline=transaction.clock)  # it waits for nothing any more
 
 
 def is_held(transaction: Transaction, agent: Agent) -> bool:

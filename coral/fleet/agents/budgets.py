@@ -54,7 +54,7 @@ def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> Reason | None:
     coming = [
         attempt.submission.agent
         for attempt in fleet.pending.values()
-        if attempt.step is not AttemptStep.SETTLED and attempt.confirmation is None
+        if attempt.step is not AttemptStep.SETTLED and attempt.is_submitted
     ]
     for kind, used, limit in (
         (ReasonKind.RUN_BUDGET, fleet.run.progress.graded + len(coming), rules.budget_attempts),

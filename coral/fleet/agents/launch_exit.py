@@ -29,7 +29,7 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
         return
     transaction.act(do.LogEvent(type="exited", agent=agent.name, launch=agent.launch, ending=event.ending))
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
-    agent = _release_messages(transaction, agent)
+    agent = _release_messages(transaction, agent, began=event.began)
     agent = transaction.set_agent(agent.name, denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED))
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
@@ -62,7 +62,9 @@ def on_not_started(transaction: Transaction, name: str, launch: int, detail: str
     agent = transaction.agents.get(name)
     if agent is not None and agent.launch == launch and _may_end(agent):
         _wait_after_crash(
-            transaction, _release_messages(transaction, agent), Reason(ReasonKind.NOT_STARTED, detail=detail)
+            transaction,
+            _release_messages(transaction, agent, began=False),
+            Reason(ReasonKind.NOT_STARTED, detail=detail),
         )
 
 
@@ -93,7 +95,7 @@ def _may_end(agent: Agent) -> bool:
     return agent.phase in LIVE or given_up
 
 
-def _release_messages(transaction: Transaction, agent: Agent) -> Agent:
+def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) -> Agent:
     """The launch is over. Its unacknowledged messages stay pending, its unanswered checkpoints count as unanswered, and
     nobody waits in its `coral eval` any more."""
     for number, pending in transaction.pending.items():
@@ -102,6 +104,10 @@ def _release_messages(transaction: Transaction, agent: Agent) -> Agent:
     stalls.pause_timer(transaction, agent.name)
     if agent.awaiting_reply and not transaction.run.stopping:
         mark_unanswered(transaction, agent.name)
+    if began:  # the conversation may have the text although no answer came, and the launch's prompt file has it
+        unanswered = [message for message in agent.pending_messages if message.id in agent.in_flight]
+        handed = (replace(message, handed_at=message.handed_at or agent.launch) for message in unanswered)
+        transaction.change_messages(agent.name, handed)
     reason = Reason(ReasonKind.KILLED) if agent.phase is Phase.RETIRED else agent.reason
     return transaction.set_agent(agent.name, in_flight=(), awaiting_reply=(), activity="", kills=0, reason=reason)
 

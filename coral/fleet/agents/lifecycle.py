@@ -241,8 +241,11 @@ def _kill(transaction: Transaction, agent: Agent) -> None:
 
 
 def _begin_session(transaction: Transaction, agent: Agent) -> Agent:
-    """The next launch begins a new conversation: count its compactions and tokens from here on."""
-    return transaction.set_agent(agent.name, conversation=Conversation(tokens_before=agent.spent.tokens))
+    """The next launch begins a new conversation: count its compactions and tokens from here on. It has no text of any
+    message."""
+    messages = tuple(replace(message, handed_at=0) for message in agent.pending_messages)
+    conversation = Conversation(tokens_before=agent.spent.tokens)
+    return transaction.set_agent(agent.name, conversation=conversation, pending_messages=messages)
 
 
 def _count_compactions(transaction: Transaction, agent: Agent, before: OutputCounts) -> None:

@@ -18,8 +18,6 @@ from coral.fleet.policy import (
 from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
-SEED = 0
-
 
 def ask(transaction: Transaction) -> None:
     """Queue the next confirmation, if one is wanted and none is on its way. Only what was published can change that."""
@@ -32,7 +30,9 @@ def ask(transaction: Transaction) -> None:
     if asked is not None and (transaction.standing.half is not None or _is_affordable(transaction, 2)):
         _queue(transaction, asked)
     elif _is_seed_wanted(transaction) and _is_affordable(transaction, 3):  # a pair must stay affordable after it
-        _queue(transaction, Confirmation(SEED))
+        seed = transaction.standing.seed
+        assert seed is not None, "it is wanted"
+        _queue(transaction, Confirmation(seed.number))
 
 
 def is_under_way(pending: Iterable[PendingAttempt]) -> bool:
@@ -50,9 +50,8 @@ def count(transaction: Transaction, attempt: Attempt) -> None:
     run = transaction.run
     transaction.set_run(confirmations=run.confirmations + 1, confirm_seconds=run.confirm_seconds + attempt.seconds)
     if attempt.verdict is Verdict.NEW_BEST:
-        author = transaction.measured[attempt.of or SEED].agent
-        end_stagnation(transaction, author)
-        withdraw_overtaken(transaction, author, improved=True, best_improved=True)
+        end_stagnation(transaction, attempt.agent)
+        withdraw_overtaken(transaction, attempt.agent, improved=True, best_improved=True)
 
 
 def _queue(transaction: Transaction, asked: Confirmation) -> None:
@@ -66,7 +65,7 @@ def _queue(transaction: Transaction, asked: Confirmation) -> None:
     )  # fmt: skip
     transaction.pending[number] = PendingAttempt(
         number=number, submission=submission, step=AttemptStep.QUEUED, commit=measured.commit, tree=measured.tree,
-        parent=measured.parent, confirmation=asked,
+        parent=measured.parent, confirmation=asked, epoch=transaction.run.epoch,
     )  # fmt: skip
 
 
@@ -84,7 +83,7 @@ def _is_affordable(transaction: Transaction, grades: int) -> bool:
 
 def _is_seed_wanted(transaction: Transaction) -> bool:
     """Whether the noise is estimated, and the seed may still tell something of it while the agents think."""
-    scoring, seed = transaction.rules.scoring, transaction.measured.get(SEED)
+    scoring, seed = transaction.rules.scoring, transaction.standing.seed
     if scoring.noise.deviation is not None or seed is None or seed.is_out:
         return False
     most = transaction.rules.budget_attempts

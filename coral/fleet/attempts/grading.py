@@ -10,8 +10,9 @@ from attempts.record import Kind, Verdict
 from attempts.standing import Judgement, judge, judge_confirmation
 from coral.fleet import actions as do
 from coral.fleet import events as on
+from coral.fleet.attempts import holdouts
 from coral.fleet.attempts.intake import take_again
-from coral.fleet.attempts.settlement import settle
+from coral.fleet.attempts.settlement import ANOTHER_EPOCH, settle
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST_GRADES, MAX_START_RETRIES, START_RETRY_SECONDS
 from coral.fleet.run_state import OCCUPYING, AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
@@ -22,7 +23,9 @@ def on_checked_out(transaction: Transaction, event: on.CheckedOut) -> None:
     pending = transaction.pending.get(event.number)
     if pending is None or pending.launch != event.launch or pending.step not in OCCUPYING or pending.grader_started:
         return
-    if pending.stopped or pending.timed_out or transaction.run.stopping or transaction.run.detached_reason:
+    run = transaction.run
+    is_ending = run.detached_reason or (run.stopping and not holdouts.goes_on(run))
+    if pending.stopped or pending.timed_out or is_ending:
         on_graded(transaction, on.Graded(number=event.number, launch=event.launch, outcome=on.Outcome.LOST))
         return
     transaction.set_pending(event.number, grader_started=True)
@@ -40,6 +43,8 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
         _queue_again(transaction, pending)
     elif event.outcome is on.Outcome.LOST:
         _on_lost_grade(transaction, pending)
+    elif pending.is_holdout:
+        holdouts.on_graded(transaction, pending, event)
     elif pending.suspicion:
         _end_seed_check(transaction, pending, event)
     elif pending.timed_out:
@@ -68,7 +73,7 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
             number, step=AttemptStep.QUEUED, failed_starts=pending.failed_starts + 1, deadline=later
         )
     else:
-        settle(transaction, pending, Judgement(Verdict.VOID), reason=f"the grader could not be started: {reason}")
+        _give_up(transaction, pending, f"the grader could not be started: {reason}")
 
 
 def on_left_processes(transaction: Transaction, number: int, launch: int) -> None:
@@ -88,22 +93,24 @@ def repeat_unfinished(transaction: Transaction) -> None:
     """A new supervisor repeats what the last one may not have finished; each of it can be done twice without harm."""
     for number, pending in transaction.pending.items():
         agent = pending.submission.agent
-        if pending.confirmation is None:
+        if pending.is_submitted:
             transaction.act(do.Accept(agent=agent, submission=pending.submission.id, number=number))
         if pending.step is AttemptStep.TAKING:
             take_again(transaction, pending)
         elif pending.attempt is not None:
-            if pending.confirmation is not None:
+            if not pending.is_submitted:
                 transaction.act(do.Publish(attempt=pending.attempt))
                 continue
             launch = transaction.agents[agent].launch
             transaction.act(do.Publish(attempt=pending.attempt, launch=launch, heartbeats=pending.heartbeats))
 
 
-def stop_grading(transaction: Transaction) -> None:
-    """Terminate the graders of a run that stops. Their attempts are graded again when the run resumes."""
+def stop_grading(transaction: Transaction, *, only_holdouts: bool = False) -> None:
+    """Terminate the graders of a run that stops or begins an epoch, or those on the hold-out. Their attempts are graded
+    again."""
     for number, pending in list(transaction.pending.items()):
-        if pending.step in OCCUPYING and not pending.stopped:
+        goes_on = pending.is_holdout and holdouts.goes_on(transaction.run)
+        if pending.step in OCCUPYING and not pending.stopped and not goes_on and pending.is_holdout >= only_holdouts:
             transaction.set_pending(number, stopped=True)
             if pending.step is AttemptStep.GRADING:
                 _terminate(transaction, pending)
@@ -127,20 +134,22 @@ def advance_timers(transaction: Transaction) -> None:
 
 def fill_slots(transaction: Transaction) -> None:
     """Start a grader in each free slot: first for attempts with a suspicion, then for confirmations, so that the halves
-    of a pair are graded one after the other, then for the oldest attempt."""
+    of a pair are graded one after the other, then for the oldest attempt; for the hold-out while nobody waits."""
     run, all_pending = transaction.run, transaction.pending.values()
-    if run.stopping or run.disk_problem or transaction.clock < run.queue_paused_until:
+    if run.disk_problem or (transaction.clock < run.queue_paused_until and not run.stopping):
         return
     taken = sum(attempt.step in OCCUPYING for attempt in all_pending)
     queue = [attempt for attempt in all_pending if attempt.step is AttemptStep.QUEUED and attempt.deadline is None]
-    queue.sort(key=lambda attempt: (not attempt.suspicion, attempt.confirmation is None))
+    if run.stopping:
+        queue = [attempt for attempt in queue if attempt.is_holdout and holdouts.goes_on(run)]
+    queue.sort(key=lambda attempt: (not attempt.suspicion, attempt.confirmation is None, attempt.is_holdout))
     for pending in queue[: max(transaction.rules.slots - taken, 0)]:
         launch = pending.launch + 1
         transaction.set_pending(
             pending.number,
             step=AttemptStep.GRADING,
             launch=launch,
-            deadline=transaction.clock + transaction.rules.grade_timeout,
+            deadline=transaction.clock + _timeout(transaction, pending),
             grader_started=False,
             stopped=False,
             timed_out=False,
@@ -172,6 +181,28 @@ def _judge(transaction: Transaction, pending: PendingAttempt, score: float) -> J
     return judgement
 
 
+def _timeout(transaction: Transaction, pending: PendingAttempt) -> float:
+    rules = transaction.rules
+    return (rules.holdout_timeout if pending.is_holdout else None) or rules.grade_timeout
+
+
+def _give_up(transaction: Transaction, pending: PendingAttempt, reason: str) -> None:
+    """It cannot be graded, and its author is not at fault."""
+    if pending.is_holdout:
+        holdouts.end(transaction, pending, reason=reason)
+    else:
+        settle(transaction, pending, Judgement(Verdict.VOID), reason=reason)
+
+
+def end_earlier(transaction: Transaction, pending: PendingAttempt) -> None:
+    """End a grade of the supervisor's own that was meant for an earlier epoch."""
+    if pending.is_holdout:
+        del transaction.pending[pending.number]
+        transaction.act(do.ShowHoldouts(graded=pending.number))
+    else:
+        settle(transaction, pending, Judgement(Verdict.VOID), reason=ANOTHER_EPOCH)
+
+
 def _kind_to_grade(pending: PendingAttempt) -> Kind:
     return Kind.BASELINE if pending.suspicion else pending.submission.kind
 
@@ -184,11 +215,12 @@ def _terminate(transaction: Transaction, pending: PendingAttempt) -> None:
 
 def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
     if pending.kills >= MAX_KILLS:
-        transaction.alert(f"the grader of {pending.who} cannot be killed; its slot is given up")
+        what = pending.who if pending.holdout_of is None else f"#{pending.holdout_of} on the hold-out"
+        transaction.alert(f"the grader of {what} cannot be killed; its slot is given up")
         if pending.stopped:
             _queue_again(transaction, pending)
         else:
-            settle(transaction, pending, Judgement(Verdict.VOID), reason="the grader could not be killed")
+            _give_up(transaction, pending, "the grader could not be killed")
         return
     deadline = transaction.clock + KILL_AGAIN_SECONDS
     transaction.set_pending(pending.number, step=AttemptStep.KILLED, deadline=deadline, kills=pending.kills + 1)
@@ -196,7 +228,12 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
-    """Grade the attempt again: this grade said nothing about it."""
+    """Grade the attempt again: this grade said nothing about it. The supervisor's own of an earlier epoch is over, and
+    that on a hold-out that the task has no more."""
+    is_over = pending.is_holdout and transaction.rules.holdout_timeout is None
+    if is_over or (not pending.is_submitted and pending.epoch != transaction.run.epoch):
+        end_earlier(transaction, pending)
+        return
     transaction.set_pending(pending.number, step=AttemptStep.QUEUED, deadline=None)
 
 
@@ -207,9 +244,9 @@ def _on_lost_grade(transaction: Transaction, pending: PendingAttempt) -> None:
     if not problem or pending.lost_grades < MAX_LOST_GRADES:
         lost = pending.lost_grades + bool(problem)
         _queue_again(transaction, transaction.set_pending(pending.number, lost_grades=lost))
-    elif pending.suspicion:
-        reason = f"the seed cannot be graded either: {problem}"
-        settle(transaction, pending, Judgement(Verdict.VOID), reason=reason)
+    elif pending.suspicion or pending.is_holdout:
+        what = "it" if pending.is_holdout else "the seed"
+        _give_up(transaction, pending, f"{what} cannot be graded either: {problem}")
     else:
         suspicion = f"each of {MAX_LOST_GRADES + 1} grades of it ended on a disk without room: {problem}"
         _queue_again(transaction, transaction.set_pending(pending.number, suspicion=suspicion, lost_grades=0))

@@ -12,11 +12,13 @@ from attempts.standing import Judgement, advance
 from coral.fleet import actions as do
 from coral.fleet import events as on
 from coral.fleet.agents.stalls import restart_timer
-from coral.fleet.attempts import confirmations
+from coral.fleet.attempts import confirmations, holdouts
 from coral.fleet.messages import deliver_at_eval, fire_after_attempt, withdraw_overtaken
 from coral.fleet.policy import MAX_VOIDS, MIN_FAILURES_WATCHED, QUEUE_PAUSE_SECONDS
 from coral.fleet.run_state import AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
+
+ANOTHER_EPOCH = "the task has changed since it was asked for"
 
 
 def settle(
@@ -34,8 +36,12 @@ def settle(
     transaction.set_run(order=order)
     if graded is not None and score is not None:
         transaction.set_run(grade_seconds=graded.seconds)
+    before = transaction.run.best
     transaction.set_standing(advance(transaction.standing, attempt, transaction.rules.scoring))
-    _watch_voids(transaction, attempt)
+    if transaction.run.best != before:
+        holdouts.ask(transaction, transaction.standing.best_measured)
+    if attempt.epoch == transaction.run.epoch:
+        _watch_voids(transaction, attempt)
     if pending.confirmation is not None:
         confirmations.count(transaction, attempt)
         transaction.set_pending(pending.number, step=AttemptStep.SETTLED, deadline=None, attempt=attempt)
@@ -84,6 +90,7 @@ def _record_of(
         of=pending.duplicate_of if pending.confirmation is None else pending.confirmation.of,
         against=judgement.against if pending.confirmation is None else pending.confirmation.against,
         delta=judgement.delta,
+        epoch=transaction.run.epoch if pending.is_submitted else pending.epoch,
     )
     if graded is None:
         return record

@@ -21,10 +21,11 @@ from chronicle import (
 )
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from moves import DEATH, JOBS, RULES, TIME, TROUBLE, WORK, History, ask, calm, over, play
+from moves import DEATH, JOBS, RELOAD, RULES, TIME, TROUBLE, WORK, History, ask, calm, over, play
 from stage import QUIET_RULES, Stage, on_request
 from world import Turn
 
+from attempts.record import Kind, Verdict
 from coral.codec import decode
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -48,7 +49,7 @@ CHANGE = ["change"] * 3
 # --- attempts -----------------------------------------------------------------------------------------------------
 
 
-@over(WORK, TIME, TROUBLE, DEATH, STOP)
+@over(WORK, TIME, TROUBLE, DEATH, STOP, RELOAD)
 def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: History) -> None:
     assert_counted_once(calm(play(history)))
 
@@ -71,10 +72,31 @@ def test_it_makes_no_difference_how_grades_are_batched(
     assert at_once.fleet == one_by_one.fleet
 
 
+@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, RELOAD)
+def test_scores_of_two_epochs_are_never_compared(history: History) -> None:
+    world = calm(play(history))
+    for record in world.records.values():
+        others = [world.records[number] for number in (record.against, record.of) if number is not None]
+        earlier = [other for other in others if other.epoch != record.epoch]
+        assert not earlier or record.verdict is Verdict.VOID
+
+
+@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, RELOAD)
+def test_each_best_of_the_present_epoch_is_graded_on_the_hold_out_and_nothing_else_is(history: History) -> None:
+    rules, moves = history
+    world = calm(play((replace(rules, holdout_timeout=20.0), moves)))
+    proofs = [record for record in world.records.values() if record.verdict is Verdict.NEW_BEST]
+    bests = {record.number if record.of is None else record.of: record.epoch for record in proofs}
+    now = {number for number, epoch in bests.items() if epoch == world.fleet.run.epoch}
+    leads = {number for number, held in world.records.items() if held.kind is Kind.REAL}
+    assert now <= world.fleet.holdouts.keys() <= bests.keys() | leads
+    assert all(number >= 0 for number in world.records)
+
+
 # --- crossings ----------------------------------------------------------------------------------------------------
 
 
-@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, examples=60)
+@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, RELOAD, examples=60)
 def test_each_crossing_is_owed_once_as_counted_one_by_one(history: History) -> None:
     assert_owed_once(calm(play(history)))
 
@@ -106,12 +128,12 @@ def test_what_the_fleet_crossed_falls_to_the_author_or_to_the_next_who_submits(h
 # --- what is owed -------------------------------------------------------------------------------------------------
 
 
-@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, RELOAD, examples=60)
 def test_what_is_owed_is_received_once_or_withdrawn_and_never_lost(history: History) -> None:
     assert_received_once(calm(play(history)))
 
 
-@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, examples=60)
+@over(WORK, TIME, TROUBLE, DEATH, STOP, CHANGE, RELOAD, examples=60)
 def test_every_launch_carries_what_is_owed_and_repeats_only_what_died_unheard(history: History) -> None:
     assert_repeated_only_unheard(calm(play(history)))
 
@@ -294,7 +316,7 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
         assert not any(spent) or run.stopping or run.detached_reason
         if rules.budget_attempts is not None:
             coming = sum(
-                pending.step is not AttemptStep.SETTLED and pending.confirmation is None
+                pending.step is not AttemptStep.SETTLED and pending.is_submitted
                 for pending in turn.after.pending.values()
             )
             assert run.progress.graded + coming <= rules.budget_attempts

@@ -326,9 +326,9 @@ def test_a_duplicate_is_of_the_first_scored_attempt_with_its_tree(path: Path) ->
     second = replace(record(8, score=3.0), tree=tree)
     tune = replace(record(3, score=9.0, kind=Kind.TUNE), tree=tree)
     ledger = ledger_of(path, replace(second, number=15, order=15, score=4.0), first, tune, second)
-    assert ledger.duplicate_of(tree, tune=False) == Scored(8, 3.0)
-    assert ledger.duplicate_of(tree, tune=True) == Scored(3, 9.0)
-    assert ledger.duplicate_of(f"{6:040x}", tune=False) is None
+    assert ledger.duplicate_of(tree, tune=False, epoch=1) == Scored(8, 3.0)
+    assert ledger.duplicate_of(tree, tune=True, epoch=1) == Scored(3, 9.0)
+    assert ledger.duplicate_of(f"{6:040x}", tune=False, epoch=1) is None
     ledger.close()
 
 
