@@ -83,6 +83,28 @@ def create(hub: Path, seed: Path) -> str:
     return commit
 
 
+def take_in_seed(hub: Path, seed: Path) -> str:
+    """Bring another seed into the hub, as a commit after the last seed's; returns its id, the last seed's if the files
+    are the same. `set_seed` makes it the run's."""
+    with tempfile.TemporaryDirectory(dir=hub.parent, prefix=".seed-", ignore_cleanup_errors=True) as temporary:
+        building = Path(temporary) / "hub.git"
+        tree = tree_of(building, create(building, seed))
+        ours = Git(hub)
+        before = ours.text("rev-parse", "--verify", SEED)
+        if tree_of(hub, before) == tree:
+            return before
+        pack = ("pack-objects", "--revs", "--stdout", "-q")
+        Git(building).pipe(pack, ours, ("index-pack", "--stdin"), data=tree.encode())
+        return ours.text("commit-tree", tree, "-p", before, "-m", "Seed")
+
+
+def set_seed(hub: Path, commit: str, taken_in: float) -> None:
+    """Make a commit the run's seed. `taken_in`: when the seed was read, in seconds since the epoch of the clock: what
+    is changed in it later is a change."""
+    Git(hub).run("update-ref", SEED, full(commit))
+    os.utime(hub / SEED, (taken_in, taken_in))
+
+
 def repository_of(seed: Path) -> Path | None:
     """The git directory if the seed is itself a repository; one in a folder above is not the seed's."""
     inside = seed / ".git"

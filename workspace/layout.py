@@ -69,6 +69,10 @@ class Layout:
     task_file = _Below("private/task.yaml")
     task_source = _Below("private/task.source.yaml")  # the file as the task's author wrote it
     grader = _Below("private/grader")
+    seed_commit = _Below("private/seed")  # the commit that agents start from, in the hub
+    staged_task = _Below("private/reload")  # a changed task that a resume takes in
+    holdout = _Below("private/holdout")  # the files of its grader
+    holdout_scores = _Below("private/holdout.json")
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")

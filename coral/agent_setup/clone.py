@@ -41,8 +41,14 @@ def set_up_clone(run_context: RunContext, agent: str, commit: str) -> None:
     are kept, so that `restore_clone` can write them again."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
     link_shared(clone, _shared(run_context, agent))
-    others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
     set_up_mounts(clone, _mounts(run_context, agent), filename)
+    renew_instructions(run_context, agent, commit)
+
+
+def renew_instructions(run_context: RunContext, agent: str, commit: str) -> None:
+    """Write what the task says now into the instruction file of a clone, beside what this commit has in it."""
+    clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
+    others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
     text = instructions(run_context, agent)
     if others:  # few programs read more than one such file
         text = f"{text.rstrip()}\n\nThe task has instructions of its own: read {' and '.join(others)} as well.\n"

@@ -11,6 +11,7 @@ from typing import Any
 from coral.agent_setup.roster import Roster, account_of, members_of
 from coral.config.load import Config
 from coral.config.model import Assignment
+from coral.errors import CoralError
 from coral.fleet.agent_state import Spent
 from coral.fleet.agents.spending import cost
 from coral.fleet.policy import MILLION
@@ -50,6 +51,19 @@ def unenforceable_budgets(config: Config, assignment: Assignment, runtime: Runti
     if not runtime.reports_interrupted:
         shortage = "does not report what an interrupted step used; limit attempts or hours instead"
     return [f"{name} cannot be enforced: {runtime.name} {shortage}" for name in given]
+
+
+def check_unlimited(config: Config) -> None:
+    """CoralError where agents would spend money without end."""
+    if endless := unlimited(config):
+        raise CoralError(f"cannot start: {endless}", LIMIT_ADVICE)
+
+
+def check_enforceable(config: Config, roster: Roster) -> None:
+    """CoralError names a budget that cannot be enforced."""
+    for assignment, runtime in roster.assignments:
+        if budgets := unenforceable_budgets(config, assignment, runtime):
+            raise CoralError(f"cannot start: {budgets[0]}", "leave that budget out, or limit attempts or hours")
 
 
 def look_up(model: str) -> Prices | None:

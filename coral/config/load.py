@@ -19,9 +19,11 @@ from coral.config import document as yaml
 from coral.config import validate
 from coral.config.document import Document, Problem, apply_overrides, refuse
 from coral.config.model import (
+    GRADER_KINDS,
     AgentsSection,
     BudgetSection,
     GraderSection,
+    HoldoutSection,
     RunSection,
     Section,
     SessionSection,
@@ -46,21 +48,27 @@ SECTIONS = {
 LARGEST = 200_000  # bytes; a task is a page of text, and YAML is slow to read
 LARGEST_CHECKLIST = 20_000  # bytes; it is read at each checkpoint
 LARGEST_FROZEN = 10 * LARGEST  # with every default and escape written out
-ORIGIN = "origin"
-_HEAD = "# The task as this run was started, with its overrides and defaults. `origin` is the file it came from.\n"
+ORIGIN, OVERRIDES = "origin", "overrides"
+_HEAD = """\
+# The task of this run, with its overrides and defaults. `origin` is the file it came from, `overrides` are those that
+# were given at the start and at each resume.
+"""
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _NOT_TEXT = frozenset({"true", "false", "null"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """A checked task. `folder`: where its relative paths start. `text`: the frozen copy that a run keeps."""
+    """A checked task. `folder`: where its relative paths start. `text`: the frozen copy that a run keeps. `overrides`:
+    all that were given, at the start and at each resume."""
 
     path: Path
     folder: Path
     text: str
+    overrides: tuple[str, ...]
     task: TaskSection
     grader: GraderSection
+    holdout: HoldoutSection
     agents: AgentsSection
     session: SessionSection
     heartbeats: tuple[Heartbeat, ...]
@@ -74,8 +82,22 @@ class Config:
         return slug(self.task.name)
 
     @property
+    def holdout_grader(self) -> GraderSection | None:
+        """How an attempt is scored on the hold-out; None without one."""
+        return _over(self.grader, self.holdout) if self.holdout.is_given else None
+
+    @property
     def seed(self) -> Path:
         return self.folder / Path(self.task.seed).expanduser()
+
+
+def _over(grader: GraderSection, holdout: HoldoutSection) -> GraderSection:
+    """The grader with what the hold-out says in its place."""
+    changed: dict[str, object] = {"timeout": holdout.timeout or grader.timeout}
+    changed |= {"args": {**grader.args, **holdout.args}, "private": (*grader.private, *holdout.private)}
+    if holdout.entry or holdout.command:
+        changed |= {kind: getattr(holdout, kind) for kind in GRADER_KINDS}
+    return grader.model_copy(update=changed)
 
 
 def load(task: Path, overrides: Sequence[str] = ()) -> Config:
@@ -87,11 +109,12 @@ def load(task: Path, overrides: Sequence[str] = ()) -> Config:
 def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Read a run's frozen copy of its task. The task's own folder is not read: it may have changed since."""
     document = yaml.read(_text(path, LARGEST_FROZEN))
-    origin = document.data.pop(ORIGIN, None) if isinstance(document.data, dict) else None
-    if not isinstance(origin, str):
+    data = document.data if isinstance(document.data, dict) else {}
+    origin, given = data.pop(ORIGIN, None), data.pop(OVERRIDES, None) or []
+    if not isinstance(origin, str) or not isinstance(given, list):
         hint = "a run's task is private/task.yaml in its folder"
         raise CoralError(f"cannot read {path}: it is not the task of a run", hint)
-    return _build(path, Path(origin), document, overrides, files=False)
+    return _build(path, Path(origin), document, overrides, files=False, given=tuple(map(str, given)))
 
 
 def checklist(config: Config) -> str | None:
@@ -124,36 +147,50 @@ def _text(path: Path, limit: int) -> str:
     return text
 
 
-def _build(shown: Path, path: Path, document: Document, overrides: Sequence[str], *, files: bool) -> Config:
+def _build(
+    shown: Path,
+    path: Path,
+    document: Document,
+    overrides: Sequence[str],
+    *,
+    files: bool,
+    given: tuple[str, ...] = (),
+) -> Config:
+    """`given`: the overrides that the document has in it already."""
     problems, name = document.problems, str(shown)
     if not isinstance(document.data, dict):
         what = "is empty" if document.data is None else "must hold sections, not a list or a single value"
         refuse(name, problems or [Problem((), what)], document.marks)
     apply_overrides(document, overrides)
-    config = _checked(path, document.data if isinstance(document.data, dict) else {}, problems, files=files)
+    values = document.data if isinstance(document.data, dict) else {}
+    config = _checked(path, values, (*given, *overrides), problems, files=files)
     refuse(name, problems, document.marks)
     assert config is not None, "a section that cannot be read has added its problem"
     return config
 
 
-def _checked(path: Path, values: Mapping[str, object], problems: list[Problem], *, files: bool) -> Config | None:
+def _checked(
+    path: Path, values: Mapping[str, object], overrides: tuple[str, ...], problems: list[Problem], *, files: bool
+) -> Config | None:
     """The Config; None if a section has problems, which are added."""
     validate.unknown_sections(values, problems)
     found: dict[str, Any] = {
         name: validate.section(kind, values.get(name), (name,), problems) for name, kind in SECTIONS.items()
     }
-    task, grader, agents = found["task"], found["grader"], found["agents"]
+    task, agents = found["task"], found["agents"]
     heartbeats = read_heartbeats(values.get("heartbeats"), problems)
     if files:
-        problems += path_problems(task, grader, agents, path.parent)
+        graders = {name: found[name] for name in ("grader", "holdout") if found[name]}
+        problems += path_problems(task, graders, agents, path.parent)
     problems += _research_problems(agents) if agents else []
     if problems:
         return None
     whole = TaskFile.model_validate({name: section for name, section in values.items() if section is not None})
     if files:
         whole = whole.model_copy(update={"agents": with_roles(whole.agents, path.parent)})
-    text = frozen(path, whole)
-    return Config(path=path, folder=path.parent, text=text, **{**dict(whole), "heartbeats": heartbeats})
+    text = frozen(path, whole, overrides)
+    parts = {**dict(whole), "heartbeats": heartbeats}
+    return Config(path=path, folder=path.parent, text=text, overrides=overrides, **parts)
 
 
 def _research_problems(agents: AgentsSection) -> Iterator[Problem]:
@@ -164,9 +201,9 @@ def _research_problems(agents: AgentsSection) -> Iterator[Problem]:
                 yield Problem((*where, "research"), f"{assignment.runtime} agents do no research: leave it out")
 
 
-def frozen(origin: Path, task: TaskFile) -> str:
+def frozen(origin: Path, task: TaskFile, overrides: Sequence[str] = ()) -> str:
     """The task as YAML, which `load_frozen` reads back to the same values."""
-    return _HEAD + write({ORIGIN: str(origin), **task.model_dump()})
+    return _HEAD + write({ORIGIN: str(origin), OVERRIDES: list(overrides), **task.model_dump()})
 
 
 def write(data: Mapping[str, object]) -> str:

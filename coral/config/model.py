@@ -150,6 +150,21 @@ class GraderSection(Section):
         return NoiseSetting(deviation=float(self.noise.removesuffix("%")) / 100, relative=True)
 
 
+class HoldoutSection(Section):
+    """A second way to score, which agents never see: the supervisor alone runs it, on the seed, on each new best and on
+    what leads at the end. What is left out is as in `grader`; a section without any key is no hold-out."""
+
+    entry: str = key("A Python function, file.py:function, as grader.entry. Empty: the grader itself.", "")
+    command: Command = key("Any program, as grader.command. Empty: the grader itself.", "")
+    timeout: Seconds | None = key("Seconds that one grade on the hold-out may take. Empty: as in grader.", None)
+    args: Options = key("Values that it receives, added to those of grader.args: another split of the data.", dict)
+    private: Texts = key("Files and folders of the task that it alone needs, besides those of the grader.", ())
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.entry or self.command or self.args)
+
+
 class PricesSection(Section):
     """What a model costs, in US dollars per million tokens. A cost that the program reports counts instead."""
 
@@ -326,6 +341,7 @@ class TaskFile(Section):
 
     task: TaskSection
     grader: GraderSection
+    holdout: HoldoutSection = Field(default_factory=HoldoutSection)
     agents: AgentsSection = Field(default_factory=AgentsSection)
     session: SessionSection = Field(default_factory=SessionSection)
     heartbeats: Annotated[tuple[HeartbeatEntry, ...], Strict(False)] = key(

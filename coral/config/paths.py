@@ -1,17 +1,18 @@
 """The paths that a task names on this machine: they exist, lie where they must, and keep the grader from the agents."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from coral.config.document import KeyPath, Problem, shown
-from coral.config.model import GRADER_KINDS, AgentsSection, Assignment, GraderSection, TaskSection
+from coral.config.model import GRADER_KINDS, AgentsSection, Assignment, GraderSection, HoldoutSection, TaskSection
 from workspace.layout import leads_outside
 
 LARGEST_ROLE = 100_000  # bytes: agents read all of it
 RESERVED = (".git", ".shared")
 A = TypeVar("A", bound=Assignment)
+Grader = GraderSection | HoldoutSection
 
 
 def split_entry(entry: str) -> tuple[str, str] | None:
@@ -21,17 +22,22 @@ def split_entry(entry: str) -> tuple[str, str] | None:
 
 
 def path_problems(
-    task: TaskSection | None, grader: GraderSection | None, agents: AgentsSection | None, folder: Path
+    task: TaskSection | None,
+    graders: Mapping[str, Grader],
+    agents: AgentsSection | None,
+    folder: Path,
 ) -> Iterator[Problem]:
-    unusable = list(_unusable(task, grader, folder))
+    """`graders`: the sections `grader` and `holdout`, by their names, without those that have problems."""
+    unusable = list(_unusable(task, graders, folder))
     yield from unusable
     if not unusable:  # no other check may look up such a path
         yield from _task_problems(task, folder) if task else ()
-        yield from _grader_problems(grader, folder) if grader else ()
-        yield from _exposed(task, grader, folder) if task and grader else ()
+        for section, grader in graders.items():
+            yield from _grader_problems(section, grader, folder)
+        yield from _exposed(task, graders, folder) if task else ()
     if agents:
         seed = _resolved(task.seed, folder) if task else None
-        private = _private(grader, folder) if grader else []
+        private = _private(graders, folder)
         for where, assignment in assignments_in(agents):
             yield from _assignment_problems(assignment, where, folder, seed, private)
 
@@ -67,10 +73,10 @@ def _resolved(name: str, folder: Path) -> Path | None:
     return path
 
 
-def _unusable(task: TaskSection | None, grader: GraderSection | None, folder: Path) -> Iterator[Problem]:
+def _unusable(task: TaskSection | None, graders: Mapping[str, Grader], folder: Path) -> Iterator[Problem]:
     named: dict[KeyPath, str] = {("task", "seed"): task.seed, ("task", "check"): task.check} if task else {}
-    if grader:
-        named |= {("grader", "entry"): grader.entry, **_private_names(grader)}
+    for section, grader in graders.items():
+        named |= {(section, "entry"): grader.entry, **_private_names(section, grader)}
     for where, name in named.items():
         if _resolved(name, folder) is None:
             yield Problem(where, f"is no path; got {shown(name)}")
@@ -106,28 +112,31 @@ def _function_problems(where: KeyPath, text: str, folder: Path | None, name: str
         yield Problem(where, f'"{entry[0]}" does not exist (looked in {folder})')
 
 
-def _grader_problems(grader: GraderSection, folder: Path) -> Iterator[Problem]:
+def _grader_problems(section: str, grader: Grader, folder: Path) -> Iterator[Problem]:
     chosen = [key for key in GRADER_KINDS if getattr(grader, key)]
-    if not chosen:
-        yield Problem(("grader",), f"needs {' or '.join(GRADER_KINDS)}")
-    elif len(chosen) > 1:
-        yield Problem(("grader",), f"gives both {' and '.join(chosen)}; one of them grades")
+    if isinstance(grader, HoldoutSection):
+        if not grader.is_given and grader != HoldoutSection():
+            yield Problem((section,), f"needs {', '.join(GRADER_KINDS)} or args: else it is the grader once more")
+    elif not chosen:
+        yield Problem((section,), f"needs {' or '.join(GRADER_KINDS)}")
+    if len(chosen) > 1:
+        yield Problem((section,), f"gives both {' and '.join(chosen)}; one of them grades")
     program = grader.command if isinstance(grader.command, str) else "".join(grader.command[:1])
     if grader.command and not program.strip():
-        yield Problem(("grader", "command"), "is blank")
+        yield Problem((section, "command"), "is blank")
     if grader.entry:
-        yield from _function_problems(("grader", "entry"), grader.entry, folder, "the task's folder")
-    for where, name in _private_names(grader).items():
+        yield from _function_problems((section, "entry"), grader.entry, folder, "the task's folder")
+    for where, name in _private_names(section, grader).items():
         if leads_outside(name):
             yield Problem(where, f'must be inside the task\'s folder; got "{name}"')
         elif not (folder / name).exists():
             yield Problem(where, f'"{name}" does not exist (looked in {folder})')
 
 
-def _exposed(task: TaskSection, grader: GraderSection, folder: Path) -> Iterator[Problem]:
+def _exposed(task: TaskSection, graders: Mapping[str, Grader], folder: Path) -> Iterator[Problem]:
     """Agents get everything in the seed: neither the grader nor its data may be there."""
     seed = (folder / Path(task.seed).expanduser()).resolve()
-    for where, name in _hidden_names(grader).items():
+    for where, name in _hidden_names(graders).items():
         path = (folder / name).resolve()
         if path.is_relative_to(seed) or seed.is_relative_to(path):
             yield Problem(where, f'"{name}" and the seed "{task.seed}" overlap: agents would see the grader')
@@ -180,15 +189,20 @@ def _source_problem(source: str, folder: Path, private: list[Path]) -> str:
     return ""
 
 
-def _private(grader: GraderSection, folder: Path) -> list[Path]:
+def _private(graders: Mapping[str, Grader], folder: Path) -> list[Path]:
     """What agents must not see."""
-    return [path for name in _hidden_names(grader).values() if (path := _resolved(name, folder)) is not None]
+    return [path for name in _hidden_names(graders).values() if (path := _resolved(name, folder)) is not None]
 
 
-def _hidden_names(grader: GraderSection) -> dict[KeyPath, str]:
-    entry = split_entry(grader.entry)
-    return {**({("grader", "entry"): entry[0]} if entry else {}), **_private_names(grader)}
+def _hidden_names(graders: Mapping[str, Grader]) -> dict[KeyPath, str]:
+    names: dict[KeyPath, str] = {}
+    for section, grader in graders.items():
+        entry = split_entry(grader.entry)
+        if entry:
+            names[section, "entry"] = entry[0]
+        names |= _private_names(section, grader)
+    return names
 
 
-def _private_names(grader: GraderSection) -> dict[KeyPath, str]:
-    return {("grader", "private", index): name for index, name in enumerate(grader.private)}
+def _private_names(section: str, grader: Grader) -> dict[KeyPath, str]:
+    return {(section, "private", index): name for index, name in enumerate(grader.private)}

@@ -8,8 +8,10 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from coral.config.model import GraderSection
+from attempts.record import Kind
+from coral.config.load import Config
 from coral.fleet.actions import CheckOut, StartGrader
+from coral.fleet.process_key import holdout_key
 from coral.grading.command import SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from workspace.hub import checkout
@@ -18,9 +20,9 @@ from workspace.layout import Layout
 CANDIDATE = "candidate"
 
 
-def prepare_grade(layout: Layout, grader: GraderSection, grade: CheckOut) -> GradeCommand:
-    """Checks the commit out, prepares the grade's folder, and says how to start the grader. Raises what `checkout`
-    raises. Blocks.
+def prepare_grade(layout: Layout, config: Config, grade: CheckOut, private: Path | None = None) -> GradeCommand:
+    """Checks the commit out, prepares the grade's folder, and says how to start the grader. `private`: the grader's own
+    files, if they are not those of the run. Raises what `checkout` raises. Blocks.
 
     Each launch has a checkout of its own: a git that outlives a killed supervisor may still write into an older one.
     """
@@ -28,18 +30,23 @@ def prepare_grade(layout: Layout, grader: GraderSection, grade: CheckOut) -> Gra
     for path in (folder, *_moved(layout, grade.number)):
         shutil.rmtree(path, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    command = grade_command(layout, grader, grade)
+    command = grade_command(layout, config, grade, private)
     checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
     prepare_folder(command)
     return command
 
 
-def grade_command(layout: Layout, grader: GraderSection, grade: CheckOut | StartGrader) -> GradeCommand:
-    """How the grader is started on the commit that `prepare_grade` checks out."""
+def grade_command(
+    layout: Layout, config: Config, grade: CheckOut | StartGrader, private: Path | None = None
+) -> GradeCommand:
+    """How the grader, or the hold-out's, is started on the commit that `prepare_grade` checks out."""
+    grader, files, number = config.grader, private or layout.grader, grade.number
+    if grade.kind is Kind.HOLDOUT and config.holdout_grader is not None:
+        grader, files, number = config.holdout_grader, layout.holdout, holdout_key(number)
     kind = kind_of(grader)
     folder = layout.grading(grade.number)
     workspace = _candidate(folder, grade.launch)
-    place = GradePlace(workspace=workspace, private=layout.grader, folder=folder, attempt=grade.number, kind=grade.kind)
+    place = GradePlace(workspace=workspace, private=files, folder=folder, attempt=number, kind=grade.kind)
     return kind.command(grader, place)
 
 

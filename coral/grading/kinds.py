@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.config.paths import split_entry
 from coral.errors import CoralError
@@ -133,22 +132,24 @@ def _entry(grader: GraderSection) -> tuple[str, str]:
     return entry
 
 
-_JUNK = shutil.ignore_patterns("__pycache__", ".git")
+NOT_COPIED = frozenset({"__pycache__", ".git"})
+_JUNK = shutil.ignore_patterns(*NOT_COPIED)
 
 
-def grader_files(config: Config) -> tuple[Path, ...]:
-    """The files and folders that a run copies for its grader, relative to the task's folder."""
-    needed = kind_of(config.grader).files(config.grader, config.folder)
-    return tuple(dict.fromkeys([*needed, *map(Path, config.grader.private)]))
+def grader_files(grader: GraderSection, folder: Path) -> tuple[Path, ...]:
+    """The files and folders that a run copies for its grader, relative to the task's `folder`."""
+    needed = kind_of(grader).files(grader, folder)
+    return tuple(dict.fromkeys([*needed, *map(Path, grader.private)]))
 
 
-def copy_grader_files(config: Config, private: Path) -> None:
-    """Copies the files that the grader's kind needs, and its `private` entries, into `private` (made 0700)."""
+def copy_grader_files(grader: GraderSection, folder: Path, private: Path) -> None:
+    """Copies the files of the task's `folder` that the grader's kind needs, and its `private` entries, into `private`
+    (made 0700)."""
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     private.chmod(0o700)
-    for name in grader_files(config):
+    for name in grader_files(grader, folder):
         try:
-            _copy(config.folder / name, private / name)
+            _copy(folder / name, private / name)
         except (OSError, shutil.Error) as error:
             raise CoralError(
                 f"cannot copy the grader's file {name}: {error}", "see grader.private in task.yaml"

@@ -21,20 +21,18 @@ from workspace.errors import GitError
 KILL_SECONDS = 5.0  # to wait for a killed process; one in the kernel's hands may take longer
 
 
-def grade_once(config: Config, folder: Path, timeout: float | None = None) -> GradeResult:
+def grade_once(config: Config, folder: Path, timeout: float | None = None, kind: Kind = Kind.BASELINE) -> GradeResult:
     """Grades the seed in `folder`, which is empty and private to the caller. The default is the task's timeout.
 
     CoralError when the seed or the grader's files cannot be prepared; a grader's failure is in the result.
     """
-    copy_grader_files(config, folder / "grader")
+    copy_grader_files(config.grader, config.folder, folder / "grader")
     try:
         commit = hub.create(folder / "hub.git", config.seed)
         hub.checkout(folder / "hub.git", commit, folder / "checkout")
     except GitError as error:
         raise CoralError(str(error), error.hint) from error
-    place = GradePlace(
-        workspace=folder / "checkout", private=folder / "grader", folder=folder, attempt=0, kind=Kind.BASELINE
-    )
+    place = GradePlace(workspace=folder / "checkout", private=folder / "grader", folder=folder, attempt=0, kind=kind)
     command = kind_of(config.grader).command(config.grader, place)
     prepare_folder(command)
     return run_grader(command, config.grader.timeout if timeout is None else timeout)

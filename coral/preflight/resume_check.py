@@ -12,7 +12,7 @@ from coral.config.load import Config
 from coral.config.model import BudgetSection
 from coral.fleet.agent_state import Phase
 from coral.fleet.decide import decide
-from coral.fleet.events import Moment, Resumed
+from coral.fleet.events import Event, Moment, Resumed, TaskChanged
 from coral.fleet.reasons import Reason, RunEnd
 from coral.fleet.run_state import AttemptStep, Fleet
 from coral.journal import RecoveredState, fold
@@ -35,16 +35,19 @@ class EndsAtOnce:
     overrides: tuple[str, ...]
 
 
-def ends_at_once(layout: Layout, config: Config) -> EndsAtOnce | None:
+def ends_at_once(layout: Layout, config: Config, change: TaskChanged | None = None) -> EndsAtOnce | None:
     """None if the run would go on with this task, or has not ended: a supervisor is needed then, if only to end it, or
-    to write a record for which the disk had no room."""
+    to write a record for which the disk had no room. `change`: what is different in the task, if anything is."""
     memory = fold(layout.journal)
     if not memory.fleet.run.finished or _lacks_a_record(memory, layout):
         return None
-    after = _after(memory, config, _given(config.budget))
+    resumed = (Resumed(away=since(memory.wall)), *((change,) if change else ()))
+    after = _after(memory, config, _given(config.budget), resumed)
     if after.run.finished is None:
         return None
-    raised = {key: "null" if limit is None else f"{limit:.15g}" for key, limit in _raised(memory, config).items()}
+    raised = {
+        key: "null" if limit is None else f"{limit:.15g}" for key, limit in _raised(memory, config, resumed).items()
+    }
     overrides = tuple(f"budget.{key}={limit}" for key, limit in raised.items())
     return EndsAtOnce(after.run.finished, _retired(after), overrides)
 
@@ -56,17 +59,17 @@ def _lacks_a_record(memory: RecoveredState, layout: Layout) -> bool:
     return any(store.witness(number) is None for number in settled)
 
 
-def _after(memory: RecoveredState, config: Config, limits: Limits) -> Fleet:
+def _after(memory: RecoveredState, config: Config, limits: Limits, resumed: tuple[Event, ...]) -> Fleet:
     """The fleet right after a resume within these limits. Starts are not staggered: an agent without a budget retires
-    only when it would start."""
-    rules = rules_of(replace(config, budget=_section(limits)), Roster(config), "")
+    only when it would start. A grade on the hold-out that only the resume would ask for is no reason to go on."""
+    rules = replace(rules_of(replace(config, budget=_section(limits)), Roster(config), ""), holdout_timeout=None)
     now = Moment(run_time=memory.clock, wall_time=memory.wall)
-    after, _ = decide(memory.fleet, [Resumed(away=since(memory.wall))], now, replace(rules, stagger=0.0))
+    after, _ = decide(memory.fleet, resumed, now, replace(rules, stagger=0.0))
     return after
 
 
-def _ends(memory: RecoveredState, config: Config, limits: Limits) -> bool:
-    return _after(memory, config, limits).run.finished is not None
+def _ends(memory: RecoveredState, config: Config, limits: Limits, resumed: tuple[Event, ...]) -> bool:
+    return _after(memory, config, limits, resumed).run.finished is not None
 
 
 def _retired(fleet: Fleet) -> tuple[Reason, ...]:
@@ -74,16 +77,16 @@ def _retired(fleet: Fleet) -> tuple[Reason, ...]:
     return tuple(agent.reason for agent in agents) if all(agent.phase is Phase.RETIRED for agent in agents) else ()
 
 
-def _raised(memory: RecoveredState, config: Config) -> Limits:
+def _raised(memory: RecoveredState, config: Config, resumed: tuple[Event, ...]) -> Limits:
     """The limits that are in the way, each doubled until it is not. They are added one after the other, so that all are
     found that have to be raised. A target cannot be doubled: it is removed."""
     within: Limits = {}
     raised: Limits = {}
-    if _ends(memory, config, within):
+    if _ends(memory, config, within, resumed):
         return raised
     for key, limit in _given(config.budget).items():
         within[key] = limit
-        while _ends(memory, config, within):
+        while _ends(memory, config, within, resumed):
             limit = None if limit is None or key == "target" else limit * 2
             within[key] = raised[key] = limit
     return raised

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coral.config.load import CHECKLIST, Config
-from coral.grading.kinds import grader_files
+from coral.grading.kinds import NOT_COPIED, grader_files
 from coral.views.format import plural
 from workspace import seed
 from workspace.errors import GitError
@@ -24,8 +24,8 @@ def task_changes(layout: Layout, config: Config) -> list[str]:
     found = [] if _is_same(layout.task_source, config.path) else [config.path.name]
     if not _is_same_checklist(layout, config):
         found.append(CHECKLIST)
-    found += [str(name) for name in _changed_of_grader(layout, config)]
-    commit = (layout.private / "seed").read_text()
+    found += dict.fromkeys(str(name) for name in _changed_of_grader(layout, config))
+    commit = layout.seed_commit.read_text()
     try:
         changed = seed.differences(layout.hub, commit, config.seed)
     except (GitError, OSError):
@@ -47,12 +47,18 @@ def uncommitted_text(left: list[str]) -> str:
 
 
 def _changed_of_grader(layout: Layout, config: Config) -> Iterator[Path]:
-    for name in grader_files(config):
-        copied = layout.grader / name
-        files = [name] if copied.is_file() else [path.relative_to(layout.grader) for path in sorted(copied.rglob("*"))]
-        for file in files:
-            if (layout.grader / file).is_file() and not _is_same(layout.grader / file, config.folder / file):
-                yield file
+    for grader, copies in ((config.grader, layout.grader), (config.holdout_grader, layout.holdout)):
+        for name in grader_files(grader, config.folder) if grader else ():
+            for file in sorted({*_files(copies, name), *_files(config.folder, name)}):
+                if not _is_same(copies / file, config.folder / file):
+                    yield file
+
+
+def _files(folder: Path, name: Path) -> list[Path]:
+    """The files of a file or folder of a grader, as paths in `folder`, without those that no run copies."""
+    path = folder / name
+    found = [path] if path.is_file() else [inner for inner in path.rglob("*") if inner.is_file()]
+    return [file.relative_to(folder) for file in found if not NOT_COPIED & set(file.relative_to(path.parent).parts)]
 
 
 def _is_same_checklist(layout: Layout, config: Config) -> bool:

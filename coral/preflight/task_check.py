@@ -5,12 +5,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 
 from attempts.noise import ROUNDING, deviation, mean
+from attempts.record import Kind
 from coral.agent_setup.prices import LIMIT_ADVICE, budget_concerns, unenforceable_budgets, unlimited
 from coral.agent_setup.roster import assignments_of, seed_conflict
 from coral.config.load import CHECKLIST, Config, checklist
@@ -95,6 +96,8 @@ def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskF
     yield _graded(config, first)
     if first.score is None:
         return
+    if config.holdout_grader is not None:
+        yield _held_out(replace(config, grader=config.holdout_grader))
     if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
         text = f"the seed reaches the target {target:g} already"
         yield TaskFinding("target", False, text, ("set budget.target further",))
@@ -179,9 +182,9 @@ def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runti
     return TaskFinding("runtime", True, f"{name}, {plural(assignment.count, 'agent')}", more), runtime
 
 
-def _grade(config: Config) -> GradeResult:
+def _grade(config: Config, kind: Kind = Kind.BASELINE) -> GradeResult:
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
-        return grade_once(config, Path(folder))
+        return grade_once(config, Path(folder), kind=kind)
 
 
 def _graded(config: Config, result: GradeResult) -> TaskFinding:
@@ -190,6 +193,17 @@ def _graded(config: Config, result: GradeResult) -> TaskFinding:
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
     advice = _module_advice(config, f"{result.reason}\n{result.output}")
     return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed, *advice))
+
+
+def _held_out(config: Config) -> TaskFinding:
+    """Grades the seed on the hold-out. `config`: with its grader in the place of the task's."""
+    try:
+        result = _grade(config, Kind.HOLDOUT)
+    except CoralError as error:
+        return TaskFinding("hold-out", False, str(error), (error.hint,))
+    if result.score is not None:
+        return TaskFinding("hold-out", True, f"the seed scores {result.score:.10g} on it")
+    return replace(_graded(config, result), name="hold-out", text="the seed cannot be graded on it")
 
 
 def _module_advice(config: Config, text: str) -> tuple[str, ...]:
@@ -215,7 +229,7 @@ def _noise(config: Config, first: float, seconds: float) -> TaskFinding:
     spread, setting = deviation(scores), config.grader.noise_setting
     if spread <= ROUNDING * abs(mean(scores)):
         return TaskFinding("again", True, f"graded {len(scores)} times, it scores the same")
-    share = f", {spread / abs(mean(scores)):.2g} of the score" if mean(scores) else ""
+    share = f", {100 * spread / abs(mean(scores)):.2g} % of the score" if mean(scores) else ""
     text = f"graded {len(scores)} times, its scores have a standard deviation of {spread:.2g}{share}"
     advice = () if spread < LOGARITHM * abs(mean(scores)) else (LOG_ADVICE,)
     if setting.deviation is None:

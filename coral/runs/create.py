@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from attempts.store import Store
-from coral.agent_setup.prices import unenforceable_budgets
+from coral.agent_setup.prices import check_enforceable
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config, checklist
 from coral.config.model import GraderSection
@@ -41,9 +41,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     if problem := disk_problem_of(runs):
         hint = "free some space, or see workspace.runs in task.yaml"
         raise CoralError(f"cannot make a run in {runs}: {problem}", hint)
-    for assignment, runtime in roster.assignments:
-        if budgets := unenforceable_budgets(config, assignment, runtime):
-            raise CoralError(f"cannot start: {budgets[0]}", "leave that budget out, or limit attempts or hours")
+    check_enforceable(config, roster)
     git.waiting = received_signals.let_through
     with received_signals.hold() as held:
         held.check()
@@ -76,7 +74,9 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
         create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
         shutil.copyfile(config.path, layout.task_source)
-        copy_grader_files(config, layout.grader)
+        copy_grader_files(config.grader, config.folder, layout.grader)
+        if config.holdout_grader is not None:
+            copy_grader_files(config.holdout_grader, config.folder, layout.holdout)
         if (text := checklist(config)) is not None:
             layout.checklist.write_text(text, encoding="utf-8")
     say("taking in the seed")
@@ -86,7 +86,7 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
         from coral.runs.prepare import context_of, grade_seed, prepare_agent
 
         commit: str = _result(taken_in)
-        (layout.private / "seed").write_text(commit)
+        layout.seed_commit.write_text(commit)
         say("grading the seed")
         begin(meanwhile)
         clones = {}

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from pathlib import Path
 
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
@@ -33,11 +34,19 @@ SHOWN_OF_SETUP = 2000  # bytes of the output of a command that failed
 
 
 def grade_seed(
-    layout: Layout, config: Config, commit: str, interpreter: PrestartedInterpreter | None = None
+    layout: Layout,
+    config: Config,
+    commit: str,
+    interpreter: PrestartedInterpreter | None = None,
+    *,
+    epoch: int = 1,
+    files: Path | None = None,
 ) -> Attempt:
-    """The baseline, attempt #0. CoralError if the seed gets no score: no attempt would get one."""
+    """The baseline of an epoch: of the first, attempt #0; a later one gets its number from the run. `files`: see
+    `prepare_grade`. CoralError if the seed gets no score: no attempt would get one."""
     started = wall()
-    command = prepare_grade(layout, config.grader, CheckOut(number=0, launch=1, commit=commit, kind=Kind.BASELINE))
+    check_out = CheckOut(number=0, launch=epoch, commit=commit, kind=Kind.BASELINE)
+    command = prepare_grade(layout, config, check_out, files)
     began = time.monotonic()
     result = run_grader(command, config.grader.timeout, interpreter)
     seconds = time.monotonic() - began
@@ -60,6 +69,7 @@ def grade_seed(
         feedback=result.feedback,
         metrics=result.metrics,
         seconds=round(seconds, 3),
+        epoch=epoch,
     )
 
 
@@ -82,15 +92,23 @@ def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
         _set_up(layout, agent, command)
 
 
-def add_agents(layout: Layout, config: Config) -> None:
-    """Prepare the agents that the task has now and the run's journal does not know: they begin at the seed."""
+def latest_baseline(layout: Layout) -> Attempt:
+    """The seed's record of the present epoch."""
+    seed = fold(layout.journal).fleet.standing.seed
+    return Store(layout.attempts).read(0 if seed is None else seed.number)
+
+
+def add_agents(layout: Layout, config: Config, baseline: Attempt | None = None) -> None:
+    """Prepare the agents that the task has now and the run's journal does not know: they begin at the seed, whose
+    record is the `baseline`; that of the present epoch, if none is given."""
     fleet, roster = fold(layout.journal).fleet, Roster(config)
     missing = [agent for agent in roster if agent not in fleet.agents] if fleet.run.opened else []
     if not missing:
         return
     roster.check()
-    commit = (layout.private / "seed").read_text()
-    run_context = context_of(layout, config, roster, Store(layout.attempts).read(0))
+    baseline = baseline or latest_baseline(layout)
+    commit = baseline.commit
+    run_context = context_of(layout, config, roster, baseline)
     for agent in missing:
         # Nobody has worked in what a resume that was killed has left of it.
         for folder in (layout.clone(agent), layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):

@@ -16,6 +16,7 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
         confirm_share=grader.confirm,
         slots=grader.slots,
         grade_timeout=grader.timeout,
+        holdout_timeout=None if config.holdout_grader is None else config.holdout_grader.timeout,
         seed_commit=seed_commit,
         heartbeats=config.heartbeats,
         stall=config.agents.stall,

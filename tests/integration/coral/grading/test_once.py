@@ -113,8 +113,8 @@ def test_the_graders_copies_are_private_and_complete(tmp_path) -> None:
         tmp_path / "t", grader, dict.fromkeys(["grade.py", "extra.py", "data/deep/x", "data/y", "other.py"], "")
     )
     (tmp_path / "t" / "data" / "gone").symlink_to("nowhere")
-    copy_grader_files(config, tmp_path / "private")
-    copy_grader_files(config, tmp_path / "private")
+    copy_grader_files(config.grader, config.folder, tmp_path / "private")
+    copy_grader_files(config.grader, config.folder, tmp_path / "private")
     found = {
         str(path.relative_to(tmp_path / "private")) for path in (tmp_path / "private").rglob("*") if path.is_file()
     }
@@ -126,7 +126,7 @@ def test_a_file_that_cannot_be_copied_is_the_users_mistake(tmp_path) -> None:
     config = task(tmp_path / "t", "  entry: grade.py:grade\n  private: [data]\n", {"grade.py": "", "data/x": ""})
     os.mkfifo(tmp_path / "t" / "data" / "pipe")
     with pytest.raises(CoralError, match=r"cannot copy the grader's file data") as error:
-        copy_grader_files(config, tmp_path / "private")
+        copy_grader_files(config.grader, config.folder, tmp_path / "private")
     assert "task.yaml" in error.value.hint
 
 

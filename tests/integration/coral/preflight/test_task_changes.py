@@ -10,6 +10,7 @@ from coral.cli import main
 from coral.config.load import load, load_frozen
 from coral.preflight.task_changes import task_changes, text_of
 from coral.runs.create import create_run
+from coral.runs.reload import stage
 from workspace.layout import Layout
 
 TASK = """\
@@ -51,6 +52,15 @@ def test_each_changed_file_is_named(layout: Layout, folder: Path, name: str, how
     assert changed(layout) == expected
 
 
+def test_a_file_that_is_added_to_private_data_is_a_change_and_what_no_run_copies_is_none(layout, folder) -> None:
+    (folder / "data" / "__pycache__").mkdir()
+    (folder / "data" / "__pycache__" / "x.pyc").write_text("1")
+    assert changed(layout) == []
+    (folder / "data" / "more").mkdir()
+    (folder / "data" / "more" / "case9.json").write_text("1")
+    assert changed(layout) == ["data/more/case9.json"]
+
+
 def test_a_task_that_is_gone_has_not_changed(layout: Layout, folder: Path) -> None:
     shutil.rmtree(folder)
     assert changed(layout) == []
@@ -75,3 +85,22 @@ def test_resume_says_that_it_uses_the_copies(layout: Layout, folder: Path, tmp_p
     (folder / "grade.py").write_text(GRADE)
     assert main(["resume", "--run", str(layout.root)]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_a_reload_that_was_interrupted_is_told_and_completed_and_an_override_that_needs_one_is_refused(
+    layout: Layout, folder: Path, tmp_path: Path, capsys, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    watched: list[tuple[object, ...]] = []
+    monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *given: watched.append(given[2:]) or 0)
+    again = ["resume", "--run", str(layout.root)]
+    assert main([*again, "grader.direction=minimize"]) == 1
+    assert "grader.direction=minimize changes what scores mean" in (said := capsys.readouterr().err)
+    assert "add --reload" in said
+    (folder / "grade.py").write_text("def grade(folder):\n    return 2\n")
+    stage(layout, load(folder), ["grade.py"], lambda _: None)
+    assert main([*again, "budget.hours=2"]) == 0
+    said = capsys.readouterr().err
+    assert "epoch 2 begins (an interrupted reload is completed): the seed scores 2 now" in said
+    assert "own copy" not in said
+    assert watched == [(("budget.hours=2",), None)]

@@ -338,3 +338,39 @@ def test_an_invalid_override_is_refused(folder: Path, override: str, told: str) 
     assert len(found) == 1
     assert found[0].startswith(f"override {override}: ")
     assert told in found[0]
+
+
+HOLD = "def grade(workspace): return 2\n"
+
+
+def test_a_hold_out_is_the_grader_with_what_it_says_in_its_place(folder: Path) -> None:
+    (folder / "hold.py").write_text(HOLD)
+    (folder / "held").write_text("data")
+    (folder / "own").write_text("data")
+    own = MINIMAL + "  args: {split: train, n: 3}\n  private: [own]\n  timeout: 20\n"
+    assert load(write(folder, own)).holdout_grader is None
+    split = load(write(folder, own + "holdout: {args: {split: test}}\n")).holdout_grader
+    assert split is not None
+    assert (split.entry, split.args, split.timeout) == ("grade.py:grade", {"split": "test", "n": 3}, 20.0)
+    other = load(write(folder, own + 'holdout: {entry: "hold.py:grade", private: [held], timeout: 9}\n')).holdout_grader
+    assert other is not None
+    assert (other.entry, other.command, other.private, other.timeout) == ("hold.py:grade", "", ("own", "held"), 9.0)
+    program = load(write(folder, own + "holdout: {command: ./measure}\n")).holdout_grader
+    assert program is not None
+    assert (program.entry, program.command) == ("", "./measure")
+
+
+@pytest.mark.parametrize(
+    ("section", "problem"),
+    [
+        ("{timeout: 9}", "holdout: needs entry, command or args: else it is the grader once more"),
+        ('{entry: "gone.py:grade"}', 'holdout.entry: "gone.py" does not exist'),
+        ('{entry: "grade.py:grade", command: ./x}', "holdout: gives both entry and command; one of them grades"),
+        ("{args: {a: 1}, private: [gone]}", 'holdout.private[0]: "gone" does not exist'),
+        ("{args: {a: 1}, private: [seed]}", 'holdout.private[0]: "seed" and the seed "seed" overlap'),
+        ('{entry: "seed/check.py:check"}', 'holdout.entry: "seed/check.py" and the seed "seed" overlap'),
+        ("{direction: minimize}", 'holdout.direction: unknown key (with "minimize"); it belongs under grader'),
+    ],
+)
+def test_a_hold_out_is_checked_like_the_grader(folder: Path, section: str, problem: str) -> None:
+    assert any(problem in line for line in problems(folder, MINIMAL + f"holdout: {section}\n"))

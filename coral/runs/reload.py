@@ -1,0 +1,184 @@
+"""Takes a task that has changed since the start into its run: `coral resume --reload`.
+
+`stage` prepares everything in a new folder, and grades the seed; `install` puts it in the place of the run's copies. A
+staged task is complete or ignored, to install it twice does no harm, and it stays until the journal says that the run
+goes on with it: whenever the process dies, the next supervisor has the old task or the new one.
+"""
+
+import filecmp
+import os
+import shutil
+import time
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from attempts.files import parse_object, read_bytes, write_json
+from attempts.record import Attempt, attempt_from_dict, to_dict
+from coral.agent_setup.clone import renew_instructions
+from coral.agent_setup.prices import check_enforceable, check_unlimited
+from coral.agent_setup.roster import Roster, check_same_programs
+from coral.config.load import Config, checklist, load_frozen
+from coral.errors import CoralError
+from coral.fleet.events import TaskChanged
+from coral.grading.kinds import copy_grader_files
+from coral.journal import fold
+from coral.runs.prepare import add_agents, context_of, grade_seed, latest_baseline
+from workspace import hub
+from workspace.clone_overlay import place
+from workspace.errors import GitError
+from workspace.layout import Layout
+
+DONE = "done.json"  # written last
+# Keys of the grader that change how much is graded and believed, not what a score means.
+_UNRELATED = {"slots", "confirm", "noise", "timeout"}
+
+
+def stage(layout: Layout, new: Config, changed: Collection[str], say: Callable[[str], None]) -> TaskChanged:
+    """Prepare the task `new`, whose files `changed` since the run took them in; returns what the supervisor will be
+    told. CoralError if the run cannot go on with it. The caller holds the run's lock."""
+    old = load_frozen(layout.task_file)
+    fleet, roster = fold(layout.journal).fleet, Roster(new)
+    check_same_programs(old, new, fleet.agents)
+    roster.check()
+    check_unlimited(new)
+    check_enforceable(new, roster)
+    unfinished = pending(layout)
+    folder = layout.staged_task / f"{len(_folders(layout)) + 1:04d}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    began = time.time()
+    try:
+        commit = hub.take_in_seed(layout.hub, new.seed)
+    except GitError as error:
+        raise CoralError(str(error), error.hint) from error
+    _copy(layout, folder, new, commit)
+    os.utime(folder / layout.seed_commit.name, (began, began))
+    baseline, files = None, {name for name in changed if name not in (layout.checklist.name, new.path.name)}
+    # What an unfinished one has installed already is no change any more.
+    begins = unfinished is not None and unfinished.baseline is not None
+    if begins or files or commit != layout.seed_commit.read_text() or changes_scores(old, new):
+        say("grading the seed")
+        private = folder / layout.grader.name
+        baseline = grade_seed(layout, new, commit, epoch=fleet.run.epoch + 1, files=private)
+    change = TaskChanged(
+        baseline=baseline,
+        heartbeats=new.heartbeats != old.heartbeats or bool(unfinished and unfinished.heartbeats),
+        holdout=changes_holdout(old, new) or bool(unfinished and unfinished.holdout),
+    )
+    done = {"baseline": baseline and to_dict(baseline), "heartbeats": change.heartbeats, "holdout": change.holdout}
+    write_json(folder / DONE, done, durable=True)
+    return change
+
+
+def changes_scores(old: Config, new: Config) -> bool:
+    """Whether a score means something else in the other task, whose files may be the same."""
+    aims = [(config.task.description, config.task.seed) for config in (old, new)]
+    graders = [config.grader.model_dump(exclude=_UNRELATED) for config in (old, new)]
+    return aims[0] != aims[1] or graders[0] != graders[1]
+
+
+def changes_holdout(old: Config, new: Config) -> bool:
+    return old.holdout.model_dump(exclude=_UNRELATED) != new.holdout.model_dump(exclude=_UNRELATED)
+
+
+def pending(layout: Layout) -> TaskChanged | None:
+    """A staged task that no supervisor is known to have taken over; None if there is none."""
+    staged = _newest(layout)
+    if staged is None:
+        return None
+    done = parse_object(read_bytes(staged / DONE))
+    plain = done["baseline"]
+    baseline = attempt_from_dict(plain) if isinstance(plain, dict) else None
+    if baseline is not None and baseline.epoch <= fold(layout.journal).fleet.run.epoch:
+        return None
+    return TaskChanged(baseline=baseline, heartbeats=bool(done["heartbeats"]), holdout=bool(done["holdout"]))
+
+
+def withdraw(layout: Layout) -> None:
+    """Forget what was staged last. The caller has staged it, and holds the run's lock."""
+    if (staged := _newest(layout)) is not None:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def discard(layout: Layout) -> None:
+    """Forget all that was staged: the journal says that it is in force. The caller holds the run's lock."""
+    shutil.rmtree(layout.staged_task, ignore_errors=True)
+
+
+def install(layout: Layout) -> TaskChanged | None:
+    """Put a staged task in the place of the run's; None if there is none. The caller holds the run's lock."""
+    change, folder = pending(layout), _newest(layout)
+    if change is None or folder is None:
+        discard(layout)
+        return None
+    old = Roster(load_frozen(layout.task_file))
+    for target in (layout.task_file, layout.task_source, layout.seed_commit):
+        place(layout.private, target.name, (folder / target.name).read_text(encoding="utf-8"))
+    for target in (layout.grader, layout.holdout):
+        _replace(folder / target.name, target)
+    _install_checklist(layout, folder)
+    commit, config = layout.seed_commit.read_text(), load_frozen(layout.task_file)
+    hub.set_seed(layout.hub, commit, (folder / layout.seed_commit.name).stat().st_mtime)
+    # Its number will be the next one: nothing is numbered before the supervisor is told of it.
+    number = fold(layout.journal).fleet.run.next_number
+    baseline = _numbered(change.baseline, number) if change.baseline else latest_baseline(layout)
+    add_agents(layout, config, baseline)
+    run_context = context_of(layout, config, Roster(config), baseline)
+    for agent in old:
+        if hub.is_whole(layout.clone(agent)):
+            renew_instructions(run_context, agent, commit)
+    return change
+
+
+def _numbered(baseline: Attempt, number: int) -> Attempt:
+    return attempt_from_dict({**to_dict(baseline), "number": number})
+
+
+def _copy(layout: Layout, folder: Path, config: Config, commit: str) -> None:
+    (folder / layout.task_file.name).write_text(config.text, encoding="utf-8")
+    shutil.copyfile(config.path, folder / layout.task_source.name)
+    (folder / layout.seed_commit.name).write_text(commit)
+    copy_grader_files(config.grader, config.folder, folder / layout.grader.name)
+    if config.holdout_grader is not None:
+        copy_grader_files(config.holdout_grader, config.folder, folder / layout.holdout.name)
+    if (text := checklist(config)) is not None:
+        (folder / layout.checklist.name).write_text(text, encoding="utf-8")
+
+
+def _replace(staged: Path, target: Path) -> None:
+    """Graders that go on without a supervisor read what lies there: what is the same stays."""
+    if _is_same(staged, target):
+        return
+    shutil.rmtree(target, ignore_errors=True)
+    if staged.is_dir():
+        shutil.copytree(staged, target)
+
+
+def _is_same(staged: Path, target: Path) -> bool:
+    if not staged.is_dir() or not target.is_dir():
+        return staged.is_dir() == target.is_dir()
+    names, there = ([path.relative_to(top) for path in sorted(top.rglob("*"))] for top in (staged, target))
+    files = [str(name) for name in names if (staged / name).is_file()]
+    return names == there and not any(filecmp.cmpfiles(staged, target, files, shallow=False)[1:])
+
+
+def _install_checklist(layout: Layout, folder: Path) -> None:
+    """Also where agents read it, if the task has another one than before."""
+    staged = folder / layout.checklist.name
+    if not staged.is_file():
+        layout.checklist.unlink(missing_ok=True)
+        return
+    if layout.checklist.is_file() and layout.checklist.read_bytes() == staged.read_bytes():
+        return
+    shutil.copyfile(staged, layout.checklist)
+    for shared in (layout.shared, *layout.shared_of("any", share=False).parent.glob("*")):
+        if shared.is_dir():
+            place(shared, layout.checklist.name, staged.read_text(encoding="utf-8"))
+
+
+def _folders(layout: Layout) -> list[Path]:
+    return sorted(layout.staged_task.glob("[0-9]*"))
+
+
+def _newest(layout: Layout) -> Path | None:
+    return next((folder for folder in reversed(_folders(layout)) if (folder / DONE).is_file()), None)
