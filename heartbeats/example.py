@@ -19,13 +19,14 @@ def example_context() -> dict[str, object]:
         "results": [first, second],
         "own": {"attempts": 6, "best": 2.5312, "best_number": 17, "stagnant": 0, "tied": "", "recent": [second, first]},
         "fleet": _fleet(),
-        "baseline": {"score": 1.9},
+        "baseline": {"number": 0, "score": 1.9},
         "budget": {"text": "40 of 60 attempts are left to the fleet", "lines": ["40 of 60 attempts are left"]},
         "paths": {
             "shared": "../../shared",
             "notes": ".shared/notes",
             "skills": ".shared/skills",
             "checklist": ".shared/HEARTBEAT.md",
+            "prompts": "../../../logs/agent-1",
         },
         "heartbeats": [
             {"name": "reflect", "when": "every attempt", "scope": "own", "protected": True},
@@ -74,6 +75,7 @@ def _attempt(number: int, score: float, delta: str) -> dict[str, object]:
         "feedback": "Every circle is inside, no overlap.",
         "metrics": {"circles": 26, "smallest_radius": 0.0712},
         "delta": delta,
+        "earlier": False,
         "commit": f"{number:040x}",
     }
 

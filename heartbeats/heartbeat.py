@@ -15,7 +15,13 @@ from enum import StrEnum
 from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,39}")
-RESERVED = ("message", "land", "begin", "stalled")  # what the operator and the supervisor send under these names
+RESERVED = (
+    "message",
+    "land",
+    "begin",
+    "stalled",
+    "changed",
+)  # what the operator and the supervisor send under these names
 MAX_HEARTBEATS = 20
 PROMPT_BYTES = 20_000
 MAX_ATTEMPTS = 1_000_000

@@ -88,18 +88,20 @@ def state_of(run: Run) -> dict[str, Any]:
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
-    """The numbers of the attempts that are being graded, and of those that wait for it."""
-    steps = {number: pending.step for number, pending in fleet.pending.items()}
+    """The numbers of the attempts that are being graded, of those that wait for it, and of those that are being graded
+    on the hold-out or wait for that."""
+    steps = {number: pending.step for number, pending in fleet.pending.items() if not pending.is_holdout}
     return {
         "running": [number for number, step in steps.items() if step in OCCUPYING],
         "queued": [number for number, step in steps.items() if step in (AttemptStep.TAKING, AttemptStep.QUEUED)],
+        "holdout": [pending.holdout_of for pending in fleet.pending.values() if pending.is_holdout],
         "paused": clock < fleet.run.queue_paused_until,
     }
 
 
 def seed_score(fleet: Fleet, baseline: Attempt | None) -> float | None:
     """What everything is compared with: the median of the seed's grades, of which most runs have one."""
-    seed = fleet.measured.get(0)
+    seed = fleet.standing.seed
     return seed.value if seed is not None else baseline.score if baseline is not None else None
 
 
@@ -142,7 +144,7 @@ def measured_data(measured: Measured) -> dict[str, Any]:
 def agents_of(fleet: Fleet, clock: float, scoring: Scoring) -> list[dict[str, Any]]:
     # Both once: with hundreds of agents they are most of the view's cost.
     common = _next_of(fleet, FLEET, fleet.run, clock)
-    bests, seed = own_bests(fleet.standing, scoring), fleet.measured.get(0)
+    bests, seed = own_bests(fleet.standing, scoring), fleet.standing.seed
     return [_agent_of(fleet, agent, common, clock, bests.get(agent.name, seed)) for agent in fleet.agents.values()]
 
 

@@ -92,12 +92,14 @@ def inline_sections(
 def sections_of(
     messages: tuple[PendingMessage, ...], context: Mapping[str, Any]
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """One section for each heartbeat, which names all messages if it fired several times; and warnings."""
-    groups: dict[tuple[str, str], list[PendingMessage]] = {}
+    """One section for each heartbeat, which names all messages if it fired several times; and warnings. A message that
+    this conversation was given before, without an answer, is repeated in short."""
+    groups: dict[tuple[str, str, int], list[PendingMessage]] = {}
     for message in messages:
-        groups.setdefault((message.name, message.prompt or job_notice(message)), []).append(message)
+        key = (message.name, message.prompt or job_notice(message), message.handed_at)
+        groups.setdefault(key, []).append(message)
     sections, warnings = [], []
-    for (name, _), group in groups.items():
+    for (name, *_), group in groups.items():
         text, warning = _section(group[0], context)
         sections.append({"name": name, "id": ", ".join(message.id for message in group), "text": text})
         warnings += [f"{name}: {warning}"] if warning else []
@@ -106,12 +108,12 @@ def sections_of(
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
     """The data of every template. Results published after `last_seen` are new to the agent."""
-    shared, scale = _shared(run_context, agent), _scale(run_context, fleet)
-    results = [attempt_data(attempt, scale) for attempt in run_context.results.since(agent, last_seen)]
+    shared, scale, epoch = _shared(run_context, agent), _scale(run_context, fleet), fleet.run.epoch
+    results = [attempt_data(attempt, scale, epoch) for attempt in run_context.results.since(agent, last_seen)]
     return {
         **_task_context(run_context, agent),
         "run": {"id": run_context.layout.root.name, "task": run_context.config.task.name, "elapsed": duration(clock)},
-        "baseline": {"score": seed_score(fleet, run_context.results.baseline)},
+        "baseline": {**_baseline(run_context), "score": seed_score(fleet, run_context.results.baseline)},
         "attempt": results[-1] if results else None,
         "results": results,
         "own": _own(run_context, fleet, agent, scale),
@@ -161,14 +163,16 @@ class Scale:
 
 def _scale(run_context: RunContext, fleet: Fleet) -> Scale:
     standing, scoring = fleet.standing, run_context.rules.scoring
-    first, seed = lead(standing, scoring), standing.measured.get(0)
+    first, seed = lead(standing, scoring), standing.seed
     gain = scoring.gain(first.value, seed.value) if first is not None and seed is not None else 0.0
     return Scale(gain, noise_of(standing, scoring).deviation)
 
 
-def attempt_data(attempt: Attempt, scale: Scale) -> dict[str, Any]:
-    plain = to_dict(attempt)
-    return {**{name: plain[name] for name in SHOWN_OF_ATTEMPTS}, "delta": scale.of(attempt)}
+def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
+    """`earlier`: its score is not compared with those of the present `epoch`."""
+    plain, earlier = to_dict(attempt), attempt.epoch < epoch
+    shown = {name: plain[name] for name in SHOWN_OF_ATTEMPTS}
+    return {**shown, "delta": "" if earlier else scale.of(attempt), "earlier": earlier}
 
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
@@ -221,6 +225,9 @@ def _frame(spawn: Spawn) -> str:
 
 
 def _section(first: PendingMessage, context: Mapping[str, Any]) -> tuple[str, str]:
+    if first.handed_at:
+        path = f"{context['paths']['prompts']}/{first.handed_at:04d}.prompt.md"
+        return render_file("again", {**context, "again": {"launch": first.handed_at, "path": path}}), ""
     if first.name in (MESSAGE, ENDED):
         return first.prompt or job_notice(first), ""
     if not first.prompt:
@@ -230,7 +237,7 @@ def _section(first: PendingMessage, context: Mapping[str, Any]) -> tuple[str, st
 
 
 def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
-    config, baseline = run_context.config, run_context.results.baseline
+    config = run_context.config
     return {
         "agent": {"name": agent},
         "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
@@ -242,15 +249,22 @@ def _task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
             "editable": list(config.task.editable),
             "check": config.task.check,
         },
-        "baseline": {"score": baseline.score if baseline else None},
+        "baseline": _baseline(run_context),
         "paths": {
             "shared": os.path.relpath(_shared(run_context, agent), run_context.layout.clone(agent)),
             "notes": ".shared/notes",
             "skills": ".shared/skills",
             "checklist": ".shared/HEARTBEAT.md",
+            "prompts": os.path.relpath(run_context.layout.logs(agent), run_context.layout.clone(agent)),
         },
         "budget": {"text": "", "lines": []},
     }
+
+
+def _baseline(run_context: RunContext) -> dict[str, Any]:
+    """The seed: the number and the score of its record."""
+    baseline = run_context.results.baseline
+    return {"number": baseline.number if baseline else 0, "score": baseline.score if baseline else None}
 
 
 def _shared(run_context: RunContext, agent: str) -> Path:
@@ -259,7 +273,9 @@ def _shared(run_context: RunContext, agent: str) -> Path:
 
 def _own(run_context: RunContext, fleet: Fleet, agent: str, scale: Scale) -> dict[str, Any]:
     progress, best = fleet.agents[agent].progress, own_best(fleet.standing, agent, run_context.rules.scoring)
-    recent = [attempt_data(attempt, scale) for attempt in reversed(run_context.results.of_agent.get(agent, ()))]
+    held = run_context.results.of_agent.get(agent, ())
+    epoch = fleet.run.epoch
+    recent = [attempt_data(attempt, scale, epoch) for attempt in reversed(held) if attempt.epoch == epoch]
     shown = {"best": best and best.value, "best_number": best and best.number}
     tied = _tied(run_context, fleet, agent)
     return {"attempts": progress.evals, **shown, "stagnant": progress.stagnant, "tied": tied, "recent": recent}
@@ -271,7 +287,8 @@ def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:
     standing, stagnant = fleet.standing, fleet.agents[agent].progress.stagnant
     noise = noise_of(standing, run_context.rules.scoring).deviation
     recent = run_context.results.of_agent.get(agent, ())
-    counted = [attempt for attempt in recent if attempt.kind is Kind.REAL and attempt.verdict is not Verdict.VOID]
+    real = [attempt for attempt in recent if attempt.kind is Kind.REAL and attempt.epoch == fleet.run.epoch]
+    counted = [attempt for attempt in real if attempt.verdict is not Verdict.VOID]
     tied = [attempt for attempt in counted if attempt.verdict is Verdict.TIED and attempt.delta is not None]
     against = tied[-1].against if tied else None
     since = {attempt.number for attempt in counted[len(counted) - min(stagnant, len(counted)) :]}

@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -76,6 +77,11 @@ class Report:
         text = f"launch {action.launch} ({reason_text(action.reason)}){': ' + ', '.join(names) if names else ''}"
         given = {"launch": action.launch, "reason": reason_data(action.reason), "heartbeats": names}
         self.write_line(now, "spawned", text, action.agent, **given)
+
+    def holdouts(self, fleet: Fleet) -> None:
+        """Write the scores on the hold-out where no agent reads. OSError where that cannot be written."""
+        rows = [asdict(held) for held in fleet.holdouts.values()]
+        write_json(self._context.layout.holdout_scores, {"format": 1, "scores": rows}, durable=False)
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
         """OSError where its record cannot be written."""
@@ -157,7 +163,9 @@ class Report:
             "wall": now.wall_time,
             "clock": round(now.run_time, 3),
             "started_at": self._started_at,
+            "epoch": run.epoch,
             "baseline": seed_score(fleet, baseline),
+            "baseline_number": baseline.number if baseline else None,
             **scores_of(fleet, scoring),
             "attempts": run.progress.evals,
             "grading": self._grading(fleet, now),

@@ -29,7 +29,7 @@ def empty_context() -> dict[str, object]:
             "rank": None,
             "others": [],
         },
-        "baseline": {"score": None},
+        "baseline": {"number": 0, "score": None},
         "budget": {"text": "", "lines": []},
         "heartbeats": [],
         "jobs": [],

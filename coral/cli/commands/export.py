@@ -8,6 +8,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from attempts.index import query
 from attempts.record import Attempt
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
@@ -18,7 +19,6 @@ from workspace.errors import GitError
 from workspace.git import Git
 from workspace.gitenv import identity
 from workspace.hub import patch
-from workspace.intake import SEED
 from workspace.layout import find_run
 
 COMMITS = 20_000  # of the user's history, newest first, searched for the seed
@@ -54,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _patch(view: RunView, attempt: Attempt, target: str, *, as_json: bool) -> int:
-    seed = Git(view.layout.hub).text("rev-parse", SEED)
-    data = patch(view.layout.hub, seed, attempt.commit)
+    data = patch(view.layout.hub, _seed(view, attempt), attempt.commit)
     if target == "-":
         sys.stdout.buffer.write(data)
         return 0
@@ -71,6 +70,12 @@ def _patch(view: RunView, attempt: Attempt, target: str, *, as_json: bool) -> in
     print(f"{target}: #{attempt.number} against the seed, {format.plural(data.count(b'diff --git '), 'file')}")
     print(f"  git apply {target}")
     return 0
+
+
+def _seed(view: RunView, attempt: Attempt) -> str:
+    """The commit of the seed in the attempt's epoch."""
+    number = view.index.ask(lambda rows: query.seed(rows, attempt.epoch))
+    return view.attempt(number or 0, "export").commit
 
 
 def _repository(view: RunView, given: str | None) -> Path:
@@ -105,7 +110,7 @@ def _make_branch(view: RunView, attempt: Attempt, repository: Path, branch: str)
     """Make `branch` with one commit: the attempt's files, on the user's commit that the run started from."""
     hub, user = Git(view.layout.hub), Git(repository)
     _check_branch(user, branch)
-    seed = hub.text("rev-parse", f"{SEED}^{{tree}}")
+    seed = hub.text("rev-parse", f"{_seed(view, attempt)}^{{tree}}")
     tree = hub.text("rev-parse", f"{attempt.commit}^{{tree}}")
     base, folder = _base(user, seed)
     hub.pipe(("pack-objects", "--revs", "--stdout", "-q"), user, ("unpack-objects", "-q"), data=tree.encode())

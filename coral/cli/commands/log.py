@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recent", action="store_true", help="newest first, failed ones too, instead of best first")
     parser.add_argument("--failures", action="store_true", help="the failed ones, by the reason of their failure")
     parser.add_argument("--agent", metavar="AGENT", help="only of this agent")
-    parser.add_argument("--kind", choices=[kind.value for kind in Kind], help="only of this kind")
+    parser.add_argument(
+        "--kind", choices=[kind.value for kind in Kind if kind is not Kind.HOLDOUT], help="only of this kind"
+    )
     where = "only where the title, the reason or the feedback contains TEXT"
     parser.add_argument("--search", metavar="TEXT", help=where)
     parser.add_argument("--json", action="store_true", help="for programs: the records")
@@ -56,7 +58,10 @@ def run(args: argparse.Namespace) -> int:
         return print_json([_data(line) for line in lines])
     if not lines:
         totals = view.index.ask(query.totals)
-        print("no attempt matches" if totals.attempts + totals.unreadable else "no attempt yet")
+        if totals.earlier == totals.attempts and totals.earlier and not (args.agent or args.kind or args.search):
+            print(f"no attempt of this epoch yet; {_earlier(totals)}")
+        else:
+            print("no attempt matches" if totals.attempts + totals.unreadable else "no attempt yet")
         return 0
     out = console()
     out.print(leaderboard(lines, view, out.width))
@@ -90,32 +95,36 @@ def leaderboard(lines: Iterable[Line], view: RunView, width: int) -> Table:
     lines = list(lines)
     left_out = () if any(len(line.scores) > 1 for line in lines) else MEASURED_AGAIN
     columns = [column for column in COLUMNS if column not in left_out]
-    rows = [dict(zip(COLUMNS, _row(line, view.baseline, view.best), strict=True)) for line in lines]
+    rows = [dict(zip(COLUMNS, _row(line, view), strict=True)) for line in lines]
     return table(columns, [[row[column] for column in columns] for row in rows], width)
 
 
-def _row(line: Line, seed: float | None, best: int | None) -> list[str | Text]:
+def _row(line: Line, view: RunView) -> list[str | Text]:
     attempt = line.attempt
+    earlier = attempt.epoch < view.epoch
     again = len(line.scores) > 1
     kind = "" if attempt.kind is Kind.REAL else f" {attempt.kind}"
     reason = f" · {format.line(attempt.reason)}" if attempt.score is None and attempt.reason else ""
     return [
         str(attempt.number),
-        Text(format.score(attempt.score), style="bold green" if attempt.number == (best or None) else ""),
+        Text(format.score(attempt.score), style="bold green" if attempt.number == view.proven else ""),
         format.score(median(line.scores)) if again else "",
         f"{deviation(line.scores):.2g}" if again else "",
         str(len(line.scores)) if again else "",
-        format.delta(attempt.score, seed) if attempt.kind is not Kind.BASELINE else "",
-        dim("the seed") if attempt.kind is Kind.BASELINE else _verdict(attempt, kind, is_best=attempt.number == best),
+        format.delta(attempt.score, view.baseline) if attempt.kind is not Kind.BASELINE and not earlier else "",
+        Text.assemble(_verdict(attempt, kind, view), dim(f", epoch {attempt.epoch}" if earlier else "")),
         attempt.agent,
         format.ago(attempt.published_at),
         Text.assemble(format.line(attempt.title), dim(reason)),
     ]
 
 
-def _verdict(attempt: Attempt, kind: str, *, is_best: bool) -> Text:
+def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
     """As it was graded; an attempt whose lead was proven later is the best all the same."""
-    proven = (", the best", "green") if is_best and attempt.verdict is not Verdict.NEW_BEST else ""
+    if attempt.kind is Kind.BASELINE:
+        return dim("the seed")
+    is_later = attempt.number == view.proven and attempt.verdict is not Verdict.NEW_BEST
+    proven = (", the best", "green") if is_later else ""
     return Text.assemble(tone(attempt.verdict), proven, dim(kind))
 
 
@@ -139,16 +148,23 @@ def _recent(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
     return [Line(attempt) for _, attempt in found]
 
 
+def _earlier(totals: query.Totals) -> str:
+    earlier = format.plural(totals.earlier, "attempt")
+    return f"{earlier} of an earlier epoch, which are not compared: `coral log --recent`"
+
+
 def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
     """What the list leaves out, records that cannot be read, and why no more attempts will come."""
     if args.recent or args.agent or args.kind or args.search:
         return
     totals = view.index.ask(lambda rows: query.totals(rows, view.alone))
-    others = totals.attempts - 1
     notes = []
-    if others > shown:
+    count = totals.attempts - totals.earlier
+    if count > shown:
         rest = f", {totals.unscored} without a score: `coral log --recent`" if totals.unscored else ": `coral log -n 0`"
-        notes.append(f"{format.plural(others, 'attempt')} in all{rest}")
+        copies = "; those with the same files are listed once" if not args.n and not totals.unscored else rest
+        notes.append(f"{format.plural(count, 'attempt')} in all{copies}")
+    notes += [_earlier(totals)] if totals.earlier else []
     if totals.unreadable and not view.alone:
         notes.append(f"{format.plural(totals.unreadable, 'record')} cannot be read")
     if view.state == "stopped" and (reason := view.status.inner("reason").text("text")):

@@ -28,7 +28,8 @@ from coral.journal import RecoveredState, read_lines, segments
 from coral.journal.changes import encode_fleet
 from coral.journal.replay import Difference, Replay, difference_data, fold_until, replay
 from coral.views import format
-from coral.views.fleet_view import agents_of, grading_of, scores_of, spent_of, state_of
+from coral.views.fleet_view import agents_of, grading_of, scores_of, seed_score, spent_of, state_of
+from coral.views.holdout import Compared
 from coral.views.prompt import budget
 from workspace.layout import Layout
 
@@ -124,6 +125,10 @@ class PastRun(RunView):
         return self.status.text("state")
 
     @property
+    def holdouts(self) -> list[Compared]:
+        return []
+
+    @property
     def lateness(self) -> float:
         return 0.0  # it is shown as it was, however long ago that is
 
@@ -153,6 +158,9 @@ def past_status(memory: RecoveredState) -> dict[str, Any]:
         **state_of(fleet.run),
         "wall": memory.wall,
         "clock": round(memory.clock, 3),
+        "epoch": fleet.run.epoch,
+        "baseline": seed_score(fleet, None),
+        "baseline_number": None if fleet.standing.seed is None else fleet.standing.seed.number,
         **scores_of(fleet, rules.scoring),
         "attempts": fleet.run.progress.evals,
         "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},

@@ -1,19 +1,27 @@
 """`coral resume`: continue a run that was stopped, or whose supervisor died."""
 
 import argparse
+import re
 import shlex
 import sys
+from dataclasses import replace
 
 from coral.agent_setup.roster import check_same_programs
 from coral.cli.commands.start import add_watching, check_watching, watch
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
-from coral.config.load import load_frozen
+from coral.cli.ui.progress import steps
+from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
+from coral.fleet.events import TaskChanged
 from coral.journal import fold
 from coral.preflight.resume_check import EndsAtOnce, ends_at_once
 from coral.preflight.task_changes import task_changes, text_of
+from coral.runs.prepare import latest_baseline
+from coral.runs.reload import changes_holdout, changes_scores, pending, stage, withdraw
+from coral.supervisor.lock import hold_lock
+from coral.views import format
 from coral.views.reasons import reason_text, run_end_text
 from workspace.disk import disk_problem_of
 from workspace.layout import Layout
@@ -22,6 +30,10 @@ from workspace.layout import Layout
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     changes = "changes of the task from here on: budget.hours=4"
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help=changes)
+    reload = (
+        "take in the task as it is now; if scores mean something else then, they are not compared with earlier ones"
+    )
+    parser.add_argument("--reload", action="store_true", help=reload)
     parser.add_argument("-i", "--instruction", metavar="TEXT", help="a message to all agents")
     run_lookup.add_arguments(parser)
     add_watching(parser)
@@ -39,20 +51,83 @@ def run(args: argparse.Namespace) -> int:
         hint = "what still runs continues; free some space, or end it with `coral stop`"
         raise CoralError(f"cannot resume {layout.root.name}: {problem}", hint)
     # A mistake in the overrides is reported here, not in the log of a supervisor.
-    changed = load_frozen(layout.task_file, args.overrides)
+    before, change = load_frozen(layout.task_file), pending(layout)
+    differing = task_changes(layout, before)
+    config = _reloaded(before, args.overrides) if args.reload else load_frozen(layout.task_file, args.overrides)
     if args.overrides:
-        check_same_programs(load_frozen(layout.task_file), changed, fold(layout.journal).fleet.agents)
-    if end := ends_at_once(layout, changed):
-        raise CoralError(f"cannot resume {layout.root.name}: {_why(end)}", _how(layout, args.overrides, end))
+        check_same_programs(before, config, fold(layout.journal).fleet.agents)
+    if args.overrides and not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
+        what = f"cannot resume {layout.root.name}: {' '.join(args.overrides)} changes what scores mean"
+        raise CoralError(what, "add --reload: then no new score is compared with an earlier one")
+    staged = args.reload and bool(differing or config != before or change)
+    if staged:
+        change = _stage(layout, args, config, differing)
+    elif end := ends_at_once(layout, config, change):
+        raise _refusal(layout, args, end)
     send_request.take_back(layout, sender, "stop", "leave")
     if args.instruction and args.instruction.strip():
         send_request.send(layout, sender, {"type": "tell", "to": "*", "text": args.instruction.strip()})
     if not args.json:
         print(f"resuming {layout.root.name}")
-    if differing := task_changes(layout, changed):
+    if change is not None:
+        _tell_change(change, differing if staged else None)
+    elif differing:
         print(f"coral: this run continues with its own copy of {text_of(differing)}, changed since", file=sys.stderr)
-        print("  `coral start` makes a run of the task as it is now", file=sys.stderr)
-    return watch(layout, args, tuple(args.overrides), None if args.overrides else changed)
+        print(
+            "  `coral resume --reload` takes in the task as it is now, `coral start` makes a run of it", file=sys.stderr
+        )
+    elif args.reload:
+        print("coral: nothing of the task has changed since the run took it in", file=sys.stderr)
+    # What is staged has the overrides in it.
+    return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
+
+
+def _reloaded(before: Config, overrides: list[str]) -> Config:
+    """The task as it is now, with all the overrides that the run was ever given."""
+    try:
+        return load(before.path, (*before.overrides, *overrides))
+    except CoralError as error:
+        raise CoralError(f"cannot reload the task: {error}", error.hint) from error
+
+
+def _stage(layout: Layout, args: argparse.Namespace, config: Config, differing: list[str]) -> TaskChanged:
+    """Stage the task; or raise why the run would not go on with it, before the seed is graded where that is known."""
+    run = fold(layout.journal).fleet.run
+    if not run.opened:
+        raise CoralError(f"cannot reload the task of {layout.root.name}: it has not begun", "`coral start` begins anew")
+    expected = TaskChanged(baseline=replace(latest_baseline(layout), epoch=run.epoch + 1))
+    if end := ends_at_once(layout, config, expected):
+        raise _refusal(layout, args, end)
+    with hold_lock(layout.lock), steps() as say:
+        try:
+            change = stage(layout, config, differing, say)
+        except CoralError as error:
+            text, staged = f"{error}\0{error.hint}", f"{layout.staged_task}"
+            shown = re.sub(rf"{re.escape(staged)}/\d+/(grader|holdout)", str(config.folder), text).split("\0")
+            stays = f"the run is as it was: `{command('resume', layout)}` goes on with the task that it has"
+            raise CoralError(shown[0], f"{shown[1]}\n{stays}") from error
+        if end := ends_at_once(layout, config, change):
+            withdraw(layout)
+            raise _refusal(layout, args, end)
+        return change
+
+
+def _tell_change(change: TaskChanged, differing: list[str] | None) -> None:
+    """`differing`: None where an earlier resume was interrupted before the run went on with the task."""
+    what = "an interrupted reload is completed"
+    if differing is not None:
+        what = f"{text_of(differing)} changed" if differing else "other overrides"
+    if change.baseline is None:
+        print(f"coral: the task is taken in as it is now ({what}); scores stay comparable", file=sys.stderr)
+        return
+    score = format.score(change.baseline.score)
+    print(f"coral: epoch {change.baseline.epoch} begins ({what}): the seed scores {score} now", file=sys.stderr)
+    print("  scores from before are kept, and compared with no new one", file=sys.stderr)
+
+
+def _refusal(layout: Layout, args: argparse.Namespace, end: EndsAtOnce) -> CoralError:
+    given = [*(["--reload"] if args.reload else []), *args.overrides]
+    return CoralError(f"cannot resume {layout.root.name}: {_why(end)}", _how(layout, given, end))
 
 
 def _why(end: EndsAtOnce) -> str:

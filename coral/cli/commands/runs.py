@@ -6,7 +6,7 @@ from rich.text import Text
 
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_view import RunView
+from coral.cli.run_data.run_view import RunView, is_seed
 from coral.cli.ui.table import print_table, tone
 from coral.errors import CoralError
 from coral.views import format
@@ -60,7 +60,7 @@ def _data(view: RunView) -> dict[str, object]:
 
 def _best(view: RunView) -> str:
     best = view.status.inner("best")
-    return "the seed" if best.integer("number") == 0 else format.score(best.number("median"))
+    return "the seed" if is_seed(best) else format.score(best.number("median"))
 
 
 def _row(view: RunView) -> list[str | Text]:

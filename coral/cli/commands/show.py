@@ -16,6 +16,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView, names_in
 from coral.cli.ui.table import console, dim, tone
 from coral.views import format
+from coral.views.holdout import divergence_text
 
 ANCESTORS = 6  # attempts of a lineage that are shown
 
@@ -32,7 +33,8 @@ def run(args: argparse.Namespace) -> int:
     attempt = view.attempt(args.number)
     change = _change(view, attempt) if args.diff else None
     if args.json:
-        return print_json({**to_dict(attempt), **({} if change is None else {"diff": change})})
+        held_out = {"holdout": score} if (score := view.on_the_holdout.get(attempt.number)) is not None else {}
+        return print_json({**to_dict(attempt), **held_out, **({} if change is None else {"diff": change})})
     out = console()
     _head(out, view, attempt)
     _facts(out, view, attempt)
@@ -47,12 +49,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _head(out: Console, view: RunView, attempt: Attempt) -> None:
     is_seed = attempt.kind is Kind.BASELINE
-    gain = "" if is_seed else format.delta(attempt.score, view.baseline)
+    is_earlier = attempt.epoch < view.epoch
+    gain = "" if is_seed or is_earlier else format.delta(attempt.score, view.baseline)
     head = (f"#{attempt.number} {format.score(attempt.score)}", "bold")
     verdict = "the seed" if is_seed else tone(attempt.verdict)
-    is_proven_later = attempt.number == view.best and not is_seed and attempt.verdict is not Verdict.NEW_BEST
+    is_proven_later = attempt.number == view.proven and attempt.verdict is not Verdict.NEW_BEST
     standing = (", the best", "green") if is_proven_later else ""
-    out.print(Text.assemble(head, "  ", verdict, standing, dim(f"  {gain} against the seed" if gain else "")))
+    than = f"  {gain} against the seed" if gain else f"  epoch {attempt.epoch}" if is_earlier else ""
+    out.print(Text.assemble(head, "  ", verdict, standing, dim(than)))
     out.print(Text(format.line(attempt.title)))
     if attempt.reason:
         out.print(Text(format.line(attempt.reason), style="red"))
@@ -63,7 +67,9 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
     rows = [
         ("by", attempt.agent),
         ("kind", f"{attempt.kind}{of}" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""),
+        ("epoch", f"{attempt.epoch}, before the task changed" if attempt.epoch < view.epoch else ""),
         ("measured", _measured(view, attempt)),
+        ("hold-out", _on_the_holdout(view, attempt)),
         ("graded", f"{format.ago(attempt.published_at)}, in {format.duration(attempt.seconds)}"),
         ("commit", attempt.commit[:12]),
         ("from", _lineage(view, attempt)),
@@ -88,12 +94,20 @@ def _measured(view: RunView, attempt: Attempt) -> str:
     return f"median {format.score(found.median)}, standard deviation {deviation(found.scores):.2g}: {listed}"
 
 
+def _on_the_holdout(view: RunView, attempt: Attempt) -> str:
+    found = next((one for one in view.holdouts if one.row.number == attempt.number), None)
+    if found is None:
+        score = view.on_the_holdout.get(attempt.number)
+        return "" if score is None else format.score(score)
+    return ": ".join(text for text in (format.score(found.row.holdout), divergence_text(found)) if text)
+
+
 def _lineage(view: RunView, attempt: Attempt) -> str:
     """The attempts it was built on, oldest first, with their scores."""
     if attempt.kind is Kind.BASELINE:
         return ""
     found = view.index.shown(lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone)))
-    line = [ancestor for _, ancestor in found if ancestor.number != attempt.number]
+    line = [held for _, held in found if held.number != attempt.number and held.epoch == attempt.epoch]
     shown = [f"#{ancestor.number} {format.score(ancestor.score)}" for ancestor in line[-ANCESTORS:]]
     whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
     return ("" if whole else "… → ") + " → ".join(shown)

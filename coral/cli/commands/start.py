@@ -45,15 +45,14 @@ def check_watching(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from coral.agent_setup.prices import LIMIT_ADVICE, budget_warning, unlimited
+    from coral.agent_setup.prices import budget_warning, check_unlimited
     from coral.config.load import load
     from coral.runs.create import create_run, remove_run
 
     check_watching(args)
     task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
-    if endless := unlimited(config):
-        raise CoralError(f"cannot start: {endless}", LIMIT_ADVICE)
+    check_unlimited(config)
     _ask(config, base / config.workspace.runs, agreed=args.yes)
     with received_signals.hold():
         try:

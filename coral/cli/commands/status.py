@@ -9,7 +9,8 @@ from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import command
-from coral.cli.run_data.run_view import RunView
+from coral.cli.run_data.run_view import RunView, is_seed
+from coral.cli.ui.holdout import holdout_data, holdout_line
 from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.reasons import RunEndKind
 from coral.views import format
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     if args.json:
         own = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
-        return print_json({**view.status.data, **own})
+        return print_json({**view.status.data, **own, **holdout_data(view)})
     out = console()
     print_heading(out, view)
     for line in warnings(view):
@@ -46,10 +47,12 @@ def heading(view: RunView) -> list[Text]:
     """The run, its best attempt, what is being graded and what is left of the budget: three or four lines."""
     status = view.status
     clock = status.number("clock")
-    first = [Text(view.task, style="bold"), Text(view.name), tone(view.state)]
+    epoch = [Text(f"epoch {view.epoch}")] if view.epoch > 1 else []
+    first = [Text(view.task, style="bold"), Text(view.name), tone(view.state), *epoch]
     if clock is not None:
         first.append(Text(format.duration(int(clock + view.lateness))))
-    return [Text(" · ").join(first), _best(view), _work(view), *_budget(status)]
+    held_out = holdout_line(view)
+    return [Text(" · ").join(first), _best(view), *([held_out] if held_out else []), _work(view), *_budget(status)]
 
 
 def _budget(status: LenientJson) -> list[Text]:
@@ -64,7 +67,7 @@ def _best(view: RunView) -> Text:
     unproven = Text(f"  lead {_attempt(lead)}, not proven") if lead.data.get("proven") is False else Text()
     if number is None:
         return Text(f"no score yet; the seed has {seed}")
-    if number == 0:
+    if is_seed(best):
         return Text.assemble(f"nobody has beaten the seed ({seed})", unproven)
     gain = format.delta(best.number("median"), view.baseline)
     than = dim(f"  seed {seed}" + (f" ({gain})" if gain else ""))
@@ -92,6 +95,8 @@ def _work(view: RunView) -> Text:
     if running := grading.integers("running"):
         beats = {beat.integer("number"): beat for beat in grading.objects("beats")}
         parts.append("grading " + " ".join(f"#{number}{_progress(beats.get(number))}" for number in running[:8]))
+    if held_out := grading.integers("holdout"):
+        parts.append("on the hold-out " + " ".join(f"#{number}" for number in held_out[:8]))
     if queued := grading.integers("queued"):
         parts.append(f"{len(queued)} queued")
     if grading.data.get("paused") is True:
@@ -126,6 +131,8 @@ def resume_command(view: RunView) -> str:
     budget, kind = reason.inner("budget"), reason.text("kind") if view.state == "stopped" else ""
     if kind == RunEndKind.BUDGET:
         return f"{how} budget.{budget.text('key')}={2 * (budget.number('limit') or 0):.15g}"
+    if kind == RunEndKind.TARGET:
+        return f"{how} budget.target=null"
     if kind == RunEndKind.PLATEAU:
         return f"{how} budget.plateau={2 * (reason.number('limit') or 0):.15g}"
     return how
@@ -149,6 +156,10 @@ def warnings(view: RunView) -> list[Text]:
     elif view.state == "stopped":
         why = view.status.inner("reason").text("text")
         lines.append(Text(f"stopped{': ' if why else ''}{why}; continue it with `{how}`"))
+    if view.state == "stopped" and (left := view.status.inner("grading").integers("holdout")):
+        numbers = ", ".join(f"#{number}" for number in left)
+        text = f"{numbers}: not graded on the hold-out yet; `{command('resume', view.layout)}` does it"
+        lines.append(Text(text, style="yellow"))
     unread = list(view.layout.requests_of(OPERATOR).glob("*.json"))
     if view.supervisor is None and view.is_open and (count := len(unread)):
         are = "is" if count == 1 else "are"

@@ -53,6 +53,11 @@ def agent_inside() -> str | None:
     return found[1] if found else None
 
 
+def is_agent() -> bool:
+    """Whether an agent gives this command: in its workspace, or from what it started there."""
+    return bool(os.environ.get("CORAL_AGENT")) or agent_inside() is not None
+
+
 def run_of(args: argparse.Namespace) -> Layout:
     """The run that the options name, the one that the current directory is in, or the newest found from there."""
     if args.run:

@@ -17,6 +17,7 @@ from coral.cli.run_data import lenient_json, run_lookup
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.errors import CoralError
 from coral.views import format
+from coral.views.holdout import Compared, HeldOut, compare
 from workspace.layout import Layout
 
 MANY = 2000  # records that take a moment to read
@@ -95,13 +96,62 @@ class RunView:
         score = self.status.number("baseline")
         if score is not None:
             return score
-        seed = self.attempt_or_none(0)
-        return seed.score if seed else None
+        return self.seed.score if self.seed else None
+
+    @cached_property
+    def seed(self) -> Attempt | None:
+        """The seed's record in the present epoch."""
+        number = self.status.integer("baseline_number")
+        if number is None:
+            number = self.index.ask(query.seed)
+        return None if number is None else self.attempt_or_none(number)
+
+    @property
+    def epoch(self) -> int:
+        return self.status.integer("epoch") or (self.seed.epoch if self.seed else 1)
 
     @cached_property
     def best(self) -> int | None:
-        """The attempt that is proven to be the best; 0 is the seed. From the records, which are the truth."""
+        """The attempt that is proven to be the best; the seed's while nobody has beaten it. From the records, which are
+        the truth."""
         return self.index.ask(query.best)
+
+    @property
+    def proven(self) -> int | None:
+        """The best, unless that is the seed."""
+        return None if self.best is None or (self.seed and self.best == self.seed.number) else self.best
+
+    @cached_property
+    def holdouts(self) -> list[Compared]:
+        """The attempts of the present epoch that were graded on the hold-out, the seed first; for the operator alone:
+        none in an agent's workspace."""
+        if self.seed is None:
+            return []
+        scores = self._holdout_scores
+        found = {score.integer("number"): held for score in scores if (held := self._held_out(score)) is not None}
+        seed = found.pop(self.seed.number, None)
+        return compare([seed, *found.values()], self.direction) if seed else []
+
+    @property
+    def on_the_holdout(self) -> dict[int, float]:
+        """The scores on the hold-out by attempt, those of earlier epochs too; for the operator alone."""
+        found = [(score.integer("number"), score.number("score")) for score in self._holdout_scores]
+        return {number: value for number, value in found if number is not None and value is not None}
+
+    @cached_property
+    def _holdout_scores(self) -> list[LenientJson]:
+        hidden = not self.is_open or run_lookup.is_agent()
+        return [] if hidden else lenient_json.read(self.layout.holdout_scores).objects("scores")
+
+    def _held_out(self, score: LenientJson) -> HeldOut | None:
+        number = score.integer("number")
+        record = None if number is None else self.attempt_or_none(number)
+        if record is None or record.epoch != self.epoch:
+            return None
+        found = self.index.ask(lambda rows: query.measured(rows, record.number))
+        if found is None:
+            return None
+        return HeldOut(record.number, found.median, score.number("score"), score.text("reason", 300))
 
     @property
     def lateness(self) -> float:
@@ -136,6 +186,11 @@ class RunView:
     def attempt_or_none(self, number: int) -> Attempt | None:
         found = self.store.find(number)
         return found if found is not None and run_lookup.may_see(self.alone, found) else None
+
+
+def is_seed(measured: LenientJson) -> bool:
+    """Whether the best or the lead of a status is the seed, which has no author."""
+    return measured.integer("number") is not None and not measured.text("agent")
 
 
 def names_in(folder: Path) -> list[str]:

@@ -10,7 +10,8 @@ from coral.cli.commands.notes import body_of, folders, is_synthesis, title_line
 from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import program
-from coral.cli.run_data.run_view import RunView
+from coral.cli.run_data.run_view import RunView, is_seed
+from coral.cli.ui.holdout import holdout_table
 from coral.cli.ui.live import RunFollower, curve
 from coral.cli.ui.markdown import markdown
 from coral.cli.ui.table import console, dim, print_title
@@ -34,12 +35,15 @@ def summarize(layout: Layout) -> None:
     if top:
         print_title(out, "Leaderboard")
         out.print(leaderboard(top, view, out.width))
+    if len(view.holdouts) > 1:
+        print_title(out, "The hold-out, which agents never saw")
+        out.print(holdout_table(view, out.width))
     if len(watch.points) > 1:
         print_title(out, "Best score over time")
         for text in curve(watch.until_now(), min(out.width - 2, 100), CURVE):
             out.print(Text(text, style="green"))
     _conclusions(out, view)
-    _further(out, view, view.best)
+    _further(out, view, view.proven)
 
 
 def _conclusions(out: Console, view: RunView) -> None:
@@ -57,12 +61,16 @@ def _conclusions(out: Console, view: RunView) -> None:
 
 
 def _further(out: Console, view: RunView, best: int | None) -> None:
-    """`best`: 0 where nobody has beaten the seed; then there is nothing to export."""
+    """`best`: None where nobody has beaten the seed; then there is nothing to export."""
     print_title(out, "To look further")
     rows = [("log", "all attempts"), ("notes", "everything the agents wrote down")]
     rows += [] if not best else [(f"show {best} --diff", "the best attempt and its change"), _export(view, best)]
     lead = view.status.inner("lead").integer("number")
-    rows += [(f"show {lead} --diff", "the lead, which is not proven to be better")] if lead and lead != best else []
+    rows += (
+        [(f"show {lead} --diff", "the lead, which is not proven to be better")]
+        if lead and not is_seed(view.status.inner("lead")) and lead != best
+        else []
+    )
     rows = [(f"{program()} {text}", what) for text, what in rows]
     rows.append((resume_command(view), "continue from here"))
     width = max(len(command) for command, _ in rows)

@@ -15,7 +15,8 @@ from heartbeats.render import PROMPTS, render_file
 
 HEARTBEATS = [name.name for name in BUILT_IN]
 FRAMES = ["start", "resume", "keep_going", "fresh"]
-OURS = ["land", "begin", "stalled"]
+OURS = ["land", "begin", "stalled", "changed", "again"]
+AGAIN = {"again": {"launch": 3, "path": "../../../logs/agent-1/0003.prompt.md"}}  # of `again` alone
 OTHERS = ["instructions", "checklist"]
 HEADING = re.compile(r"^## Heartbeat: (\S+) \(id (.+)\)$", re.MULTILINE)
 
@@ -73,10 +74,10 @@ MOMENTS = pytest.mark.parametrize(
 
 def frame(name: str, context: Mapping[str, Any], *heartbeats: str) -> str:
     sections = [
-        {"name": heartbeat, "id": f"id-{heartbeat}", "text": render_file(heartbeat, context)}
+        {"name": heartbeat, "id": f"id-{heartbeat}", "text": render_file(heartbeat, {**context, **AGAIN})}
         for heartbeat in heartbeats
     ]
-    return render_file(name, {**context, "sections": sections})
+    return render_file(name, {**context, **AGAIN, "sections": sections})
 
 
 @MOMENTS
@@ -136,7 +137,7 @@ def test_every_frame_says_that_nobody_watches_and_that_the_budget_ends_the_run(n
 @pytest.mark.parametrize("name", [*HEARTBEATS, *OURS])
 def test_every_heartbeat_ends_with_the_next_attempt(name: str) -> None:
     for moment in (example_context, empty_context):
-        assert "coral eval -m" in render_file(name, moment()).strip().splitlines()[-1]
+        assert "coral eval -m" in render_file(name, {**moment(), **AGAIN}).strip().splitlines()[-1]
 
 
 def test_reflect_names_the_attempts_and_asks_for_evidence() -> None:
@@ -190,7 +191,7 @@ def test_redirect_names_the_others_and_where_to_start() -> None:
     assert "coral checkout 21" in text
     for direction, seed in (("maximize", 9.0), ("minimize", 0.1)):
         seed_leads = {**example_context()["fleet"], "best_number": 0, "lead_number": 0, "lead": seed}  # type: ignore[dict-item]
-        context = towards(direction, baseline={"score": seed}, fleet=seed_leads)
+        context = towards(direction, baseline={"number": 0, "score": seed}, fleet=seed_leads)
         assert "coral checkout 0" in render_file("redirect", context)
         assert "nobody has beaten it" in frame("resume", context)
 

@@ -1,8 +1,10 @@
 """What a prompt says of a budget, and how a prompt that is too long is cut."""
 
+from coral.fleet.agent_state import PendingMessage
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
-from coral.views.prompt import LEAST_SHOWN, budget, truncate
+from coral.views.prompt import LEAST_SHOWN, budget, sections_of, truncate
+from heartbeats.example import example_context
 
 
 def test_once_some_of_a_budget_is_gone_not_all_of_it_is_left() -> None:
@@ -29,3 +31,23 @@ def test_only_the_longest_lose_anything_and_they_say_how_much() -> None:
     assert 8_000 < kept <= 10_000
     assert other["text"].endswith(f"{90_000 - kept} more characters of this section are left out.]")
     assert other["name"] == "s2"
+
+
+def message(id: str, name: str = "reflect", **given: object) -> PendingMessage:
+    return PendingMessage(id=id, name=name, since=0.0, due=0.0, **given)  # type: ignore[arg-type]
+
+
+def test_a_message_that_had_no_answer_is_repeated_in_short_and_says_where_its_text_is() -> None:
+    messages = (message("h1", handed_at=3), message("h2"), message("h3", "message", prompt="try rings", handed_at=3))
+    sections, warnings = sections_of(messages, example_context())
+    assert warnings == []
+    assert [(section["name"], section["id"]) for section in sections] == [
+        ("reflect", "h1"),
+        ("reflect", "h2"),
+        ("message", "h3"),
+    ]
+    again, whole, told = (section["text"] for section in sections)
+    assert "../../../logs/agent-1/0003.prompt.md" in again
+    assert "launch 3 was given it" in again
+    assert len(again) < len(whole) / 3
+    assert "try rings" not in told

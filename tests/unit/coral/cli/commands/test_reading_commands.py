@@ -48,7 +48,7 @@ def test_status_shows_the_fleet(layout: Layout, shown: Shown) -> None:
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.0)), " budget.money=4"),
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.TOKENS, 2000)), " budget.tokens=4000"),
         (RunEnd(RunEndKind.PLATEAU, limit=2), " budget.plateau=4"),
-        (RunEnd(RunEndKind.TARGET, limit=2.0, score=2.5, attempt=3), ""),
+        (RunEnd(RunEndKind.TARGET, limit=2.0, score=2.5, attempt=3), " budget.target=null"),
         (RunEnd(RunEndKind.USAGE_LIMIT, account="acme"), ""),
         (RunEnd(RunEndKind.REQUEST, detail="the budget of 2 hours is used up"), ""),
     ],
@@ -464,3 +464,33 @@ def test_damaged_files_do_not_break_a_command(command: str, harm: str, layout: L
 
 def test_a_difference_has_no_escape_sequence_of_its_own() -> None:
     assert coloured("+\x1b[2J") == "\x1b[32m+␛[2J\x1b[0m"
+
+
+def test_the_epoch_is_said_and_the_attempts_of_earlier_ones_are_marked(layout: Layout, shown: Shown) -> None:
+    store = Store(layout.attempts)
+    store.publish(attempt(5, 0.5, kind=Kind.BASELINE, agent="", title="the seed", epoch=2, verdict=Verdict.NEW_BEST))
+    write_status(layout, epoch=2, baseline=0.5, baseline_number=5)
+    assert shown("log") == (
+        "no attempt of this epoch yet; 4 attempts of an earlier epoch, which are not compared: `coral log --recent`"
+    )
+    store.publish(attempt(6, 0.75, epoch=2))
+    assert "4 attempts of an earlier epoch" in shown("log")
+    assert [row["number"] for row in json.loads(shown("log", "--json"))] == [6]
+    rows = shown("log", "--recent").splitlines()[1:]
+    assert ["epoch 1" in row for row in rows] == [False, False, True, True, True, True, True]
+    assert " · epoch 2 · " in shown("status").splitlines()[0]
+    assert "epoch 1" in shown("show", "4").splitlines()[0]
+    assert "against the seed" not in shown("show", "4")
+    assert "+0.25 against the seed" in shown("show", "6")
+    assert "1 failed" not in shown("log", "--failures")
+    assert json.loads(shown("log", "--failures", "--json"))[0]["attempts"] == [2]
+
+
+def test_what_was_not_graded_on_the_hold_out_is_named_with_the_command_that_does_it(
+    layout: Layout, shown: Shown
+) -> None:
+    grading = {"slots": 1, "running": [], "queued": [], "holdout": [4], "paused": False}
+    write_status(layout, "stopped", grading=grading)
+    assert "#4: not graded on the hold-out yet; `coral resume" in shown("status")
+    write_status(layout, "running", grading=grading)
+    assert "not graded on the hold-out yet" not in shown("status")

@@ -201,7 +201,7 @@ def test_the_last_sign_of_life_is_shown_with_its_age(clerk: Clerk, shown: Shown)
     clerk.decide(65, on.OutputSeen(agent="ann", launch=2, activity="thinking"))
     clerk.decide(77, on.OutputSeen(agent="ben", launch=1, session="s"))
     lines = shown("replay", "--at", "2m").splitlines()
-    assert lines[1] == "best 1.5 #1 by ann  seed 1 (+0.5)  try 1"
+    assert lines[1] == "best 1.5 #1 by ann  seed 0 (+1.5)  try 1"
     (row,) = [line for line in lines if line.startswith("ann")]
     assert "12 s thinking" in row
     assert "as it was at 2030-01-01T00:01:17.000Z" in lines

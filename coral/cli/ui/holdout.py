@@ -1,0 +1,52 @@
+"""The scores on the hold-out beside those that agents see: a table for the operator."""
+
+from dataclasses import asdict
+
+from rich.text import Text
+
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui.table import Table, table
+from coral.views import format
+from coral.views.holdout import Compared, divergence_text
+
+COLUMNS = (">#", ".median", ".±seed", ".hold-out", ".±seed on it?", "agent", "the hold-out says*")
+MOST = 10
+
+
+def holdout_table(view: RunView, width: int) -> Table:
+    """The seed, and the last attempts that were graded on the hold-out."""
+    compared = view.holdouts
+    seed, rest = compared[0], compared[1:]
+    rows = [_row(view, one, seed) for one in (seed, *rest[-MOST:])]
+    return table(COLUMNS, rows, width)
+
+
+def holdout_data(view: RunView) -> dict[str, object]:
+    """For programs: the rows of the table; nothing without a hold-out."""
+    rows = [{**asdict(one.row), "divergence": one.divergence, "by": one.by} for one in view.holdouts]
+    return {"holdout": rows} if rows else {}
+
+
+def holdout_line(view: RunView) -> Text | None:
+    """What the hold-out says of the best; None where it says nothing yet, or the best is the seed."""
+    best = view.status.inner("best").integer("number")
+    found = next((one for one in view.holdouts[1:] if one.row.number == best), None)
+    if found is None:
+        return None
+    text, seed = divergence_text(found), view.holdouts[0]
+    scores = f"#{found.row.number} {format.score(found.row.holdout)}, the seed {format.score(seed.row.holdout)}"
+    return Text.assemble("hold-out ", scores, (f": {text}" if text else "", "yellow"))
+
+
+def _row(view: RunView, one: Compared, seed: Compared) -> list[str | Text]:
+    row, attempt = one.row, view.attempt_or_none(one.row.number)
+    is_seed = one is seed
+    return [
+        str(row.number),
+        format.score(row.score),
+        "" if is_seed else format.delta(row.score, seed.row.score),
+        format.score(row.holdout),
+        "" if is_seed else format.delta(row.holdout, seed.row.holdout),
+        attempt.agent if attempt else "",
+        Text(divergence_text(one) or ("the seed" if is_seed else ""), style="yellow" if one.divergence else "dim"),
+    ]

@@ -1,0 +1,69 @@
+"""Sets the scores of attempts beside those on the hold-out, and says where the two disagree.
+
+Both are single grades or medians of few: a disagreement is a reason to look, not a proof.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from attempts.record import Direction
+
+
+class Divergence(StrEnum):
+    """How the hold-out contradicts what the score of an attempt says."""
+
+    FAILED = "failed"  # it has a score, and none on the hold-out
+    NO_GAIN = "no_gain"  # it is better than the seed, and not so on the hold-out
+    OVERTAKEN = "overtaken"  # an earlier attempt, whose score is lower, is higher on the hold-out
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """An attempt with its score and that on the hold-out: `holdout` is None where it has none, for that `reason`."""
+
+    number: int
+    score: float
+    holdout: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """`by`: the attempt that overtakes it."""
+
+    row: HeldOut
+    divergence: Divergence | None = None
+    by: int | None = None
+
+
+def compare(rows: Sequence[HeldOut], direction: Direction) -> list[Compared]:
+    """`rows`: the seed, then attempts in the order in which they were graded."""
+    return [Compared(row, *_divergence(row, rows[0], rows[1:place], direction)) for place, row in enumerate(rows)]
+
+
+def _divergence(
+    row: HeldOut, seed: HeldOut, earlier: Iterable[HeldOut], direction: Direction
+) -> tuple[Divergence | None, int | None]:
+    if row.holdout is None:
+        return Divergence.FAILED, None
+    if row is seed or seed.holdout is None:
+        return None, None
+    if direction.better(row.score, seed.score) and not direction.better(row.holdout, seed.holdout):
+        return Divergence.NO_GAIN, None
+    for other in earlier:
+        is_higher = other.holdout is not None and direction.better(other.holdout, row.holdout)
+        if is_higher and direction.better(row.score, other.score):
+            return Divergence.OVERTAKEN, other.number
+    return None, None
+
+
+def divergence_text(compared: Compared) -> str:
+    match compared.divergence:
+        case Divergence.FAILED:
+            return f"no score on the hold-out: {compared.row.reason}"
+        case Divergence.NO_GAIN:
+            return "no gain over the seed on the hold-out"
+        case Divergence.OVERTAKEN:
+            return f"#{compared.by} is better on the hold-out"
+    return ""
