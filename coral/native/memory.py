@@ -53,13 +53,15 @@ class KnownAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAttempts:
-    """`best`: per agent, "" being the seed. `awaited`: numbers below `next` whose records were not out yet."""
+    """`best`: per agent, "" being the seed. `awaited`: numbers below `next` whose records were not out yet. The
+    scores of an earlier epoch are forgotten."""
 
     next: int = 0
     awaited: tuple[int, ...] = ()
     best: Mapping[str, KnownAttempt] = field(default_factory=dict)
     recent: tuple[KnownAttempt, ...] = ()
     count: int = 0
+    epoch: int = 1
 
     def unread(self, numbers: Iterable[int]) -> list[int]:
         """Which of the published numbers have not been added."""
@@ -79,8 +81,12 @@ class KnownAttempts:
 
     def _with(self, record: Attempt, direction: Direction) -> Self:
         known, attempt = self, KnownAttempt.of(record)
+        if record.epoch < known.epoch:
+            return known
+        if record.epoch > known.epoch:
+            known = replace(known, epoch=record.epoch, best={}, recent=())
         if record.of is not None and record.score is not None:
-            known = self._measured_again(record.of, record.score, direction)
+            known = known._measured_again(record.of, record.score, direction)
         real = record.kind in (Kind.REAL, Kind.TUNE)
         recent = (*known.recent, attempt)[-RECENT:] if real else known.recent
         best = dict(known.best)
@@ -188,6 +194,12 @@ class AgentMemory:
     @property
     def graded_numbers(self) -> set[int | None]:
         return {trial.number for trial in self.trials}
+
+    def for_another_task(self) -> Self:
+        """What was learnt of scores under an earlier task is forgotten."""
+        pending = self.pending and replace(self.pending, before=None, expected=None)
+        fresh = replace(self, stats={}, redirection=Redirection(), unsubmitted=None, chain={}, chain_family="")
+        return replace(fresh, trials=(), pending=pending)
 
     def edit(self, block: str, text: str, *, add: bool = False) -> Self:
         """The memory with one block replaced, or extended by a line."""

@@ -116,7 +116,9 @@ class Toolbox:
 
     def _update_known(self) -> None:
         memory = self.snapshots.memory
-        self.snapshots.memory = replace(memory, known=self.run_view.update(memory.known))
+        known = self.run_view.update(memory.known)
+        memory = memory if known.epoch == memory.known.epoch else memory.for_another_task()
+        self.snapshots.memory = replace(memory, known=known)
 
     def _remember(self, call: Remember) -> None:
         if call.block not in BLOCK_NAMES:

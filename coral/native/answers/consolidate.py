@@ -115,7 +115,7 @@ def _standing(situation: Situation) -> str:
         return "Nobody has a score yet."
     text = f"Best of the fleet: **#{best.number}, {score_text(best.score)}**, by {best.agent or 'the seed'}"
     if seed is not None and seed.number != best.number:
-        text += f"; the seed (#0) scores {score_text(seed.score)}"
+        text += f"; the seed (#{seed.number}) scores {score_text(seed.score)}"
     ranked = situation.known.best_of_others("", situation.observation.direction)
     by_agent = ", ".join(f"{attempt.agent} {score_text(attempt.score)} (#{attempt.number})" for attempt in ranked)
     return f"{text}. By agent: {by_agent}." if by_agent else f"{text}."

@@ -53,7 +53,8 @@ def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]
             return named.number, f"the skill names #{named.number}, which is ahead of mine"
     if own is not None:
         return own.number, "my best so far"
-    return (0, "the seed") if "" in situation.known.best else (None, "the files as they are")
+    seed = situation.known.best.get("")
+    return (seed.number, "the seed") if seed is not None else (None, "the files as they are")
 
 
 def _is_ahead(situation: Situation, theirs: float | None, mine: float | None) -> bool:

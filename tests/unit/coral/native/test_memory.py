@@ -1,5 +1,7 @@
 """Memory as a value: blocks that are edited, trials that are marked, and the attempts of the fleet, in any order."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 from sample import attempt
@@ -84,3 +86,25 @@ def test_an_attempt_that_was_measured_again_stands_at_its_median():
 def test_a_confirming_measurement_is_no_best():
     known = KnownAttempts().add([attempt(1, 9.0, kind=Kind.CONFIRM, of=0)], Direction.MAXIMIZE)
     assert (dict(known.best), known.recent, known.count) == ({}, (), 0)
+
+
+def test_another_epoch_forgets_the_scores_of_the_one_before():
+    old = [attempt(0, 5.0), attempt(1, 9.0)]
+    new = [attempt(2, 1.0, kind=Kind.BASELINE, agent=""), attempt(3, 2.0)]
+    new = [replace(record, epoch=2) for record in new]
+    known = KnownAttempts().add(old, Direction.MAXIMIZE).add(new, Direction.MAXIMIZE)
+    assert (known.epoch, known.fleet_best(Direction.MAXIMIZE).number, known.best[""].number) == (2, 3, 2)
+    assert [held.number for held in known.recent] == [3]
+    late = known.add([attempt(4, 99.0)], Direction.MAXIMIZE)
+    assert late.fleet_best(Direction.MAXIMIZE).number == 3
+    assert late.unread([3, 4]) == []
+
+
+def test_what_was_learnt_of_scores_is_forgotten_with_the_task():
+    waiting = replace(TRIAL, number=None, before=1.0, expected=1.5)
+    memory = AgentMemory(session="s", blocks={"plan": "rows"}, trials=(TRIAL,), pending=waiting, answered=("h1",))
+    fresh = memory.discard(TRIAL).for_another_task()
+    assert (fresh.trials, fresh.stats, fresh.pending) == ((), {}, None)
+    kept = memory.for_another_task()
+    assert (kept.pending.before, kept.pending.expected, kept.pending.title) == (None, None, TRIAL.title)
+    assert (kept.blocks, kept.answered) == ({"plan": "rows"}, ("h1",))
