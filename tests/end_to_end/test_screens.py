@@ -36,6 +36,8 @@ class Case:
     overrides: tuple[str, ...] = ()
     failed: int = 0
     alone: bool = True  # one agent, so that the numbers of its attempts are known
+    extra: str = ""  # of the task
+    agents: int = 1
 
 
 CASES = {
@@ -45,7 +47,9 @@ CASES = {
     "one failed": Case((1, "x", 2), (3,), failed=1),
     "all failed": Case(tuple(range(1, 11)), (), grade=BROKEN, failed=10),
     "noisy": Case((0.1, 5, 5.001, 4.999), (), grade=NOISY, overrides=("grader.noise=auto",), alone=False),
-    "several agents": Case((1, 2, 3), (), overrides=("agents.count=3",), alone=False),
+    "held out": Case((1, -5, 2), (3,), extra="holdout: {args: {split: test}}\n"),
+    "several agents": Case((1, 2, 3), (), overrides=("agents.count=3",), alone=False, agents=3),
+    "mixed programs": Case((1, 2, 3), (), alone=False, agents=2),
 }
 
 
@@ -53,8 +57,10 @@ CASES = {
 def test_all_that_is_said_of_a_run_agrees(name: str, tmp_path: Path) -> None:
     case = CASES[name]
     script = [step for value in case.values for step in (USE, *tries(value))]
-    task = write_task(tmp_path / "task", script, grade=case.grade)
-    attempts = len(case.values) * (3 if name == "several agents" else 1)
+    task = write_task(tmp_path / "task", script, grade=case.grade, extra=case.extra)
+    if name == "mixed programs":
+        mix_programs(task, script)
+    attempts = len(case.values) * case.agents
     started = coral_process("start", str(task), "--plain", f"budget.attempts={attempts}", *case.overrides, cwd=tmp_path)
     assert started.returncode == 0, started.stderr
     (layout,) = runs_under(tmp_path / "runs")
@@ -64,6 +70,18 @@ def test_all_that_is_said_of_a_run_agrees(name: str, tmp_path: Path) -> None:
     assert_counts(said, status, records, case)
     assert_best(said, status, records, case, started.stdout)
     assert_money_and_reason(said, status, started.stdout, layout)
+    assert_hold_out(said, status, layout, case)
+
+
+def mix_programs(task: Path, script: list[object]) -> None:
+    """Two runtimes: one that tells what it uses, and one that does not."""
+    shell = "echo up\n" + "".join(f"echo -{n} > x.txt; coral eval -m 'value -{n}'\n" for n in (1, 2, 3))
+    (task / "seed" / "agent.sh").write_text(shell)
+    other = {"runtime": "command", "options": {"start": ["/bin/sh", "{clone}/agent.sh"]}}
+    mixed = [{"runtime": "scripted", "options": {"script": script}}, other]
+    path = task / "task.yaml"
+    head, _, tail = path.read_text().partition("agents:\n")
+    path.write_text(f"{head}agents: {json.dumps({'assignments': mixed})}\nrun:{tail.partition('run:')[2]}")
 
 
 class Said:
@@ -144,9 +162,23 @@ def assert_money_and_reason(said: Said, status: Any, summary: str, layout: Layou
     replayed = said("replay", "--at", "99h")
     assert status["spent"] == replayed["spent"]
     for part in ("tokens", "input", "cached", "output", "money"):
-        assert status["spent"][part] == pytest.approx(sum(agent["spent"][part] for agent in status["agents"]))
+        assert status["spent"][part] == pytest.approx(sum(agent["spent"][part] or 0 for agent in status["agents"]))
     assert money(status["spent"]["money"]) in said.words("status")
     assert money(status["spent"]["money"]) in summary
     reason = status["reason"]["text"]
     assert reason == listed["reason"]["text"] == replayed["reason"]["text"]
     assert all(reason in screen for screen in (summary, said.words("status"), layout.events.read_text()))
+
+
+def assert_hold_out(said: Said, status: Any, layout: Layout, case: Case) -> None:
+    if not case.extra:
+        assert "holdout" not in status
+        return
+    kept = json.loads(layout.holdout_scores.read_text())["scores"]
+    assert [(row["number"], row["holdout"]) for row in status["holdout"]] == [
+        (row["number"], row["score"]) for row in kept
+    ]
+    for row in status["holdout"]:
+        assert row["score"] == said("show", str(row["number"]))["score"] == row["holdout"]  # it is the same grader
+    assert status["holdout"][-1]["number"] == status["best"]["number"]
+    assert f"hold-out #{status['best']['number']} {score(status['best']['score'])}" in said.words("status")

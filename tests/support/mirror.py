@@ -25,14 +25,15 @@ _PLACES = {
     "unit/coral/supervisor/test_inbox": ["coral.supervisor: request_format"],
     "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: dialect plain", "attempts: fields"],
     "every transcript in decisions goes through it": [
-        "coral.fleet: process_key transaction",
-        "coral.fleet.attempts: intake settlement",
+        "coral.fleet: transaction",
+        "coral.fleet.attempts: intake",
     ],
     "integration/coral/cli/test_agent_commands": [
         "coral.cli.commands: checkout eval revert wait",
         "coral.cli.run_data: submissions",
     ],
     "integration/coral/cli/test_main": ["coral: errors"],
+    "end_to_end/test_holdout reads every screen": ["coral.cli.ui: holdout"],
     "integration/coral/cli/commands/test_start and test_validate": [
         "coral.cli.ui: progress",
         "coral.preflight: task_check",
@@ -43,7 +44,6 @@ _PLACES = {
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [
         "coral.cli.commands: doctor resume"
     ],
-    "integration/coral/runs/test_create": ["coral.runs: prepare"],
     "integration/coral/runtimes: acp/test_program and scripted/test_runtime": [
         "coral.runtimes.acp: conversation",
         "coral.runtimes.scripted: program",

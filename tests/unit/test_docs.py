@@ -17,7 +17,7 @@ SHOWN = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/*.md")) - {ROOT / "docs
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in SHOWN)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")]
 LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)")
-TASK = "task: {name: t, description: d}\ngrader: {entry: grade.py:grade}\n"
+TASK, GRADER = "task: {name: t, description: d}\n", "grader: {entry: grade.py:grade}\n"
 
 
 def fragments() -> list[str]:
@@ -44,11 +44,12 @@ def test_every_link_inside_the_repository_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("fragment", fragments())
 def test_every_fragment_of_a_task_can_be_loaded(tmp_path: Path, fragment: str) -> None:
     (tmp_path / "seed").mkdir()
-    (tmp_path / "grade.py").write_text("def grade(workspace): return 1\n")
-    for name in ("roles", "measurements"):
+    for name in ("grade.py", "grade_longer.py"):
+        (tmp_path / name).write_text("def grade(workspace): return 1\n")
+    for name in ("roles", "measurements", "held-out-data"):
         (tmp_path / name).mkdir()
     (tmp_path / "roles" / "explore.md").write_text("Look where nobody has looked.\n")
-    (tmp_path / "task.yaml").write_text(TASK + fragment)
+    (tmp_path / "task.yaml").write_text(TASK + ("" if "grader:" in fragment else GRADER) + fragment)
     assert load(tmp_path)
 
 
