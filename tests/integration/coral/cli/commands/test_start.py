@@ -154,7 +154,7 @@ def test_ctrl_c_before_the_run_has_begun_says_so(tmp_path) -> None:
     task = write_task(tmp_path / "task", ["hang"], command="touch $CORAL_RESULT.begun; sleep 300")
     child = subprocess.Popen([*CORAL, "start", str(task)], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     try:
-        wait_until(lambda: list(tmp_path.glob("runs/**/*.begun")), DEADLINE, "the grade of the seed")
+        wait_until(lambda: list(tmp_path.glob("runs/*/*/private/grading/0/*.begun")), DEADLINE, "the grade of the seed")
         child.send_signal(signal.SIGINT)
         _, errors = child.communicate(timeout=DEADLINE)
     finally:
