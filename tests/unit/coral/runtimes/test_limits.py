@@ -86,6 +86,28 @@ def at(*moment: int) -> float:
         ("error code: 429 - slow down", None),
         ("Request failed with status code 429", None),
         ("usage_limit_reached", None),
+        ("Copilot: you have been rate-limited. Please wait 1 hour.", NOW + 3600),
+        ("Request was throttled. Expected available in 57 seconds.", NOW + 57),
+        ("Request was throttled.", None),
+        ("You've reached the limit of messages for your plan. Try again tomorrow.", None),
+        ("Too Many Requests: quota per minute, retry after 12s", NOW + 12),
+        ("The usage limit for your organization has been reached", None),
+        ("Your team has used up its monthly quota", None),
+        ("per-minute quota exceeded for project x", None),
+        ('{"error": {"code": 429, "message": "Quota exceeded for the service"}}', None),
+        ("You have reached the free-tier daily request cap", None),
+        ("AI_APICallError: Too Many Requests", None),
+        ("Requests rate limit exceeded, please try again later", None),
+        ("status code: 429, reason: rate_limited", None),
+        ("tokens per day limit reached (TPD)", None),
+        ("Limit 100000, Used 99999, Requested 1200. Please try again in 17m16.8s.", NOW + 1036.8),
+        ("You are being rate limited.", None),
+        ("429 status code (no body)", None),
+        ('429 {"type":"rate_limit_error","message":"would exceed your rate limit of 30,000 tokens per minute"}', None),
+        ("Your included usage is used up until the next billing cycle", None),
+        ("You've hit the limit for this model; it resets in 45 minutes", NOW + 2700),
+        ("Maximum number of requests per hour reached, try again in 20 min", NOW + 1200),
+        ("Concurrency limit exceeded for account, please retry later", None),
     ],
 )
 def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: float | None) -> None:
@@ -143,6 +165,31 @@ def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: floa
         ("API key not valid. Please pass a valid API key.", Ending.TERMINAL),
         ("OAuth token has expired", Ending.TERMINAL),
         ("Key limit exceeded (total limit).", Ending.TERMINAL),
+        ("Billing hard limit has been reached", Ending.TERMINAL),
+        ("Your account has been suspended", Ending.TERMINAL),
+        ("This organization has been disabled.", Ending.TERMINAL),
+        ("Your subscription has expired", Ending.TERMINAL),
+        ("Your payment method was declined", Ending.TERMINAL),
+        ("No auth credentials found", Ending.TERMINAL),
+        ("x-api-key header is required", Ending.TERMINAL),
+        ("Missing Authentication header", Ending.TERMINAL),
+        ("You must be logged in to use this model", Ending.TERMINAL),
+        ("Free usage exceeded, add credits", Ending.TERMINAL),
+        ("Your credit balance is exhausted", Ending.TERMINAL),
+        ("MCP server tracker: you must be logged in", None),
+        ("Request too large for model: context window of 200,000 tokens exceeded", Ending.UNKNOWN_SESSION),
+        ("This model's maximum context length is 128000 tokens. You requested 140000", Ending.UNKNOWN_SESSION),
+        *((text, None) for text in ("503 Service Unavailable", "502 Bad Gateway", "socket hang up")),
+        *(
+            (text, None)
+            for text in ("The model is overloaded. Please try again later.", "connect ETIMEDOUT 10.0.0.1:443")
+        ),
+        *((text, None) for text in ("stream disconnected before completion", "tool call limit of 50 reached")),
+        *(
+            (text, None)
+            for text in ("getaddrinfo ENOTFOUND x.y", "context deadline exceeded", "npm ERR! 429 is no version")
+        ),
+        ("the rate of change is limited by friction; the cap of the pen", None),
     ],
 )
 def test_fatal_errors_full_conversations_and_errors_that_pass_are_told_apart(text: str, ending: Ending | None) -> None:
