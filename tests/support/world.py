@@ -79,7 +79,7 @@ def used(process: Process) -> Used:
 
 def graded(process: Process, pending: PendingAttempt | None, broken: bool) -> Graded:
     """What a grading process came to. A broken grader crashes, whatever it grades."""
-    tree = 0 if pending is None or pending.suspicion else int(pending.tree, 16)
+    tree = 0 if pending is None or pending.suspicion or pending.is_holdout else int(pending.tree, 16)
     number, launch = int(process.who[1:]), process.launch
     if process.ending is not Ending.CLEAN or broken or tree == CRASHES:
         return Graded(number=number, launch=launch, outcome=Outcome.CRASHED, reason="crashed")
