@@ -24,7 +24,7 @@ from files import write_files
 from real_runs import Run, heartbeats_in
 
 from attempts.progress import Progress, advance_fleet, advance_own
-from attempts.record import Attempt, Kind
+from attempts.record import Attempt, Kind, Verdict
 from coral.fleet.agent_state import PendingMessage
 from coral.fleet.decide import decide
 from coral.fleet.run_state import AttemptStep, Fleet
@@ -241,8 +241,10 @@ def assert_nothing_is_lost_or_doubled(run: Mortal) -> None:
     assert_graded_once(run, attempts)
 
 
-def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
-    """Each attempt has one number, one place in the order, one submission; and progress is what they add up to."""
+def assert_attempts_are_whole(run: Mortal, fleet: Fleet, *, retries: bool = False) -> list[Attempt]:
+    """Each attempt has one number, one place in the order, one submission; and progress is what they add up to.
+    `retries`: an eval may fail although its submission was accepted; tried again within the same second, it makes the
+    same commit, which is tied with itself."""
     attempts = run.attempts()
     by_order = sorted(attempts, key=lambda attempt: attempt.order)
     under_way = {number for number, pending in fleet.pending.items() if pending.step is not AttemptStep.SETTLED}
@@ -250,7 +252,11 @@ def assert_attempts_are_whole(run: Mortal, fleet: Fleet) -> list[Attempt]:
     assert [record.order for record in by_order] == list(range(1, len(attempts) + 1))
     submitted = [attempt for attempt in attempts if attempt.kind is not Kind.CONFIRM]
     assert len({attempt.submission for attempt in submitted}) == len(submitted)
-    assert len({attempt.commit for attempt in submitted}) == len(submitted)
+    first: dict[str, Attempt] = {}
+    for attempt in submitted:
+        earlier = first.setdefault(attempt.commit, attempt)
+        is_retry = retries and attempt.verdict is Verdict.TIED and attempt.agent == earlier.agent
+        assert earlier is attempt or is_retry, attempt
     assert fleet.run.progress == reduce(advance_fleet, by_order, Progress())
     for name, agent in fleet.agents.items():
         assert agent.progress == reduce(
