@@ -55,6 +55,7 @@ def _fleet() -> dict[str, object]:
         "lead_agent": "agent-2",
         "lead_title": "Alternate rows of five and six",
         "proven": False,
+        "confirms": True,
         "failed": 7,
         "failures": [{"reason": "two circles overlap", "count": 6}, {"reason": "a circle is outside", "count": 1}],
         "noise": 0.004,

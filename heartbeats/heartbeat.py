@@ -100,7 +100,7 @@ def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) ->
     if present is not None and present.protected:
         _check_protected(present, shipped or present, wanted, by)
     else:
-        _check_free(present, wanted, by)
+        _check_free(present, wanted, by, current)
     _check_trigger(wanted.trigger, by)
     settled = replace(wanted, protected=present is not None and present.protected, by=by)
     if present is not None:
@@ -157,21 +157,26 @@ def _check_protected(present: Heartbeat, shipped: Heartbeat, wanted: Heartbeat, 
         raise HeartbeatError(cannot + "its prompt must say something", "write words outside the template's tags")
 
 
-def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str) -> None:
+def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str, known: Iterable[Heartbeat]) -> None:
     if _is_agent(by) and Scope.FLEET in (wanted.scope, present.scope if present else Scope.OWN):
         raise HeartbeatError(f"cannot set {wanted.name}: it would be the fleet's", "set one with the scope own")
-    _check_prompt(wanted)
+    _check_prompt(wanted, known)
 
 
-def _check_prompt(wanted: Heartbeat) -> None:
+def _meant(name: str, known: Iterable[Heartbeat]) -> str:
+    """The name that was probably meant, as the end of a hint."""
+    names = {heartbeat.name for heartbeat in (*BUILT_IN, *known)} - {name}
+    near = get_close_matches(name, names, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _check_prompt(wanted: Heartbeat, known: Iterable[Heartbeat] = ()) -> None:
     if len(wanted.prompt.encode("utf-8", "replace")) > PROMPT_BYTES:
         raise HeartbeatError(f"cannot set {wanted.name}: its prompt is over {PROMPT_BYTES // 1000} kB", "shorten it")
     if wanted.prompt == "" and find(BUILT_IN, wanted.name) is not None:
         return
     if is_blank(_COMMENT.sub("", wanted.prompt)):
-        near = get_close_matches(wanted.name, [heartbeat.name for heartbeat in BUILT_IN], n=1)
-        meant = f"; did you mean {near[0]}?" if near and near[0] != wanted.name else ""
-        hint = f"give it a prompt with words in it{meant}"
+        hint = f"give it a prompt with words in it{_meant(wanted.name, known)}"
         raise HeartbeatError(f"cannot set {wanted.name}: its prompt says nothing", hint)
 
 

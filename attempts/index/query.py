@@ -181,10 +181,10 @@ class Failures:
 
 def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
     """The failed attempts by the kind of their reason, the most frequent first. What failed when it was measured
-    again is no further attempt."""
+    again is no further attempt, nor is a trial of numbers."""
     where, values = _conditions(wanted)
     if wanted.kind is None:
-        where, values = f"{where} AND kind != ?", (*values, Kind.CONFIRM)
+        where, values = f"{where} AND kind = ?", (*values, Kind.REAL)
     statement = f"SELECT number, reason FROM {_source(wanted)} WHERE {where} AND verdict = ? ORDER BY number"
     numbers: dict[str, list[int]] = {}
     latest: dict[str, str] = {}

@@ -38,7 +38,10 @@ SEED_SECONDS = 60.0  # ... if they take no longer; else two
 MISJUDGED = 3.0  # times the given noise: beyond that it is not what was measured
 LOGARITHM = 0.005  # share of the score from which the noise of a time or a ratio is likely to grow with the score
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
-LOG_ADVICE = "if the score is a time or a ratio, score its logarithm: its noise is then the same at every level"
+LOG_ADVICE = (
+    "if the score is a time or a ratio, score its logarithm, or the ratio to the seed's time: "
+    "its noise is then the same at every level"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,13 +231,21 @@ def _noise(config: Config, first: float, seconds: float) -> TaskFinding:
         scores.append(again.score)
     spread, setting = deviation(scores), config.grader.noise_setting
     if spread <= ROUNDING * abs(mean(scores)):
-        return TaskFinding("again", True, f"graded {len(scores)} times, it scores the same")
+        given = setting.deviation or 0.0
+        advice = (f"grader.noise is {config.grader.noise}: 0 or auto, if it always does",) if given else ()
+        return TaskFinding("again", True, f"graded {len(scores)} times, it scores the same", advice)
     share = f", {100 * spread / abs(mean(scores)):.2g} % of the score" if mean(scores) else ""
     text = f"graded {len(scores)} times, its scores have a standard deviation of {spread:.2g}{share}"
-    advice = () if spread < LOGARITHM * abs(mean(scores)) else (LOG_ADVICE,)
+    grows = min(scores) > 0 and spread >= LOGARITHM * abs(mean(scores))
+    advice = (LOG_ADVICE,) if grows else ()
+    measured = f"{spread:.2g}" + (f" or {100 * spread / abs(mean(scores)):.2g}%" if mean(scores) else "")
     if setting.deviation is None:
-        return TaskFinding("again", True, f"{text}; grader.noise: auto takes it into account", advice)
+        text = f"{text}; grader.noise: auto takes it into account, grader.noise: {measured} would give it"
+        return TaskFinding("again", True, text, advice)
     given = setting.deviation * (abs(mean(scores)) if setting.relative else 1.0)
+    if given > MISJUDGED * spread and len(scores) == SEED_GRADES:
+        large = f"grader.noise is {config.grader.noise}, which hides gains: {measured} was measured, or auto"
+        return TaskFinding("again", True, text, (large, *advice))
     if spread <= MISJUDGED * given:
         return TaskFinding("again", True, text, advice)
     return TaskFinding(

@@ -14,7 +14,9 @@ from attempts.record import Attempt
 from attempts.standing import Measured, Scoring, lead, noise_of, own_bests
 from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.agents.stalls import reason_of
+from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.messages import BEGIN
+from coral.fleet.rules import Rules
 from coral.fleet.run_state import FLEET, OCCUPYING, AttemptStep, Fleet, Run
 from coral.views.format import duration
 from coral.views.reasons import reason_data
@@ -105,10 +107,10 @@ def seed_score(fleet: Fleet, baseline: Attempt | None) -> float | None:
     return seed.value if seed is not None else baseline.score if baseline is not None else None
 
 
-def scores_of(fleet: Fleet, scoring: Scoring) -> dict[str, Any]:
+def scores_of(fleet: Fleet, rules: Rules) -> dict[str, Any]:
     """The best and the lead, each with its own score and, of what was measured several times, median, mean, standard
     deviation and count; and the noise: None where it is not known. How many attempts failed, and for which reasons."""
-    standing = fleet.standing
+    standing, scoring = fleet.standing, rules.scoring
     noise = noise_of(standing, scoring)
     best, first = standing.best_measured, lead(standing, scoring)
     return {
@@ -116,6 +118,7 @@ def scores_of(fleet: Fleet, scoring: Scoring) -> dict[str, Any]:
         "lead": first and {**measured_data(first), "proven": first is best},
         "noise": noise.deviation if noise.freedom else None,
         "confirmations": fleet.run.confirmations,
+        "confirms": is_affordable(fleet.run, rules, PAIR),
         "failed": sum(fleet.run.failures.values()),
         "failures": failures_of(fleet),
     }
@@ -178,6 +181,9 @@ def _agent_of(
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:
+    """None where nothing was told: that is not known to be nothing."""
+    if spent == Spent():
+        return dict.fromkeys(("tokens", "input", "cached", "output", "money"))
     money = None if spent.money is None else round(spent.money, 6)
     tokens = {"tokens": spent.tokens, "input": spent.input, "cached": spent.cached, "output": spent.output}
     return {**tokens, "money": money}

@@ -17,6 +17,7 @@ from attempts.standing import Measured, lead, noise_of, own_best, ranked
 from coral.agent_setup.roster import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
+from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.messages import ENDED, MESSAGE
 from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Allowance, Rules
@@ -317,6 +318,7 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
         **_named("best", best),
         **_named("lead", first),
         "proven": first is best,
+        "confirms": is_affordable(fleet.run, run_context.rules, PAIR),
         "failed": sum(fleet.run.failures.values()) if share else 0,
         "failures": failures_of(fleet)[:FAILURES_SHOWN] if share else [],
         "noise": noise.deviation if noise.freedom else None,

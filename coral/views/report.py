@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from attempts.files import append_bytes, make_way, parse_object, read_bytes, read_end, write_bytes, write_json
 from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob, Spawn
-from coral.fleet.agent_state import LIVE, Agent, JobEnd, Phase
+from coral.fleet.agent_state import LIVE, JobEnd, Phase
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
-from coral.fleet.run_state import Fleet, Job
+from coral.fleet.run_state import Fleet, Job, Run
 from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import agents_of, grading_of, scores_of, seed_score, spent_of, state_of
@@ -166,14 +166,14 @@ class Report:
             "epoch": run.epoch,
             "baseline": seed_score(fleet, baseline),
             "baseline_number": baseline.number if baseline else None,
-            **scores_of(fleet, scoring),
+            **scores_of(fleet, run_context.rules),
             "attempts": run.progress.evals,
             "grading": self._grading(fleet, now),
             "protection": PROTECTION,
             "spent": spent_of(run.spent),
             "budget": budget(run_context.rules, fleet, now.run_time),
             "agents": [
-                self._agent(row, fleet.agents[row["name"]], monitors.get(row["name"]), now)
+                self._agent(row | self._account(row["name"], run, now), fleet, monitors.get(row["name"]), now)
                 for row in agents_of(fleet, now.run_time, scoring)
             ],
             "alerts": list(self._alerts),
@@ -187,8 +187,19 @@ class Report:
                 beats.append({"number": number, "progress": beat.progress, "message": beat.message})
         return {"slots": self._context.rules.slots, **view, "beats": beats}
 
-    def _agent(self, view: dict[str, Any], agent: Agent, monitor: Monitor | None, now: Moment) -> dict[str, Any]:
-        beat = None
+    def _account(self, name: str, run: Run, now: Moment) -> dict[str, Any]:
+        """The account that holds the agent up: until its usage limit is over, or its starts are paused after many
+        crashes; in seconds from now."""
+        account = self._context.rules.accounts.get(name, "")
+        limit, breaker = run.limits.get(account), run.breakers.get(account)
+        if limit is not None and limit.probe != name and not limit.closed:
+            return {"held": {"account": account, "by": "limit", "left": _left(limit.until, now)}}
+        if breaker is not None and breaker.paused_until > now.run_time:
+            return {"held": {"account": account, "by": "crashes", "left": _left(breaker.paused_until, now)}}
+        return {"held": None}
+
+    def _agent(self, view: dict[str, Any], fleet: Fleet, monitor: Monitor | None, now: Moment) -> dict[str, Any]:
+        beat, agent = None, fleet.agents[view["name"]]
         if monitor is not None and monitor.has_output and view["phase"] != Phase.RETIRED.value:
             age = round(now.run_time - monitor.printed_at, 1)
             beat = {"phase": monitor.phase, "message": monitor.message, "age": age}
@@ -196,6 +207,10 @@ class Report:
             beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
         assignment = self._context.roster.assignment(view["name"])
         return {**view, "runtime": assignment.runtime, "model": assignment.model, "beat": beat}
+
+
+def _left(until: float | None, now: Moment) -> float | None:
+    return None if until is None else round(max(until - now.run_time, 0.0), 1)
 
 
 def _append(path: Path, line: Mapping[str, Any]) -> bool:

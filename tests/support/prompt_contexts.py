@@ -22,6 +22,7 @@ def empty_context() -> dict[str, object]:
             "lead_agent": "",
             "lead_title": "",
             "proven": True,
+            "confirms": True,
             "failed": 0,
             "failures": [],
             "noise": None,

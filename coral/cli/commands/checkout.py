@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from attempts.record import Attempt
 from attempts.store import Missing, Store
 from coral.cli.parser import print_json
+from coral.cli.run_data.lenient_json import read
 from coral.cli.run_data.run_lookup import agent_here, alone_in, check_may_see
 from coral.errors import CoralError
 from coral.views import format
@@ -19,11 +20,16 @@ if TYPE_CHECKING:
     from workspace.submit import Moved
 
 JSON_HELP = "for programs: commit, attempt, saved"
+LEAD = "lead"
 NUMBER = re.compile(r"#?[0-9]{1,9}")  # a commit in digits alone has more of them
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("to", metavar="N|COMMIT", help="the number of an attempt (0 is the seed), or a commit")
+    parser.add_argument(
+        "to",
+        metavar="N|COMMIT|lead",
+        help="the number of an attempt (0 is the seed), a commit, or lead: what to build on",
+    )
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
 
 
@@ -31,9 +37,21 @@ def run(args: argparse.Namespace) -> int:
     from workspace.submit import checkout
 
     layout, agent = agent_here()
-    commit = _commit(layout, args.to) if NUMBER.fullmatch(args.to) else _visible(layout, args.to)
+    to = _lead(layout) if args.to == LEAD else args.to
+    commit = _commit(layout, to) if NUMBER.fullmatch(to) else _visible(layout, to)
     print_position(layout, checkout(layout.clone(agent), commit, agent), as_json=args.json)
     return 0
+
+
+def _lead(layout: Layout) -> str:
+    """The number of the attempt with the highest median; of the own ones, for an agent that may see no other."""
+    status = read(layout.status)
+    alone = alone_in(layout)
+    own = (agent.text("best_number") for agent in status.objects("agents") if agent.text("name") == alone)
+    number = next(own, "") if alone else status.inner("lead").text("number")
+    if not number:
+        raise CoralError("cannot check out the lead: nothing is known of it yet", "`coral log` lists the attempts")
+    return number
 
 
 def print_position(layout: Layout, moved: Moved, *, as_json: bool) -> None:

@@ -124,7 +124,10 @@ def _make_branch(view: RunView, attempt: Attempt, repository: Path, branch: str)
 
 def _message(view: RunView, attempt: Attempt) -> str:
     who = f" by {attempt.agent}" if attempt.agent else ""
-    score = f", score {format.score(attempt.score)}" if attempt.score is not None else ""
+    found = view.index.ask(lambda rows: query.measured(rows, attempt.number))
+    score = "" if found is None else f", score {format.score(found.median)}"
+    if found is not None and len(found.scores) > 1:
+        score += f" (median of {len(found.scores)} grades)"
     return f"{attempt.title}\n\nAttempt #{attempt.number}{who}{score}, of the run {view.task}/{view.name}.\n"
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from attempts.index import query
 from attempts.index.query import Named, Wanted
-from attempts.noise import deviation, mean, median
+from attempts.noise import deviation, mean, median, tiny
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
@@ -139,7 +139,12 @@ def _data(line: Line) -> dict[str, object]:
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
     """Every candidate by its standing. What has no score cannot be ranked."""
     found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
-    return [Line(attempt, rank.scores) for rank, attempt in found]
+    lines = [Line(attempt, rank.scores) for rank, attempt in found]
+    # Scores that differ by rounding alone are equal, and the lead is the earlier one.
+    lead = view.status.inner("lead").integer("number")
+    level = median(lines[0].scores) if lines else 0.0
+    equal = [line for line in lines if abs(median(line.scores) - level) <= tiny(level)]
+    return sorted(equal, key=lambda line: line.attempt.number != lead) + lines[len(equal) :]
 
 
 def _recent(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:

@@ -161,7 +161,7 @@ def past_status(memory: RecoveredState) -> dict[str, Any]:
         "epoch": fleet.run.epoch,
         "baseline": seed_score(fleet, None),
         "baseline_number": None if fleet.standing.seed is None else fleet.standing.seed.number,
-        **scores_of(fleet, rules.scoring),
+        **scores_of(fleet, rules),
         "attempts": fleet.run.progress.evals,
         "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
         "spent": spent_of(fleet.run.spent),

@@ -6,8 +6,9 @@ import shlex
 import sys
 from dataclasses import replace
 
-from coral.agent_setup.roster import check_same_programs
-from coral.cli.commands.start import add_watching, check_watching, watch
+from coral.agent_setup.prices import check_enforceable, check_unlimited
+from coral.agent_setup.roster import Roster, check_same_programs
+from coral.cli.commands.start import add_watching, ask_for_cost, check_watching, watch
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reload", action="store_true", help=reload)
     parser.add_argument("-i", "--instruction", metavar="TEXT", help="a message to all agents")
+    parser.add_argument("--yes", action="store_true", help="go on although it may cost more than budget.ask_above")
     run_lookup.add_arguments(parser)
     add_watching(parser)
 
@@ -55,10 +57,7 @@ def run(args: argparse.Namespace) -> int:
     differing = task_changes(layout, before)
     config = _reloaded(before, args.overrides) if args.reload else load_frozen(layout.task_file, args.overrides)
     if args.overrides:
-        check_same_programs(before, config, fold(layout.journal).fleet.agents)
-    if args.overrides and not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
-        what = f"cannot resume {layout.root.name}: {' '.join(args.overrides)} changes what scores mean"
-        raise CoralError(what, "add --reload: then no new score is compared with an earlier one")
+        _check_overrides(layout, args, before, config)
     staged = args.reload and bool(differing or config != before or change)
     if staged:
         change = _stage(layout, args, config, differing)
@@ -80,6 +79,17 @@ def run(args: argparse.Namespace) -> int:
         print("coral: nothing of the task has changed since the run took it in", file=sys.stderr)
     # What is staged has the overrides in it.
     return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
+
+
+def _check_overrides(layout: Layout, args: argparse.Namespace, before: Config, config: Config) -> None:
+    """CoralError says why the run cannot go on with these overrides; what a start would refuse is refused."""
+    check_same_programs(before, config, fold(layout.journal).fleet.agents)
+    if not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
+        what = f"cannot resume {layout.root.name}: {' '.join(args.overrides)} changes what scores mean"
+        raise CoralError(what, "add --reload: then no new score is compared with an earlier one")
+    check_unlimited(config)
+    check_enforceable(config, Roster(config))
+    ask_for_cost(config, layout.root.parent.parent, agreed=args.yes)
 
 
 def _reloaded(before: Config, overrides: list[str]) -> Config:

@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
     check_unlimited(config)
-    _ask(config, base / config.workspace.runs, agreed=args.yes)
+    ask_for_cost(config, base / config.workspace.runs, agreed=args.yes)
     with received_signals.hold():
         try:
             with steps() as say:
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
             raise CoralError(str(error), "nothing was left behind") from error
 
 
-def _ask(config: Config, runs: Path, *, agreed: bool) -> None:
+def ask_for_cost(config: Config, runs: Path, *, agreed: bool) -> None:
     """Say what the run will cost, and ask where that is more than the task allows unasked. CoralError without a yes."""
     from coral.preflight.forecast import forecast
 

@@ -64,7 +64,8 @@ def _best(view: RunView) -> Text:
     """The proven best; where nobody has beaten the seed, that. And the lead, where it is another attempt."""
     best, lead = view.status.inner("best"), view.status.inner("lead")
     number, seed = best.integer("number"), format.score(view.baseline)
-    unproven = Text(f"  lead {_attempt(lead)}, not proven") if lead.data.get("proven") is False else Text()
+    spent = "" if view.status.data.get("confirms") is not False else ": the share of confirmations is used up"
+    unproven = Text(f"  lead {_attempt(lead)}, not proven{spent}") if lead.data.get("proven") is False else Text()
     if number is None:
         return Text(f"no score yet; the seed has {seed}")
     if is_seed(best):
@@ -228,6 +229,8 @@ def _sign(agent: LenientJson, late: float) -> Text:
     if rests or not beat:
         # The deadline of an agent at work is the end of the patience with it, which nobody waits for.
         left = f" · {format.duration(until - late)} left" if until and rests else ""
+        if rests and (held := _held(agent.inner("held"), late)):
+            return held
         return Text.assemble(agent.inner("reason").text("text", 80), dim(left))
     stall = agent.inner("stall").text("text", 80)
     seconds = beat.number("age")
@@ -238,6 +241,16 @@ def _sign(agent: LenientJson, late: float) -> Text:
         # Some programs repeat their requests without a word.
         return Text.assemble((f"{silent} for {age.strip()}", "yellow"), dim(f" · {doing}"))
     return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), doing)
+
+
+def _held(held: LenientJson, late: float) -> Text | None:
+    """Which account holds the agent up, why, and for how long."""
+    by, left = held.text("by"), held.number("left")
+    if by not in ("limit", "crashes"):
+        return None
+    of = f" of {held.text('account')}" if held.text("account") else ""
+    why = f"usage limit{of}" if by == "limit" else f"starts{of} are paused after crashes"
+    return Text.assemble(why, dim("" if left is None else f" · {format.duration(max(left - late, 0.0))} left"))
 
 
 _SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its program"}

@@ -15,8 +15,11 @@ from coral.fleet.policy import (
     MIN_SEED_GRADES,
     SEED_GRADES_SECONDS,
 )
-from coral.fleet.run_state import AttemptStep, PendingAttempt
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import AttemptStep, PendingAttempt, Run
 from coral.fleet.transaction import Transaction
+
+PAIR = 2  # grades
 
 
 def ask(transaction: Transaction) -> None:
@@ -26,10 +29,11 @@ def ask(transaction: Transaction) -> None:
     transaction.standing_changed = False  # mutants: equivalent, asked again it asks for nothing else
     if transaction.run.stopping or is_under_way(transaction.pending.values()):
         return
-    asked = next_confirmation(transaction.standing, transaction.rules.scoring)
-    if asked is not None and (transaction.standing.half is not None or _is_affordable(transaction, 2)):
+    run, rules = transaction.run, transaction.rules
+    asked = next_confirmation(transaction.standing, rules.scoring)
+    if asked is not None and (transaction.standing.half is not None or is_affordable(run, rules, PAIR)):
         _queue(transaction, asked)
-    elif _is_seed_wanted(transaction) and _is_affordable(transaction, 3):  # a pair must stay affordable after it
+    elif _is_seed_wanted(transaction) and is_affordable(run, rules, PAIR + 1):  # a pair must stay affordable after it
         seed = transaction.standing.seed
         assert seed is not None, "it is wanted"
         _queue(transaction, Confirmation(seed.number))
@@ -69,10 +73,9 @@ def _queue(transaction: Transaction, asked: Confirmation) -> None:
     )  # fmt: skip
 
 
-def _is_affordable(transaction: Transaction, grades: int) -> bool:
+def is_affordable(run: Run, rules: Rules, grades: int) -> bool:
     """Whether the share of confirmations allows so many more. A minute of them and one pair are always free: a short
     run can prove its best too."""
-    run, rules = transaction.run, transaction.rules
     if not rules.confirm_share:
         return False
     seconds = run.confirm_seconds + grades * run.grade_seconds

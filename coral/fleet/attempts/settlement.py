@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attempts.failures import counted
 from attempts.progress import advance_fleet, advance_own
-from attempts.record import IMPROVED, Attempt, Verdict
+from attempts.record import IMPROVED, Attempt, Kind, Verdict
 from attempts.standing import Judgement, advance
 from coral.fleet import actions as do
 from coral.fleet import events as on
@@ -113,12 +113,12 @@ def _count(transaction: Transaction, attempt: Attempt) -> None:
 
 def _watch_failures(transaction: Transaction, attempt: Attempt) -> None:
     """Alert the operator once when one kind of failure takes more than half of all attempts: few tasks are meant so."""
-    if attempt.verdict is not Verdict.FAILED:
+    if attempt.verdict is not Verdict.FAILED or attempt.kind is not Kind.REAL:
         return
     run = transaction.run
     kind, failures = counted(run.failures, attempt.reason)
     transaction.set_run(failures=failures)
-    count, graded = failures[kind], run.progress.graded
+    count, graded = failures[kind], run.progress.evals
     if graded >= MIN_FAILURES_WATCHED and 2 * count > graded and kind not in run.alerted_failures:
         transaction.set_run(alerted_failures=(*run.alerted_failures, kind))
         transaction.alert(f"{count} of {graded} attempts failed for one reason: {attempt.reason or kind}")

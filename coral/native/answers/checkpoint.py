@@ -44,5 +44,6 @@ def standing(situation: Situation) -> str:
         return "I have no score yet."
     text = f"My best is #{own.number} with {score_text(own.score)}"
     if best is not None and best.number != own.number:
-        return f"{text}; the fleet's is #{best.number} with {score_text(best.score)} by {best.agent or 'the seed'}."
-    return f"{text}, which leads the fleet."
+        of = best.agent or "the seed"
+        return f"{text}; the fleet's highest is #{best.number} with {score_text(best.score)} by {of}."
+    return f"{text}, the highest of the fleet."

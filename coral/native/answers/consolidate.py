@@ -113,7 +113,8 @@ def _standing(situation: Situation) -> str:
     best, seed = situation.fleet_best, situation.known.best.get("")
     if best is None:
         return "Nobody has a score yet."
-    text = f"Best of the fleet: **#{best.number}, {score_text(best.score)}**, by {best.agent or 'the seed'}"
+    who = best.agent or "the seed"
+    text = f"Highest score so far, proven or not: **#{best.number}, {score_text(best.score)}**, by {who}"
     if seed is not None and seed.number != best.number:
         text += f"; the seed (#{seed.number}) scores {score_text(seed.score)}"
     ranked = situation.known.best_of_others("", situation.observation.direction)

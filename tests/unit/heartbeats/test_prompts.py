@@ -199,7 +199,7 @@ def test_redirect_names_the_others_and_where_to_start() -> None:
 def test_where_grades_are_noisy_prompts_say_what_a_difference_is_worth() -> None:
     text = frame("resume", example_context())
     assert "differ by about 0.004 (one standard deviation)" in text
-    assert "#21 leads: build on it. It is not proven to be better than #17" in text
+    assert "#21 leads: build on it (`coral checkout lead`). It is not proven to be better than #17" in text
     tied = {**example_context()["own"], "stagnant": 5, "tied": "5 tied, together +1.1 ± 0.4"}  # type: ignore[dict-item]
     context = {**example_context(), "own": tied, "results": [{**_result(17), "verdict": "tied"}]}
     assert "5 tied, together +1.1 ± 0.4" in render_file("redirect", context)

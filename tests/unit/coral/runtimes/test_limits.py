@@ -165,6 +165,7 @@ def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: floa
         ("API key not valid. Please pass a valid API key.", Ending.TERMINAL),
         ("OAuth token has expired", Ending.TERMINAL),
         ("Key limit exceeded (total limit).", Ending.TERMINAL),
+        ("Key limit exceeded (daily limit).", Ending.LIMIT),
         ("Billing hard limit has been reached", Ending.TERMINAL),
         ("Your account has been suspended", Ending.TERMINAL),
         ("This organization has been disabled.", Ending.TERMINAL),
