@@ -1,4 +1,4 @@
-"""Groups failed attempts by what their graders said, so that one cause that fails most attempts is seen."""
+"""Groups failed attempts by the reason that the grader gave, to show when one reason fails most of them."""
 
 import re
 from collections.abc import Mapping

@@ -41,7 +41,7 @@ def growing(chance: random.Random, level: float) -> float:
 
 
 class Drift:
-    """The machine gets slower and faster: besides the noise, grades drift by one standard deviation."""
+    """A machine whose speed changes slowly: it shifts all grades, by one standard deviation besides their noise."""
 
     def __init__(self, memory: float = 0.98) -> None:
         self._memory, self._state = memory, 0.0

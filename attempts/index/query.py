@@ -44,7 +44,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate: the first attempt that had its tree, and what that scored each time it was measured."""
+    """A tree that was graded: the number of the first attempt with it, and the score of each of its grades."""
 
     number: int
     scores: tuple[float, ...]

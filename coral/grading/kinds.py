@@ -132,14 +132,20 @@ def _entry(grader: GraderSection) -> tuple[str, str]:
     return entry
 
 
-NOT_COPIED = frozenset({"__pycache__", ".git"})
-_JUNK = shutil.ignore_patterns(*NOT_COPIED)
+_NOT_COPIED = frozenset({"__pycache__", ".git"})
+_JUNK = shutil.ignore_patterns(*_NOT_COPIED)
 
 
 def grader_files(grader: GraderSection, folder: Path) -> tuple[Path, ...]:
     """The files and folders that a run copies for its grader, relative to the task's `folder`."""
     needed = kind_of(grader).files(grader, folder)
     return tuple(dict.fromkeys([*needed, *map(Path, grader.private)]))
+
+
+def copied_files(folder: Path) -> Iterator[Path]:
+    """The files below a folder that a copy of it has, relative to it."""
+    below = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return (name for name in below if not _NOT_COPIED & set(name.parts))
 
 
 def copy_grader_files(grader: GraderSection, folder: Path, private: Path) -> None:

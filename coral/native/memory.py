@@ -97,7 +97,7 @@ class KnownAttempts:
         return replace(known, recent=recent, best=best, count=known.count + real)
 
     def _measured_again(self, number: int, score: float, direction: Direction) -> Self:
-        """The same with one more score of an attempt. Its agent's best may be another one then."""
+        """Adds one more score to an attempt. Its median changes, so its agent's best may be another attempt then."""
         again = [held.measured_again(score) if held.number == number else held for held in self.recent]
         known = replace(self, recent=tuple(again))
         for agent, held in self.best.items():

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coral.config.load import CHECKLIST, Config
-from coral.grading.kinds import NOT_COPIED, grader_files
+from coral.grading.kinds import copied_files, grader_files
 from coral.views.format import plural
 from workspace import seed
 from workspace.errors import GitError
@@ -55,10 +55,9 @@ def _changed_of_grader(layout: Layout, config: Config) -> Iterator[Path]:
 
 
 def _files(folder: Path, name: Path) -> list[Path]:
-    """The files of a file or folder of a grader, as paths in `folder`, without those that no run copies."""
+    """A file of a grader, or the files of a folder that are copied with it; as paths in `folder`."""
     path = folder / name
-    found = [path] if path.is_file() else [inner for inner in path.rglob("*") if inner.is_file()]
-    return [file.relative_to(folder) for file in found if not NOT_COPIED & set(file.relative_to(path.parent).parts)]
+    return [name] if path.is_file() else [name / inner for inner in copied_files(path)]
 
 
 def _is_same_checklist(layout: Layout, config: Config) -> bool:

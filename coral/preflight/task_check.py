@@ -199,7 +199,7 @@ def _graded(config: Config, result: GradeResult) -> TaskFinding:
 
 
 def _held_out(config: Config) -> TaskFinding:
-    """Grades the seed on the hold-out. `config`: with its grader in the place of the task's."""
+    """Grades the seed with the grader of the hold-out, which `config` has as its grader."""
     try:
         result = _grade(config, Kind.HOLDOUT)
     except CoralError as error:

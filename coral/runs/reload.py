@@ -9,7 +9,7 @@ import filecmp
 import os
 import shutil
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from attempts.files import parse_object, read_bytes, write_json
@@ -20,7 +20,7 @@ from coral.agent_setup.roster import Roster, check_same_programs
 from coral.config.load import Config, checklist, load_frozen
 from coral.errors import CoralError
 from coral.fleet.events import TaskChanged
-from coral.grading.kinds import copy_grader_files
+from coral.grading.kinds import copied_files, copy_grader_files
 from coral.journal import fold
 from coral.runs.prepare import add_agents, context_of, grade_seed, latest_baseline
 from workspace import hub
@@ -33,9 +33,9 @@ DONE = "done.json"  # written last
 _UNRELATED = {"slots", "confirm", "noise", "timeout"}
 
 
-def stage(layout: Layout, new: Config, changed: Collection[str], say: Callable[[str], None]) -> TaskChanged:
-    """Prepare the task `new`, whose files `changed` since the run took them in; returns what the supervisor will be
-    told. CoralError if the run cannot go on with it. The caller holds the run's lock."""
+def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChanged:
+    """Prepare the task `new`; returns what the supervisor will be told. CoralError if the run cannot go on with it. The
+    caller holds the run's lock."""
     old = load_frozen(layout.task_file)
     fleet, roster = fold(layout.journal).fleet, Roster(new)
     check_same_programs(old, new, fleet.agents)
@@ -53,17 +53,18 @@ def stage(layout: Layout, new: Config, changed: Collection[str], say: Callable[[
         raise CoralError(str(error), error.hint) from error
     _copy(layout, folder, new, commit)
     os.utime(folder / layout.seed_commit.name, (began, began))
-    baseline, files = None, {name for name in changed if name not in (layout.checklist.name, new.path.name)}
+    baseline, grader, holdout = None, folder / layout.grader.name, folder / layout.holdout.name
+    is_same_seed = commit == layout.seed_commit.read_text()
     # What an unfinished one has installed already is no change any more.
     begins = unfinished is not None and unfinished.baseline is not None
-    if begins or files or commit != layout.seed_commit.read_text() or changes_scores(old, new):
+    if begins or not is_same_seed or not _is_same(grader, layout.grader) or changes_scores(old, new):
         say("grading the seed")
-        private = folder / layout.grader.name
-        baseline = grade_seed(layout, new, commit, epoch=fleet.run.epoch + 1, files=private)
+        baseline = grade_seed(layout, new, commit, epoch=fleet.run.epoch + 1, files=grader)
+    is_same_holdout = _is_same(holdout, layout.holdout) and not changes_holdout(old, new)
     change = TaskChanged(
         baseline=baseline,
         heartbeats=new.heartbeats != old.heartbeats or bool(unfinished and unfinished.heartbeats),
-        holdout=changes_holdout(old, new) or bool(unfinished and unfinished.holdout),
+        holdout=not is_same_holdout or bool(unfinished and unfinished.holdout),
     )
     done = {"baseline": baseline and to_dict(baseline), "heartbeats": change.heartbeats, "holdout": change.holdout}
     write_json(folder / DONE, done, durable=True)
@@ -155,11 +156,13 @@ def _replace(staged: Path, target: Path) -> None:
 
 
 def _is_same(staged: Path, target: Path) -> bool:
+    """Whether the staged files lie in the run's folder as well. What a grader has left beside them is no change."""
     if not staged.is_dir() or not target.is_dir():
         return staged.is_dir() == target.is_dir()
-    names, there = ([path.relative_to(top) for path in sorted(top.rglob("*"))] for top in (staged, target))
-    files = [str(name) for name in names if (staged / name).is_file()]
-    return names == there and not any(filecmp.cmpfiles(staged, target, files, shallow=False)[1:])
+    names = set(copied_files(staged))
+    folders = {name.parts[0] for name in names if len(name.parts) > 1}
+    there = {name for name in copied_files(target) if name.parts[0] in folders}
+    return there <= names and not any(filecmp.cmpfiles(staged, target, map(str, names), shallow=False)[1:])
 
 
 def _install_checklist(layout: Layout, folder: Path) -> None:

@@ -222,7 +222,7 @@ class Runtime(ABC):
         return []
 
     def missing_login(self) -> str:
-        """The login without which its agents can do nothing, if it is missing for sure; else empty."""
+        """Names the login that the program needs and does not have. Empty if it has one, or if Coral cannot tell."""
         return ""
 
     @property

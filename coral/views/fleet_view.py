@@ -102,7 +102,7 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
 
 
 def seed_score(fleet: Fleet, baseline: Attempt | None) -> float | None:
-    """What everything is compared with: the median of the seed's grades, of which most runs have one."""
+    """The seed's score, which gains are measured from: the median of its grades; None before it is graded."""
     seed = fleet.standing.seed
     return seed.value if seed is not None else baseline.score if baseline is not None else None
 

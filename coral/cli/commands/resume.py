@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         _check_overrides(layout, args, before, config)
     staged = args.reload and bool(differing or config != before or change)
     if staged:
-        change = _stage(layout, args, config, differing)
+        change = _stage(layout, args, config)
     elif end := ends_at_once(layout, config, change):
         raise _refusal(layout, args, end)
     send_request.take_back(layout, sender, "stop", "leave")
@@ -100,7 +100,7 @@ def _reloaded(before: Config, overrides: list[str]) -> Config:
         raise CoralError(f"cannot reload the task: {error}", error.hint) from error
 
 
-def _stage(layout: Layout, args: argparse.Namespace, config: Config, differing: list[str]) -> TaskChanged:
+def _stage(layout: Layout, args: argparse.Namespace, config: Config) -> TaskChanged:
     """Stage the task; or raise why the run would not go on with it, before the seed is graded where that is known."""
     run = fold(layout.journal).fleet.run
     if not run.opened:
@@ -110,7 +110,7 @@ def _stage(layout: Layout, args: argparse.Namespace, config: Config, differing: 
         raise _refusal(layout, args, end)
     with hold_lock(layout.lock), steps() as say:
         try:
-            change = stage(layout, config, differing, say)
+            change = stage(layout, config, say)
         except CoralError as error:
             text, staged = f"{error}\0{error.hint}", f"{layout.staged_task}"
             shown = re.sub(rf"{re.escape(staged)}/\d+/(grader|holdout)", str(config.folder), text).split("\0")

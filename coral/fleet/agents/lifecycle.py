@@ -159,8 +159,8 @@ def _on_silence(transaction: Transaction, agent: Agent) -> None:
 
 
 def _hold(transaction: Transaction, agent: Agent, until: float) -> None:
-    """The breaker holds up the starts of an account, but none that follows our own interrupt. Once that is over the
-    agents start in turn, not all at once."""
+    """Delay the agent's start until the pause of its account is over; then the account's agents start one after
+    another."""
     transaction.set_agent(agent.name, deadline=until + next_start_slot(transaction, agent.name))
 
 
@@ -241,8 +241,8 @@ def _kill(transaction: Transaction, agent: Agent) -> None:
 
 
 def _begin_session(transaction: Transaction, agent: Agent) -> Agent:
-    """The next launch begins a new conversation: count its compactions and tokens from here on. It has no text of any
-    message."""
+    """Begin the counts of a new conversation, its compactions and tokens. It was never given the text of a pending
+    message, so the next launch gets each text whole."""
     messages = tuple(replace(message, handed_at=0) for message in agent.pending_messages)
     conversation = Conversation(tokens_before=agent.spent.tokens)
     return transaction.set_agent(agent.name, conversation=conversation, pending_messages=messages)

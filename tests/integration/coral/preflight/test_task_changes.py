@@ -98,7 +98,7 @@ def test_a_reload_that_was_interrupted_is_told_and_completed_and_an_override_tha
     assert "grader.direction=minimize changes what scores mean" in (said := capsys.readouterr().err)
     assert "add --reload" in said
     (folder / "grade.py").write_text("def grade(folder):\n    return 2\n")
-    stage(layout, load(folder), ["grade.py"], lambda _: None)
+    stage(layout, load(folder), lambda _: None)
     assert main([*again, "budget.hours=2"]) == 0
     said = capsys.readouterr().err
     assert "epoch 2 begins (an interrupted reload is completed): the seed scores 2 now" in said

@@ -55,7 +55,7 @@ def turn(layout: Layout, change: TaskChanged | None = None) -> Supervisor:
 def stage(layout: Layout, *overrides: str) -> TaskChanged:
     before = load_frozen(layout.task_file)
     config = load(before.path, (*before.overrides, *overrides))
-    return reload.stage(layout, config, task_changes(layout, before), lambda _: None)
+    return reload.stage(layout, config, lambda _: None)
 
 
 def content(layout: Layout) -> dict[str, bytes]:
@@ -203,6 +203,16 @@ def test_a_grader_that_is_the_same_is_not_touched(layout, folder) -> None:
     assert layout.grader.stat().st_ctime_ns > made
 
 
+def test_what_a_grader_has_left_beside_its_files_is_no_change(layout, folder) -> None:
+    (layout.grader / "cache.bin").write_text("1")
+    (layout.grader / "data" / "__pycache__").mkdir()
+    (layout.grader / "data" / "__pycache__" / "x.pyc").write_text("1")
+    assert stage(layout, "agents.count=2").baseline is None
+    (folder / "data" / "hidden.csv").unlink()
+    (folder / "data" / "other.csv").write_text("1")
+    assert stage(layout).baseline is not None
+
+
 def test_the_instructions_name_the_number_that_the_new_seed_will_have(layout, folder) -> None:
     edit(folder)
     stage(layout)
@@ -224,6 +234,19 @@ def test_a_hold_out_that_is_new_is_copied_and_one_that_is_gone_is_removed(layout
     stage(layout)
     reload.install(layout)
     assert not layout.holdout.exists()
+
+
+def test_other_code_of_the_hold_out_begins_no_epoch_and_its_scores_are_made_anew(layout, folder) -> None:
+    (folder / "task.yaml").write_text(f'{TASK}holdout: {{entry: "hold.py:grade"}}\n')
+    (folder / "hold.py").write_text(GRADE)
+    stage(layout)
+    turn(layout, reload.install(layout))
+    (folder / "hold.py").write_text(GRADE.replace("float(", "2 * float("))
+    assert stage(layout) == TaskChanged(holdout=True)
+    # What was only saved again is no change.
+    reload.discard(layout)
+    (folder / "hold.py").write_text(GRADE)
+    assert stage(layout) == TaskChanged()
 
 
 class Died(BaseException):
