@@ -2,13 +2,13 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from agent_programs import NODE, PROGRAMS
-from driven import Desk, Drive, Mixed
+from driven import Apart, Desk, Drive, Mixed
 from endpoints import ENDPOINTS, Endpoint
 from model_server import ModelServer, Script
 
@@ -67,14 +67,33 @@ def mixed(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.Monkey
         def begin(names: Sequence[str], script: Script) -> tuple[ModelServer, list[dict[str, object]]]:
             demand(request, *names)
             server = closing.enter_context(ModelServer(script))
-            settled = {name: settle(name, server, home, monkeypatch) for name in names}
-            parts = [
-                {"runtime": name, "model": attempt.model, "options": dict(attempt.options)}
-                for name, attempt in settled.items()
-            ]
-            return server, [{key: value for key, value in part.items() if value} for part in parts]
+            return server, [assignment(name, settle(name, server, home, monkeypatch)) for name in names]
 
         yield begin
+
+
+@pytest.fixture
+def apart(request: pytest.FixtureRequest, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Apart]:
+    """A scripted model for each program, and what a task says of each."""
+    with ExitStack() as closing:
+
+        def begin(
+            scripts: Mapping[str, Script], refusing: Container[str]
+        ) -> tuple[dict[str, ModelServer], list[dict[str, object]]]:
+            demand(request, *scripts)
+            servers = {
+                name: closing.enter_context(ModelServer(script, refuses=name in refusing))
+                for name, script in scripts.items()
+            }
+            return servers, [assignment(name, settle(name, servers[name], home, monkeypatch)) for name in scripts]
+
+        yield begin
+
+
+def assignment(name: str, endpoint: Endpoint) -> dict[str, object]:
+    """What a task says of a program's agents."""
+    said = {"runtime": name, "model": endpoint.model, "options": dict(endpoint.options)}
+    return {key: value for key, value in said.items() if value}
 
 
 @pytest.fixture

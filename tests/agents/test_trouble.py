@@ -1,43 +1,108 @@
-"""Trouble at one provider stays with its account: agents of another get every heartbeat, and wait for nobody."""
+"""Trouble at one provider stays with its account: the agents of the others wait for nobody and get every heartbeat, and
+the one that had it goes on when it is over.
 
+All seven programs work in one run, each with an account of its own. Each of them has each trouble in one of the runs,
+and none in two of them.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 import whole_runs
-from driven import Mixed
+from agent_programs import PROGRAMS
+from driven import Apart
 from model_server import Asked, Step
+from real_runs import wait_until
 from records import readable
 from whole_runs import delivered, trying
 
 from attempts.store import Store
-from coral.journal import fold
+from coral.fleet.events import Ending, Exited
+from coral.fleet.run_state import Fleet
+from coral.journal.fold import decisions, fold
+from coral.runtimes.registry import RUNTIMES
+from workspace.layout import Layout
 
 pytestmark = pytest.mark.timeout(900)
 
-WELL, ATTEMPTS = "claude", 4
+REFUSED = "refused connections"
 TROUBLES = {
     "errors of the server": Step(error="broken"),
     "a limit in words that nobody knows": Step(error="too many", body={"error": {"message": "Hold your horses."}}),
     "broken answers": Step(say="I begin to", cut=True),
     "empty answers": Step(say=""),
+    REFUSED: Step(),
 }
-CASES = [("codex", trouble) for trouble in TROUBLES] + [("pi", "errors of the server")]
+NAMES = [name for name in PROGRAMS if name in RUNTIMES]
+SECONDS = 60.0  # that a trouble lasts at least
+BEFORE = 4  # attempts of each agent that has none, before the others are over
+AFTER = 2  # attempts of each agent that had one, after it
+PACE = 1.0  # seconds before an answer, so that seven programs do not keep the machine from working
 
 
-@pytest.mark.parametrize(("ill", "trouble"), CASES)
-def test_the_trouble_of_one_account_holds_no_other(ill: str, trouble: str, mixed: Mixed, tmp_path: Path) -> None:
-    work = trying()
+@pytest.mark.parametrize("turn", range(len(NAMES)))
+def test_the_trouble_of_an_account_holds_no_other(turn: int, apart: Apart, tmp_path: Path) -> None:
+    turned = NAMES[turn:] + NAMES[:turn]
+    troubles = dict(zip(turned, TROUBLES, strict=False))
+    over, work = Event(), trying()
+    scripts = {name: _answers(over, work, troubles.get(name)) for name in NAMES}
+    servers, parts = apart(scripts, [name for name, trouble in troubles.items() if trouble == REFUSED])
+    task = whole_runs.write_task(tmp_path / "task", {"assignments": parts}, {"hours": 2})
+    agents = {name: f"agent-{number}" for number, name in enumerate(NAMES, start=1)}
+    well = [agents[name] for name in NAMES if name not in troubles]
+    with whole_runs.running(task, tmp_path, "run.breaker_pause=20", "run.backoff_max=10") as layout:
+        wait_until(lambda: all(agent.launch for agent in _fleet(layout).agents.values()), whole_runs.MAX_SECONDS)
+        began = time.monotonic()
+        _wait_for(layout, well, BEFORE)
+        wait_until(lambda: time.monotonic() > began + SECONDS, 2 * SECONDS)
+        assert not {agents[name] for name in troubles} & {*_agents_of(layout)}
+        assert all(servers[name].turns for name, trouble in troubles.items() if trouble != REFUSED)
+        run = _fleet(layout).run
+        assert {*run.breakers, *run.limits} <= {*troubles}
+        over.set()
+        for name, trouble in troubles.items():
+            if trouble == REFUSED:
+                servers[name].listen()
+        _wait_for(layout, [agents[name] for name in troubles], AFTER)
+    counts = Counter(_agents_of(layout))
+    for agent in agents.values():
+        assert len(delivered(layout, agent)) >= counts[agent] - 1  # of the last it may not have heard yet
+    for agent in well:
+        heads = delivered(layout, agent)
+        assert len(set(heads)) == len(heads)
+        assert {*_endings(layout, agent)} <= {Ending.INTERRUPTED, Ending.CLEAN}
 
+
+def _answers(over: Event, work: Callable[[Asked], Step], trouble: str | None) -> Callable[[Asked], Step]:
     def answer(asked: Asked) -> Step:
-        return work(asked) if asked.path.startswith("/v1/messages") else TROUBLES[trouble]
+        return replace(work(asked), before=PACE) if trouble is None or over.is_set() else TROUBLES[trouble]
 
-    _, parts = mixed((WELL, ill), answer)
-    task = whole_runs.write_task(tmp_path / "task", {"assignments": parts}, {"attempts": ATTEMPTS})
-    # One crash is enough to pause an account for longer than the test waits.
-    layout = whole_runs.start(task, tmp_path, "run.breaker_crashes=1", "run.breaker_pause=100000")
-    found = [attempt for attempt in readable(Store(layout.attempts)) if attempt.number > 0]
-    assert [attempt.agent for attempt in found] == ["agent-1"] * ATTEMPTS
-    assert len(delivered(layout, "agent-1")) == ATTEMPTS - 1
-    fleet = fold(layout.journal).fleet
-    assert WELL not in fleet.run.breakers
-    assert fleet.agents["agent-2"].launch >= 1
+    return answer
+
+
+def _wait_for(layout: Layout, agents: list[str], attempts: int) -> None:
+    def all_have() -> bool:
+        time.sleep(0.2)
+        counts = Counter(_agents_of(layout))
+        return all(counts[agent] >= attempts for agent in agents)
+
+    wait_until(all_have, whole_runs.MAX_SECONDS, f"{attempts} attempts of each of {agents}")
+
+
+def _fleet(layout: Layout) -> Fleet:
+    return fold(layout.journal).fleet
+
+
+def _agents_of(layout: Layout) -> list[str]:
+    """Who made each attempt."""
+    return [attempt.agent for attempt in readable(Store(layout.attempts)) if attempt.number > 0]
+
+
+def _endings(layout: Layout, agent: str) -> list[Ending]:
+    events = (event for _, decision in decisions(layout.journal) for event in decision.events)
+    return [event.ending for event in events if isinstance(event, Exited) and event.agent == agent]

@@ -24,6 +24,7 @@ from workspace.layout import Layout
 
 Drive = Callable[..., "tuple[ModelServer, Desk]"]  # a fixture: a program's name, its script, its options
 Mixed = Callable[..., "tuple[ModelServer, list[dict[str, object]]]"]  # a fixture: programs' names, their script
+Apart = Callable[..., "tuple[dict[str, ModelServer], list[dict[str, object]]]"]  # a fixture: scripts, who refuses
 GRACE = 30.0  # seconds for an interrupted program; longer than the supervisor gives it, for machines that do much else
 PATIENCE = 120.0  # seconds for what a program does by itself; it is never waited for without a condition
 

@@ -47,9 +47,9 @@ Script = Sequence[Step] | Callable[[Asked], Step]
 
 
 class ModelServer:
-    """`script`: the steps, in order; or a function that is asked for each."""
+    """`script`: the steps, in order; or a function that is asked for each. `refuses`: until `listen` is called."""
 
-    def __init__(self, script: Script = ()) -> None:
+    def __init__(self, script: Script = (), *, refuses: bool = False) -> None:
         self._choose = script if callable(script) else None
         self._steps = [] if callable(script) else [step for step in script for _ in range(step.times)]
         self._lock = threading.Lock()
@@ -63,18 +63,26 @@ class ModelServer:
         class Handler(_Handler):
             model = server
 
-        self._http = _Server(("127.0.0.1", 0), Handler)
+        self._http = _Server(("127.0.0.1", 0), Handler, bind_and_activate=False)
+        self._http.server_bind()  # nobody else gets the port
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.05,), daemon=True)
+        self._refuses = refuses
 
     def __enter__(self) -> "ModelServer":
-        self._thread.start()
+        if not self._refuses:
+            self.listen()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closing.set()
-        self._http.shutdown()
+        if self._thread.is_alive():
+            self._http.shutdown()
+            self._thread.join()
         self._http.server_close()
-        self._thread.join()
+
+    def listen(self) -> None:
+        self._http.server_activate()
+        self._thread.start()
 
     @property
     def url(self) -> str:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -61,6 +62,19 @@ def start(task: Path, runs: Path, *overrides: str) -> Layout:
     (layout,) = runs_under(runs / "runs")
     assert left_of(layout) == []
     return layout
+
+
+@contextmanager
+def running(task: Path, runs: Path, *overrides: str) -> Iterator[Layout]:
+    """The run, under a supervisor in the background; it is stopped afterwards, and has left no process."""
+    try:
+        done = coral_process("start", str(task), "--detach", *overrides, cwd=runs, seconds=MAX_SECONDS)
+        assert done.returncode == 0, done.stdout + done.stderr
+        (layout,) = runs_under(runs / "runs")
+        yield layout
+    finally:
+        coral_process("stop", cwd=runs, seconds=MAX_SECONDS)
+    assert left_of(layout) == []
 
 
 def delivered(layout: Layout, agent: str) -> list[str]:
