@@ -1,10 +1,12 @@
 """Asks an agent program for one word: whether it starts, its login is valid, and its model answers.
 
 It is started as in a run, by its own runtime, but in a temporary folder; no process of it stays behind. A program whose
-login is refused retries for minutes before it reports that, so the messages about its retries are read as well.
+login is refused or whose account is at a limit retries for minutes before it reports that, so the messages about its
+retries are read as well.
 """
 
 import contextlib
+import math
 import os
 import re
 import subprocess
@@ -29,7 +31,7 @@ from coral.processes import environment, process
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_lines import Reader
-from coral.runtimes.limits import Patterns
+from coral.runtimes.limits import Meaning, Patterns
 from coral.runtimes.line_tail import LineTail, end_of
 from coral.runtimes.model import LaunchSpec, Runtime, Usage
 from coral.supervisor.output_monitor import OutputMonitor
@@ -41,7 +43,9 @@ PROMPT = "This is a test of the connection. Reply with the single word pong, and
 SECONDS = 120.0
 GRACE = 10.0  # for a program that did not answer in time
 POLL_SECONDS = 0.2  # how often to check whether anybody still waits for the answer
-REFUSALS = 2  # in a row; after a first one a program may renew its login, and then it has an answer
+# How many retries in a row, by what they say, show that no answer will come: after a first refusal a program may renew
+# its login, and a rate limit may pass within seconds.
+MAX_RETRIES = {Ending.TERMINAL: 2, Ending.LIMIT: 3}
 AGENT = "agent-1"
 # Messages of temporary errors, and what to do about them.
 PASSING = (
@@ -187,27 +191,28 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     began = time.monotonic()
     monitor = OutputMonitor(AGENT, 1, runtime, LineTail(output), errors, command.session or None)
     code, words = _run(program, began + seconds, stop, monitor)
-    refused = code is None and _refused(monitor)
+    vain = _meaning_of_retries(monitor) if code is None else None
     while monitor.tail.has_more:
         monitor.read(0.0)
     monitor.read(0.0, ended=True)
     summary, printed = monitor.summary(), list(entries(layout, AGENT, 1, runtime))
-    ending = runtime.judge(code, summary) if code is not None else Ending.TERMINAL if refused else None
+    ending = runtime.judge(code, summary) if code is not None else vain.ending if vain is not None else None
     reply = next((entry.text for entry in reversed(printed) if entry.kind is EntryKind.REPLY), "")
     usage = next((entry.usage for entry in printed if entry.usage is not None), None)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
-    error = one_line(monitor.last_retry if refused else summary.error or monitor.last_retry or last, 300)
-    return Pong(ending, time.monotonic() - began, reply, error, summary.limit_until, usage)
+    error = one_line(monitor.last_retry if vain is not None else summary.error or monitor.last_retry or last, 300)
+    until = vain.until if vain is not None else summary.limit_until
+    return Pong(ending, time.monotonic() - began, reply, error, until, usage)
 
 
-def _refused(monitor: OutputMonitor) -> bool:
-    """Whether the program keeps retrying although its login or its key was refused."""
+def _meaning_of_retries(monitor: OutputMonitor) -> Meaning | None:
+    """What the reason of the program's retries means, once that shows that no answer will come; else None."""
     monitor.read(0.0)
-    if monitor.count.in_a_row < REFUSALS:
-        return False
     patterns = monitor.runtime.patterns if isinstance(monitor.runtime, Reader) else Patterns({})
-    read = patterns.meaning(monitor.last_retry, time.time())
-    return read is not None and read.ending is Ending.TERMINAL
+    meaning = patterns.meaning(monitor.last_retry, time.time())
+    if meaning is None or monitor.count.in_a_row < MAX_RETRIES.get(meaning.ending, math.inf):
+        return None
+    return meaning
 
 
 def _run(
@@ -217,7 +222,7 @@ def _run(
     held = process.start(program)
     try:
         held.release()
-        ended = _ended(held.child, deadline, lambda: stop.is_set() or _refused(monitor))
+        ended = _ended(held.child, deadline, lambda: stop.is_set() or _meaning_of_retries(monitor) is not None)
         words = end_of(program.stderr)
         if not ended:
             process.interrupt(held.identity)

@@ -13,7 +13,7 @@ from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Counted, Ending, LaunchSpec, OutputEvent, Retry, Tool, Usage
 
-_RETRY = re.compile(r"Reconnecting\.\.\. (\d+)/\d+")
+_RETRY = re.compile(r"Reconnecting\.\.\. (?P<attempt>\d+)/\d+(?: \((?P<reason>.+?)\)?$)?")
 _QUIET = ("check_for_update_on_startup=false", "analytics.enabled=false")
 _SHELL = ("allow_login_shell=false",)  # a login shell may set another PATH: without `coral`, no attempt is possible
 
@@ -70,7 +70,7 @@ class Codex(AgentProgram):
             case "turn.failed":
                 yield self.failed(event.text("error", "message"))
             case "error":
-                yield _error(event.text("message"), event.line("message"))
+                yield _error(event.line("message"))
             case kind:
                 yield OutputEvent(unknown=kind or "no type")
 
@@ -106,10 +106,11 @@ def _item(item: JsonObject, *, over: bool) -> Iterator[OutputEvent]:
 _NAMES = {"command_execution": "shell"}
 
 
-def _error(text: str, line: str) -> OutputEvent:
+def _error(line: str) -> OutputEvent:
     """An error; if it ends the turn, `turn.failed` follows."""
-    if retry := _RETRY.match(text):
-        return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(retry[1]), reason=line))
+    if retry := _RETRY.match(line):
+        reason = retry["reason"] or line
+        return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(retry["attempt"]), reason=reason))
     return OutputEvent(message=line, error=line)
 
 

@@ -93,6 +93,24 @@ def test_a_program_that_retries_a_refused_key_is_ended(here: Path, capsys) -> No
     assert capsys.readouterr().out == "sending one real, paid request to claude, for at most 5 min each ...\n"
 
 
+@pytest.mark.parametrize(
+    ("program", "line", "reason"),
+    [
+        ("claude", again("rate_limit"), "rate_limit"),
+        (
+            "codex",
+            '{"type":"error","message":"Reconnecting... 2/5 (unexpected status 429 Too Many Requests: Wait a while.)"}',
+            "unexpected status 429 Too Many Requests: Wait a while.",
+        ),
+    ],
+)
+def test_a_program_that_retries_at_a_limit_is_ended(program: str, line: str, reason: str, here: Path) -> None:
+    install(here, program, f"for n in 1 2 3; do echo '{line}'; done; exec sleep 600")
+    (found,) = ping.ping_all(None, [program], print, 300.0)
+    assert (found.state, found.text) == ("note", f"its account is at a limit: {reason}")
+    assert found.advice == "a run would wait for it"
+
+
 def test_a_program_may_renew_its_login(here: Path) -> None:
     renewed = f"{GREETING}echo '{again('authentication_failed')}'; sleep 0.5; echo '{PONG}'; echo '{DONE}'"
     install(here, "claude", renewed)
