@@ -14,6 +14,7 @@ import pytest
 from week import RULES, Week, live
 from world import Turn
 
+from attempts.record import Attempt
 from coral.fleet import actions as do
 from coral.fleet.agent_state import Phase
 from coral.fleet.reasons import ReasonKind
@@ -28,7 +29,9 @@ _NAMES = """
 id name agent agents who sender owner to type session activity in_flight awaiting_reply recent_submissions commit tree
 parent submission submitted_at published_at heartbeats argv folder output began ended probe failed account by requests
 """
-IDENTIFIERS = frozenset(_NAMES.split())
+# What a grader said of a failure is data: failures are counted by it, and the operator hears of one that recurs.
+_FAILURES = "suspicion failures alerted_failures"
+IDENTIFIERS = frozenset(f"{_NAMES} {_FAILURES}".split())
 # Records whose texts are backwards, by their id: most of a state is as it was a decision before.
 KNOWN: dict[int, Any] = {}
 MAX_KNOWN = 10_000
@@ -47,8 +50,8 @@ def reworded(value: Any, backwards: bool = True, name: str = "") -> Any:
         if backwards and KNOWN.get(id(value)) is value:
             return value
         parts = {part: (getattr(value, part), part) for part in value.__slots__}
-    elif name == "failures" and not backwards:
-        return tuple(sorted(value.values()))  # counted by text: how often each text stands there
+        if isinstance(value, Attempt):
+            del parts["reason"]
     elif isinstance(value, Mapping):
         parts = {key: (held, name) for key, held in value.items()}
     elif isinstance(value, tuple):
