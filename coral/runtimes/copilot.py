@@ -20,12 +20,12 @@ _EARLY = {
     *("session.background_tasks_changed", "session.model_change", "session.warning", "system.message"),
     *("session.usage_info", "session.title_changed"),
     # Printed after an immediate interrupt as well.
-    *("agent.interrupted", "assistant.idle", "session.idle", "session.shutdown"),
+    *("agent.interrupted", "assistant.idle", "session.idle", "session.shutdown", "assistant.turn_end"),
+    *("model.call_finished", "model.call_final_result", "model.call_failure", "assistant.usage", "assistant.intent"),
 }
 _SILENT = {
-    *("assistant.message_start", "assistant.message_delta", "assistant.tool_call_delta", "assistant.turn_end"),
-    *("assistant.reasoning", "assistant.reasoning_delta", "assistant.usage", "assistant.intent"),
-    *("model.call_finished", "model.call_final_result", "model.call_failure"),
+    *("assistant.message_start", "assistant.message_delta", "assistant.tool_call_delta"),
+    *("assistant.reasoning", "assistant.reasoning_delta"),
     *("tool.execution_partial_result", "tool.execution_progress", "tool.shell_output"),
 }
 
@@ -88,11 +88,11 @@ class Copilot(AgentProgram):
                 yield replace(ended, early=data.line("interactionId") == "resume")
             case "assistant.turn_retry":
                 reason = data.line("reason", limit=80)
-                yield OutputEvent(phase="retrying", message=f"retry: {reason}", retry=Retry(reason=reason))
+                yield OutputEvent(phase="retrying", message=f"retry: {reason}", retry=Retry(reason=reason), early=True)
             case "session.compaction_start":
-                yield OutputEvent(phase="compacting", message="compacting the conversation")
+                yield OutputEvent(phase="compacting", message="compacting the conversation", early=True)
             case "session.compaction_complete":
-                yield OutputEvent(phase="thinking", compacted=data.raw("success") is not False)
+                yield OutputEvent(phase="thinking", compacted=data.raw("success") is not False, early=True)
             case "session.error":
                 yield self.failed(data.text("message"), data.number("statusCode"))
             case "abort":

@@ -59,9 +59,11 @@ class Pi(AgentProgram):
             case "auto_retry_end":
                 yield OutputEvent(phase="thinking")
             case "compaction_start" | "auto_compaction_start":
-                yield OutputEvent(phase="compacting", message=event.line("reason"))
+                # It may also compact before it takes in the prompt.
+                yield OutputEvent(phase="compacting", message=event.line("reason"), early=True)
             case "compaction_end" | "auto_compaction_end":
-                yield OutputEvent(phase="thinking", compacted=bool(event.inner("result")) and not event.true("aborted"))
+                compacted = bool(event.inner("result")) and not event.true("aborted")
+                yield OutputEvent(phase="thinking", compacted=compacted, early=True)
             case kind if kind in _SILENT:
                 yield OutputEvent(early=True)
             case kind:

@@ -13,7 +13,7 @@ from typing import Any
 
 from attempts.noise import mean
 from attempts.record import Attempt, Kind, Verdict, to_dict
-from attempts.standing import Measured, lead, noise_of, own_best, ranked
+from attempts.standing import Measured, lead, noise_of, own_best, own_lead, ranked
 from coral.agent_setup.roster import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
@@ -305,8 +305,8 @@ def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:
 def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
     """The scores of the fleet; where the agents of this run do not see each other, those of this agent alone."""
     share, scoring, standing = run_context.config.workspace.share, run_context.rules.scoring, fleet.standing
-    mine = own_best(standing, agent, scoring)
-    best, first = (standing.best_measured, lead(standing, scoring)) if share else (mine, mine)
+    best = standing.best_measured if share else own_best(standing, agent, scoring)
+    first = lead(standing, scoring) if share else own_lead(standing, agent, scoring)
     seen = [measured for measured in ranked(standing, scoring) if share or measured.agent == agent]
     highest: dict[str, Measured] = {}
     for measured in seen:

@@ -58,7 +58,7 @@ PROMPT_TAKEN = {
     "acp": '"type": "(says|thinks|tool|update|plan)"',
     "claude": '"subtype":"init"',
     "codex": '"turn.started"',
-    "copilot": '"(assistant|model)[.]',
+    "copilot": '"assistant.(message|reasoning|tool_call)|"tool.execution_start"',
     "gemini": '"role":"assistant"|"tool_use"',
     "opencode": '"step_start"',
     "pi": '"message_end","message":{"role":"assistant"|"auto_retry_start"',
