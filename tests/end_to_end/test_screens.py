@@ -1,5 +1,6 @@
 """Every screen and every JSON of one run agrees: on the best, the lead, the counts, the money and the reasons."""
 
+import io
 import json
 import re
 from dataclasses import dataclass
@@ -7,11 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clones import git
 from real_runs import READ_NUMBER, coral_process, tries, write_task
 from records import readable
+from rich.console import Console
 
+from attempts.noise import median
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
+from coral.cli.ui.live import RunFollower, frame
 from coral.views.format import money, score
 from workspace.layout import Layout, runs_under
 
@@ -28,7 +33,8 @@ def grade(workspace):
 
 @dataclass(frozen=True)
 class Case:
-    """`best`: the numbers of the attempts that may be the best; none where nobody beats the seed."""
+    """`best`: the numbers of the attempts that may be the best; none where nobody beats the seed. `proven`: what the
+    title of a best matches that measuring again must have proven; then numbers are not known."""
 
     values: tuple[object, ...]
     best: tuple[int, ...]
@@ -38,6 +44,7 @@ class Case:
     alone: bool = True  # one agent, so that the numbers of its attempts are known
     extra: str = ""  # of the task
     agents: int = 1
+    proven: str = ""
 
 
 CASES = {
@@ -46,7 +53,9 @@ CASES = {
     "seed unbeaten": Case((-1, -2, "0.0", -3), ()),
     "one failed": Case((1, "x", 2), (3,), failed=1),
     "all failed": Case(tuple(range(1, 11)), (), grade=BROKEN, failed=10),
-    "noisy": Case((0.1, 5, 5.001, 4.999), (), grade=NOISY, overrides=("grader.noise=auto",), alone=False),
+    "noisy": Case(
+        (0.1, 5, 5.001, 4.999), (), grade=NOISY, overrides=("grader.noise=auto",), alone=False, proven="value (5|4.999)"
+    ),
     "held out": Case((1, -5, 2), (3,), extra="holdout: {args: {split: test}}\n"),
     "several agents": Case((1, 2, 3), (), overrides=("agents.count=3",), alone=False, agents=3),
     "mixed programs": Case((1, 2, 3), (), alone=False, agents=2),
@@ -60,6 +69,8 @@ def test_all_that_is_said_of_a_run_agrees(name: str, tmp_path: Path) -> None:
     task = write_task(tmp_path / "task", script, grade=case.grade, extra=case.extra)
     if name == "mixed programs":
         mix_programs(task, script)
+    for words in (("init", "-q"), ("add", "task"), ("commit", "-qm", "the task")):
+        git(tmp_path, *words)  # to export to
     attempts = len(case.values) * case.agents
     started = coral_process("start", str(task), "--plain", f"budget.attempts={attempts}", *case.overrides, cwd=tmp_path)
     assert started.returncode == 0, started.stderr
@@ -68,9 +79,10 @@ def test_all_that_is_said_of_a_run_agrees(name: str, tmp_path: Path) -> None:
     status = said("status")
     records = [record for record in readable(Store(layout.attempts)) if record.kind is Kind.REAL]
     assert_counts(said, status, records, case)
-    assert_best(said, status, records, case, started.stdout)
+    assert_best(said, status, layout, case, started.stdout)
     assert_money_and_reason(said, status, started.stdout, layout)
     assert_hold_out(said, status, layout, case)
+    assert_prompts(layout)
 
 
 def mix_programs(task: Path, script: list[object]) -> None:
@@ -121,6 +133,10 @@ def assert_counts(said: Said, status: Any, records: list[Attempt], case: Case) -
         assert (shown[record.number]["score"], shown[record.number]["verdict"]) == (record.score, record.verdict.value)
         one = said("show", str(record.number))
         assert (one["score"], one["verdict"], one["reason"]) == (record.score, record.verdict.value, record.reason)
+        assert re.match(
+            rf"#{record.number} {re.escape(score(record.score))}  {record.verdict}",
+            said.words("show", str(record.number)),
+        )
     confirmations = [row for row in shown.values() if row["kind"] == "confirm"]
     assert status["confirmations"] == replayed["confirmations"] == len(confirmations)
     headline = said.words("status")
@@ -128,7 +144,14 @@ def assert_counts(said: Said, status: Any, records: list[Attempt], case: Case) -
     assert (f"{len(failed)} failed" in headline) == bool(failed)
 
 
-def assert_best(said: Said, status: Any, records: list[Attempt], case: Case, summary: str) -> None:
+def measured(everything: list[Attempt], number: int) -> list[float]:
+    """What an attempt scored, each time that it was measured."""
+    found = [record for record in everything if number in (record.number, record.of)]
+    return [record.score for record in found if record.score is not None and record.kind is not Kind.HOLDOUT]
+
+
+def assert_best(said: Said, status: Any, layout: Layout, case: Case, summary: str) -> None:
+    everything = readable(Store(layout.attempts))
     (listed,) = said("runs")
     replayed = said("replay", "--at", "99h")
     assert status["best"] == listed["best"] == replayed["best"]
@@ -136,25 +159,64 @@ def assert_best(said: Said, status: Any, records: list[Attempt], case: Case, sum
     best = status["best"]["number"] if status["best"] else None
     if case.alone:
         assert (best or 0) in (case.best or (0,))
-    screens = (said.words("status"), summary)
+    watch, lines = RunFollower(layout), io.StringIO()
+    watch.update()
+    out = Console(file=lines, width=400, height=60)
+    out.print(frame(watch, out, "a hint"))
+    screens = (said.words("status"), summary, lines.getvalue())
+    middle = median(measured(everything, best or 0))
+    assert status["best"]["median"] == watch.points[-1][1] == middle
     if not best:
+        assert not case.proven
         assert all("nobody has beaten the seed" in screen for screen in screens)
         assert "coral export" not in summary
         assert "the best" not in said.words("log")
+        assert "the seed" in said.words("runs")
         return
-    winner = next(record for record in records if record.number == best)
+    winner = next(record for record in everything if record.number == best)
+    proofs = [record for record in everything if record.of == best and record.verdict is Verdict.NEW_BEST]
+    assert bool(proofs) == bool(case.proven)
+    assert not case.proven or re.match(case.proven, winner.title)
     assert status["best"]["agent"] == winner.agent
+    assert next(agent["best"] for agent in status["agents"] if agent["name"] == winner.agent) == middle
     ranked = said("log")
     assert ranked[0]["number"] == (status["lead"] or status["best"])["number"]
-    measured = next(row for row in ranked if row["number"] == best).get("measured", {"median": winner.score})
-    assert status["best"]["median"] == measured["median"]
+    assert (
+        next(row for row in ranked if row["number"] == best).get("measured", {"median": winner.score})["median"]
+        == middle
+    )
     for screen in screens:
         assert f"#{best} by {winner.agent}" in screen
-        assert score(measured["median"]) in screen
+        assert score(middle) in screen
         assert "nobody has beaten" not in screen
+    assert score(middle) in said.words("runs")
     assert f"coral export {best}" in summary
     assert [row["number"] for row in ranked if row["number"] == best] == [best]
     assert re.search(rf"^ *{best} .*(new best|the best)", said.words("log"), re.MULTILINE)
+    branch = said("export", str(best))["branch"]
+    assert f"#{best} by {winner.agent}, score {score(middle)}" in git(layout.root, "log", "-1", "--format=%B", branch)
+
+
+def assert_prompts(layout: Layout) -> None:
+    """What a prompt says of attempts is what the records said when it was written: each score stands for the first
+    grades of its attempt, as many as it names."""
+    everything = readable(Store(layout.attempts))
+    texts = [path.read_text() for path in layout.root.glob("logs/*/*.prompt.md")]
+    rows = [
+        row
+        for text in texts
+        for row in re.findall(r"^- #(\d+) (\S+)(?: \(median of (\d+) grades\))? agent-", text, re.MULTILINE)
+    ]
+    for number, value, count in rows:
+        assert value == score(median(measured(everything, int(number))[: int(count or 1)]))
+    own = [
+        found
+        for text in texts
+        for found in re.findall(r"^You: \d+ attempts?, best (\S+) \(#(\d+)\)", text, re.MULTILINE)
+    ]
+    for value, number in own:
+        scores = measured(everything, int(number))
+        assert value in {score(median(scores[:count])) for count in range(1, len(scores) + 1)}
 
 
 def assert_money_and_reason(said: Said, status: Any, summary: str, layout: Layout) -> None:
