@@ -7,21 +7,25 @@ from itertools import islice
 from pathlib import Path
 
 from attempts.files import entries, read_bytes
-from coral.agent_setup.prices import rough_price
+from coral.agent_setup.prices import ATTEMPT, rough_price
 from coral.agent_setup.roster import Roster, members_of
 from coral.config.load import Config
-from coral.views.format import money, plural
+from coral.fleet.policy import MILLION
+from coral.views.format import money, plural, tokens
 
+GUESS = "a rough guess"
 RUNS = 5  # the last ones that are looked at
 LARGEST = 20_000_000  # bytes of a status file
 
 
 @dataclass(frozen=True, slots=True)
 class CostOfRun:
-    """What a run of the task has cost. `hours`: of work, of all its agents together."""
+    """What a run of the task has cost. `tokens`: without those read from a cache. `hours`: of work, of all its agents
+    together."""
 
     dollars: float
     attempts: int
+    tokens: int
     hours: float
 
 
@@ -55,18 +59,23 @@ def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]
         yield "budget.money", budget.money
     if own.money is not None:
         yield f"budget.per_agent.money for {plural(count, 'agent')}", own.money * count
-    spent, attempts, hours = (sum(getattr(run, name) for run in past) for name in ("dollars", "attempts", "hours"))
+    parts = ("dollars", "attempts", "tokens", "hours")
+    spent, attempts, used, hours = (sum(getattr(run, part) for run in past) for part in parts)
     basis = (
         f"as in the last {plural(len(past), 'run')} of this task"
         if len(past) > 1
         else "as in the last run of this task"
     )
-    most = [limit for limit in (budget.attempts, None if own.attempts is None else own.attempts * count) if limit]
-    if most and attempts:
-        price = spent / attempts
-        yield f"{plural(min(most), 'attempt')} at {money(price)}, {basis}", min(most) * price
-    elif most and budget.money is None and own.money is None and (price := rough_price(config, max)):
-        yield f"{plural(min(most), 'attempt')} at {money(price)}, a rough guess", min(most) * price
+    is_in_money = budget.money is not None or own.money is not None
+    guess = None if is_in_money else rough_price(config, max)
+    if most := _least(budget.attempts, own.attempts, count):
+        price, said = (spent / attempts, basis) if attempts else (guess, GUESS)
+        if price:
+            yield f"{plural(most, 'attempt')} at {money(price)}, {said}", most * price
+    if most := _least(budget.tokens, own.tokens, count):
+        price, said = (spent / used, basis) if used else (guess and guess / ATTEMPT.tokens, GUESS)
+        if price:
+            yield f"{tokens(most)} tokens at {money(price * MILLION)} a million, {said}", most * price
     if budget.hours is not None and hours:
         hourly = spent / hours
         yield (
@@ -75,13 +84,19 @@ def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]
         )
 
 
+def _least(limit: int | None, own: int | None, agents: int) -> int | None:
+    """What the limits of the run and of each of its agents leave all of them together; None without a limit."""
+    return min((most for most in (limit, None if own is None else own * agents) if most is not None), default=None)
+
+
 def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
     """The runs of a task whose agents used these programs and models, and that cost something, the last one first."""
     for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
         try:
             status = json.loads(read_bytes(root / "status.json", LARGEST))
             agents, dollars = status["agents"], float(status["spent"]["money"] or 0.0)
-            run = CostOfRun(dollars, int(status["attempts"]), float(status["clock"]) / 3600 * len(agents))
+            hours = float(status["clock"]) / 3600 * len(agents)
+            run = CostOfRun(dollars, int(status["attempts"]), int(status["spent"]["tokens"] or 0), hours)
             used = {(agent["runtime"], agent["model"]) for agent in agents}
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             continue

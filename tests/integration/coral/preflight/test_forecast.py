@@ -10,6 +10,7 @@ from coral.cli import main
 from coral.config.load import Config, load
 from coral.errors import CoralError
 from coral.preflight.forecast import Forecast, forecast
+from coral.views.format import money
 
 TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents: {runtime: %s, count: 2}\nbudget: %s\n"
 
@@ -26,7 +27,8 @@ def task(folder: Path, budget: str, runtime: str = "claude") -> Config:
 
 def ran(runs: Path, name: str, dollars: float | None, attempts: int, seconds: float, *programs: str) -> None:
     agents = [{"runtime": program, "model": ""} for program in programs or ("claude", "claude")]
-    status = {"spent": {"money": dollars}, "attempts": attempts, "clock": seconds, "agents": agents}
+    spent = {"money": dollars, "tokens": 100_000 * attempts}
+    status = {"spent": spent, "attempts": attempts, "clock": seconds, "agents": agents}
     write_files(runs / "t" / name, {"status.json": json.dumps(status)})
 
 
@@ -53,6 +55,9 @@ def test_the_last_runs_of_the_task_say_what_an_attempt_and_an_hour_cost(tmp_path
     assert forecast(task(tmp_path, "{hours: 3, money: 5}"), runs) == Forecast(5.0, "at most $5.00: budget.money")
     own = forecast(task(tmp_path, "{per_agent: {attempts: 3}}"), runs)
     assert own == Forecast(pytest.approx(2.4), "about $2.40: 6 attempts at $0.40, as in the last 2 runs of this task")  # type: ignore[arg-type]
+    of_tokens = forecast(task(tmp_path, "{tokens: 3000000, hours: 300}"), runs)
+    said = "about $12.00: 3.00M tokens at $4.00 a million, as in the last 2 runs of this task"
+    assert of_tokens == Forecast(pytest.approx(12.0), said)  # type: ignore[arg-type]
 
 
 def test_without_a_run_a_guess_is_called_one_and_the_unknown_unknown(tmp_path: Path, runs: Path) -> None:
@@ -60,6 +65,12 @@ def test_without_a_run_a_guess_is_called_one_and_the_unknown_unknown(tmp_path: P
     assert guess is not None
     assert guess.text.endswith(", a rough guess")
     assert guess.dollars is not None
+    # A guess of both: an attempt is taken to use 36,000 tokens.
+    by_tokens = forecast(task(tmp_path, "{per_agent: {tokens: 180000}}"), runs)
+    assert by_tokens is not None
+    assert by_tokens.dollars == pytest.approx(guess.dollars)
+    assert by_tokens.text.startswith(f"about {money(guess.dollars)}: 360.0k tokens at ")
+    assert by_tokens.text.endswith(" a million, a rough guess")
     unknown = Forecast(None, "nobody knows what it will cost: no budget limits it in money")
     assert forecast(task(tmp_path, "{hours: 10}"), runs) == unknown
 
