@@ -24,6 +24,14 @@ def taken_from(seed: Path, folder: Path) -> Path:
     return folder / "seed"
 
 
+def last_commit(seed: Path) -> str:
+    """The id of the commit that a run would take of a repository. GitError if it is none, or has no commit."""
+    repository = hub.repository_of(seed)
+    if repository is None:
+        raise GitError(f"{seed} is no repository")
+    return Git(repository).text("rev-parse", "HEAD")
+
+
 def uncommitted(seed: Path) -> list[str]:
     """The files of a repository that were changed since its last commit, new ones included; a run leaves them out. None
     where git cannot tell, or takes long to."""

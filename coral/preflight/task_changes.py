@@ -9,7 +9,7 @@ from coral.grading.kinds import copied_files, grader_files
 from coral.views.format import plural
 from workspace import seed
 from workspace.errors import GitError
-from workspace.layout import Layout
+from workspace.layout import Layout, runs_under
 
 MAX_NAMED = 4  # files that a sentence names
 
@@ -44,6 +44,19 @@ def text_of(changed: list[str]) -> str:
 def uncommitted_text(left: list[str]) -> str:
     """What is said of the files of a seed that a run leaves out."""
     return f"of the seed only the last commit is used, without {plural(len(left), 'changed file')}: {text_of(left)}"
+
+
+def seed_change(config: Config, runs: Path) -> str:
+    """What is said of a seed that differs from what the newest run of the task took; empty if it does not, or if there
+    is no such run. `runs`: the folder of all runs."""
+    newest = next(iter(runs_under(runs / config.slug)), None)
+    if newest is None:
+        return ""
+    try:
+        changed = seed.differences(newest.hub, newest.seed_commit.read_text(), config.seed)
+    except (GitError, OSError):
+        return ""
+    return f"the seed has changed since the run {newest.root.name}: {text_of(changed)}" if changed else ""
 
 
 def _changed_of_grader(layout: Layout, config: Config) -> Iterator[Path]:

@@ -22,13 +22,13 @@ from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.preflight.forecast import forecast
-from coral.preflight.task_changes import uncommitted_text
+from coral.preflight.task_changes import seed_change, uncommitted_text
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
 from coral.views.format import plural
 from heartbeats.render import problems
 from workspace.errors import GitError
-from workspace.seed import taken_from, uncommitted
+from workspace.seed import last_commit, taken_from, uncommitted
 
 OUTPUT_LINES = 20  # of a grader that failed
 CHECK_SECONDS = 60.0
@@ -63,10 +63,11 @@ def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
         try:
             files = taken_from(config.seed, Path(folder))
             left = uncommitted(config.seed)
+            notes = (*([uncommitted_text(left)] if left else []), *filter(None, [seed_change(config, runs)]))
         except GitError as error:
             return [TaskFinding("seed", False, str(error), (error.hint,))]
         found = [
-            _seed(config, files, left),
+            _seed(config, files, notes),
             *([_check(config, files)] if config.task.check else []),
             _heartbeats(config),
         ]
@@ -110,20 +111,20 @@ def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskF
     yield _noise(config, first.score, seconds)
 
 
-def _seed(config: Config, seed: Path, left: list[str]) -> TaskFinding:
-    """`seed`: the files that a run would take; `left`: those that it would leave behind."""
+def _seed(config: Config, seed: Path, notes: tuple[str, ...]) -> TaskFinding:
+    """`seed`: the files that a run would take; `notes`: what is to be known of them."""
     globs = config.task.editable
     below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
     names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
-    kind = "a folder" if seed == config.seed else "the last commit of a git repository,"
+    is_folder = seed == config.seed
+    kind = "a folder" if is_folder else f"the last commit of a git repository, {last_commit(config.seed)[:12]},"
     text = f"{config.task.seed}: {kind} of {plural(len(names), 'file')}"
-    behind = (uncommitted_text(left),) if left else ()
     if not globs:
-        return TaskFinding("seed", True, text, behind)
+        return TaskFinding("seed", True, text, notes)
     matched = {glob: {path for path in seed.glob(glob.lstrip("/")) if path.is_file()} for glob in globs}
     text += f", {len(set().union(*matched.values()))} of them editable"
     empty = tuple(_no_match(glob, names) for glob in globs if not matched[glob])
-    return TaskFinding("seed", not empty, text, (*empty, *behind))
+    return TaskFinding("seed", not empty, text, (*empty, *notes))
 
 
 def _no_match(glob: str, names: list[str]) -> str:

@@ -47,29 +47,31 @@ def check_watching(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace) -> int:
     from coral.agent_setup.prices import budget_warning, check_unlimited
     from coral.config.load import load
+    from coral.preflight.task_changes import seed_change, uncommitted_text
     from coral.runs.create import create_run, remove_run
 
     check_watching(args)
     task, overrides, base = run_lookup.task_of("start", args.task, args.overrides)
     config = load(task, overrides)
     check_unlimited(config)
-    ask_for_cost(config, base / config.workspace.runs, agreed=args.yes)
+    runs = base / config.workspace.runs
+    ask_for_cost(config, runs, agreed=args.yes)
+    advanced = seed_change(config, runs)
     with received_signals.hold():
         try:
             with steps() as say:
-                layout = create_run(config, base / config.workspace.runs, say, _import_ahead)
+                layout = create_run(config, runs, say, _import_ahead)
         except KeyboardInterrupt:
             print("coral: interrupted before the run began; nothing was left behind", file=sys.stderr)
             raise
         from attempts.store import Store
         from coral.journal.fold import has_begun
-        from coral.preflight.task_changes import uncommitted_text
         from workspace.seed import uncommitted
 
-        if left := uncommitted(config.seed):
-            print(f"coral: {uncommitted_text(left)}", file=sys.stderr)
-        if problem := budget_warning(config, Store(layout.attempts).read(0).seconds):
-            print(f"coral: {problem}", file=sys.stderr)
+        left = uncommitted(config.seed)
+        concerns = budget_warning(config, Store(layout.attempts).read(0).seconds)
+        for text in filter(None, (left and uncommitted_text(left), advanced, concerns)):
+            print(f"coral: {text}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
         try:

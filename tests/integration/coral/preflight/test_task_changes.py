@@ -1,14 +1,16 @@
 """What has changed in a task's folder since a run started is told when the run is resumed: it uses its own copies."""
 
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+from clones import git
 from files import write_files
 
 from coral.cli import main
 from coral.config.load import load, load_frozen
-from coral.preflight.task_changes import task_changes, text_of
+from coral.preflight.task_changes import seed_change, task_changes, text_of
 from coral.runs.create import create_run
 from coral.runs.reload import stage
 from workspace.layout import Layout
@@ -50,6 +52,30 @@ def test_each_changed_file_is_named(layout: Layout, folder: Path, name: str, how
     # Without its task.yaml the folder is no task any more; an empty seed is none either.
     expected = {"task.yaml": [], "seed/a.txt": ["seed"]}.get(name, [name]) if how == "removed" else [name]
     assert changed(layout) == expected
+
+
+@pytest.mark.parametrize("is_repository", [False, True])
+def test_a_seed_that_has_changed_since_the_last_run_is_told(folder: Path, tmp_path, capsys, is_repository) -> None:
+    runs, seed = tmp_path / "runs", folder / "seed"
+    if is_repository:
+        commit(seed)
+    assert seed_change(load(folder), runs) == ""
+    layout = create_run(load(folder, ("budget.attempts=3",)), runs, lambda _: None)
+    assert seed_change(load(folder), runs) == ""
+    write_files(seed, {"a.txt": "2", "b.txt": "1"})
+    if is_repository:
+        assert seed_change(load(folder), runs) == ""  # the next run would not see it either
+        commit(seed)
+    told = f"the seed has changed since the run {layout.root.name}: a.txt and b.txt"
+    assert seed_change(load(folder), runs) == told
+    main(["validate", str(folder), "--json", f"workspace.runs={runs}"])
+    (check,) = (check for check in json.loads(capsys.readouterr().out)["checks"] if check["name"] == "seed")
+    assert check["details"] == [told]
+
+
+def commit(folder: Path) -> None:
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "x")):
+        git(folder, *words)
 
 
 def test_a_file_that_is_added_to_private_data_is_a_change_and_what_no_run_copies_is_none(layout, folder) -> None:

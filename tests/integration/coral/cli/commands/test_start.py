@@ -69,8 +69,11 @@ def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path) -> None:
     told = "coral: the budget may be too small: budget.attempts=1 is less than one for each of 2 agents"
     assert told in done.stderr.splitlines()
     assert "the budget of 1 attempts is used up" in done.stdout
-    # One that is large enough is no matter.
-    assert "budget" not in run(tmp_path, "start", str(task), "budget.attempts=1").stderr
+    # One that is large enough is no matter; that the next run begins from other files is.
+    (task / "seed" / "more.txt").write_text("1")
+    said = run(tmp_path, "start", str(task), "budget.attempts=1").stderr
+    assert "budget" not in said
+    assert re.search(r"^coral: the seed has changed since the run \S+: more.txt$", said, re.MULTILINE)
 
 
 def test_detach_attach_stop_resume(task: Path, tmp_path) -> None:

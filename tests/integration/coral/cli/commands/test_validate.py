@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from clones import git
 from files import write_files
 
 from coral.agent_setup.prices import unenforceable_budgets
@@ -188,7 +189,8 @@ def test_of_a_repository_the_last_commit_is_checked_and_what_stays_behind_is_tol
     write_files(seed, {"main.txt": "only words", "more.txt": "5"})
     code, checks = validate(capsys, str(folder))
     assert code == 0
-    assert checks["seed"]["text"] == "seed: the last commit of a git repository, of 1 file"
+    commit = git(seed, "rev-parse", "HEAD")[:12]
+    assert checks["seed"]["text"] == f"seed: the last commit of a git repository, {commit}, of 1 file"
     told = "of the seed only the last commit is used, without 2 changed files: main.txt and more.txt"
     assert checks["seed"]["details"] == [told]
     assert checks["grader"]["text"] == "the seed scores 4"
