@@ -69,13 +69,13 @@ def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]
     is_in_money = budget.money is not None or own.money is not None
     guess = None if is_in_money else rough_price(config, max)
     if most := _least(budget.attempts, own.attempts, count):
-        price, said = (spent / attempts, basis) if attempts else (guess, GUESS)
+        price, source = (spent / attempts, basis) if attempts else (guess, GUESS)
         if price:
-            yield f"{plural(most, 'attempt')} at {money(price)}, {said}", most * price
+            yield f"{plural(most, 'attempt')} at {money(price)}, {source}", most * price
     if most := _least(budget.tokens, own.tokens, count):
-        price, said = (spent / used, basis) if used else (guess and guess / ATTEMPT.tokens, GUESS)
+        price, source = (spent / used, basis) if used else (guess and guess / ATTEMPT.tokens, GUESS)
         if price:
-            yield f"{tokens(most)} tokens at {money(price * MILLION)} a million, {said}", most * price
+            yield f"{tokens(most)} tokens at {money(price * MILLION)} a million, {source}", most * price
     if budget.hours is not None and hours:
         hourly = spent / hours
         yield (

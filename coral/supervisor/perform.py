@@ -31,7 +31,7 @@ from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import BackgroundActions, WorkerPool
 from coral.views.fleet_view import HeartbeatFiles
-from coral.views.prompt import inline_sections
+from coral.views.prompt import inline_sections, scale_of
 from coral.views.reasons import reason_data, refusal
 from coral.views.report import Report
 from workspace.history import snapshot
@@ -168,6 +168,7 @@ class Performer:
             inline = action.inline and inline_sections(self._context, fleet, attempt.agent, action.inline, now.run_time)
             reply: dict[str, object] = {"attempt": attempt.number, "published": True}
             reply |= {"heartbeats": list(action.heartbeats), "inline": inline, "launch": action.launch}
+            reply["scale"] = scale_of(self._context, fleet, attempt.agent).data()
             self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         proves = f" (#{attempt.of})" if attempt.kind is Kind.CONFIRM and attempt.verdict is Verdict.NEW_BEST else ""

@@ -7,7 +7,6 @@ method.
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,13 @@ from coral.supervisor.context import RunContext
 from coral.views.fleet_view import failures_of, seed_score, spent_of
 from coral.views.format import duration, money, spending, tokens
 from coral.views.reasons import job_notice, reason_text
+from coral.views.scale import Scale
 from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills
 from workspace.notes import recent_notes
 
 SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
 TOP = 10  # attempts of the leaderboard
-NEGLIGIBLE = 1e-6  # share of a score: a smaller difference is practically none
 FAILURES_SHOWN = 5  # kinds of failures
 NOTES_SHOWN = 20
 MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take at all
@@ -109,7 +108,7 @@ def sections_of(
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
     """The data of every template. Results published after `last_seen` are new to the agent."""
-    shared, scale, epoch = _shared(run_context, agent), _scale(run_context, fleet), fleet.run.epoch
+    shared, scale, epoch = _shared(run_context, agent), scale_of(run_context, fleet, agent), fleet.run.epoch
     results = [attempt_data(attempt, scale, epoch) for attempt in run_context.results.since(agent, last_seen)]
     return {
         **_task_context(run_context, agent),
@@ -139,34 +138,12 @@ def research_left(agent: Agent, clock: float) -> str:
     return "" if agent.research_until is None else duration(max(agent.research_until - clock, 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """What a difference of scores is compared with: the fleet's gain so far over the seed, and the noise; 0 where there
-    is none, or where it is not known."""
-
-    gain: float = 0.0
-    noise: float = 0.0
-
-    def of(self, attempt: Attempt) -> str:
-        """The attempt's difference from what its verdict compares it with; empty where it was compared with nothing."""
-        delta, score = attempt.delta, attempt.score
-        if delta is None or score is None:
-            return ""
-        parts = [f"{delta:+.6g} against #{attempt.against}"]
-        if attempt.verdict is Verdict.TIED and abs(delta) <= NEGLIGIBLE * max(1.0, abs(score)):
-            return f"{parts[0]}, practically the same"
-        if self.gain > 0:
-            parts.append(f"{abs(delta) / self.gain:.2g} of the gain so far")
-        if self.noise > 0:
-            parts.append(f"{abs(delta) / self.noise:.2g} times the noise")
-        return ", ".join(parts)
-
-
-def _scale(run_context: RunContext, fleet: Fleet) -> Scale:
-    standing, scoring = fleet.standing, run_context.rules.scoring
-    first, seed = lead(standing, scoring), standing.seed
+def scale_of(run_context: RunContext, fleet: Fleet, agent: str) -> Scale:
+    """What an agent is told differences of scores relative to, now."""
+    seed, first = fleet.standing.seed, _lead_for(run_context, fleet, agent)
+    scoring = run_context.rules.scoring
     gain = scoring.gain(first.value, seed.value) if first is not None and seed is not None else 0.0
-    return Scale(gain, noise_of(standing, scoring).deviation)
+    return Scale(gain, noise_of(fleet.standing, scoring).deviation, seed.number if seed is not None else 0)
 
 
 def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
@@ -306,7 +283,7 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
     """The scores of the fleet; where the agents of this run do not see each other, those of this agent alone."""
     share, scoring, standing = run_context.config.workspace.share, run_context.rules.scoring, fleet.standing
     best = standing.best_measured if share else own_best(standing, agent, scoring)
-    first = lead(standing, scoring) if share else own_lead(standing, agent, scoring)
+    first = _lead_for(run_context, fleet, agent)
     seen = [measured for measured in ranked(standing, scoring) if share or measured.agent == agent]
     highest: dict[str, Measured] = {}
     for measured in seen:
@@ -326,6 +303,12 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
         "rank": _rank(highest, agent) if share else None,
         "others": [_row(measured) for name, measured in sorted(highest.items()) if name != agent],
     }
+
+
+def _lead_for(run_context: RunContext, fleet: Fleet, agent: str) -> Measured | None:
+    """The fleet's lead; the agent's own, where the agents of this run do not see each other."""
+    standing, scoring = fleet.standing, run_context.rules.scoring
+    return lead(standing, scoring) if run_context.config.workspace.share else own_lead(standing, agent, scoring)
 
 
 def _named(name: str, measured: Measured | None) -> dict[str, Any]:

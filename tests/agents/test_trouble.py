@@ -55,7 +55,9 @@ def test_the_trouble_of_an_account_holds_no_other(turn: int, apart: Apart, tmp_p
     task = whole_runs.write_task(tmp_path / "task", {"assignments": parts}, {"hours": 2})
     agents = {name: f"agent-{number}" for number, name in enumerate(NAMES, start=1)}
     well = [agents[name] for name in NAMES if name not in troubles]
-    with whole_runs.running(task, tmp_path, "run.breaker_pause=20", "run.backoff_max=10") as layout:
+    # Beside six others a program may take long to end, which is no trouble of its account.
+    settings = ("run.breaker_pause=20", "run.backoff_max=10", "run.interrupt_grace=60")
+    with whole_runs.running(task, tmp_path, *settings) as layout:
         wait_until(lambda: all(agent.launch for agent in _fleet(layout).agents.values()), whole_runs.MAX_SECONDS)
         began = time.monotonic()
         _wait_for(layout, well, BEFORE)

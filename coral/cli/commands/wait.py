@@ -19,6 +19,7 @@ from coral.cli.run_data.run_lookup import agent_here, alone_in, check_may_see
 from coral.cli.run_data.submissions import Inline, SubmissionState
 from coral.errors import CoralError
 from coral.views import format
+from coral.views.scale import Scale
 from workspace.layout import Layout
 
 STAY = 120.0  # seconds to wait for the interrupt that a heartbeat brings; after that none will come
@@ -116,7 +117,7 @@ def _show(outcome: SubmissionState, as_json: bool) -> None:
     elif outcome.attempt is None:
         _pending(outcome)
     else:
-        print(_result(outcome.attempt), flush=True)
+        print(_result(outcome.attempt, outcome.scale), flush=True)
         for heartbeat in outcome.inline:
             text = format.clean(heartbeat.text).strip()
             print(f"\n## Heartbeat: {heartbeat.name} (id {heartbeat.id})\n\n{text}", flush=True)
@@ -149,12 +150,13 @@ def _stay(names: tuple[str, ...], as_json: bool) -> None:
         time.sleep(left)
 
 
-def _result(attempt: Attempt) -> str:
+def _result(attempt: Attempt, scale: Scale) -> str:
     """The result of an attempt, in words for the agent that made it."""
     score = format.score(attempt.score) if attempt.score is not None else "no score"
     of = f" of #{attempt.of}" if attempt.kind is Kind.CONFIRM else ""
     kind = f" ({attempt.kind}{of})" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""
-    verdict = f"{attempt.verdict} - {MEANING[attempt.verdict]}{_difference(attempt)}"
+    difference = scale.of(attempt)
+    verdict = f"{attempt.verdict} - {MEANING[attempt.verdict]}{difference and f' ({difference})'}"
     if attempt.kind is Kind.BASELINE:
         verdict = attempt.title
     lines = [f"#{attempt.number}{kind}: {score}, {verdict}"]
@@ -177,10 +179,3 @@ def _data(outcome: SubmissionState) -> dict[str, object]:
         data["heartbeats"] = list(outcome.heartbeats)
         data["inline"] = [asdict(heartbeat) for heartbeat in outcome.inline]
     return data
-
-
-def _difference(attempt: Attempt) -> str:
-    if attempt.score is None or attempt.delta is None:
-        return ""
-    name = "the seed" if attempt.against == 0 else f"#{attempt.against}"
-    return f" ({attempt.delta:+.6g} against {name}, {format.score(attempt.score - attempt.delta)})"

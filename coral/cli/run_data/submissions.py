@@ -13,6 +13,7 @@ from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.send_request import pauses, unsupervised
+from coral.views.scale import Scale
 from workspace.layout import Layout
 
 FOLLOW_UP_SECONDS = 2.0  # that a published record waits for the reply that names the heartbeats which follow
@@ -33,7 +34,8 @@ class Inline:
 class SubmissionState:
     """What is known of a submission: nothing, a number, a refusal, or a record and what follows from it.
 
-    `settled`: nothing more will come. `abandoned`: nothing will come before somebody resumes the run.
+    `scale`: of the differences of scores when the record was published. `settled`: nothing more will come. `abandoned`:
+    nothing will come before somebody resumes the run.
     """
 
     number: int | None = None
@@ -43,6 +45,7 @@ class SubmissionState:
     reason: Mapping[str, object] | None = None
     heartbeats: tuple[str, ...] = ()
     inline: tuple[Inline, ...] = ()
+    scale: Scale = Scale()  # noqa: RUF009  # it is frozen
     settled: bool = False
     abandoned: bool = False
 
@@ -74,11 +77,15 @@ def outcome_of(store: Store, agent: str, submission: str) -> SubmissionState:
     number, launch = reply.integer("attempt"), reply.integer("launch")
     attempt = store.find(number)
     settled = attempt is not None and reply.data.get("published") is True
-    here = launch_here(agent)
+    here, scale = launch_here(agent), _scale(reply.inner("scale"))
     if not here or (launch is not None and here > launch):
-        return SubmissionState(number, attempt, settled=settled)
+        return SubmissionState(number, attempt, scale=scale, settled=settled)
     names, inline = tuple(reply.texts("heartbeats")), tuple(_inline(data) for data in reply.objects("inline"))
-    return SubmissionState(number, attempt, heartbeats=names, inline=inline, settled=settled)
+    return SubmissionState(number, attempt, heartbeats=names, inline=inline, scale=scale, settled=settled)
+
+
+def _scale(data: LenientJson) -> Scale:
+    return Scale(data.number("gain") or 0.0, data.number("noise") or 0.0, data.integer("seed") or 0)
 
 
 def launch_here(agent: str) -> int:

@@ -123,7 +123,7 @@ def test_eval_submits_and_prints_the_result(bench: Bench, graded) -> None:
     fields = {"feedback": "two rows\x1b[31m", "metrics": {"rows": 2, "gap": 0.1 + 0.2}, "against": 0, "delta": 1.0}
     code, out, err = graded("-m", "a second row\nand why", **fields)
     assert (code, err) == (0, "")
-    assert out.splitlines()[0] == "#1: 2.5, own best - your best so far (+1 against the seed, 1.5)"
+    assert out.splitlines()[0] == "#1: 2.5, own best - your best so far (+1 against the seed)"
     assert "gap: 0.3" in out
     assert "\x1b" not in out
     assert bench.store.read(1).title == "a second row"
@@ -132,7 +132,10 @@ def test_eval_submits_and_prints_the_result(bench: Bench, graded) -> None:
 
 def test_the_difference_is_to_what_the_verdict_compares_it_with(graded) -> None:
     _, out, _ = graded(score=3.0, against=1, delta=0.5)
-    assert "(+0.5 against #1, 2.5)" in out
+    assert "(+0.5 against #1)" in out
+    reply = {"attempt": 2, "published": True, "scale": {"gain": 2.0, "noise": 0.1, "seed": 1}}
+    _, out, _ = graded(number=2, reply=reply, score=3.5, against=1, delta=0.5)
+    assert "(+0.5 against the seed, 0.25 of the gain so far, 5 times the noise)" in out
 
 
 def test_a_failed_attempt_is_a_result(graded) -> None:
