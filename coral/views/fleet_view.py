@@ -180,6 +180,21 @@ def _agent_of(
     }
 
 
+def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
+    """What all agents have used, and those who have told nothing of what they use, or no money where others have."""
+    told = fleet.run.spent
+    untold = [
+        agent.name
+        for agent in fleet.agents.values()
+        if agent.launch and rules.accounts.get(agent.name) and _leaves_out(agent.spent, told)
+    ]
+    return {"spent": spent_of(told), "use_unknown_of": untold}
+
+
+def _leaves_out(spent: Spent, told: Spent) -> bool:
+    return spent == Spent() or (spent.money is None and told.money is not None)
+
+
 def spent_of(spent: Spent) -> dict[str, Any]:
     """None where nothing was told: that is not known to be nothing."""
     if spent == Spent():

@@ -87,6 +87,8 @@ def _attempt(measured: LenientJson) -> str:
 def _work(view: RunView) -> Text:
     status, grading = view.status, view.status.inner("grading")
     used = format.spending(status.inner("spent").data)
+    if used and status.texts("use_unknown_of"):
+        used = f"at least {used}"
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
     attempts = format.plural(status.integer("attempts") or 0, "attempt") + _failed(status)
