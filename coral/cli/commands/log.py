@@ -18,9 +18,9 @@ from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import Table, console, dim, print_table, table, tone
 from coral.views import format
 
-COLUMNS = (">#", ".score", ".median", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
+COLUMNS = (">#", ".score", ".median", ".mean?", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
 SHOWN = 5  # attempts that are named of one kind of failure
-MEASURED_AGAIN = (".median", ".±sd", ">n")  # left out where every attempt was graded once
+MEASURED_AGAIN = (".median", ".mean?", ".±sd", ">n")  # left out where every attempt was graded once
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ def _row(line: Line, view: RunView) -> list[str | Text]:
         str(attempt.number),
         Text(format.score(attempt.score), style="bold green" if attempt.number == view.proven else ""),
         format.score(median(line.scores)) if again else "",
+        format.score(mean(line.scores)) if again else "",
         f"{deviation(line.scores):.2g}" if again else "",
         str(len(line.scores)) if again else "",
         format.delta(attempt.score, view.baseline) if attempt.kind is not Kind.BASELINE and not earlier else "",

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from attempts.index import query
 from attempts.index.query import Named
-from attempts.noise import deviation
+from attempts.noise import deviation, mean
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
@@ -91,7 +91,8 @@ def _measured(view: RunView, attempt: Attempt) -> str:
     if found is None or len(found.scores) < 2:
         return ""
     listed = ", ".join(format.score(score) for score in found.scores)
-    return f"median {format.score(found.median)}, standard deviation {deviation(found.scores):.2g}: {listed}"
+    middle = f"median {format.score(found.median)}, mean {format.score(mean(found.scores))}"
+    return f"{middle}, standard deviation {deviation(found.scores):.2g}: {listed}"
 
 
 def _on_the_holdout(view: RunView, attempt: Attempt) -> str:

@@ -220,9 +220,9 @@ def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(lay
     for number, score in ((5, 1.9), (6, 1.85)):
         store.publish(attempt(number, score, kind=Kind.CONFIRM, of=4, tree=store.read(4).tree))
     head, first, second, *_ = shown("log").splitlines()
-    assert head.split()[:5] == ["#", "score", "median", "±sd", "n"]
-    assert first.split()[:6] == ["4", "2", "1.9", "0.076", "3", "+1"]
-    assert second.split()[:6] == ["1", "1.5", "–", "–", "–", "+0.5"]
+    assert head.split()[:6] == ["#", "score", "median", "mean", "±sd", "n"]
+    assert first.split()[:7] == ["4", "2", "1.9", "1.916666667", "0.076", "3", "+1"]
+    assert second.split()[:7] == ["1", "1.5", "–", "–", "–", "–", "+0.5"]
     best, *_ = json.loads(shown("log", "--json"))
     assert best["measured"] == {
         "median": 1.9,
@@ -230,7 +230,7 @@ def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(lay
         "deviation": pytest.approx(0.07638, 1e-3),
         "count": 3,
     }
-    assert "median 1.9, standard deviation 0.076: 2, 1.9, 1.85" in shown("show", "4")
+    assert "median 1.9, mean 1.916666667, standard deviation 0.076: 2, 1.9, 1.85" in shown("show", "4")
 
 
 def test_show_prints_all_of_one_attempt(layout: Layout, shown: Shown) -> None:
