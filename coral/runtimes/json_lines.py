@@ -15,7 +15,8 @@ from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 _LOG_END = 1 << 20  # bytes of a log that are read, from its end
 WHOLE_LOG = 256 << 20  # the same where all of it is wanted
 # What the status of an answer means where no pattern knows its words.
-BY_STATUS = {401: Ending.TERMINAL, 402: Ending.TERMINAL, 403: Ending.DENIED, 429: Ending.LIMIT}
+DECISIVE = {402: Ending.TERMINAL, 429: Ending.LIMIT}  # HTTP statuses that mean this whatever the words
+BY_STATUS = {401: Ending.TERMINAL, 403: Ending.DENIED}  # where the words mean nothing known
 
 
 class Reader(Runtime):
@@ -62,9 +63,13 @@ class Reader(Runtime):
         """The end of a turn by an error with this text. `status`, `more`: the HTTP status and further text of the
         model's answer. `limited`: the program calls it a limit of the account."""
         event = OutputEvent(phase="ended", ended=True, message=one_line(text, MESSAGE), error=one_line(text, MESSAGE))
+        meaning = self.patterns.meaning(f"{text}\n{more}", self.now())
+        if decided := DECISIVE.get(int(status or 0)):
+            until = meaning.until if meaning is not None and meaning.ending is decided else None
+            return replace(event, ending=decided, limit_until=until)
         if any(words in text.lower() for words in self.lost_session):
             return replace(event, ending=Ending.UNKNOWN_SESSION)
-        if meaning := self.patterns.meaning(f"{text}\n{more}", self.now()):
+        if meaning is not None:
             return replace(event, ending=meaning.ending, limit_until=meaning.until)
         return replace(event, ending=Ending.LIMIT if limited else BY_STATUS.get(int(status or 0), Ending.CRASHED))
 

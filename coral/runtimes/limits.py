@@ -27,6 +27,7 @@ _DATE = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\.? (\d{1,2})(?:st|nd|r
 _CLOCK = re.compile(r"\b(\d{1,2})(?::(\d\d))?\s*([ap])\.?m\b|\b(\d{1,2}):(\d\d)\b", re.I)
 _WORDS = re.compile(r"(?!\b(?:on|at)\b)\b\w+", re.I)
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms\b|[a-z])", re.I)
+_ISO = re.compile(r"\b(20\d\d-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?", re.I)
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -122,6 +123,12 @@ def _until(found: Mapping[str, str | None], now: float) -> float | None:
 
 def _clock(text: str, zone: str, now: float) -> float | None:
     """The next such time in its zone; None if the text holds more than a time and a date."""
+    if iso := _ISO.fullmatch(text.strip()):
+        offset = iso[3] if iso[3] and iso[3][0] in "+-" else "+00:00"
+        try:
+            return datetime.fromisoformat(f"{iso[1]}T{iso[2]}{offset}").timestamp()
+        except ValueError:
+            return None
     clock, date = _CLOCK.search(text), _DATE.search(text)
     if _WORDS.search(_DATE.sub(" ", _CLOCK.sub(" ", text))):
         return None
