@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
 
-from attempts.failures import kind_of
+from attempts.failures import kind_of, shared_reason
 from attempts.fields import printable
 from attempts.index.file import folded, has_words
 from attempts.noise import median
@@ -173,26 +173,28 @@ def seed(rows: Rows, epoch: int | None = None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The attempts that failed for one kind of reason, in their order; `reason` is the latest one's."""
+    """The attempts that failed for one kind of reason, in their order; `reason` as of a `FailureGroup`."""
 
     reason: str
     numbers: tuple[int, ...]
 
 
 def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
-    """The failed attempts by the kind of their reason, the most frequent first. What failed when it was measured
-    again is no further attempt, nor is a trial of numbers."""
+    """The failed attempts of the present epoch by the kind of their reason, the most frequent first. What failed when
+    it was measured again is no further attempt, nor is a trial of numbers."""
     where, values = _conditions(wanted)
     if wanted.kind is None:
         where, values = f"{where} AND kind = ?", (*values, Kind.REAL)
-    statement = f"SELECT number, reason FROM {_source(wanted)} WHERE {where} AND verdict = ? ORDER BY number"
+    statement = (
+        f"SELECT number, reason FROM {_source(wanted)} WHERE {where} AND {THIS_EPOCH} AND verdict = ? ORDER BY number"
+    )
     numbers: dict[str, list[int]] = {}
-    latest: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for number, reason in rows.execute(statement, (*values, Verdict.FAILED)):
         kind = kind_of(str(reason))
         numbers.setdefault(kind, []).append(int(number))
-        latest[kind] = str(reason)
-    groups = [Failures(latest[kind], tuple(held)) for kind, held in numbers.items()]
+        reasons[kind] = shared_reason(reasons.get(kind), str(reason))
+    groups = [Failures(reasons[kind], tuple(held)) for kind, held in numbers.items()]
     return sorted(groups, key=lambda group: -len(group.numbers))
 
 

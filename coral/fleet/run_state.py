@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from attempts.failures import FailureGroup
 from attempts.progress import Progress
 from attempts.record import Attempt, Submission
 from attempts.standing import Confirmation, Half, Measured, Scored, Standing
@@ -163,7 +164,11 @@ class Run:
     progress: Progress = field(default_factory=Progress)
     best: int | None = None  # the attempt that is proven to be the best; 0 is the seed
     half: Half | None = None  # of a pair that is being measured
-    failures: Mapping[str, int] = field(default_factory=dict)  # attempts that failed, by the kind of their reason
+    failed: int = 0  # attempts that failed
+    failures: Mapping[str, FailureGroup] = field(
+        default_factory=dict
+    )  # those of this epoch, by the kind of their reason
+    earlier_evals: int = 0  # attempts of earlier epochs
     alerted_failures: tuple[str, ...] = ()  # the kinds that the operator was alerted of
     confirmations: int = 0
     confirm_seconds: float = 0.0  # for which confirmations were graded

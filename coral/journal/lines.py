@@ -13,7 +13,7 @@ from zlib import crc32
 from coral.errors import CoralError
 from coral.journal.segments import number_of, open_segment, segments
 
-FORMAT = 5
+FORMAT = 6
 _START = b'{"sum":"'
 _SUM = slice(len(_START), len(_START) + 8)
 _AFTER = _SUM.stop + len(b'",')

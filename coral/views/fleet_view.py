@@ -119,15 +119,15 @@ def scores_of(fleet: Fleet, rules: Rules) -> dict[str, Any]:
         "noise": noise.deviation if noise.freedom else None,
         "confirmations": fleet.run.confirmations,
         "confirms": is_affordable(fleet.run, rules, PAIR),
-        "failed": sum(fleet.run.failures.values()),
+        "failed": fleet.run.failed,
         "failures": failures_of(fleet),
     }
 
 
 def failures_of(fleet: Fleet) -> list[dict[str, Any]]:
-    """The failed attempts by the kind of their reason, the most frequent first."""
-    kinds = sorted(fleet.run.failures.items(), key=lambda item: -item[1])
-    return [{"reason": kind, "count": count} for kind, count in kinds]
+    """The failed attempts of this epoch by the kind of their reason, the most frequent first."""
+    groups = sorted(fleet.run.failures.values(), key=lambda group: -group.count)
+    return [{"reason": group.reason, "count": group.count} for group in groups]
 
 
 def measured_data(measured: Measured) -> dict[str, Any]:

@@ -296,7 +296,7 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
         **_named("lead", first),
         "proven": first is best,
         "confirms": is_affordable(fleet.run, run_context.rules, PAIR),
-        "failed": sum(fleet.run.failures.values()) if share else 0,
+        "failed": sum(group.count for group in fleet.run.failures.values()) if share else 0,
         "failures": failures_of(fleet)[:FAILURES_SHOWN] if share else [],
         "noise": noise.deviation if noise.freedom else None,
         "leaderboard": [_row(measured) for measured in seen[:TOP]],

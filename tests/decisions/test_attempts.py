@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from stage import QUIET_RULES, Stage, attempt_zero, submitted
 
+from attempts.failures import FailureGroup
 from attempts.noise import NoiseSetting
 from attempts.progress import Progress
 from attempts.record import Attempt, Direction, Kind, Verdict, attempt_from_dict, to_dict
@@ -194,7 +195,7 @@ def test_one_reason_that_fails_most_attempts_is_an_alert_once() -> None:
     assert [line for line in said if line.startswith("alert")] == [
         "alert run-alert-1: 8 of 10 attempts failed for one reason: wrong"
     ]
-    assert stage.fleet.run.failures == {"wrong": 18}
+    assert (stage.fleet.run.failed, stage.fleet.run.failures) == (18, {"wrong": FailureGroup(18, "wrong")})
 
 
 def fails(stage: Stage, count: int, reason: str) -> list[str]:

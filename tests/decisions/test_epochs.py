@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from stage import QUIET_RULES, REFLECT, Stage, attempt_zero, rules_with
 
+from attempts.failures import FailureGroup
 from attempts.noise import NoiseSetting
 from attempts.record import Kind, Verdict
 from attempts.standing import Scored, Scoring
@@ -198,16 +199,28 @@ def test_an_unassigned_message_about_stagnation_is_withdrawn_too() -> None:
     assert [message.name for message in stage.fleet.run.unassigned_messages] == ["each"]
 
 
-def test_voids_are_counted_anew_and_failures_go_on() -> None:
+def test_voids_and_the_reasons_of_failures_are_counted_anew() -> None:
     stage = Stage()
     stage.tried(2, "ann", None)
     for clock in (3, 4):
         (number,) = stage.in_grading(clock, "ann")
         stage.voided(clock, number)
-    assert (stage.fleet.run.failures, stage.fleet.run.voids_in_a_row) == ({"wrong": 1}, 2)
+    assert (stage.fleet.run.failures, stage.fleet.run.voids_in_a_row) == ({"wrong": FailureGroup(1, "wrong")}, 2)
     stopped(stage, 5)
     reload(stage, 6)
-    assert (stage.fleet.run.failures, stage.fleet.run.voids_in_a_row) == ({"wrong": 1}, 0)
+    assert (stage.fleet.run.failures, stage.fleet.run.voids_in_a_row) == ({}, 0)
+    assert stage.fleet.run.failed == 1
+
+
+def test_one_reason_is_an_alert_again_and_by_the_attempts_of_its_epoch() -> None:
+    stage = Stage()
+    said = [line for clock in range(2, 13) for line in stage.tried(clock, "ann", None)]
+    assert len([line for line in said if line.startswith("alert")]) == 1
+    stopped(stage, 20)
+    reload(stage, 21)
+    said = [line for clock in range(22, 40) for line in stage.tried(clock, "ann", 1.0 if clock < 25 else None)]
+    alerts = [line.partition(": ")[2] for line in said if line.startswith("alert")]
+    assert alerts == ["7 of 10 attempts failed for one reason: wrong"]
 
 
 def test_changed_heartbeats_come_in_force_with_or_without_an_epoch() -> None:

@@ -1,6 +1,7 @@
 """Epochs: a run that goes on with another task, grader or seed begins a new one. Scores of two epochs are not compared.
 
-Every count goes on: numbers, budgets, heartbeats. Only what compares scores begins anew, with the seed's new score.
+Counts go on: numbers, budgets, heartbeats. What compares scores begins anew, with the seed's new score; so do the
+groups of failures, whose reasons were another grader's.
 """
 
 from dataclasses import replace
@@ -39,8 +40,9 @@ def _begin(transaction: Transaction, baseline: Attempt) -> None:
     run = transaction.run
     record = replace(baseline, number=run.next_number, order=run.order + 1, published_at=transaction.wall)
     transaction.set_run(
-        epoch=record.epoch, next_number=record.number + 1, order=record.order, grade_seconds=record.seconds
-    )
+        epoch=record.epoch, next_number=record.number + 1, order=record.order, grade_seconds=record.seconds,
+        failures={}, alerted_failures=(), earlier_evals=run.progress.evals,
+    )  # fmt: skip
     transaction.set_standing(advance(transaction.standing, record, transaction.rules.scoring))
     holdouts.ask(transaction, transaction.standing.seed)
     transaction.pending[record.number] = _published(record)

@@ -112,13 +112,14 @@ def _count(transaction: Transaction, attempt: Attempt) -> None:
 
 
 def _watch_failures(transaction: Transaction, attempt: Attempt) -> None:
-    """Alert the operator once when one kind of failure takes more than half of all attempts: few tasks are meant so."""
+    """Alert the operator once when one kind of failure takes more than half of the attempts of this epoch: few tasks
+    are meant so."""
     if attempt.verdict is not Verdict.FAILED or attempt.kind is not Kind.REAL:
         return
     run = transaction.run
     kind, failures = counted(run.failures, attempt.reason)
-    transaction.set_run(failures=failures)
-    count, graded = failures[kind], run.progress.evals
+    transaction.set_run(failed=run.failed + 1, failures=failures)
+    count, graded = failures[kind].count, run.progress.evals - run.earlier_evals
     if graded >= MIN_FAILURES_WATCHED and 2 * count > graded and kind not in run.alerted_failures:
         transaction.set_run(alerted_failures=(*run.alerted_failures, kind))
         transaction.alert(f"{count} of {graded} attempts failed for one reason: {attempt.reason or kind}")

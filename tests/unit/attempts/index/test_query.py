@@ -130,8 +130,8 @@ def test_failures_are_grouped_by_their_reason_without_its_figures() -> None:
     history = [attempt(number, None, reason=reason) for number, reason in enumerate(reasons, 1)]
     with indexed([*history, attempt(6, 1.0, reason="the same tree as #1")]) as rows:
         assert query.failures(rows, Wanted()) == [
-            query.Failures("circles 1 and 2 overlap", (1, 3, 5)),
-            query.Failures("", (2,)),
+            query.Failures("circles … and … overlap", (1, 3, 5)),
+            query.Failures("no reason was given", (2,)),
             query.Failures("exit code 1", (4,)),
         ]
         assert query.failures(rows, Wanted(agent="agent-9")) == []

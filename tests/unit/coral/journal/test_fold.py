@@ -210,7 +210,7 @@ def test_a_journal_cut_before_a_damaged_line_goes_on(scribe: Scribe) -> None:
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 
-@pytest.mark.parametrize("format", [1, 4, 6, "x", None, [[]]])
+@pytest.mark.parametrize("format", [1, 5, 7, "x", None, [[]]])
 def test_another_format_is_refused_with_a_hint(scribe: Scribe, format: object) -> None:
     scribe.play()
     (file,) = segments(scribe.journal.path)
@@ -222,7 +222,7 @@ def test_another_format_is_refused_with_a_hint(scribe: Scribe, format: object) -
     for content in (seal(head, 0)[0], unsealed, gone_on):
         file.write_bytes(content)
         for read in (fold, Journal, lambda path: list(published(path)), replay):
-            with pytest.raises(CoralError, match=r"its format is .*; this version reads 5 alone") as raised:
+            with pytest.raises(CoralError, match=r"its format is .*; this version reads 6 alone") as raised:
                 read(scribe.journal.path)
             assert raised.value.hint == (
                 "use the version of coral-fleet that wrote it (0.0.9), or start the task anew with `coral start`"
