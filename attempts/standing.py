@@ -121,13 +121,13 @@ class Judgement:
 
 
 def judge(standing: Standing, agent: str, score: float, scoring: Scoring, built_on: Scored | None = None) -> Judgement:
-    """Judge the first score of an attempt: against the higher of its agent's own lead and of the attempt that it was
+    """Judge the first score of an attempt: against the higher of its agent's own best and of the attempt that it was
     built on, so that a copy of somebody else's work is no gain."""
     best = standing.best_measured
     if best is None:
         return Judgement(Verdict.NEW_BEST)
     references = [
-        held for held in (own_lead(standing, agent, scoring), _measured(standing, built_on)) if held is not None
+        held for held in (own_best(standing, agent, scoring), _measured(standing, built_on)) if held is not None
     ]
     reference = max(references, key=lambda held: scoring.gain(held.value, 0.0), default=best)
     gain, noise = scoring.gain(score, reference.value), noise_of(standing, scoring, reference.value)
@@ -170,16 +170,10 @@ def lead(standing: Standing, scoring: Scoring) -> Measured | None:
     return _first_among_highest(_standing_ones(standing), standing.best_measured, scoring)
 
 
-def own_lead(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
+def own_best(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
     """The agent's attempt with the highest median; the seed, while none of its attempts is higher."""
     own = [held for held in _standing_ones(standing) if held.agent == agent or held.is_seed]
-    return _first_among_highest(own, standing.best_measured, scoring)
-
-
-def own_best(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
-    """The fleet's best, where it is the agent's; else the agent's own lead: nothing but the best is proven."""
-    best = standing.best_measured
-    return best if best is not None and best.agent == agent else own_lead(standing, agent, scoring)
+    return _first_among_highest(own, None, scoring)
 
 
 def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
@@ -189,8 +183,6 @@ def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
     for held in _standing_ones(standing):
         of_agents.setdefault(held.agent, [*seed]).append(held)
     found = {agent: _first_among_highest(own, None, scoring) for agent, own in of_agents.items()}
-    if (proven := standing.best_measured) is not None:
-        found[proven.agent] = proven
     return {agent: best for agent, best in found.items() if best is not None}
 
 

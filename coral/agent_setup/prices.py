@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from coral.agent_setup.roster import Roster, account_of, members_of
+from coral.agent_setup.roster import Roster, account_of, is_paid, members_of
 from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.errors import CoralError
@@ -95,10 +95,10 @@ def unlimited(config: Config) -> str:
     own = budget.per_agent.model_dump().values()
     if budget.none or any(limit is not None for limit in (*limits, *own)):
         return ""
-    paying = {runtime.name: 0 for _, runtime in Roster(config).assignments if runtime.costs_money}
+    paying: dict[str, int] = {}
     for assignment, runtime in Roster(config).assignments:
-        if runtime.name in paying:
-            paying[runtime.name] += assignment.count
+        if is_paid(assignment, runtime):
+            paying[runtime.name] = paying.get(runtime.name, 0) + assignment.count
     agents = " and ".join(f"{count} of {name}" for name, count in paying.items())
     return f"no budget: agents ({agents}) spend money until you stop them" if paying else ""
 
@@ -131,7 +131,7 @@ def budget_concerns(config: Config, grade_seconds: float) -> Iterator[str]:
 
 def rough_price(config: Config, of: Callable[..., float | None] = min) -> float | None:
     """What one attempt costs the agents that pay the least, or the most with `max`; None where nobody pays."""
-    paying = [assignment for assignment, runtime in Roster(config).assignments if account_of(assignment, runtime)]
+    paying = [assignment for assignment, runtime in Roster(config).assignments if is_paid(assignment, runtime)]
     return of((cost(ATTEMPT, prices_of(assignment) or TYPICAL) for assignment in paying), default=None)
 
 

@@ -70,6 +70,11 @@ def account_of(assignment: Assignment, runtime: Runtime) -> str:
     return assignment.account or runtime.account
 
 
+def is_paid(assignment: Assignment, runtime: Runtime) -> bool:
+    """Whether somebody pays for what the agents use, as far as is known: a task that states prices says so."""
+    return runtime.costs_money or runtime.reports == "money" or assignment.prices is not None
+
+
 class Roster:
     """`assignments`: each one with its runtime. CoralError if there is no runtime of that name."""
 

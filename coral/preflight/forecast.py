@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attempts.files import entries, read_bytes
 from coral.agent_setup.prices import ATTEMPT, rough_price
-from coral.agent_setup.roster import Roster, members_of
+from coral.agent_setup.roster import Roster, is_paid, members_of
 from coral.config.load import Config
 from coral.fleet.policy import MILLION
 from coral.views.format import money, plural, tokens
@@ -40,7 +40,7 @@ class Forecast:
 
 def forecast(config: Config, runs: Path) -> Forecast | None:
     """None where agents cost nothing. `runs`: the folder of all runs."""
-    paid = {(part.runtime, part.model) for part, runtime in Roster(config).assignments if runtime.costs_money}
+    paid = {(part.runtime, part.model) for part, runtime in Roster(config).assignments if is_paid(part, runtime)}
     if not paid:
         return None
     past = list(islice(_past_runs(runs / config.slug, paid), RUNS))
@@ -90,7 +90,8 @@ def _least(limit: int | None, own: int | None, agents: int) -> int | None:
 
 
 def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
-    """The runs of a task whose agents used these programs and models, and that cost something, the last one first."""
+    """The runs of a task whose agents used these programs and models, and of which is known what they cost, the last
+    one first."""
     for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
         try:
             status = json.loads(read_bytes(root / "status.json", LARGEST))
@@ -98,7 +99,8 @@ def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
             hours = float(status["clock"]) / 3600 * len(agents)
             run = CostOfRun(dollars, int(status["attempts"]), int(status["spent"]["tokens"] or 0), hours)
             used = {(agent["runtime"], agent["model"]) for agent in agents}
+            is_partly_known = bool(status.get("use_unknown_of"))
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             continue
-        if run.dollars > 0 and paid <= used:
+        if run.dollars > 0 and paid <= used and not is_partly_known:
             yield run

@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import assert_never
 
+from attempts.fields import one_line
 from attempts.files import write_json
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
@@ -38,6 +39,7 @@ from workspace.history import snapshot
 from workspace.intake import take_in
 from workspace.layout import Layout
 
+REASON = 200  # characters of one in a line of the timeline
 LAST_SECONDS = 10.0  # for what the threads have yet to do at the end
 
 
@@ -172,7 +174,8 @@ class Performer:
             self._store.reply(attempt.agent, attempt.submission, reply)
         score = "" if attempt.score is None else f" {attempt.score:.10g}"
         proves = f" (#{attempt.of})" if attempt.kind is Kind.CONFIRM and attempt.verdict is Verdict.NEW_BEST else ""
-        text = f"{attempt.verdict}{proves}{score}: {attempt.title}"
+        failure = f": {one_line(attempt.reason, REASON)}" if attempt.score is None and attempt.reason else ""
+        text = f"{attempt.verdict}{proves}{score}{failure}: {attempt.title}"
         if attempt.kind is Kind.BASELINE:
             text = f"{attempt.title}{score}"
         self._report.write_line(now, "published", text, attempt.agent, attempt=attempt.number)

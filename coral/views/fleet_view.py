@@ -66,7 +66,8 @@ def due(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -
         case Elapsed():
             return due_data(heartbeat.name, target - clock, Unit.SECONDS)
         case Every():
-            return due_data(heartbeat.name, round(target) - progress.evals, Unit.ATTEMPTS)
+            left = due_data(heartbeat.name, round(target) - progress.evals, Unit.ATTEMPTS)
+            return {**left, "after_each": heartbeat.trigger.n == 1}
         case Stagnant():
             return due_data(heartbeat.name, round(target) - progress.stagnant, Unit.STAGNANT)
         case _:
@@ -147,8 +148,8 @@ def measured_data(measured: Measured) -> dict[str, Any]:
 def agents_of(fleet: Fleet, clock: float, scoring: Scoring) -> list[dict[str, Any]]:
     # Both once: with hundreds of agents they are most of the view's cost.
     common = _next_of(fleet, FLEET, fleet.run, clock)
-    bests, seed = own_bests(fleet.standing, scoring), fleet.standing.seed
-    return [_agent_of(fleet, agent, common, clock, bests.get(agent.name, seed)) for agent in fleet.agents.values()]
+    bests = own_bests(fleet.standing, scoring)
+    return [_agent_of(fleet, agent, common, clock, bests.get(agent.name)) for agent in fleet.agents.values()]
 
 
 def _agent_of(
@@ -181,18 +182,22 @@ def _agent_of(
 
 
 def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
-    """What all agents have used, and those who have told nothing of what they use, or no money where others have."""
-    told = fleet.run.spent
-    untold = [
+    return {"spent": spent_of(fleet.run.spent), "use_unknown_of": use_unknown_of(fleet, rules)}
+
+
+def use_unknown_of(fleet: Fleet, rules: Rules) -> list[str]:
+    """The agents that have told nothing of what they use, or no money where others have: what all have used is more
+    than is known."""
+    total = fleet.run.spent
+    return [
         agent.name
         for agent in fleet.agents.values()
-        if agent.launch and rules.accounts.get(agent.name) and _leaves_out(agent.spent, told)
+        if agent.launch and rules.accounts.get(agent.name) and _leaves_out(agent.spent, total)
     ]
-    return {"spent": spent_of(told), "use_unknown_of": untold}
 
 
-def _leaves_out(spent: Spent, told: Spent) -> bool:
-    return spent == Spent() or (spent.money is None and told.money is not None)
+def _leaves_out(spent: Spent, total: Spent) -> bool:
+    return spent == Spent() or (spent.money is None and total.money is not None)
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:

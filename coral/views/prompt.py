@@ -12,7 +12,7 @@ from typing import Any
 
 from attempts.noise import mean
 from attempts.record import Attempt, Kind, Verdict, to_dict
-from attempts.standing import Measured, lead, noise_of, own_best, own_lead, ranked
+from attempts.standing import Measured, lead, noise_of, own_best, ranked
 from coral.agent_setup.roster import mounts_of
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
@@ -22,7 +22,7 @@ from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
 from coral.supervisor.context import RunContext
-from coral.views.fleet_view import failures_of, seed_score, spent_of
+from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
 from coral.views.format import duration, money, spending, tokens
 from coral.views.reasons import job_notice, reason_text
 from coral.views.scale import Scale
@@ -32,6 +32,7 @@ from workspace.notes import recent_notes
 
 SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
 TOP = 10  # attempts of the leaderboard
+NAMED = 3  # agents that a sentence names
 FAILURES_SHOWN = 5  # kinds of failures
 NOTES_SHOWN = 20
 MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take at all
@@ -155,7 +156,8 @@ def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
     """What is left of the run's budget, in words; for an agent also what is left of its own."""
-    run, lines = fleet.run, []
+    run, lines, unknown = fleet.run, [], use_unknown_of(fleet, rules)
+    most, why = ("at most ", f" (what {_few(unknown)} used is not known)") if unknown else ("", "")
     if rules.budget_attempts is not None:
         left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
         lines.append(f"{left} of {rules.budget_attempts} attempts are left to the fleet")
@@ -163,28 +165,34 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
         left_seconds = max(rules.budget_seconds - clock, 0)
         lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
     if rules.budget_money is not None:
-        lines.append(f"{_money_left(run.spent, rules.budget_money)} are left to the fleet")
+        lines.append(f"{most}{_money_left(run.spent, rules.budget_money)} are left to the fleet{why}")
     if rules.budget_tokens is not None:
-        lines.append(f"{_tokens_left(run.spent, rules.budget_tokens)} tokens are left to the fleet")
+        lines.append(f"{most}{_tokens_left(run.spent, rules.budget_tokens)} tokens are left to the fleet{why}")
     if agent:
-        lines += _own_budget(rules.own, fleet.agents[agent])
+        lines += _own_budget(rules.own, fleet.agents[agent], is_known=agent not in unknown)
     if rules.plateau is not None:
         since = run.progress.stagnant
         lines.append(f"the run ends after {rules.plateau} attempts without a new best ({since} so far)")
     if rules.target is not None:
-        lines.append(f"the run ends when a score reaches {rules.target:.10g}")
+        lines.append(f"the run ends when the best, which is proven, reaches {rules.target:.10g}")
     used = "" if rules.budget_money or rules.budget_tokens else spending(spent_of(run.spent))
+    used = f"at least {used}" if used and unknown else used
     return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
 
 
-def _own_budget(own: Allowance, agent: Agent) -> list[str]:
-    lines = []
+def _few(agents: Sequence[str]) -> str:
+    more = len(agents) - NAMED
+    return ", ".join(agents[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _own_budget(own: Allowance, agent: Agent, *, is_known: bool) -> list[str]:
+    lines, most = [], "" if is_known else "at most "
     if own.attempts is not None:
         lines.append(f"{max(own.attempts - agent.progress.graded, 0)} of your own {own.attempts} attempts are left")
     if own.money is not None:
-        lines.append(f"{_money_left(agent.spent, own.money)} of your own are left")
+        lines.append(f"{most}{_money_left(agent.spent, own.money)} of your own are left")
     if own.tokens is not None:
-        lines.append(f"{_tokens_left(agent.spent, own.tokens)} tokens of your own are left")
+        lines.append(f"{most}{_tokens_left(agent.spent, own.tokens)} tokens of your own are left")
     return lines
 
 
@@ -282,8 +290,8 @@ def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:
 def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
     """The scores of the fleet; where the agents of this run do not see each other, those of this agent alone."""
     share, scoring, standing = run_context.config.workspace.share, run_context.rules.scoring, fleet.standing
-    best = standing.best_measured if share else own_best(standing, agent, scoring)
     first = _lead_for(run_context, fleet, agent)
+    best = standing.best_measured if share else first
     seen = [measured for measured in ranked(standing, scoring) if share or measured.agent == agent]
     highest: dict[str, Measured] = {}
     for measured in seen:
@@ -308,7 +316,7 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
 def _lead_for(run_context: RunContext, fleet: Fleet, agent: str) -> Measured | None:
     """The fleet's lead; the agent's own, where the agents of this run do not see each other."""
     standing, scoring = fleet.standing, run_context.rules.scoring
-    return lead(standing, scoring) if run_context.config.workspace.share else own_lead(standing, agent, scoring)
+    return lead(standing, scoring) if run_context.config.workspace.share else own_best(standing, agent, scoring)
 
 
 def _named(name: str, measured: Measured | None) -> dict[str, Any]:

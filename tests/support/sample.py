@@ -129,7 +129,10 @@ def agent_status(name: str, **fields: object) -> Mapping[str, object]:
         "best": 2.0,
         "stagnant": 1,
         "beat": {"phase": "thinking", "message": "about rows", "age": 2.0},
-        "next": [due_data("reflect", 1, Unit.ATTEMPTS), due_data("redirect", 4, Unit.STAGNANT)],
+        "next": [
+            {**due_data("reflect", 1, Unit.ATTEMPTS), "after_each": True},
+            due_data("redirect", 4, Unit.STAGNANT),
+        ],
         "pending": [],
         "until": None,
         **fields,

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import TYPE_CHECKING
 
-from attempts.record import Attempt
+from attempts.record import Attempt, Kind
 from attempts.store import Missing, Store
 from coral.cli.parser import print_json
 from coral.cli.run_data.lenient_json import read
@@ -87,7 +87,7 @@ def _visible(layout: Layout, commit: str) -> str:
 
 
 def _name(layout: Layout, commit: str) -> str:
-    """The number and score of the last attempt at this commit, else the commit."""
+    """The number and score of the last attempt at this commit, else the commit. What measured it again is no other."""
     for attempt in reversed(_with_commit(layout, commit)):
         who = f" by {attempt.agent}" if attempt.agent else " (the seed)"
         return f"#{attempt.number}{who}: {format.score(attempt.score)}"
@@ -99,7 +99,7 @@ def _with_commit(layout: Layout, start: str) -> list[Attempt]:
 
     found = _index(layout).ask(lambda rows: query.with_commit(rows, start.casefold()))
     attempts = (Store(layout.attempts).find(number) for number in sorted(found))
-    return [attempt for attempt in attempts if attempt is not None]
+    return [attempt for attempt in attempts if attempt is not None and attempt.kind is not Kind.CONFIRM]
 
 
 def _index(layout: Layout) -> Index:

@@ -111,7 +111,9 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
     folder = Folder(view.layout.heartbeats)
     rows = {owner: [LenientJson(row) for row in folder.read(owner)] for owner in _owners(view, args)}
     if args.json:
-        return print_json({owner: [row.data for row in held] for owner, held in rows.items()})
+        return print_json(
+            {owner: [{**row.data, "next": _due(view, owner, row)} for row in held] for owner, held in rows.items()}
+        )
     if not any(rows.values()):
         print("no heartbeat is in force yet: the supervisor writes the list when the run begins")
         return 0

@@ -61,12 +61,21 @@ def run(args: argparse.Namespace) -> int:
         if totals.earlier == totals.attempts and totals.earlier and not (args.agent or args.kind or args.search):
             print(f"no attempt of this epoch yet; {_earlier(totals)}")
         else:
-            print("no attempt matches" if totals.attempts + totals.unreadable else "no attempt yet")
+            print(_nothing(args, totals))
         return 0
     out = console()
     out.print(leaderboard(lines, view, out.width))
     _remainder(view, args, len(lines))
     return 0
+
+
+def _nothing(args: argparse.Namespace, totals: query.Totals) -> str:
+    """Why no attempt is listed."""
+    if not totals.attempts + totals.unreadable:
+        return "no attempt yet"
+    if args.agent or args.kind or args.search or not totals.unscored:
+        return "no attempt matches"
+    return f"no attempt has a score: {totals.unscored} without one; `coral log --failures` groups them by their reason"
 
 
 def _failures(view: RunView, wanted: Wanted, most: int | None, *, as_json: bool) -> int:
@@ -77,7 +86,7 @@ def _failures(view: RunView, wanted: Wanted, most: int | None, *, as_json: bool)
             [{"reason": group.reason, "count": len(group.numbers), "attempts": group.numbers} for group in groups]
         )
     if not groups:
-        print("no attempt failed")
+        print("no attempt of this epoch failed" if view.epoch > 1 else "no attempt failed")
         return 0
     rows = [[str(len(group.numbers)), _numbered(group.numbers), format.line(group.reason)] for group in groups]
     print_table((">failed", "attempts", "reason*"), rows)
@@ -103,16 +112,17 @@ def _row(line: Line, view: RunView) -> list[str | Text]:
     attempt = line.attempt
     earlier = attempt.epoch < view.epoch
     again = len(line.scores) > 1
+    middle = median(line.scores) if again else attempt.score
     kind = "" if attempt.kind is Kind.REAL else f" {attempt.kind}"
     reason = f" · {format.line(attempt.reason)}" if attempt.score is None and attempt.reason else ""
     return [
         str(attempt.number),
         Text(format.score(attempt.score), style="bold green" if attempt.number == view.proven else ""),
-        format.score(median(line.scores)) if again else "",
+        format.score(middle) if again else "",
         format.score(mean(line.scores)) if again else "",
         f"{deviation(line.scores):.2g}" if again else "",
         str(len(line.scores)) if again else "",
-        format.delta(attempt.score, view.baseline) if attempt.kind is not Kind.BASELINE and not earlier else "",
+        format.delta(middle, view.baseline) if attempt.kind is not Kind.BASELINE and not earlier else "",
         Text.assemble(_verdict(attempt, kind, view), dim(f", epoch {attempt.epoch}" if earlier else "")),
         attempt.agent,
         format.ago(attempt.published_at),
@@ -130,11 +140,15 @@ def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
 
 
 def _data(line: Line) -> dict[str, object]:
-    scores, record = line.scores, to_dict(line.attempt)
+    return {**to_dict(line.attempt), **measured_again(line.scores)}
+
+
+def measured_again(scores: Sequence[float]) -> dict[str, object]:
+    """For programs: what several grades of an attempt come to; empty where there is one."""
     if len(scores) < 2:
-        return record
-    measured = {"median": median(scores), "mean": mean(scores), "deviation": deviation(scores), "count": len(scores)}
-    return {**record, "measured": measured}
+        return {}
+    middle = {"median": median(scores), "mean": mean(scores)}
+    return {"measured": {**middle, "deviation": deviation(scores), "count": len(scores)}}
 
 
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:

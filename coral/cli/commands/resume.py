@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     before, change = load_frozen(layout.task_file), pending(layout)
     differing = task_changes(layout, before)
     config = _reloaded(before, args.overrides) if args.reload else load_frozen(layout.task_file, args.overrides)
-    if args.overrides:
-        _check_overrides(layout, args, before, config)
+    if config != before:
+        _check_changes(layout, args, before, config)
     staged = args.reload and bool(differing or config != before or change)
     if staged:
         change = _stage(layout, args, config)
@@ -81,8 +81,8 @@ def run(args: argparse.Namespace) -> int:
     return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
 
 
-def _check_overrides(layout: Layout, args: argparse.Namespace, before: Config, config: Config) -> None:
-    """CoralError says why the run cannot go on with these overrides; what a start would refuse is refused."""
+def _check_changes(layout: Layout, args: argparse.Namespace, before: Config, config: Config) -> None:
+    """CoralError says why the run cannot go on with this task; what a start would refuse is refused."""
     check_same_programs(before, config, fold(layout.journal).fleet.agents)
     if not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
         what = f"cannot resume {layout.root.name}: {' '.join(args.overrides)} changes what scores mean"

@@ -9,8 +9,9 @@ from rich.text import Text
 
 from attempts.index import query
 from attempts.index.query import Named
-from attempts.noise import deviation, mean
+from attempts.noise import deviation, mean, median
 from attempts.record import Attempt, Kind, Verdict, to_dict
+from coral.cli.commands.log import measured_again
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView, names_in
@@ -34,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
     change = _change(view, attempt) if args.diff else None
     if args.json:
         held_out = {"holdout": score} if (score := view.on_the_holdout.get(attempt.number)) is not None else {}
-        return print_json({**to_dict(attempt), **held_out, **({} if change is None else {"diff": change})})
+        again = measured_again(_scores(view, attempt))
+        return print_json({**to_dict(attempt), **again, **held_out, **({} if change is None else {"diff": change})})
     out = console()
     _head(out, view, attempt)
     _facts(out, view, attempt)
@@ -50,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
 def _head(out: Console, view: RunView, attempt: Attempt) -> None:
     is_seed = attempt.kind is Kind.BASELINE
     is_earlier = attempt.epoch < view.epoch
-    gain = "" if is_seed or is_earlier else format.delta(attempt.score, view.baseline)
+    scores = _scores(view, attempt)
+    gain = "" if is_seed or is_earlier else format.delta(median(scores) if scores else None, view.baseline)
     head = (f"#{attempt.number} {format.score(attempt.score)}", "bold")
     verdict = "the seed" if is_seed else tone(attempt.verdict)
     is_proven_later = attempt.number == view.proven and attempt.verdict is not Verdict.NEW_BEST
@@ -87,12 +90,17 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
 
 def _measured(view: RunView, attempt: Attempt) -> str:
     """What it scored each time, where it was measured several times."""
-    found = view.index.ask(lambda rows: query.measured(rows, attempt.number))
-    if found is None or len(found.scores) < 2:
+    scores = _scores(view, attempt)
+    if len(scores) < 2:
         return ""
-    listed = ", ".join(format.score(score) for score in found.scores)
-    middle = f"median {format.score(found.median)}, mean {format.score(mean(found.scores))}"
-    return f"{middle}, standard deviation {deviation(found.scores):.2g}: {listed}"
+    listed = ", ".join(map(format.score, scores))
+    middle = f"median {format.score(median(scores))}, mean {format.score(mean(scores))}"
+    return f"{middle}, standard deviation {deviation(scores):.2g}: {listed}"
+
+
+def _scores(view: RunView, attempt: Attempt) -> tuple[float, ...]:
+    found = view.index.ask(lambda rows: query.measured(rows, attempt.number))
+    return () if found is None else found.scores
 
 
 def _on_the_holdout(view: RunView, attempt: Attempt) -> str:

@@ -1,6 +1,7 @@
 """`coral status`: where a run stands, from the status.json that its supervisor writes; the live view shows the same."""
 
 import argparse
+import math
 
 from rich.console import Console
 from rich.text import Text
@@ -64,31 +65,35 @@ def _best(view: RunView) -> Text:
     """The proven best; where nobody has beaten the seed, that. And the lead, where it is another attempt."""
     best, lead = view.status.inner("best"), view.status.inner("lead")
     number, seed = best.integer("number"), format.score(view.baseline)
-    spent = "" if view.status.data.get("confirms") is not False else ": the share of confirmations is used up"
-    unproven = Text(f"  lead {_attempt(lead)}, not proven{spent}") if lead.data.get("proven") is False else Text()
+    why = "" if view.status.data.get("confirms") is not False else f": {NOT_CONFIRMED}"
+    unproven = Text(f"  lead {_attempt(view, lead)}, not proven{why}") if lead.data.get("proven") is False else Text()
     if number is None:
         return Text(f"no score yet; the seed has {seed}")
     if is_seed(best):
-        return Text.assemble(f"nobody has beaten the seed ({seed})", unproven)
+        proven = " for certain" if unproven else ""
+        return Text.assemble(f"nobody has beaten the seed ({seed}){proven}", unproven)
     gain = format.delta(best.number("median"), view.baseline)
     than = dim(f"  seed {seed}" + (f" ({gain})" if gain else ""))
     score = format.score(best.number("median"))
-    who = _attempt(best).removeprefix(score)
+    who = _attempt(view, best).removeprefix(score)
     return Text.assemble("best ", (score, "bold green"), who, than, unproven, f"  {best.text('title', 200)}")
 
 
-def _attempt(measured: LenientJson) -> str:
-    """`2.54 ±0.003 (4 grades) #17 by agent-2`: of what was graded several times the median."""
-    count, spread = measured.integer("count") or 1, measured.number("deviation")
-    grades = f" ±{spread:.2g} ({count} grades)" if spread is not None else ""
-    return f"{format.score(measured.number('median'))}{grades} #{measured.text('number')} by {measured.text('agent')}"
+def _attempt(view: RunView, measured: LenientJson) -> str:
+    """`2.54 ±0.003 (4 grades) #17 by agent-2`: of what was graded several times the median; its standard error, by the
+    noise of all that was measured again: a few grades of one attempt may agree by chance."""
+    count, noise = measured.integer("count") or 1, view.status.number("noise")
+    error = f" ±{noise / math.sqrt(count):.2g}" if noise else ""
+    grades = f" ({count} grades)" if count > 1 else ""
+    score = format.score(measured.number("median"))
+    return f"{score}{error}{grades} #{measured.text('number')} by {measured.text('agent')}"
 
 
 def _work(view: RunView) -> Text:
     status, grading = view.status, view.status.inner("grading")
     used = format.spending(status.inner("spent").data)
-    if used and status.texts("use_unknown_of"):
-        used = f"at least {used}"
+    if status.texts("use_unknown_of"):
+        used = f"at least {used}" if used else "use not known"
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
     attempts = format.plural(status.integer("attempts") or 0, "attempt") + _failed(status)
@@ -183,7 +188,18 @@ def _body(out: Console, view: RunView) -> None:
         out.print(text)
 
 
-COLUMNS = ("agent", "phase", ">launch?", ">attempts", ".best", ">stagnant", ">used?", "last beat*", "next heartbeat*??")
+NOT_CONFIRMED = "grader.confirm allows no more confirmations"
+COLUMNS = (
+    "agent",
+    "phase",
+    ">launch?",
+    ">attempts",
+    ".own best",
+    ">stagnant",
+    ">used?",
+    "last beat*",
+    "next heartbeat*??",
+)
 
 
 def agents_table(status: LenientJson, late: float, width: int, most: int | None = None) -> Table:
@@ -262,16 +278,15 @@ def _next(agent: LenientJson) -> Text:
     parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
     coming = agent.objects("next")
     # A heartbeat after every attempt is no news, unless there is no other.
-    later = [due for due in coming if not _is_next(due)] or coming
+    later = [due for due in coming if not _follows_every_attempt(due)] or coming
     parts += [Text(f"{due.text('name', 40)} {_left(due)}".strip()) for due in later]
     return Text(" · ").join(parts)
 
 
-def _is_next(due: LenientJson) -> bool:
-    left = due.number("left")
-    return due.text("unit") == "attempts" and left is not None and left <= 1
+def _follows_every_attempt(due: LenientJson) -> bool:
+    return due.data.get("after_each") is True
 
 
 def _left(due: LenientJson) -> str:
     """Of attempts their number alone: the name of the heartbeat says what it counts."""
-    return due.text("in", 40) if due.text("unit") == "seconds" or _is_next(due) else due.text("left", 40)
+    return due.text("in", 40) if due.text("unit") == "seconds" or _follows_every_attempt(due) else due.text("left", 40)

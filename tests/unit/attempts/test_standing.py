@@ -27,8 +27,6 @@ from attempts.standing import (
     next_confirmation,
     noise_of,
     own_best,
-    own_bests,
-    own_lead,
     ranked,
     without_half,
 )
@@ -337,22 +335,6 @@ def test_the_same_tree_once_more_is_a_measurement_of_the_first() -> None:
     history.tried(1.0, BEN, of=1)
     assert history.standing.measured[1].scores == (5.0, 1.0)
     assert [held.number for held in ranked(history.standing, KNOWN)] == [1]
-
-
-def test_an_own_best_is_the_fleets_where_the_agent_made_it_whatever_it_led_with_since() -> None:
-    history = History(KNOWN)
-    history.tried(50.0)
-    history.pair(0.0, 50.0)
-    history.tried(52.0)
-    history.tried(51.0, BEN)
-    standing = history.standing
-    assert standing.best == 1
-    found = {agent: own_best(standing, agent, KNOWN) for agent in (ANN, BEN)}
-    assert {agent: held and held.number for agent, held in found.items()} == {ANN: 1, BEN: 5}
-    bests = own_bests(standing, KNOWN)
-    assert {agent: bests[agent] for agent in (ANN, BEN)} == found
-    assert (own := own_lead(standing, ANN, KNOWN)) is not None
-    assert own.number == 4
 
 
 def test_an_own_best_is_the_agents_highest_median_else_the_seed() -> None:

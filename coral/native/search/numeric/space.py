@@ -15,7 +15,8 @@ LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
 SMALL_SPREAD = 0.05  # values that spread less, as a share of their size, say nothing about how much they may vary
 RANGE_MARGIN = 0.12  # of the values seen in a column, beyond its lowest and its highest
-LEFT_OUT = frozenset({".git", ".shared", "__pycache__"})
+# Files that are no part of a candidate: Coral writes its instructions to agents into some of them.
+LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 DESCRIBED = 4  # changed values that a description names
 
 Vector = list[float]

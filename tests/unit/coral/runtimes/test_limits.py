@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from coral.runtimes.limits import Meaning, Patterns, own
 from coral.runtimes.model import Ending
+from coral.runtimes.registry import find
 
 NOW = datetime(2026, 11, 21, 3, 30, tzinfo=UTC).timestamp()
 OURS = Patterns({})
@@ -68,7 +69,12 @@ def at(*moment: int) -> float:
         ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric 'Generate requests'", None),
         ('{"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "34.074824224s"}]}', NOW + 34.07482),
         ("Quota exceeded for metric: generate_content_free_tier_requests. Please retry in 41.2s.", NOW + 41.2),
-        ("Usage limit reached. Your limit resets at 2026-11-21 17:00 UTC", None),
+        ("Usage limit reached. Your limit resets at 2026-11-21 17:00 UTC", at(2026, 11, 21, 17, 0)),
+        ("Your limit will reset at 2026-11-25T09:00:00Z", at(2026, 11, 25, 9, 0)),
+        ("Your usage limit will reset on 2026-11-25T09:00:00+02:00.", at(2026, 11, 25, 7, 0)),
+        ("Your limit resets 2026-13-25 09:00 UTC", None),
+        ("Free tier exhausted for today", None),
+        ("Forbidden: quota", None),
         ("You've reached your usage limit. It resets in 4 hours.", NOW + 4 * 3600),
         ("You've used all of your free usage. Usage limit renews in 1 day.", NOW + 86400),
         ("You have hit your rate limit. Retry-After: 120", NOW + 120),
@@ -177,6 +183,14 @@ def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: floa
         ("You must be logged in to use this model", Ending.TERMINAL),
         ("Free usage exceeded, add credits", Ending.TERMINAL),
         ("Your credit balance is exhausted", Ending.TERMINAL),
+        ("Your credits have been exhausted", Ending.TERMINAL),
+        ("Your prepayment credits are depleted", Ending.TERMINAL),
+        ("You've used all of your credits", Ending.TERMINAL),
+        ("You do not have enough credits", Ending.TERMINAL),
+        ("Credit limit reached", Ending.TERMINAL),
+        ("HTTP/1.1 402", Ending.TERMINAL),
+        ("HTTP/1.1 429", Ending.LIMIT),
+        ("Error 429 in file.py", None),
         ("MCP server tracker: you must be logged in", None),
         ("Request too large for model: context window of 200,000 tokens exceeded", Ending.UNKNOWN_SESSION),
         ("This model's maximum context length is 128000 tokens. You requested 140000", Ending.UNKNOWN_SESSION),
@@ -195,6 +209,30 @@ def test_a_limit_is_recognised_with_the_time_when_it_ends(text: str, until: floa
 )
 def test_fatal_errors_full_conversations_and_errors_that_pass_are_told_apart(text: str, ending: Ending | None) -> None:
     assert OURS.meaning(text, NOW) == (Meaning(ending) if ending else None)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "ending", "until"),
+    [
+        (429, "Hold your horses.", Ending.LIMIT, None),
+        (429, "You have insufficient credits", Ending.LIMIT, None),
+        (429, "Prompt is too long", Ending.LIMIT, None),
+        (429, "Rate limit reached. Please try again in 20s.", Ending.LIMIT, 20.0),
+        (402, "Quota exceeded. Try again in 20s.", Ending.TERMINAL, None),
+        (401, "Who are you?", Ending.TERMINAL, None),
+        (403, "Not today.", Ending.DENIED, None),
+        (403, "Usage limit reached", Ending.LIMIT, None),
+        (400, "Prompt is too long", Ending.UNKNOWN_SESSION, None),
+        (500, "Hold your horses.", Ending.CRASHED, None),
+    ],
+)
+def test_two_statuses_mean_the_same_whatever_the_words(
+    status: int, text: str, ending: Ending, until: float | None
+) -> None:
+    claude = find("claude", {})
+    claude.now = lambda: NOW  # type: ignore[attr-defined]
+    event = claude.failed(text, status)  # type: ignore[attr-defined]
+    assert (event.ending, event.limit_until) == (ending, until and pytest.approx(NOW + until))
 
 
 def test_patterns_of_the_task_are_tried_first(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_status_shows_the_fleet(layout: Layout, shown: Shown) -> None:
     assert lines[1] == "best 2 #4 by agent-1  seed 1 (+1)  try 4"
     assert lines[2] == "4 attempts · grading #5 · 1 queued · unprotected"
     assert lines[3] == "budget 6 of 10 attempts are left"
-    assert lines[5].split() == "agent phase launch attempts best stagnant last beat next heartbeat".split()  # noqa: SIM905
+    assert lines[5].split() == "agent phase launch attempts own best stagnant last beat next heartbeat".split()  # noqa: SIM905
     assert re.search(r"\b\d+ s thinking about rows  redirect 4$", lines[6]), "its beat is as old as the test is slow"
     assert "supervises" not in "\n".join(lines)
 
@@ -72,7 +72,7 @@ def test_status_shows_what_was_spent_where_that_is_known(layout: Layout, shown: 
     write_status(layout, agents=agents, spent={"tokens": 2000, "money": 2.5})
     lines = shown("status").splitlines()
     assert lines[2] == "4 attempts · 2.0k tokens, $2.50"
-    assert any(line.split()[5:7] == ["stagnant", "used"] for line in lines)
+    assert any(line.split()[6:8] == ["stagnant", "used"] for line in lines)
     assert "$2.50" in next(line for line in lines if line.startswith("agent-1"))
     assert "800 tokens" in next(line for line in lines if line.startswith("agent-2"))
 
@@ -156,13 +156,13 @@ def test_runs_lists_the_newest_first(layout: Layout, shown: Shown, tmp_path: Pat
 def test_a_narrow_terminal_keeps_the_names_of_runs(
     layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "66")
     heads = shown("runs").splitlines()
     assert heads[0].split()[:3] == ["run", "task", "state"]
     assert heads[1].split()[:3] == [layout.root.name, "toy", "dead"]
     write_status(layout, agents=[agent_status("agent-1", phase="interrupted")])
     assert shown("status").splitlines()[-2].split()[-2:] == ["last", "beat"]
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("COLUMNS", "84")
     assert shown("status").splitlines()[-2].split()[-2:] == ["next", "heartbeat"]
 
 
@@ -221,7 +221,7 @@ def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(lay
         store.publish(attempt(number, score, kind=Kind.CONFIRM, of=4, tree=store.read(4).tree))
     head, first, second, *_ = shown("log").splitlines()
     assert head.split()[:6] == ["#", "score", "median", "mean", "±sd", "n"]
-    assert first.split()[:7] == ["4", "2", "1.9", "1.916666667", "0.076", "3", "+1"]
+    assert first.split()[:7] == ["4", "2", "1.9", "1.916666667", "0.076", "3", "+0.9"]
     assert second.split()[:7] == ["1", "1.5", "–", "–", "–", "–", "+0.5"]
     best, *_ = json.loads(shown("log", "--json"))
     assert best["measured"] == {
@@ -482,8 +482,9 @@ def test_the_epoch_is_said_and_the_attempts_of_earlier_ones_are_marked(layout: L
     assert "epoch 1" in shown("show", "4").splitlines()[0]
     assert "against the seed" not in shown("show", "4")
     assert "+0.25 against the seed" in shown("show", "6")
-    assert "1 failed" not in shown("log", "--failures")
-    assert json.loads(shown("log", "--failures", "--json"))[0]["attempts"] == [2]
+    assert shown("log", "--failures") == "no attempt of this epoch failed"
+    store.publish(attempt(7, None, epoch=2, reason="no sum"))
+    assert json.loads(shown("log", "--failures", "--json")) == [{"reason": "no sum", "count": 1, "attempts": [7]}]
 
 
 def test_what_was_not_graded_on_the_hold_out_is_named_with_the_command_that_does_it(

@@ -1,6 +1,7 @@
 """Moves make new points out of tables, ranges and the points of others."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -26,6 +27,11 @@ def test_crossing_joins_parts_of_two_candidates(context):
     taken = [k for k, value in enumerate(point) if value in other]
     assert 0 < len(taken) < len(point)
     assert all(value in other or value in start for value in point)
+
+
+def test_without_others_of_the_same_form_crossing_begins_anywhere(context):
+    alone = replace(context, others=[])
+    assert cross(alone, context.space.start) != context.space.start
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ import json
 import math
 
 import pytest
+from files import write_files
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coral.native.search.numeric.space import EditableFile, SearchSpace, editable_texts
+from coral.runtimes.registry import INSTRUCTION_FILES
 
 
 def test_what_is_not_varied_keeps_its_characters():
@@ -85,6 +87,11 @@ def test_editable_files_are_plain_text_below_the_folder(tmp_path):
     (tmp_path / "nul.json").write_bytes(b"1\0")
     (tmp_path / "link.json").symlink_to(tmp_path / "a.json")
     assert editable_texts(tmp_path, ["**/*.json", "a.json"]) == {"a.json": "1", "sub/b.json": "2"}
+
+
+def test_the_instructions_to_agents_are_no_part_of_a_candidate(tmp_path):
+    write_files(tmp_path, {"a.json": "1", **dict.fromkeys(INSTRUCTION_FILES, "line 3")})
+    assert editable_texts(tmp_path, ["**/*"]) == {"a.json": "1"}
 
 
 def test_what_lies_behind_a_link_is_no_editable_file(tmp_path):
