@@ -306,7 +306,7 @@ class BudgetSection(Section):
     tokens: Count | None = key("Stop when the agents have used this many tokens, excluding cache reads.", None)
     plateau: Count | None = key("Stop after this many attempts in a row that did not improve the fleet's best.", None)
     per_agent: AllowanceSection = key("A budget for each agent.", AllowanceSection)
-    target: Finite | None = key("Stop when a score is this good.", None)
+    target: Finite | None = key("Stop when the best, which is proven, is this good.", None)
     ask_above: Money | None = key(
         "Ask before a start that may cost more than this many US dollars by the last runs of the task, by rough prices "
         "or by budget.money, whichever is least. Where nobody can be asked, --yes is needed.",

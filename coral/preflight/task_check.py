@@ -1,5 +1,6 @@
 """Checks a task before money is spent on it: each finding is data, and comes from trying the real thing."""
 
+import math
 import re
 import sys
 import tempfile
@@ -33,6 +34,7 @@ from workspace.seed import last_commit, taken_from, uncommitted
 OUTPUT_LINES = 20  # of a grader that failed
 CHECK_SECONDS = 60.0
 MAX_FILES = 100_000
+MOST_PERCENT = 100.0
 SEED_GRADES = 5  # of the seed, to learn how noisy scores are ...
 SEED_SECONDS = 60.0  # ... if they take no longer; else two
 MISJUDGED = 3.0  # times the given noise: beyond that it is not what was measured
@@ -235,11 +237,13 @@ def _noise(config: Config, first: float, seconds: float) -> TaskFinding:
         given = setting.deviation or 0.0
         advice = (f"grader.noise is {config.grader.noise}: 0 or auto, if it always does",) if given else ()
         return TaskFinding("again", True, f"graded {len(scores)} times, it scores the same", advice)
-    share = f", {100 * spread / abs(mean(scores)):.2g} % of the score" if mean(scores) else ""
+    percent = 100 * spread / abs(mean(scores)) if mean(scores) else math.inf
+    is_share = percent < MOST_PERCENT  # near zero a share of the score says nothing
+    share = f", {percent:.2g} % of the score" if is_share else ""
     text = f"graded {len(scores)} times, its scores have a standard deviation of {spread:.2g}{share}"
     grows = min(scores) > 0 and spread >= LOGARITHM * abs(mean(scores))
     advice = (LOG_ADVICE,) if grows else ()
-    measured = f"{spread:.2g}" + (f" or {100 * spread / abs(mean(scores)):.2g}%" if mean(scores) else "")
+    measured = f"{spread:.2g}" + (f" or {percent:.2g}%" if is_share else "")
     if setting.deviation is None:
         text = f"{text}; grader.noise: auto takes it into account, grader.noise: {measured} would give it"
         return TaskFinding("again", True, text, advice)

@@ -53,7 +53,7 @@ class Report:
     def __init__(self, run_context: RunContext, started_at: str) -> None:
         self._context = run_context
         self._started_at = started_at
-        self._alerts: list[dict[str, Any]] = []
+        self._alerts = _alerts_in(run_context.layout.events)
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
@@ -246,3 +246,17 @@ def end_lost_jobs(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
 
 def _ended(end: JobEnd) -> dict[str, object]:
     return {"state": "ended", "outcome": end.outcome, "reason": reason_data(end.reason), "how": outcome_text(end)}
+
+
+def _alerts_in(timeline: Path) -> list[dict[str, Any]]:
+    """The latest alerts of the supervisors before: what they said may still hold."""
+    found = []
+    for line in read_end(timeline, DELIVERED_BYTES).splitlines():
+        try:
+            event = parse_object(line) if b'"alert"' in line else {}
+        except ValueError:
+            continue  # torn, or not ours
+        if event.get("type") == "alert" and all(isinstance(event.get(part), str) for part in ("id", "text", "at")):
+            shown = {part: event.get(part) for part in ("id", "text", "reason", "at")}
+            found.append({**shown, "level": "alert"})
+    return found[-ALERTS_SHOWN:]

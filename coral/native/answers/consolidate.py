@@ -114,7 +114,7 @@ def _standing(situation: Situation) -> str:
     if best is None:
         return "Nobody has a score yet."
     who = best.agent or "the seed"
-    text = f"Highest score so far, proven or not: **#{best.number}, {score_text(best.score)}**, by {who}"
+    text = f"In the lead, proven or not: **#{best.number}, {score_text(best.score)}**, by {who}"
     if seed is not None and seed.number != best.number:
         text += f"; the seed (#{seed.number}) scores {score_text(seed.score)}"
     ranked = situation.known.best_of_others("", situation.observation.direction)

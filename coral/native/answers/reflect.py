@@ -93,6 +93,8 @@ def _meaning(situation: Situation, trial: Trial) -> str:
         reason = trial.reason or "no reason"
         return f"The grader gave no score ({reason}); what the candidate has that its start lacks is the cause."
     gained = gain(trial.before, trial.score, situation.observation.direction)
+    if gained and trial.verdict == Verdict.TIED:
+        return f"The score differs by {gained:+.3g}, which is no more than grades of one commit do; {history}."
     if gained > 0:
         kind = (
             "and the gain is far above rounding"
