@@ -53,7 +53,7 @@ def measure(ask: Ask) -> Iterable[Result]:
 def _untied(fleets: int) -> Iterator[float]:
     """How many of the copies in each fleet are not tied."""
     for seed in range(fleets):
-        fleet = NoisyFleet(seed, steps=False)
+        fleet = NoisyFleet(seed, steps=False, planned=COPIES)
         fleet.run(COPIES)
         yield float(sum(verdict is not Verdict.TIED for verdict in fleet.verdicts))
 
@@ -117,7 +117,8 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 
 _ABOUT = f"""Fleets of four agents with {ATTEMPTS} attempts each, judged by the code that judges real ones; the scores
-are made up. The unit is one standard deviation of a grade; the seed stands at 0. In a fleet of copies every attempt is
+are made up. Confirmations are at most the share that `grader.confirm` allows by default, as where grades take long.
+The unit is one standard deviation of a grade; the seed stands at 0. In a fleet of copies every attempt is
 the seed once more; else most steps lose, a few gain, and gains get rarer on the way to 40. A best is false if it is not
 truly better than the one before. "Strictly greater" takes whatever scores higher for the best and measures nothing
 again. What these steps assume is not measured of real fleets: trust the order, not the decimals."""

@@ -24,9 +24,12 @@ from attempts.standing import (
     lead,
     next_confirmation,
 )
+from coral.config.model import GraderSection
+from coral.fleet.attempts.confirmations import PAIR
 
 AGENTS, CEILING, ON_THE_LEAD = 4, 40.0, 0.8
 SEED_GRADES = 10
+SHARE = GraderSection.model_fields["confirm"].default
 ESTIMATED = Scoring(noise=NoiseSetting(deviation=None))
 Noise = Callable[[random.Random, float], float]  # of one grade, by the true value
 
@@ -56,13 +59,15 @@ class NoisyFleet:
     """Attempts by a few agents, one after the other.
 
     `steps`: whether they differ from what they were built on; without, each is a copy of the seed. `strict`: the best
-    is whatever scores higher, and nothing is measured again.
+    is whatever scores higher, and nothing is measured again. `planned`: attempts in the budget, of which confirmations
+    may be a share, as where grades take long.
     """
 
     seed: int
     noise: Noise = plain
     steps: bool = True
     strict: bool = False
+    planned: int = 200
     values: list[float] = field(default_factory=lambda: [0.0])  # the true value of each record
     verdicts: list[Verdict] = field(default_factory=list)  # of the attempts
     false_bests: int = 0
@@ -108,8 +113,12 @@ class NoisyFleet:
         self.verdicts.append(judgement.verdict)
         self._publish(Kind.REAL, judgement, score, number, f"agent-{agent}")
         self._last[agent] = number
-        while not self.strict and (asked := next_confirmation(self._standing, ESTIMATED)):
+        while not self.strict and (asked := next_confirmation(self._standing, ESTIMATED)) and self._affords(asked):
             self._confirm(asked)
+
+    def _affords(self, asked: Confirmation) -> bool:
+        grades = PAIR if asked.of == self._standing.best else 1  # of a pair that has begun one is left
+        return self.confirmations + grades <= max(PAIR, SHARE * self.planned)
 
     def _step(self, level: float) -> float:
         if not self.steps:

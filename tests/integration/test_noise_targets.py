@@ -36,7 +36,7 @@ def test_few_fleets_have_a_false_best(make: Callable[[int], NoisyFleet], most: i
 def test_of_identical_submissions_almost_all_are_tied() -> None:
     verdicts = list[Verdict]()
     for seed in range(1000, 1020):
-        fleet = NoisyFleet(seed, steps=False)
+        fleet = NoisyFleet(seed, steps=False, planned=1000)
         fleet.run(1000)
         verdicts += fleet.verdicts
     assert len(verdicts) == 20_000
@@ -54,7 +54,7 @@ def test_a_gain_of_six_deviations_is_the_best_within_three_pairs() -> None:
 
 
 def test_against_strictly_greater_false_bests_are_a_tenth_and_the_lead_is_no_lower() -> None:
-    ours, strict = played(NoisyFleet, 50), played(lambda seed: NoisyFleet(seed, strict=True), 50)
+    ours, strict = played(NoisyFleet, 150), played(lambda seed: NoisyFleet(seed, strict=True), 150)
     assert 10 * sum(fleet.false_bests for fleet in ours) <= sum(fleet.false_bests for fleet in strict)
     lower, error = paired([fleet.lead for fleet in strict], [fleet.lead for fleet in ours])
     assert lower <= 2 * error
