@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 from attempts.index import query
-from attempts.record import Attempt
+from attempts.record import Attempt, Kind
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
+from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
 from coral.views import format
@@ -40,6 +41,9 @@ def run(args: argparse.Namespace) -> int:
         raise CoralError("cannot export to a branch and a patch at once", "give --patch or --branch")
     view = RunView(run_lookup.run_of(args))
     attempt = view.attempt(args.number, "export")
+    if attempt.kind is Kind.CONFIRM:
+        hint = f"`{command('export', view.layout)} {attempt.of}` exports that one"
+        raise CoralError(f"cannot export #{attempt.number}: it is one more grade of #{attempt.of}", hint)
     if args.patch:
         return _patch(view, attempt, args.patch, as_json=args.json)
     repository = _repository(view, args.repo)
@@ -128,6 +132,8 @@ def _message(view: RunView, attempt: Attempt) -> str:
     score = "" if found is None else f", score {format.score(found.median)}"
     if found is not None and len(found.scores) > 1:
         score += f" (median of {len(found.scores)} grades)"
+    if attempt.number == view.status.inner("lead").integer("number") and attempt.number != view.proven:
+        score += ", not proven to be the best"
     return f"{attempt.title}\n\nAttempt #{attempt.number}{who}{score}, of the run {view.task}/{view.name}.\n"
 
 

@@ -15,7 +15,7 @@ from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.table import Table, console, dim, print_table, table, tone
+from coral.cli.ui.table import Table, console, dim, print_table, table, verdict_text
 from coral.views import format
 
 COLUMNS = (">#", ".score", ".median", ".mean?", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
@@ -113,7 +113,7 @@ def _row(line: Line, view: RunView) -> list[str | Text]:
     earlier = attempt.epoch < view.epoch
     again = len(line.scores) > 1
     middle = median(line.scores) if again else attempt.score
-    kind = "" if attempt.kind is Kind.REAL else f" {attempt.kind}"
+    kind = "" if attempt.kind in (Kind.REAL, Kind.CONFIRM) else f" {attempt.kind}"
     reason = f" · {format.line(attempt.reason)}" if attempt.score is None and attempt.reason else ""
     return [
         str(attempt.number),
@@ -136,7 +136,7 @@ def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
         return dim("the seed")
     is_later = attempt.number == view.proven and attempt.verdict is not Verdict.NEW_BEST
     proven = (", the best", "green") if is_later else ""
-    return Text.assemble(tone(attempt.verdict), proven, dim(kind))
+    return Text.assemble(verdict_text(attempt), proven, dim(kind))
 
 
 def _data(line: Line) -> dict[str, object]:

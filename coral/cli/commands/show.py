@@ -15,7 +15,7 @@ from coral.cli.commands.log import measured_again
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView, names_in
-from coral.cli.ui.table import console, dim, tone
+from coral.cli.ui.table import console, dim, verdict_text
 from coral.views import format
 from coral.views.holdout import divergence_text
 
@@ -55,7 +55,7 @@ def _head(out: Console, view: RunView, attempt: Attempt) -> None:
     scores = _scores(view, attempt)
     gain = "" if is_seed or is_earlier else format.delta(median(scores) if scores else None, view.baseline)
     head = (f"#{attempt.number} {format.score(attempt.score)}", "bold")
-    verdict = "the seed" if is_seed else tone(attempt.verdict)
+    verdict = "the seed" if is_seed else verdict_text(attempt)
     is_proven_later = attempt.number == view.proven and attempt.verdict is not Verdict.NEW_BEST
     standing = (", the best", "green") if is_proven_later else ""
     than = f"  {gain} against the seed" if gain else f"  epoch {attempt.epoch}" if is_earlier else ""

@@ -15,6 +15,7 @@ from rich.rule import Rule
 from rich.segment import Segment
 from rich.text import Text
 
+from attempts.record import Attempt, Kind, Verdict
 from coral.views.format import NONE
 
 PIPE_WIDTH = 160  # a pipe has no width; rich would fold everything at 80
@@ -42,6 +43,14 @@ def console() -> Console:
 def tone(word: str) -> Text:
     """A verdict or a state in its colour."""
     return Text(word, style=TONES.get(word, "default"))
+
+
+def verdict_text(attempt: Attempt) -> Text:
+    """The verdict on an attempt; of one more grade of it, what that was for."""
+    if attempt.kind is not Kind.CONFIRM:
+        return tone(attempt.verdict)
+    proves = attempt.verdict is Verdict.NEW_BEST
+    return Text(f"proves #{attempt.of}", style="green") if proves else dim(f"confirms #{attempt.of}")
 
 
 def dim(text: str) -> Text:
