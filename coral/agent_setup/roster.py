@@ -72,7 +72,7 @@ def account_of(assignment: Assignment, runtime: Runtime) -> str:
 
 def is_paid(assignment: Assignment, runtime: Runtime) -> bool:
     """Whether somebody pays for what the agents use, as far as is known: a task that states prices says so."""
-    return runtime.costs_money or runtime.reports == "money" or assignment.prices is not None
+    return runtime.costs_money or assignment.prices is not None
 
 
 class Roster:

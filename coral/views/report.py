@@ -53,7 +53,7 @@ class Report:
     def __init__(self, run_context: RunContext, started_at: str) -> None:
         self._context = run_context
         self._started_at = started_at
-        self._alerts = _alerts_in(run_context.layout.events)
+        self._alerts = alerts_in(run_context.layout.events)
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
@@ -248,7 +248,7 @@ def _ended(end: JobEnd) -> dict[str, object]:
     return {"state": "ended", "outcome": end.outcome, "reason": reason_data(end.reason), "how": outcome_text(end)}
 
 
-def _alerts_in(timeline: Path) -> list[dict[str, Any]]:
+def alerts_in(timeline: Path) -> list[dict[str, Any]]:
     """The latest alerts of the supervisors before: what they said may still hold."""
     found = []
     for line in read_end(timeline, DELIVERED_BYTES).splitlines():

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +277,14 @@ def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral, gra
     assert coral("revert")[1].startswith("the workspace is at #1")
     assert coral("revert")[1].startswith("the workspace is at #0")
     assert "the last one is #1" in coral("checkout", "5")[2]
+
+
+def test_what_measured_an_attempt_again_is_no_other_place_for_the_workspace(bench: Bench, coral, graded) -> None:
+    graded()
+    attempt = bench.store.read(1)
+    bench.store.publish(replace(attempt, number=2, order=2, kind=Kind.CONFIRM, of=1, submission=""))
+    assert coral("checkout", "1")[1] == "the workspace is at #1 by agent-1: 2.5\n"
+    assert json.loads(coral("checkout", "1", "--json")[1])["attempt"] == 1
 
 
 @contextmanager

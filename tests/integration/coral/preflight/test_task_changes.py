@@ -113,6 +113,24 @@ def test_resume_says_that_it_uses_the_copies(layout: Layout, folder: Path, tmp_p
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("words", [["--reload"], ["budget.money=500"]])
+def test_a_resume_with_a_larger_budget_is_asked_for_as_a_start_is(
+    layout: Layout, folder: Path, tmp_path: Path, capsys, monkeypatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *_: 0)
+    monkeypatch.setattr("coral.cli.commands.start.ask_for_cost", lambda *_, **__: None)
+    asked: list[float | None] = []
+    monkeypatch.setattr(
+        "coral.cli.commands.resume.ask_for_cost", lambda config, *_, **__: asked.append(config.budget.money)
+    )
+    monkeypatch.setattr("coral.cli.commands.resume.check_enforceable", lambda *_: None)
+    monkeypatch.setattr("coral.cli.commands.resume._stage", lambda *_: None)
+    (folder / "task.yaml").write_text(f"{TASK}budget: {{money: 500}}\n")
+    assert main(["resume", "--run", str(layout.root), *words]) == 0
+    assert asked == [500.0]
+
+
 def test_a_reload_that_was_interrupted_is_told_and_completed_and_an_override_that_needs_one_is_refused(
     layout: Layout, folder: Path, tmp_path: Path, capsys, monkeypatch
 ) -> None:

@@ -1,8 +1,10 @@
 """What a prompt says of a budget, and how a prompt that is too long is cut."""
 
-from coral.fleet.agent_state import PendingMessage
-from coral.fleet.rules import Rules
-from coral.fleet.run_state import Fleet
+from dataclasses import replace
+
+from coral.fleet.agent_state import Agent, PendingMessage, Spent
+from coral.fleet.rules import Allowance, Rules
+from coral.fleet.run_state import Fleet, Run
 from coral.views.prompt import LEAST_SHOWN, budget, sections_of, truncate
 from heartbeats.example import example_context
 
@@ -10,6 +12,21 @@ from heartbeats.example import example_context
 def test_once_some_of_a_budget_is_gone_not_all_of_it_is_left() -> None:
     left = [budget(Rules(budget_seconds=180.0), Fleet(), clock)["text"] for clock in (0.0, 2.0, 70.0, 500.0)]
     assert left == [f"{text} of 3 min are left" for text in ("3 min", "2 min 58 s", "1 min 50 s", "0 s")]
+
+
+def test_of_a_budget_at_most_so_much_is_left_where_some_use_is_not_known() -> None:
+    names = ("ann", "ben", "cid", "dan", "eve")
+    rules = Rules(budget_money=5.0, accounts=dict.fromkeys(names, "claude"), own=Allowance(money=3.0))
+    quiet = {name: Agent(name=name, launch=1) for name in names[1:]}
+    told = Agent(name="ann", launch=1, spent=Spent(input=10, money=1.0))
+    fleet = Fleet(agents={"ann": told, **quiet}, run=Run(spent=told.spent))
+    left = "at most $4.00 of $5.00 are left to the fleet (what ben, cid, dan and 1 more used is not known)"
+    assert budget(rules, fleet, 0.0, "ann")["lines"] == [left, "$2.00 of $3.00 of your own are left"]
+    assert budget(rules, fleet, 0.0, "ben")["lines"][1] == "at most $3.00 of $3.00 of your own are left"
+    known = Fleet(agents={"ann": told}, run=Run(spent=told.spent))
+    assert budget(rules, known, 0.0)["lines"] == ["$4.00 of $5.00 are left to the fleet"]
+    without = replace(rules, budget_money=None)
+    assert budget(without, fleet, 0.0)["text"] == "at least 10 tokens, $1.00 used so far"
 
 
 def sections(*lengths: int) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from coral.fleet.actions import ShowJob
 from coral.fleet.agent_state import JobEnd
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
-from coral.views.report import end_lost_jobs, show_job, show_job_end
+from coral.views.report import alerts_in, end_lost_jobs, show_job, show_job_end
 from workspace.layout import Layout
 
 JOB = Job(number=1, agent="ann", argv=("train", "--lr", "3"), what="wide net", began="then")
@@ -20,6 +20,17 @@ def layout(tmp_path: Path) -> Layout:
     made = Layout(tmp_path)
     made.logs("ann").mkdir(parents=True)
     return made
+
+
+def test_the_alerts_of_the_supervisors_before_stay(layout: Layout) -> None:
+    good = {"at": "then", "type": "alert", "text": "10 of 10 failed", "id": "run-alert-1", "reason": None}
+    lines = [json.dumps(line) for line in ({"type": "published", "text": "an alert"}, good, {**good, "id": 7})]
+    layout.events.parent.mkdir(parents=True, exist_ok=True)
+    layout.events.write_text("\n".join([*lines, '{"type": "alert", "te']))
+    assert alerts_in(layout.events) == [
+        {"id": "run-alert-1", "text": "10 of 10 failed", "reason": None, "at": "then", "level": "alert"}
+    ]
+    assert alerts_in(layout.root / "nothing") == []
 
 
 def shown(layout: Layout) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,11 @@ from clones import git
 from files import write_files
 from sample import attempt
 
-from attempts.record import Attempt
+from attempts.record import Attempt, Kind
 from attempts.store import Store
 from workspace import hub, intake
 from workspace.git import Git
-from workspace.layout import Layout, create, new_run
+from workspace.layout import Layout, create, new_run, runs_under
 from workspace.submit import commit
 
 
@@ -50,6 +51,15 @@ def repo(template: Path, tmp_path, monkeypatch) -> Path:
     shutil.copytree(template / "repo", tmp_path / "repo", symlinks=True)
     monkeypatch.chdir(tmp_path / "repo")
     return tmp_path / "repo"
+
+
+def test_one_more_grade_of_an_attempt_is_not_exported(repo: Path, coral) -> None:
+    (layout,) = runs_under(repo / "runs")
+    store = Store(layout.attempts)
+    store.publish(replace(store.read(1), number=2, order=2, kind=Kind.CONFIRM, of=1))
+    code, _, err = coral("export", "2")
+    assert (code, "cannot export #2: it is one more grade of #1" in err) == (1, True)
+    assert "export 1` exports that one" in err
 
 
 def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral) -> None:

@@ -262,6 +262,11 @@ def test_a_fleet_that_would_spend_without_end_is_refused_unless_that_is_meant(tm
     for meant in ("budget.none=true", "budget.hours=1", "budget.per_agent.attempts=3"):
         assert "budget" not in validate(capsys, str(folder), "agents.runtime=claude", meant)[1]
     assert "budget" not in validate(capsys, str(folder))[1]
+    # Of a program that the task names somebody pays, where the task says what it costs.
+    other = ("agents.runtime=command", 'agents.options={start: ["/bin/sh", "x"]}')
+    assert "budget" not in validate(capsys, str(folder), *other)[1]
+    checks = validate(capsys, str(folder), *other, "agents.prices={input: 3, output: 15}")[1]
+    assert "spend money until you stop them" in checks["budget"]["text"]
 
 
 def test_a_budget_that_nobody_could_keep_is_found(tmp_path, capsys) -> None:

@@ -14,6 +14,7 @@ from attempts.store import Store
 from coral.cli.commands.diff import coloured
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.supervisor.lock import hold_lock
+from coral.views.fleet_view import Unit, due_data
 from coral.views.reasons import reason_data, run_end_text
 from workspace import frontmatter, knowledge
 from workspace.layout import Layout
@@ -217,8 +218,11 @@ def test_a_negative_count_is_refused(words: tuple[str, ...], shown: Shown) -> No
 def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(layout: Layout, shown: Shown) -> None:
     store = Store(layout.attempts)
     assert "median" not in shown("log")
-    for number, score in ((5, 1.9), (6, 1.85)):
-        store.publish(attempt(number, score, kind=Kind.CONFIRM, of=4, tree=store.read(4).tree))
+    for number, score, verdict in ((5, 1.9, Verdict.TIED), (6, 1.85, Verdict.NEW_BEST)):
+        store.publish(attempt(number, score, kind=Kind.CONFIRM, of=4, tree=store.read(4).tree, verdict=verdict))
+    recent = shown("log", "--recent").splitlines()[1:3]
+    assert ["proves #4" in recent[0], "confirms #4" in recent[1]] == [True, True]
+    assert shown("show", "6").splitlines()[0].split()[2:4] == ["proves", "#4"]
     head, first, second, *_ = shown("log").splitlines()
     assert head.split()[:6] == ["#", "score", "median", "mean", "±sd", "n"]
     assert first.split()[:7] == ["4", "2", "1.9", "1.916666667", "0.076", "3", "+0.9"]
@@ -230,6 +234,7 @@ def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(lay
         "deviation": pytest.approx(0.07638, 1e-3),
         "count": 3,
     }
+    assert json.loads(shown("show", "4", "--json"))["measured"] == best["measured"]
     assert "median 1.9, mean 1.916666667, standard deviation 0.076: 2, 1.9, 1.85" in shown("show", "4")
 
 
@@ -376,7 +381,25 @@ def test_heartbeats_of_every_owner_in_one_table(layout: Layout, shown: Shown) ->
     assert [line.split()[0] for line in lines[2:]] == ["agent-1", *OF_AGENT, "agent-2", *OF_AGENT]
     assert "every 5 attempts in a row without improvement" in lines[3]
     assert "4 without improvement" in lines[3]
-    assert list(json.loads(shown("heartbeat", "--agent", "agent-2", "--json"))) == ["fleet", "agent-2"]
+    data = json.loads(shown("heartbeat", "--agent", "agent-2", "--json"))
+    assert list(data) == ["fleet", "agent-2"]
+    assert next(row for row in data["agent-2"] if row["name"] == "redirect")["next"] == "4 without improvement"
+
+
+def test_the_nearest_heartbeat_is_shown_unless_it_follows_every_attempt(layout: Layout, shown: Shown) -> None:
+    near = [{**due_data("foo", 1, Unit.ATTEMPTS), "after_each": False}]
+    always = [{**due_data("reflect", 1, Unit.ATTEMPTS), "after_each": True}]
+    write_status(layout, agents=[agent_status("agent-1", next=[*always, *near])])
+    assert shown("status").splitlines()[-1].endswith("foo 1")
+    write_status(layout, agents=[agent_status("agent-1", next=always)])
+    assert shown("status").splitlines()[-1].endswith("reflect next attempt")
+
+
+def test_where_nothing_has_a_score_the_list_says_where_to_look(layout: Layout, shown: Shown) -> None:
+    for number in (1, 3, 4):
+        (layout.attempts / f"{number:06d}.json").unlink()
+    said = "no attempt has a score: 1 without one; `coral log --failures` groups them by their reason"
+    assert shown("log") == said
 
 
 # from where
