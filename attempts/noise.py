@@ -64,6 +64,12 @@ def deviation(scores: Sequence[float]) -> float:
     return math.hypot(*(score - middle for score in scores)) / math.sqrt(len(scores) - 1)
 
 
+def summary(scores: Sequence[float]) -> dict[str, float | int | None]:
+    """For programs: the median, mean, standard deviation (None of one) and count of an attempt's scores."""
+    spread = deviation(scores) if len(scores) > 1 else None
+    return {"median": median(scores), "mean": mean(scores), "deviation": spread, "count": len(scores)}
+
+
 def noise_at(setting: NoiseSetting, level: float, groups: Iterable[Sequence[float]]) -> Noise:
     """The noise of scores near `level`. `groups`: the scores of each commit that was measured twice or more; those
     nearest to the level are used, since noise may grow with it."""

@@ -13,6 +13,7 @@ from enum import StrEnum
 from attempts.fields import SUBMISSION_ID, Fields, json_safe, one_line, printable, shown
 
 TITLE_LIMIT = 500
+OPEN, CLOSED = "open", "closed"  # whether code of the candidate may have written the result
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 COMMIT_OR_NONE = re.compile(rf"({COMMIT.pattern})?")
 LARGEST = math.nextafter(math.inf, 0.0)
@@ -58,6 +59,8 @@ class Attempt:
     nor `parent`. `order` is the order of publication. `epoch` counts the tasks that the run had, from 1: scores of two
     epochs are not compared.
 
+    `seal`: the level at which the agent that submitted it was sealed; empty for the supervisor's own.
+
     `of`: the attempt of the same tree that this one measures again. `against`: the attempt that the verdict compares it
     with; `delta` is its score less what that scored: the median by then, in a pair the score beside it.
     """
@@ -82,7 +85,8 @@ class Attempt:
     against: int | None = None
     delta: float | None = None
     seconds: float = 0.0
-    channel: str = "open"
+    channel: str = OPEN
+    seal: str = ""
     epoch: int = 1
 
 
@@ -137,7 +141,8 @@ def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
         against=_number(fields, "against"),
         delta=_finite(fields, "delta"),
         seconds=fields.number("seconds", 0.0),
-        channel=fields.text("channel", "open"),
+        channel=fields.text("channel", OPEN),
+        seal=fields.text("seal", ""),
         epoch=fields.integer("epoch", 1),
     )
 

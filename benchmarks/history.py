@@ -38,6 +38,7 @@ def fill(run: Started, count: int, agents: int) -> None:
     with closing(Journal(run.layout.journal)) as journal:
         first = journal.recovered.fleet.run.next_number
         _write_journal(journal, range(first, count + 1), agents, (run.layout.private / "seed").read_text().strip())
+        journal.begin_next()  # what is made up does not follow from its events, which a resume would find out
     store, references = Store(run.layout.attempts), []
     for attempt in published(run.layout.journal):
         if attempt.number < first:

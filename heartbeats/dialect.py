@@ -6,16 +6,20 @@ with the fuel of one rendering.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import cast
 
-from jinja2 import StrictUndefined, Template, TemplateRuntimeError, nodes, pass_context
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateRuntimeError, nodes, pass_context
 from jinja2.runtime import Context, Undefined
 
 from heartbeats.plain import PlainEnvironment, joined, number, show
 
 FUEL = 100_000
+MAX_WORDS = 10_000  # and signs in the braces of a template; prompts have some dozens
+_BRACES = re.compile(r"\{[{%].*?(?:[}%]\}|\Z)", re.DOTALL)
+_WORD = re.compile(r"\w+|[^\w\s]")
 # A key that no template can spell.
 FUEL_KEY = " fuel"
 
@@ -189,10 +193,31 @@ def check(template: nodes.Template) -> list[tuple[int, str]]:
     return sorted(problems)
 
 
-@lru_cache(maxsize=64)
+def parsed(source: str) -> nodes.Template:
+    """The tree of a template. Raises as `compiled` does; what would take long to parse is refused before."""
+    if sum(len(_WORD.findall(part)) for part in _BRACES.findall(source)) > MAX_WORDS:
+        raise NotAllowed([(1, f"it has more than {MAX_WORDS:,} words and signs in its braces")])
+    return ENVIRONMENT.parse(source)
+
+
 def compiled(source: str) -> Template:
     """The template ready to run. Raises NotAllowed, TemplateSyntaxError, or whatever Python raises for absurd texts."""
-    tree = ENVIRONMENT.parse(source)
+    found = _compiled_or_refused(source)
+    if isinstance(found, Template):
+        return found
+    raise found.with_traceback(None)  # the same each time: what was there would be kept
+
+
+@lru_cache(maxsize=64)
+def _compiled_or_refused(source: str) -> Template | Exception:
+    try:
+        return _compiled(source)
+    except (NotAllowed, TemplateError) as refusal:
+        return refusal
+
+
+def _compiled(source: str) -> Template:
+    tree = parsed(source)
     problems = check(tree)
     if problems:
         raise NotAllowed(problems)

@@ -77,6 +77,7 @@ def _attempt(number: int, score: float, delta: str) -> dict[str, object]:
         "metrics": {"circles": 26, "smallest_radius": 0.0712},
         "delta": delta,
         "earlier": False,
+        "copy_of": None,
         "commit": f"{number:040x}",
     }
 

@@ -35,8 +35,9 @@ MAY_IMPORT = {
     "coral": PACKAGES,
     "coral.errors": (),
     "coral.types": (),
-    "coral.grader": ("coral.types",),
-    "coral.grading.runner": ("coral.grading.finite_score",),
+    "coral.grader": ("coral.grader", "coral.types"),
+    "coral.grading.runner": ("coral.grading.finite_score", "coral.grading.foreign_code"),
+    "coral.grading.foreign_code": (),
     "coral.grading.finite_score": (),
     "coral.native.search.check_child": (),
     "coral.fleet": ("coral.fleet", "coral.errors", "attempts", "heartbeats"),
@@ -61,7 +62,7 @@ MAY_IMPORT = {
     "coral.native": ("coral.native", "coral.codec", "attempts", "workspace"),
     "coral.native.search.numeric": ("coral.native.search.numeric",),  # the numerical methods know nothing of agents
     # The packages of the supervisor, from the ground up.
-    "coral.processes": ("coral.processes", "coral.fleet.process_key", "workspace.layout"),
+    "coral.processes": ("coral.processes", "workspace.layout"),
     "coral.processes.cgroup": (),
     "coral.processes.rlimit_tag": (),
     "coral.processes.process_tree": (
@@ -70,7 +71,14 @@ MAY_IMPORT = {
         "coral.processes.without_proc",
     ),
     "coral.processes.without_proc": (),
-    "coral.processes.process": ("coral.processes.process_tree", "coral.processes.cgroup", "coral.processes.rlimit_tag"),
+    "coral.processes.namespaces": (),
+    "coral.processes.process": (
+        "coral.processes.process_tree",
+        "coral.processes.cgroup",
+        "coral.processes.namespaces",
+        "coral.processes.rlimit_tag",
+        "coral.processes.result_channel",
+    ),
     "coral.journal": (
         "coral.journal",
         "coral.codec",
@@ -84,6 +92,7 @@ MAY_IMPORT = {
     "coral.records": ("coral.records", "coral.errors", "coral.fleet", "attempts"),
     "coral.grading": (
         "coral.grading",
+        "coral.grader.remove_tree",
         "coral.config",
         "coral.errors",
         "coral.fleet",
@@ -112,13 +121,16 @@ MAY_IMPORT = {
         "coral.errors",
         "coral.extras",
         "coral.fleet",
+        "coral.grader",
         "coral.grading",
         "coral.supervisor.output_monitor",
         "coral.journal",
         "coral.native",
         "coral.agent_setup.prices",
         "coral.processes",
+        "coral.runs.reload",
         "coral.runs.rules",
+        "coral.runs.task_files",
         "coral.runtimes",
         "coral.views",
         "attempts",
@@ -205,11 +217,12 @@ HOMES = {
     "pydantic_core": ("coral.config",),
     "rich": ("coral.cli",),
     "acp": ("coral.runtimes.acp.conversation",),
-    "numpy": ("coral.native.search.numeric",),
+    "numpy": ("coral.native.search.numeric", "coral.grader"),
     "scipy": ("coral.native.search.numeric",),
     "cma": ("coral.native.search.numeric.evolution",),
 }
-# Who starts or signals processes; each but the first for children of its own: git, ps, the public check, ourselves.
+# Who starts or signals processes; each but the first for children of its own: git, ps, the public check, candidates,
+# a trial of the sandbox, ourselves.
 # `scripted.steps` is itself an agent, which does what agents do; `acp.program` starts the agent that it talks to.
 PROCESSES = (
     "coral.processes.process",
@@ -217,12 +230,13 @@ PROCESSES = (
     "workspace.git",
     "workspace.submit",
     "workspace.locks",
+    "workspace.seal",
     "coral.native",
     "coral.runs.prepare",
     "coral.runs.detach",
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
-PROCESSES += ("coral.runtimes.acp.program",)
+PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
     "coral.cli",

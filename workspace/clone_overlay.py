@@ -16,7 +16,7 @@ from pathlib import Path
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
-from workspace.plain_file import read_plain
+from workspace.plain_file import read_below
 from workspace.submit import OURS
 
 SHARED = ".shared"
@@ -40,7 +40,7 @@ def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str]
     A pattern for a link must not end in a slash, or it does not match.
     """
     wanted = [*patterns, *map(_exactly, names)]
-    lines = _lines(repository / "info" / "exclude")
+    lines = _lines(repository, "info/exclude")
     if not set(wanted) <= set(lines):
         _write_lines(repository, "info/exclude", [*(line for line in lines if line not in wanted), *wanted])
 
@@ -52,9 +52,9 @@ def _exactly(name: str) -> str:
 
 def _keep_as_committed(repository: Path, name: str) -> None:
     """Tell `coral eval` that a tracked file is ours. Git refuses a path that is both named to it and excluded."""
-    lines = _lines(repository / "info" / "exclude")
+    lines = _lines(repository, "info/exclude")
     _write_lines(repository, "info/exclude", [line for line in lines if line != _exactly(name)])
-    _write_lines(repository, OURS, sorted({*_lines(repository / OURS), name}))
+    _write_lines(repository, OURS, sorted({*_lines(repository, OURS), name}))
 
 
 def link_shared(clone: Path, shared: Path) -> None:
@@ -148,5 +148,6 @@ def _write_lines(folder: Path, name: str, lines: Iterable[str]) -> None:
     place(folder, name, "".join(f"{line}\n" for line in lines))
 
 
-def _lines(path: Path) -> list[str]:
-    return (read_plain(path, _LONGEST, follow=True) or b"").decode("utf-8", "replace").splitlines()
+def _lines(folder: Path, name: str) -> list[str]:
+    """What an agent put there is read by us and written back for it: no link may lead to what it cannot read."""
+    return (read_below(folder, name, _LONGEST) or b"").decode("utf-8", "replace").splitlines()

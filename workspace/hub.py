@@ -13,11 +13,13 @@ from pathlib import Path
 
 from workspace.clone_overlay import LITTER, exclude_from
 from workspace.errors import GitError, Unacceptable
+from workspace.genuine import check_genuine
 from workspace.git import MEGABYTE, Git
 from workspace.gitenv import identity
 from workspace.intake import SEED, examine, full
 from workspace.layout import plain
 from workspace.loose_object import object_file, read_header
+from workspace.plain_file import read_plain
 
 # For `git add`: makes it take every file for a large one, since large files go into one pack. Loose objects would be
 # opened one by one at a clone's first checkout, and packing them later takes longer than all the rest of `create`.
@@ -55,6 +57,11 @@ _CLONE_CONFIG = """\
 [maintenance]
 \tauto = false
 """
+# Further files by which git would be told what to do, and which no hub has.
+_SETTINGS = (
+    *("info/attributes", "info/grafts", "objects/info/alternates", "objects/info/http-alternates"),
+    *("commondir", "shallow", "config.worktree"),
+)
 _USER = '[user]\n\tname = "{name}"\n\temail = "{name}@coral.invalid"\n'
 
 
@@ -214,12 +221,43 @@ def _has_work(folder: Path, ours: set[str]) -> bool:
 
 
 def checkout(hub: Path, commit: str, target: Path) -> None:
-    """Write the files of `commit` into the new folder `target`, without any git directory."""
+    """Write the files of `commit` into the new folder `target`, without any git directory. Unacceptable if
+    the hub's objects are not what their ids say."""
     target.mkdir(parents=True)
     # Beside the target, and not in /tmp: after a kill it lies where leftovers are cleaned up.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".index-") as temporary:
         store = Git(hub, GIT_INDEX_FILE=Path(temporary).resolve() / "index", GIT_WORK_TREE=target)
         store.run("read-tree", "-u", "--reset", full(commit))
+    check_genuine(hub, full(commit), target)
+
+
+def settings(hub: Path, kept: Path) -> bytes:
+    """The hub's configuration as it was made, from where it is kept; as it is, where that is gone."""
+    return read_plain(kept, MEGABYTE) or read_plain(hub / "config", MEGABYTE) or b""
+
+
+def restore_settings(hub: Path, config: bytes) -> list[str]:
+    """Make the hub's settings what they were, since git obeys them: filters are programs that it starts, and objects
+    may lie elsewhere. Returns the names of what was changed."""
+    found = []
+    if read_plain(hub / "config", len(config) + 1) != config:
+        _remove(hub / "config")
+        made = hub / f".config.{secrets.token_hex(8)}"
+        made.write_bytes(config)
+        made.replace(hub / "config")
+        found.append("config")
+    for name in _SETTINGS:
+        if os.path.lexists(hub / name):
+            _remove(hub / name)
+            found.append(name)
+    return found
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def diff(hub: Path, old: str, new: str) -> str:

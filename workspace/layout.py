@@ -60,6 +60,7 @@ class Layout:
     hub = _Below("workspace/hub.git")
     agents = _Below("workspace/agents")
     shared = _Below("workspace/shared")
+    states = _Below("workspace/state")
     logs_of_all = _Below("logs")
     events = _Below("logs/events.jsonl")  # the timeline for people
     status = _Below("status.json")
@@ -69,10 +70,12 @@ class Layout:
     task_file = _Below("private/task.yaml")
     task_source = _Below("private/task.source.yaml")  # the file as the task's author wrote it
     grader = _Below("private/grader")
+    hub_config = _Below("private/hub.config")  # the hub's, as it was made
     seed_commit = _Below("private/seed")  # the commit that agents start from, in the hub
     staged_task = _Below("private/reload")  # a changed task that a resume takes in
     holdout = _Below("private/holdout")  # the files of its grader
     holdout_scores = _Below("private/holdout.json")
+    verified = _Below("private/verified.json")  # the attempts that the operator had graded again
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")
@@ -90,7 +93,7 @@ class Layout:
 
     def state(self, agent: str) -> Path:
         """Where the agent's program keeps sessions and settings."""
-        return self.root / "workspace" / "state" / plain(agent)
+        return self.states / plain(agent)
 
     def shared_of(self, agent: str, share: bool) -> Path:
         """The knowledge folder this agent reads and writes: the fleet's, or one of its own."""
@@ -151,9 +154,11 @@ def new_run(runs: Path, task: str) -> Layout:
 
 
 def create(layout: Layout, agents: Iterable[str]) -> None:
-    """Make the run's folders; those that exist stay as they are. Only its owner can open `private`."""
-    layout.private.mkdir(mode=0o700, parents=True, exist_ok=True)
-    layout.private.chmod(0o700)
+    """Make the run's folders; those that exist stay as they are. Only its owner can open those that hold answers, keys
+    or conversations."""
+    for folder in (layout.private, layout.logs_of_all, layout.states):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.chmod(0o700)
     for folder in (layout.attempts, layout.heartbeats, layout.agents, layout.shared, layout.root / "grades"):
         folder.mkdir(parents=True, exist_ok=True)
     names = list(agents)

@@ -10,17 +10,36 @@ from pathlib import Path
 MAX_NAMES = 20_000  # read by one walk: folders may hold nothing but folders
 
 
-def read_plain(path: str | Path, most: int, *, follow: bool = False) -> bytes | None:
-    """The first `most` bytes of a regular file; None where there is none. A link counts only with `follow`."""
+def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int | None = None) -> bytes | None:
+    """The first `most` bytes of a regular file; None where there is none. A link counts only with `follow`. `place`: a
+    descriptor of the folder in which a relative path begins."""
     # Without O_NONBLOCK, a pipe in the place of a file would block the reader for ever.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
-        file = os.open(path, flags)
+        file = os.open(path, flags, dir_fd=place)
         try:
             found = os.fstat(file)  # a buffer of `most` bytes for each of thousands of small files takes time
             return os.read(file, min(found.st_size, most)) if stat.S_ISREG(found.st_mode) else None
         finally:
             os.close(file)
+    except OSError:
+        return None
+
+
+def read_below(folder: Path, name: str, most: int) -> bytes | None:
+    """The same of `folder/name`, where the folder and those below it count only if they are no links either."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    *folders, last = Path(name).parts
+    try:
+        place = os.open(folder, flags)
+        try:
+            for part in folders:
+                inner = os.open(part, flags, dir_fd=place)
+                os.close(place)
+                place = inner
+            return read_plain(last, most, place=place)
+        finally:
+            os.close(place)
     except OSError:
         return None
 

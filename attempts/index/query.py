@@ -44,7 +44,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A tree that was graded: the number of the first attempt with it, and the score of each of its grades."""
+    """One line of the ranking: the first attempt with certain files, and the scores of all grades of these files."""
 
     number: int
     scores: tuple[float, ...]
@@ -173,7 +173,7 @@ def seed(rows: Rows, epoch: int | None = None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The attempts that failed for one kind of reason, in their order; `reason` as of a `FailureGroup`."""
+    """The attempts that failed for one kind of reason, by number. `reason`: see `FailureGroup`."""
 
     reason: str
     numbers: tuple[int, ...]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
+from coral.agent_setup.view import seal_program
 from coral.fleet.actions import Spawn
 from coral.fleet.agents.budgets import money_left
 from coral.fleet.run_state import Fleet, Job
@@ -51,9 +52,10 @@ class LaunchSetup:
         folder = (clone / job.folder).resolve()
         if not folder.is_relative_to(clone) or not folder.is_dir():
             raise NotADirectoryError(f"there is no folder {job.folder} in the workspace")
-        return Program(
+        command = first_command(self._context, self._agent)
+        program = Program(
             argv=job.argv,
-            env=environment_of(self._context, self._agent),
+            env=launch_environment(environment.of_agent(self._layout, self._agent), command),
             cwd=folder,
             stdin=Path(os.devnull),
             stdout=output,
@@ -61,6 +63,7 @@ class LaunchSetup:
             tag=tag,
             code=self._layout.job_code(self._agent, job.number),
         )
+        return seal_program(self._context, self._agent, program, command)
 
 
 def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
@@ -79,7 +82,9 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
         stderr=layout.errors(agent, launch),
         tag=tag,
     )
-    return program, command.session or spawn.session
+    return seal_program(
+        run_context, agent, program, first_command(run_context, agent)
+    ), command.session or spawn.session
 
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:
@@ -87,10 +92,9 @@ def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:
     return run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, None)).session or None
 
 
-def environment_of(run_context: RunContext, agent: str) -> dict[str, str]:
-    """The environment in which an agent's program runs its tools."""
-    command = run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
-    return launch_environment(environment.of_agent(run_context.layout, agent), command)
+def first_command(run_context: RunContext, agent: str) -> Command:
+    """The command of an agent's first launch: of no session."""
+    return run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
 
 
 def fill_state_folder(command: Command, state: Path) -> None:

@@ -53,17 +53,17 @@ def unenforceable_budgets(config: Config, assignment: Assignment, runtime: Runti
     return [f"{name} cannot be enforced: {runtime.name} {shortage}" for name in given]
 
 
-def check_unlimited(config: Config) -> None:
-    """CoralError where agents would spend money without end."""
+def check_unlimited(config: Config, verb: str = "start") -> None:
+    """CoralError where agents would spend money without end. `verb`: what the user has asked for."""
     if endless := unlimited(config):
-        raise CoralError(f"cannot start: {endless}", LIMIT_ADVICE)
+        raise CoralError(f"cannot {verb}: {endless}", LIMIT_ADVICE)
 
 
-def check_enforceable(config: Config, roster: Roster) -> None:
-    """CoralError names a budget that cannot be enforced."""
+def check_enforceable(config: Config, roster: Roster, verb: str = "start") -> None:
+    """CoralError names a budget that cannot be enforced. `verb`: what the user has asked for."""
     for assignment, runtime in roster.assignments:
         if budgets := unenforceable_budgets(config, assignment, runtime):
-            raise CoralError(f"cannot start: {budgets[0]}", "leave that budget out, or limit attempts or hours")
+            raise CoralError(f"cannot {verb}: {budgets[0]}", "leave that budget out, or limit attempts or hours")
 
 
 def look_up(model: str) -> Prices | None:

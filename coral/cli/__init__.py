@@ -43,6 +43,7 @@ COMMANDS = {
     "replay": ("look", "repeat every decision and compare; or see the fleet as it was", "--at 1h30m"),
     "notes": ("look", "what the agents concluded and wrote down", "--search gradient"),
     "skills": ("look", "what the agents distilled for reuse", "--read line-search"),
+    "verify": ("look", "grade an attempt again, strictly, and compare", "17"),
     "export": ("look", "bring an attempt to a branch of your repository, or to a patch", "17"),
     "eval": ("agent", "submit the workspace as it is and wait for its grade", "-m 'a smaller step'"),
     "wait": ("agent", "wait for the grade of an earlier submission", "17"),
@@ -186,7 +187,8 @@ def _flush() -> None:
 
 def _let_all_signals_interrupt() -> None:
     """SIGTERM and a closed terminal end a command as Ctrl-C does, which cleans up what it had begun to write; and a
-    second signal does not interrupt that."""
+    second signal does not interrupt that. Python drops what is raised in a finalizer or a callback (those of imports
+    too): the interrupt is raised again then."""
     import signal
 
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -200,6 +202,17 @@ def _let_all_signals_interrupt() -> None:
             signal.signal(number, ignore)
         raise KeyboardInterrupt
 
+    report = sys.unraisablehook
+
+    def again(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            signal.signal(signal.SIGALRM, interrupt)
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+        else:
+            report(dropped)
+
+    if handled:
+        sys.unraisablehook = again
     for number in handled:
         with contextlib.suppress(ValueError):  # not in the main thread
             signal.signal(number, interrupt)

@@ -120,6 +120,11 @@ class GraderSection(Section):
         "entry imports.",
         (),
     )
+    pass_env: Texts = key(
+        "Names of environment variables that the grader gets besides the usual ones: PATH, HOME, the language, those "
+        "of Python, of libraries and of graphics cards. A candidate may read them.",
+        (),
+    )
     direction: Direction = key("Whether a larger or a smaller score is better.", Direction.MAXIMIZE, strict=False)
     noise: NoiseValue = key(
         "How noisy scores are, as a standard deviation: auto (estimated from what was measured twice), a number in "
@@ -287,6 +292,12 @@ class WorkspaceSection(Section):
     runs: Text = key("The folder of the runs, relative to the current directory.", "runs")
     share: bool = key("Whether agents share knowledge and see each other's attempts.", True)
     setup: Texts = key("Shell commands that are run once in each agent's clone.", ())
+    seal: Literal["best", "require", "none"] = key(
+        "Whether agents run sealed, away from hidden data, each other and other processes. best: if this machine can; "
+        "require: or not at all.",
+        "best",
+    )
+    writable: Texts = key("Files and folders outside the run that sealed agents may change, such as ~/.cache.", ())
 
 
 class AllowanceSection(Section):

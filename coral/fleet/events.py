@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from attempts.record import Attempt, Metric, Submission
+from attempts.record import OPEN, Attempt, Metric, Submission
 from attempts.standing import Scored
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.reasons import RunEnd
@@ -79,12 +79,13 @@ class Submitted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenIn:
     """The commit is pinned in the hub. `duplicate`: the first attempt with the same tree that has a score; `built_on`:
-    the attempt with the commit's parent, if it has one."""
+    the attempt with the commit's parent, if it has one. `seal`: the level at which its author is sealed."""
 
     number: int
     commit: str
     tree: str
     parent: str
+    seal: str = ""
     duplicate: Scored | None = None
     built_on: Scored | None = None
 
@@ -118,6 +119,7 @@ class Graded:
     feedback: str = ""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     seconds: float = 0.0
+    channel: str = OPEN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,6 +51,7 @@ class PendingAttempt:
     commit: str = ""
     tree: str = ""
     parent: str = ""
+    seal: str = ""  # the level at which its author is sealed
     built_on: Scored | None = None  # the attempt that its commit was built on
     duplicate_of: int | None = None  # the attempt with the same tree, which it measures once more
     confirmation: Confirmation | None = None  # for the supervisor's own: what it measures again
@@ -165,9 +166,8 @@ class Run:
     best: int | None = None  # the attempt that is proven to be the best; 0 is the seed
     half: Half | None = None  # of a pair that is being measured
     failed: int = 0  # attempts that failed
-    failures: Mapping[str, FailureGroup] = field(
-        default_factory=dict
-    )  # those of this epoch, by the kind of their reason
+    # Those of this epoch, by the kind of their reason.
+    failures: Mapping[str, FailureGroup] = field(default_factory=dict)
     earlier_evals: int = 0  # attempts of earlier epochs
     alerted_failures: tuple[str, ...] = ()  # the kinds that the operator was alerted of
     confirmations: int = 0

@@ -1,4 +1,5 @@
-"""What a grader imports: `Result` and `Fail` to answer with, `progress` to show that it is alive.
+"""What a grader imports: `Result` and `Fail` to answer with, `progress` to show that it is alive, `run_candidate` to
+run code of the candidate where it can do no harm.
 
 A grader needs none of it: a function may return a number or a dict, a command may write a JSON file.
 """
@@ -11,11 +12,24 @@ from datetime import UTC, datetime
 
 from coral.types import Fail, Result
 
+TYPE_CHECKING = False  # as in typing, which few graders need
+if TYPE_CHECKING:
+    from coral.grader.candidate import Array, CandidateAnswer, run_candidate
+
 Failed = Fail  # reads better where it is returned: `return Failed("circle 3 leaves the square")`
 TTL = 120.0  # seconds that a beat of a grader stands for
 _LONGEST = 300  # characters of a message: a beat is one write of less than 4 KiB
 
-__all__ = ["Fail", "Failed", "Result", "progress"]
+__all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "progress", "run_candidate"]
+
+
+def __getattr__(name: str) -> object:
+    """What few graders need takes milliseconds to import."""
+    if name in ("CandidateAnswer", "Array", "run_candidate"):
+        from coral.grader import candidate
+
+        return getattr(candidate, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def progress(fraction: float | None, message: str = "") -> None:

@@ -4,7 +4,6 @@ Making and removing one may take long, so worker threads do it; the supervisor's
 """
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from attempts.record import Kind
 from coral.config.load import Config
 from coral.fleet.actions import CheckOut, StartGrader
 from coral.fleet.process_key import holdout_key
+from coral.grader.remove_tree import remove_tree
 from coral.grading.command import SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from workspace.hub import checkout
@@ -28,7 +28,7 @@ def prepare_grade(layout: Layout, config: Config, grade: CheckOut, private: Path
     """
     folder = layout.grading(grade.number)
     for path in (folder, *_moved(layout, grade.number)):
-        shutil.rmtree(path, ignore_errors=True)
+        remove_tree(path)
     folder.mkdir(parents=True, exist_ok=True)
     command = grade_command(layout, config, grade, private)
     checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
@@ -75,7 +75,7 @@ def move_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Pa
 def remove_moved(paths: list[Path]) -> None:
     """Removes what `move_aside` renamed. Blocks."""
     for path in paths:
-        shutil.rmtree(path, ignore_errors=True)
+        remove_tree(path)
 
 
 def _moved(layout: Layout, number: int) -> Iterator[Path]:

@@ -2,13 +2,14 @@
 
 import json
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attempts.record import Kind
+from coral.grader.remove_tree import remove_tree
 from coral.processes import environment
+from coral.processes.prestarted import Interpreter, PrestartedInterpreter
 from coral.processes.process import Program
 
 RESULT, SPEC, BEATS, SCRATCH, STDOUT, STDERR = "result.json", "spec.json", "beats.jsonl", "tmp", "stdout", "stderr"
@@ -27,7 +28,7 @@ class GradePlace:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that every grader gets besides the supervisor's."""
+        """The variables that every grader gets besides those of the user's that it may have."""
         return {
             "CORAL_ATTEMPT": str(self.attempt),
             "CORAL_KIND": self.kind.value,
@@ -38,20 +39,26 @@ class GradePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeCommand:
-    """`env` is added to the supervisor's environment; `spec` is written for the process that calls a grader's function,
-    and is None for every other kind of grader."""
+    """`env` is added to what a grader gets of the user's environment, `inherits` are further names of that; `spec` is
+    written for the process that calls a grader's function, and is None for every other kind of grader."""
 
+    interpreter: Interpreter
     argv: tuple[str, ...]
     env: dict[str, str]
+    inherits: tuple[str, ...]
     cwd: Path
     folder: Path
     spec: dict[str, Any] | None = None
+
+    def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:
+        """What will run it. OSError where it cannot be started."""
+        return PrestartedInterpreter(self.interpreter, environment.of_grader(self.inherits), tag, group)
 
     def program(self, tag: str) -> Program:
         """The process to start, whose output stays in the grade's folder."""
         return Program(
             argv=self.argv,
-            env={**environment.base(), **self.env},
+            env={**environment.of_grader(self.inherits), **self.env},
             cwd=self.cwd,
             stdin=Path(os.devnull),
             stdout=self.folder / STDOUT,
@@ -64,15 +71,7 @@ def prepare_folder(command: GradeCommand) -> None:
     """Makes the folder of a grade that is about to start ready, and removes the result of an earlier launch."""
     scratch = command.folder / SCRATCH
     for old in (command.folder / RESULT, scratch):
-        _remove(old)
+        remove_tree(old)
     scratch.mkdir(parents=True)
     if command.spec is not None:
         (command.folder / SPEC).write_text(json.dumps(command.spec), encoding="utf-8")
-
-
-def _remove(path: Path) -> None:
-    """Whatever a grader left there, also a folder."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)

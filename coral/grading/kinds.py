@@ -19,21 +19,19 @@ from coral.config.paths import split_entry
 from coral.errors import CoralError
 from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
 from coral.processes import environment
-from coral.processes.prestarted import PrestartedInterpreter
+from coral.processes.prestarted import SHELL, Interpreter, PrestartedInterpreter, python_order
 from workspace.layout import leads_outside
 
 # Not -m: that imports what runs modules, and takes milliseconds of every grade.
-_CALL = "import sys; from coral.grading.runner import main; main(sys.argv[1])"
-_WAIT_AND_CALL = "from coral.grading.runner import wait; wait()"
+_WAIT_AND_CALL = "import sys; from coral.grading.runner import wait; wait(sys.argv[1])"
 _PLAIN_SHELL = re.compile(r"[\w@%+=:,./ \t-]+")  # words without quotes, variables, globs, pipes
 _PATHS = re.compile(r"[\w@%+=:,./-]+")
 
 
 class GraderKind(Protocol):
     @property
-    def interpreter(self) -> tuple[str, ...]:
-        """The command line of an interpreter that can be started before it is known which grade it is for, if any. Of
-        the arguments of `command` it needs the last one."""
+    def interpreter(self) -> Interpreter:
+        """What can be started before it is known which grade it is for, and then runs what `command` says."""
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         """The files and folders of the task's `folder` that the grader needs, relative to it."""
@@ -45,7 +43,7 @@ class GraderKind(Protocol):
 class FunctionGrader:
     """`entry: grade.py:grade`. A process of its own calls the function, in an empty folder."""
 
-    interpreter = (sys.executable, "-P", "-u", "-c", _WAIT_AND_CALL)
+    interpreter = Interpreter((sys.executable, "-P", "-u", "-c", _WAIT_AND_CALL), python_order, hands_over=True)
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:  # noqa: ARG002 - as the protocol says
         """An entry in a folder of its own brings the whole folder, so that its siblings can be imported."""
@@ -64,15 +62,22 @@ class FunctionGrader:
             "attempt": place.attempt,
             "result": str(place.folder / RESULT),
         }
-        argv = (sys.executable, "-P", "-u", "-c", _CALL, str(place.folder / SPEC))
-        cwd = place.folder / SCRATCH
-        return GradeCommand(argv=argv, env=place.environment, cwd=cwd, folder=place.folder, spec=spec)
+        argv, cwd = (str(place.folder / SPEC),), place.folder / SCRATCH
+        return GradeCommand(
+            interpreter=self.interpreter,
+            argv=argv,
+            env=place.environment,
+            inherits=grader.pass_env,
+            cwd=cwd,
+            folder=place.folder,
+            spec=spec,
+        )
 
 
 class CommandGrader:
     """`command: ./grade.sh`. Any program, started in the checkout; it writes its result to `$CORAL_RESULT`."""
 
-    interpreter = ()
+    interpreter = SHELL
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         """The files that the command names."""
@@ -87,15 +92,21 @@ class CommandGrader:
             "CORAL_ARGS": json.dumps(grader.args),
         }
         argv = command_argv(grader.command, place.private)
-        return GradeCommand(argv=argv, env=place.environment | env, cwd=place.workspace, folder=place.folder)
+        return GradeCommand(
+            interpreter=self.interpreter,
+            argv=argv,
+            env=place.environment | env,
+            inherits=grader.pass_env,
+            cwd=place.workspace,
+            folder=place.folder,
+        )
 
 
-def prestart(grader: GraderSection, tag: str) -> PrestartedInterpreter | None:
-    """An interpreter that imports what a grade needs while its commit is taken in and checked out. `tag` names its
-    launch."""
-    argv = kind_of(grader).interpreter
+def prestart(grader: GraderSection, tag: str, group: str = "") -> PrestartedInterpreter | None:
+    """An interpreter that makes itself ready while the commit of its grade is taken in and checked out. `tag` and
+    `group` are those of the grade's launch."""
     with contextlib.suppress(OSError):  # then the grade starts one itself, or fails
-        return PrestartedInterpreter(argv, environment.base(), tag) if argv else None
+        return PrestartedInterpreter(kind_of(grader).interpreter, environment.of_grader(grader.pass_env), tag, group)
     return None
 
 
@@ -148,9 +159,14 @@ def copied_files(folder: Path) -> Iterator[Path]:
     return (name for name in below if not _NOT_COPIED & set(name.parts))
 
 
+def list_of(private: Path) -> Path:
+    """Where the `files` are named that were copied into the folder, and which folders in it hold `data`."""
+    return private.with_name(f"{private.name}.files.json")
+
+
 def copy_grader_files(grader: GraderSection, folder: Path, private: Path) -> None:
     """Copies the files of the task's `folder` that the grader's kind needs, and its `private` entries, into `private`
-    (made 0700)."""
+    (made 0700). Beside that folder, a list names the files: a grader may leave others among them."""
     private.mkdir(mode=0o700, parents=True, exist_ok=True)
     private.chmod(0o700)
     for name in grader_files(grader, folder):
@@ -160,6 +176,9 @@ def copy_grader_files(grader: GraderSection, folder: Path, private: Path) -> Non
             raise CoralError(
                 f"cannot copy the grader's file {name}: {error}", "see grader.private in task.yaml"
             ) from error
+    data = [name for name in grader.private if (private / name).is_dir()]
+    listed = {"files": sorted(map(str, copied_files(private))), "data": data}
+    list_of(private).write_text(json.dumps(listed), encoding="utf-8")
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -41,9 +41,10 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None, kind:
 def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInterpreter | None = None) -> GradeResult:
     """Runs a grader, in the interpreter if one was started for it, and waits at most `timeout` seconds. All that the
     grader started ends with it."""
-    program = command.program(interpreter.tag if interpreter else f"grade-{os.getpid()}-{command.folder.name}")
     try:
-        held = process.start(program) if interpreter is None else interpreter.hold(program)
+        interpreter = interpreter or command.prestart(f"grade-{os.getpid()}-{command.folder.name}")
+        program = command.program(interpreter.tag)
+        held = interpreter.hold(program)
     except OSError as error:
         raise CoralError(f"cannot start the grader: {error}", "see grader in task.yaml") from error
     try:
@@ -53,4 +54,4 @@ def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInt
     finally:
         process.kill(held.identity, program.tag)
         held.child.wait(KILL_SECONDS)
-    return read_result(command.folder, code)
+    return read_result(command.folder, code, held.channel)

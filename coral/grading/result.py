@@ -4,21 +4,22 @@ scores.
 Candidates may reach the file, so it is not trusted: a regular file, at most one mebibyte, JSON, checked by field.
 """
 
+import contextlib
 import json
-import os
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 from attempts.fields import json_safe, one_line, printable
 from attempts.files import open_plain, parse_object, read_end
-from attempts.record import Metric
+from attempts.record import CLOSED, OPEN, Metric
 from coral.fleet import events as on
 from coral.fleet.events import Outcome
 from coral.grading.command import BEATS, RESULT, STDERR, STDOUT
 from coral.grading.finite_score import finite_score
+from coral.processes.result_channel import ResultChannel
 from heartbeats.beat import Beat
 from heartbeats.beat import from_dict as beat_from_dict
 from workspace.layout import Layout
@@ -37,6 +38,8 @@ class GradeResult:
     """One grade. `score` is None unless the outcome is `scored`; `reason` says why.
 
     `output` is what the grader itself printed last. It may hold hidden data: it is for the operator, never published.
+    `channel` is `closed` if code of the candidate cannot have written the result: no such code was seen to run in the
+    grader's process. `opened`: what did, and where.
     """
 
     outcome: Outcome
@@ -45,21 +48,32 @@ class GradeResult:
     feedback: str = ""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
     output: str = ""
+    channel: str = OPEN
+    opened: str = ""
 
 
 class _UnusableError(Exception):
     """Why there is no result to read."""
 
 
-def read_result(folder: Path, exit_code: int | None) -> GradeResult:
-    """Judges a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout.
+def read_result(folder: Path, exit_code: int | None, channel: ResultChannel | None = None) -> GradeResult:
+    """Judges a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout. `channel`: by
+    which the grader answered; without one, its file is read. It is closed.
 
     A grader that ended badly has not scored, whatever it wrote before; but it may still say that the candidate failed.
     """
+    if channel is None:
+        return _judged(folder, exit_code, lambda: _of_file(folder / RESULT))
+    with contextlib.closing(channel):
+        result, opened = _judged(folder, exit_code, lambda: channel.result(LARGEST)), channel.notices()
+    return replace(result, channel=OPEN if opened else CLOSED, opened=one_line(opened.partition("\n")[0], REASON))
+
+
+def _judged(folder: Path, exit_code: int | None, read: Callable[[], bytes | None]) -> GradeResult:
     output = _joined(_tail(folder / STDOUT), _tail(folder / STDERR))
     trouble = "it did not finish within its timeout, grader.timeout" if exit_code is None else _bad_end(exit_code)
     try:
-        data = _load(folder / RESULT)
+        data = _parsed(read())
     except _UnusableError as error:
         return _crashed(trouble if exit_code is None else f"{trouble or 'it ended'}, and {error}", output)
     if "failed" in data and exit_code is not None:
@@ -123,18 +137,22 @@ def _bad_end(code: int) -> str:
         return f"it was ended by signal {-code}"
 
 
-def _load(path: Path) -> dict[str, object]:
-    """The object in the file; any other JSON is taken as the score itself."""
+def _of_file(path: Path) -> bytes | None:
     try:
         with open_plain(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            if size > LARGEST:
-                raise _UnusableError(f"its result has {size} bytes; at most {LARGEST} are read")
-            raw = file.read(LARGEST)
+            return file.read(LARGEST + 1)
     except FileNotFoundError:
-        raise _UnusableError("it wrote no result") from None
+        return None
     except (OSError, ValueError) as error:
         raise _UnusableError(f"its result cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _parsed(raw: bytes | None) -> dict[str, object]:
+    """The object that was written; any other JSON is taken as the score itself."""
+    if raw is None:
+        raise _UnusableError("it wrote no result")
+    if len(raw) > LARGEST:
+        raise _UnusableError(f"its result has more than {LARGEST} bytes")
     try:
         value: object = json.loads(raw.decode("utf-8"))
     except UnicodeDecodeError:
@@ -176,16 +194,19 @@ def _tail(path: Path) -> str:
 LONGEST_BEAT = 4096  # bytes
 
 
-def graded_event(layout: Layout, number: int, launch: int, code: int | None, seconds: float) -> on.Graded:
+def graded_event(
+    layout: Layout, number: int, launch: int, code: int | None, seconds: float, channel: ResultChannel | None = None
+) -> on.Graded:
     """The result of an ended grading process. Its checkout stays: removing it takes too long for the loop.
 
     `code` is None where nobody saw the exit: then a result that is there is taken, and otherwise the grade is lost.
+    `channel`: see `read_result`; the supervisor that takes a grade over has none, and reads the file.
     """
     folder = layout.grading(number)
     lost = on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
     if code is None and not (folder / RESULT).exists():
         return lost
-    result = read_result(folder, code or 0)
+    result = read_result(folder, code or 0, channel)
     if code is None and result.outcome is on.Outcome.CRASHED:
         return lost
     return on.Graded(
@@ -197,6 +218,7 @@ def graded_event(layout: Layout, number: int, launch: int, code: int | None, sec
         feedback=result.feedback,
         metrics=result.metrics,
         seconds=round(seconds, 3),
+        channel=result.channel,
     )
 
 

@@ -7,6 +7,7 @@ every grade: what only some graders need is imported where they need it. It neve
 
 from __future__ import annotations
 
+import _thread
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 
 from coral.grading.finite_score import finite_score
+from coral.grading.foreign_code import watch
 
 TYPE_CHECKING = False  # as in typing, which takes as long to import as a small grader to run
 if TYPE_CHECKING:
@@ -25,19 +27,57 @@ _NEXT_TO_SCORE = ("metrics", "feedback")
 _VARIADIC, _KEYWORDS = 0x04, 0x08  # flags of a function's code: it takes *args, **kwargs
 
 
-def main(spec_path: str) -> None:
-    """The spec: `entry` (path), `function`, `workspace`, `private`, `args`, `kind`, `attempt`, `result` (path)."""
+def main(spec_path: str, memory: int, notices: int) -> None:
+    """The spec: `entry` (path), `function`, `workspace`, `private`, `args`, `kind`, `attempt`, `result` (path). The
+    descriptors are those of a result channel."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
-    result = Path(spec["result"])
+    result = ResultWriter(Path(spec["result"]), memory)
     sys.excepthook = _crash_report(result, spec["entry"])
+    called = watch(spec["private"], spec["workspace"], notices)
     grade = _load(Path(spec["entry"]), spec["function"], spec["private"])
-    _write(result, _outcome(grade, spec))
+    called()
+    result.write(_outcome(grade, spec))
     _leave()
 
 
-def wait() -> None:
+class ResultWriter:
+    """Where the result goes: to the supervisor by memory, and into a file for the one that takes over from it."""
+
+    def __init__(self, path: Path, memory: int) -> None:
+        self._path, self._memory = path, memory
+
+    def write(self, data: Mapping[str, object]) -> None:
+        """OSError where somebody else has sealed the memory."""
+        text = json.dumps(_plain(data))
+        unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        unfinished.write_text(text, encoding="utf-8")  # not synced: what a power failure loses is graded again
+        unfinished.replace(self._path)
+        os.ftruncate(self._memory, 0)
+        raw, written = text.encode(), 0
+        while written < len(raw):
+            written += os.pwrite(self._memory, raw[written:], written)
+        _seal(self._memory)
+
+
+def _seal(memory: int) -> None:
+    """From here on nobody can change it."""
+    import fcntl
+
+    seals = ("F_SEAL_WRITE", "F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
+    try:
+        fcntl.fcntl(memory, fcntl.F_GET_SEALS)
+    except (AttributeError, OSError):  # on systems other than Linux it is a file, which nobody can seal
+        return
+    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, sum(getattr(fcntl, name) for name in seals))
+
+
+def wait(group: str) -> None:
     """The same in an interpreter that was started before it is known which grade it is for: a line on standard input
-    tells. An end of file means that the supervisor ended before it had recorded this process: nothing is graded."""
+    tells. An end of file means that the supervisor ended before it had recorded this process: nothing is graded.
+    `group`: the control group that it enters meanwhile; empty for none."""
+    entered = _thread.allocate_lock()
+    entered.acquire()
+    _thread.start_new_thread(_enter, (group, entered))
     line = b""
     while not line.endswith(b"\n"):
         piece = os.read(0, 65536)
@@ -53,7 +93,21 @@ def wait() -> None:
         os.dup2(stream, number)
         os.close(stream)
     sys.argv[1:] = [order["argument"]]
-    main(order["argument"])
+    for descriptor in order["channel"]:
+        os.set_inheritable(descriptor, False)
+    entered.acquire()
+    main(order["argument"], *order["channel"])
+
+
+def _enter(group: str, entered: _thread.LockType) -> None:
+    """Without a group, the mark of the launch has to do."""
+    if group:
+        try:
+            with open(f"{group}/cgroup.procs", "wb", buffering=0) as file:
+                file.write(b"0")
+        except OSError:
+            pass
+    entered.release()
 
 
 def _load(path: Path, function: str, private: str) -> Callable[..., object]:
@@ -166,14 +220,6 @@ def _scalar(value: object) -> object:
     return unwrap() if callable(unwrap) and getattr(value, "ndim", 0) == 0 else value
 
 
-def _write(result: Path, data: Mapping[str, object]) -> None:
-    """Writes the result whole or not at all. It is not synced: what a power failure loses is graded again."""
-    unfinished = result.with_name(f".{result.name}.{os.getpid()}")
-    with unfinished.open("w", encoding="utf-8") as file:
-        json.dump(_plain(data), file)
-    unfinished.replace(result)
-
-
 def _plain(value: object, depth: int = 0) -> object:
     """Any value of a grader as JSON can hold it; the reader decides what to keep."""
     if isinstance(value, Mapping) and depth < 2:
@@ -187,7 +233,7 @@ def _plain(value: object, depth: int = 0) -> object:
 
 
 def _crash_report(
-    result: Path, entry: str
+    result: ResultWriter, entry: str
 ) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
     """An exception hook that writes what ended the grader to stderr, for people, and to the result."""
 
@@ -197,7 +243,7 @@ def _crash_report(
         text = "".join(traceback.format_exception(kind, error, _from_grader(error, trace, entry)))
         sys.stderr.write(text)
         line = "".join(traceback.format_exception_only(kind, error)).strip()
-        _write(result, {"crashed": line[:2000], "output": text[-10_000:]})
+        result.write({"crashed": line[:2000], "output": text[-10_000:]})
 
     return hook
 

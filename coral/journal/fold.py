@@ -36,7 +36,9 @@ class Decision:
 
 @dataclass(slots=True)
 class RecoveredState:
-    """The state that a journal folds to. `identities`: the processes that were started, each with its launch."""
+    """The state that a journal folds to. `identities`: the processes that were started, each with its launch. `files`:
+    the digests of the task's files, as the last supervisor found them (see `coral.runs.task_files`); `expected`: those
+    that were about to be changed since."""
 
     fleet: Fleet = field(default_factory=Fleet)
     clock: float = 0.0
@@ -44,6 +46,8 @@ class RecoveredState:
     rules: Rules | None = None
     identities: dict[str, tuple[int, Identity]] = field(default_factory=dict)
     folder: tuple[int, int] | None = None
+    files: dict[str, str] = field(default_factory=dict)
+    expected: dict[str, str] = field(default_factory=dict)
 
 
 @contextlib.contextmanager
@@ -86,7 +90,8 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> RecoveredState:
             device, inode = line["folder"]
             if recovered.folder not in (None, (device, inode)):
                 started = {}  # a copy: the processes named so far belong to the original
-            recovered.folder = (device, inode)
+            recovered.folder, recovered.files = (device, inode), line.get("files", {})
+        recovered.expected = line.get("expected", recovered.expected)
         started |= line.get("started", {})
         apply(state, line.get("set", {}))
     recovered.rules = None if rules is None else decode(Rules, rules)

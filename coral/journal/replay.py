@@ -55,12 +55,13 @@ class Replay:
         return not self.different and not self.heads
 
 
-def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None) -> Replay:
-    """Decides everything again. `report` is called now and then, with the result so far."""
+def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None, *, last: bool = False) -> Replay:
+    """Decides everything again, or only what the `last` file of the journal has. `report` is called now and then, with
+    the result so far."""
     found = Replay()
     replayer = _Replayer(found)
     number = 0
-    for lines in lines_of_files(journal):
+    for lines in lines_of_files(journal)[-1 if last else 0 :]:
         if number not in (0, number_of(lines.path) - 1):
             found.heads.append(f"what came after {number:06d}.jsonl is missing")
             replayer.fleet = None

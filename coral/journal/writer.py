@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from attempts.files import sync_folder
@@ -46,7 +47,14 @@ class Journal:
         self._long = long
         self._known: dict[str, Any] = {}
         if self.recovered.folder is not None:
-            self._known = {"rules": encode(self.recovered.rules), "folder": list(self.recovered.folder)}
+            folder, files = list(self.recovered.folder), self.recovered.files
+            expected = self.recovered.expected
+            self._known = {
+                "rules": encode(self.recovered.rules),
+                "folder": folder,
+                "files": files,
+                "expected": expected,
+            }
         self._started = _plain_identities(self.recovered.identities)
         self._last = Moment(run_time=self.recovered.clock, wall_time=self.recovered.wall)
         self._fleet = self.recovered.fleet
@@ -59,9 +67,17 @@ class Journal:
         self._open(read)
         self._numbers |= {number_of(file) for file in segments(path)}
 
-    def open_supervision(self, rules: Rules, now: Moment, folder: tuple[int, int]) -> None:
-        """The first line of every supervisor: the rules it decides by, and the folder it works in."""
-        known = {"rules": encode(rules), "folder": list(folder)}
+    def open_supervision(
+        self,
+        rules: Rules,
+        now: Moment,
+        folder: tuple[int, int],
+        files: Mapping[str, str] = MappingProxyType({}),
+        expected: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """The first line of every supervisor: the rules it decides by, the folder it works in, and the digests of its
+        task's files, and of what they are about to become."""
+        known = {"rules": encode(rules), "folder": list(folder), "files": dict(files), "expected": dict(expected)}
         self._append({**_FORMAT, **known, "at": now.run_time, "wall": now.wall_time}, durable=True)
         if self._known.get("folder") != known["folder"]:
             self._started = {}
@@ -118,6 +134,17 @@ class Journal:
             for file in [file for file in segments(self.path) if number_of(file) > self._number]:
                 file.rename(file.with_name(f"foreign-{time.time_ns()}-{file.name}"))
                 yield Restored(item=f"a file {file.name} of the journal", found="was put there", source="memory")
+
+    def expect_files(self, digests: Mapping[str, str]) -> None:
+        """Write which digests files of the task are about to get, before we change them; an empty one for a file that
+        we remove. The first line of the next supervisor replaces it. OSError as for `record`."""
+        self._append({"expected": dict(digests)}, durable=True)
+        self._known["expected"] = dict(digests)
+
+    def begin_next(self) -> None:
+        """Begin the next file, with what is known: what came before is not decided again at a resume. OSError as for
+        `record`."""
+        self._begin(self._number + 1)
 
     def close(self) -> None:
         self._packing.close()

@@ -97,7 +97,7 @@ class KnownAttempts:
         return replace(known, recent=recent, best=best, count=known.count + real)
 
     def _measured_again(self, number: int, score: float, direction: Direction) -> Self:
-        """Adds one more score to an attempt. Its median changes, so its agent's best may be another attempt then."""
+        """A copy with one more score of attempt `number`. That changes its median, and so perhaps its agent's best."""
         again = [held.measured_again(score) if held.number == number else held for held in self.recent]
         known = replace(self, recent=tuple(again))
         for agent, held in self.best.items():

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -26,12 +27,16 @@ from coral.agent_setup.launch import launch_environment
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.config.model import Assignment
+from coral.grader import Fail, run_candidate
+from coral.grader.sandbox import SEALED
 from coral.native.options import missing_library
 from coral.processes import cgroup, environment, rlimit_tag
 from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import LaunchSpec
+from workspace import seal
 from workspace.disk import disk_problem_of
+from workspace.seal import Level
 
 ANSWER_SECONDS = 60.0  # for a program to say its version
 WATCHES, INSTANCES = 65_536, 128
@@ -41,7 +46,8 @@ INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
 DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes coral start ...`"
 _VERSION = re.compile(r"\d+\.\d+")
-UNSEALED = "run what you would let run in your own account, or run Coral as a user of its own or in a container"
+BUBBLEWRAP = "install bubblewrap (apt-get install bubblewrap): see docs/trust.md"
+UNSEALED = "until then, run what you would let run in your own account"
 
 
 class Health(StrEnum):
@@ -68,7 +74,8 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     programs must be there."""
     yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}")
     yield _git()
-    yield Check("sandbox", Health.NOTE, "none: agents and graders run as you, on your disk", UNSEALED)
+    yield _agents()
+    yield _candidates()
     yield _leftovers()
     yield from _watching()
     yield _disk(folder)
@@ -89,6 +96,26 @@ def _git() -> Check:
         return Check("git", Health.WRONG, "there is none on PATH", "install git")
     version = _version_line([found, "--version"], environment.base()).removeprefix("git version ")
     return Check("git", Health.WELL, f"{version or 'it does not say its version'} ({found})")
+
+
+def _agents() -> Check:
+    problem = seal.problem()
+    if problem:
+        return Check("agents", Health.NOTE, f"run as you, on your disk: {problem}", f"{BUBBLEWRAP}; {UNSEALED}")
+    return Check("agents", Health.WELL, f"are sealed by {Level.BUBBLEWRAP}; graders run as you, on your disk")
+
+
+def _candidates() -> Check:
+    """Tries the levels on a candidate."""
+    with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
+        Path(folder, "candidate.py").write_text("def answer():\n    return 42\n", encoding="utf-8")
+        for level in SEALED:
+            with suppress(OSError, Fail):
+                run_candidate(folder, "candidate.py:answer", seal=[level])
+                advice = "" if level == SEALED[0] else BUBBLEWRAP
+                health = Health.NOTE if advice else Health.WELL
+                return Check("candidates", health, f"graders can run them sealed by {level}", advice)
+    return Check("candidates", Health.NOTE, "graders can limit what they use, and cannot seal them", BUBBLEWRAP)
 
 
 def _leftovers() -> Check:

@@ -20,7 +20,7 @@ LARGEST = 20_000_000  # bytes of a status file
 
 @dataclass(frozen=True, slots=True)
 class CostOfRun:
-    """What a run of the task has cost. `tokens`: without those read from a cache. `hours`: of work, of all its agents
+    """What one past run cost: US dollars, attempts, tokens without cache reads, and the working hours of all its agents
     together."""
 
     dollars: float
@@ -90,8 +90,8 @@ def _least(limit: int | None, own: int | None, agents: int) -> int | None:
 
 
 def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
-    """The runs of a task whose agents used these programs and models, and of which is known what they cost, the last
-    one first."""
+    """The past runs of the task with these programs and models, the newest first. A run is left out if its cost is not
+    known, or only in part."""
     for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
         try:
             status = json.loads(read_bytes(root / "status.json", LARGEST))

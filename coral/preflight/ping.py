@@ -191,17 +191,17 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     began = time.monotonic()
     monitor = OutputMonitor(AGENT, 1, runtime, LineTail(output), errors, command.session or None)
     code, words = _run(program, began + seconds, stop, monitor)
-    vain = _meaning_of_retries(monitor) if code is None else None
+    retries = _meaning_of_retries(monitor) if code is None else None
     while monitor.tail.has_more:
         monitor.read(0.0)
     monitor.read(0.0, ended=True)
     summary, printed = monitor.summary(), list(entries(layout, AGENT, 1, runtime))
-    ending = runtime.judge(code, summary) if code is not None else vain.ending if vain is not None else None
+    ending = retries.ending if retries is not None else None if code is None else runtime.judge(code, summary)
     reply = next((entry.text for entry in reversed(printed) if entry.kind is EntryKind.REPLY), "")
     usage = next((entry.usage for entry in printed if entry.usage is not None), None)
     last = next((line for line in reversed(words.splitlines()) if line.strip()), "")
-    error = one_line(monitor.last_retry if vain is not None else summary.error or monitor.last_retry or last, 300)
-    until = vain.until if vain is not None else summary.limit_until
+    error = one_line(monitor.last_retry if retries is not None else summary.error or monitor.last_retry or last, 300)
+    until = retries.until if retries is not None else summary.limit_until
     return Pong(ending, time.monotonic() - began, reply, error, until, usage)
 
 

@@ -1,4 +1,5 @@
-"""Finds out whether an ended run would go on if it were resumed, and which of its budgets would have to be larger.
+"""Finds out before a resume whether somebody changed the run while nobody supervised it, and whether an ended run would
+go on, and which of its budgets would have to be larger.
 
 Rule: only `decide` knows what ends a run. It is called with the resumed run, and its actions are not performed.
 """
@@ -7,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from attempts.store import Store
+from coral import __version__
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.config.model import BudgetSection
@@ -15,9 +17,13 @@ from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment, Resumed, TaskChanged
 from coral.fleet.reasons import Reason, RunEnd
 from coral.fleet.run_state import AttemptStep, Fleet
-from coral.journal import RecoveredState, fold
+from coral.journal import RecoveredState, fold, segments
+from coral.journal.replay import replay
+from coral.runs import reload
 from coral.runs.rules import rules_of
+from coral.runs.task_files import changed
 from coral.supervisor.clock import since
+from coral.views import format
 from workspace.layout import Layout
 
 OWN = "per_agent"
@@ -33,6 +39,27 @@ class EndsAtOnce:
     end: RunEnd
     agents: tuple[Reason, ...]
     overrides: tuple[str, ...]
+
+
+def changes_since_supervised(layout: Layout) -> list[str]:
+    """What somebody changed, in words: files of the task, by their digests in the journal, and the journal itself,
+    which comes out otherwise when it is decided again. Empty where nothing was found: who can write there can write
+    digests, too. CoralError if the journal cannot be read."""
+    if not segments(layout.journal):
+        return []
+    memory = fold(layout.journal)
+    files = changed(layout.private, memory.files, memory.expected)
+    files += [f"{layout.staged_task.name}/{name}" for name in reload.unknown_files(layout, memory)]
+    found = [f"{format.some_of([f'private/{name}' for name in files])} changed"] if files else []
+    if (last := max(Store(layout.attempts).numbers(), default=0)) >= memory.fleet.run.next_number:
+        found.append(f"the journal ends before #{last}, of which there is a record")
+    decided = replay(layout.journal, last=True)
+    if decided.first is not None:
+        place = f"{decided.first.file}, line {decided.first.line}"
+        versions = ", ".join(version for version in decided.versions if version != __version__)
+        other = f" (it was written by version {versions}, which may decide otherwise)" if versions else ""
+        found.append(f"the journal does not follow from its own events at {place}{other}")
+    return found
 
 
 def ends_at_once(layout: Layout, config: Config, change: TaskChanged | None = None) -> EndsAtOnce | None:

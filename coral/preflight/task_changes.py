@@ -6,12 +6,10 @@ from pathlib import Path
 
 from coral.config.load import CHECKLIST, Config
 from coral.grading.kinds import copied_files, grader_files
-from coral.views.format import plural
+from coral.views.format import plural, some_of
 from workspace import seed
 from workspace.errors import GitError
 from workspace.layout import Layout, runs_under
-
-MAX_NAMED = 4  # files that a sentence names
 
 
 def task_changes(layout: Layout, config: Config) -> list[str]:
@@ -33,17 +31,9 @@ def task_changes(layout: Layout, config: Config) -> list[str]:
     return [*found, *(f"{config.task.seed.rstrip('/')}/{name}" for name in changed)]
 
 
-def text_of(changed: list[str]) -> str:
-    """`task.yaml, grade.py and 3 more`"""
-    named, more = changed[:MAX_NAMED], len(changed) - MAX_NAMED
-    if more > 0:
-        return f"{', '.join(named)} and {more} more"
-    return " and ".join(part for part in (", ".join(named[:-1]), named[-1]) if part)
-
-
 def uncommitted_text(left: list[str]) -> str:
     """What is said of the files of a seed that a run leaves out."""
-    return f"of the seed only the last commit is used, without {plural(len(left), 'changed file')}: {text_of(left)}"
+    return f"of the seed only the last commit is used, without {plural(len(left), 'changed file')}: {some_of(left)}"
 
 
 def seed_change(config: Config, runs: Path) -> str:
@@ -56,7 +46,7 @@ def seed_change(config: Config, runs: Path) -> str:
         changed = seed.differences(newest.hub, newest.seed_commit.read_text(), config.seed)
     except (GitError, OSError):
         return ""
-    return f"the seed has changed since the run {newest.root.name}: {text_of(changed)}" if changed else ""
+    return f"the seed has changed since the run {newest.root.name}: {some_of(changed)}" if changed else ""
 
 
 def _changed_of_grader(layout: Layout, config: Config) -> Iterator[Path]:
@@ -68,7 +58,8 @@ def _changed_of_grader(layout: Layout, config: Config) -> Iterator[Path]:
 
 
 def _files(folder: Path, name: Path) -> list[Path]:
-    """A file of a grader, or the files of a folder that are copied with it; as paths in `folder`."""
+    """What a run copies for the entry `name` of a grader: the file itself, or the files of the folder; as paths in
+    `folder`."""
     path = folder / name
     return [name] if path.is_file() else [name / inner for inner in copied_files(path)]
 

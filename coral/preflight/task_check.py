@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from attempts.noise import ROUNDING, deviation, mean
-from attempts.record import Kind
+from attempts.record import CLOSED, Kind
 from coral.agent_setup.prices import LIMIT_ADVICE, budget_concerns, unenforceable_budgets, unlimited
 from coral.agent_setup.roster import assignments_of, seed_conflict
 from coral.config.load import CHECKLIST, Config, checklist
@@ -34,7 +34,7 @@ from workspace.seed import last_commit, taken_from, uncommitted
 OUTPUT_LINES = 20  # of a grader that failed
 CHECK_SECONDS = 60.0
 MAX_FILES = 100_000
-MOST_PERCENT = 100.0
+MOST_PERCENT = 100.0  # a larger share of the score says nothing: the score is near zero
 SEED_GRADES = 5  # of the seed, to learn how noisy scores are ...
 SEED_SECONDS = 60.0  # ... if they take no longer; else two
 MISJUDGED = 3.0  # times the given noise: beyond that it is not what was measured
@@ -114,7 +114,7 @@ def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskF
 
 
 def _seed(config: Config, seed: Path, notes: tuple[str, ...]) -> TaskFinding:
-    """`seed`: the files that a run would take; `notes`: what is to be known of them."""
+    """`seed`: the files that a run would take; `notes`: sentences about them for the user."""
     globs = config.task.editable
     below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
     names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
@@ -195,14 +195,23 @@ def _grade(config: Config, kind: Kind = Kind.BASELINE) -> GradeResult:
 
 def _graded(config: Config, result: GradeResult) -> TaskFinding:
     if result.outcome is Outcome.SCORED and result.score is not None:
-        return TaskFinding("grader", True, f"the seed scores {result.score:.10g}")
+        return TaskFinding("grader", True, f"the seed scores {result.score:.10g}", _channel_advice(config, result))
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
     advice = _module_advice(config, f"{result.reason}\n{result.output}")
     return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed, *advice))
 
 
+def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:
+    """What is to be known where code of the candidate could write its own score."""
+    if result.channel == CLOSED:
+        return ()
+    if config.grader.command:
+        return ("channel: open. A command's result can be written by whatever runs in it: see docs/trust.md",)
+    return (f"channel: open, since {result.opened}: docs/trust.md says how to close it",)
+
+
 def _held_out(config: Config) -> TaskFinding:
-    """Grades the seed with the grader of the hold-out, which `config` has as its grader."""
+    """Grades the seed on the hold-out. `config.grader` must be the grader of the hold-out."""
     try:
         result = _grade(config, Kind.HOLDOUT)
     except CoralError as error:
@@ -238,7 +247,7 @@ def _noise(config: Config, first: float, seconds: float) -> TaskFinding:
         advice = (f"grader.noise is {config.grader.noise}: 0 or auto, if it always does",) if given else ()
         return TaskFinding("again", True, f"graded {len(scores)} times, it scores the same", advice)
     percent = 100 * spread / abs(mean(scores)) if mean(scores) else math.inf
-    is_share = percent < MOST_PERCENT  # near zero a share of the score says nothing
+    is_share = percent < MOST_PERCENT
     share = f", {percent:.2g} % of the score" if is_share else ""
     text = f"graded {len(scores)} times, its scores have a standard deviation of {spread:.2g}{share}"
     grows = min(scores) > 0 and spread >= LOGARITHM * abs(mean(scores))

@@ -1,12 +1,34 @@
-"""The environment that agents and graders start with: the user's, without our variables and those that redirect git."""
+"""The environment that agents and graders start with. Agents: the user's, without our variables and those that redirect
+git. Graders: what is named here of the user's, for a candidate may read it: no keys.
+"""
 
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from workspace.layout import Layout
 
 KEPT = ("CORAL_TOOL_SECONDS",)  # how long `coral eval` may wait: the user knows the agent program
+
+
+# What programs need to run at all, and to compute: places, the language, libraries, threads, graphics cards.
+_NAMES = """
+PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM NO_COLOR VIRTUAL_ENV LD_LIBRARY_PATH
+JAVA_HOME GOPATH GOROOT CARGO_HOME RUSTUP_HOME CONDA_PREFIX CONDA_DEFAULT_ENV
+NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES TF_CPP_MIN_LOG_LEVEL TF_FORCE_GPU_ALLOW_GROWTH TORCH_HOME
+"""
+GRADER_NAMES = frozenset(_NAMES.split())
+GRADER_PREFIXES = ("LC_", "PYTHON", "DYLD_", "CUDA_", "ROCR_", "HIP_", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_", "XLA_")
+
+
+def of_grader(more: Collection[str]) -> dict[str, str]:
+    """`more`: names of further variables that the task's grader needs."""
+    return {
+        name: value
+        for name, value in base().items()
+        if name in GRADER_NAMES or name in more or name.startswith(GRADER_PREFIXES)
+    }
 
 
 def base() -> dict[str, str]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from coral.fleet.process_key import grade_in
-from coral.processes import cgroup, process
+from coral.processes import cgroup, namespaces, process
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process import HeldChild, Program
 from coral.processes.process_tree import Identity, ProcessTable, is_alive
+from coral.processes.result_channel import ResultChannel
 from coral.processes.wakeup import Wakeup
 
 LINGERING_SECONDS = 0.05  # until the first check whether leftovers are gone; each further pause is twice as long
@@ -35,8 +35,10 @@ class Launch:
     tag: str
     started: float
     child: "subprocess.Popen[bytes] | None" = None
+    channel: ResultChannel | None = None
     code: int | None = None
     ended: bool = False
+    killed: bool = False  # we sent SIGKILL before its own process had ended
     pause: float = LINGERING_SECONDS
     check_at: float = 0.0
 
@@ -62,21 +64,32 @@ class Launches:
     def tag(self, who: str, number: int) -> str:
         return launch_tag(self._run, who, number)
 
+    def make_group(self, who: str, number: int) -> str:
+        """A control group for a launch; empty where none may be made."""
+        return self._groups.make(f"{who}.{number}")
+
+    def terminate(self, launch: Launch) -> None:
+        """SIGTERM for every process of the launch."""
+        process.terminate(launch.identity, launch.tag, self._table)
+
+    def kill(self, launch: Launch) -> None:
+        """Sends SIGKILL to every process of the launch, also to those that start meanwhile."""
+        launch.killed = launch.killed or not launch.ended
+        process.kill(launch.identity, launch.tag, self._table)
+
     def hold(
         self, who: str, number: int, program: Program, now: float, interpreter: PrestartedInterpreter | None = None
     ) -> HeldChild:
         """Starts a child that waits for its release, or takes the interpreter that was started for it. OSError where
         that fails; then there is no launch."""
-        # A grade gets no group: the kernel takes some ten milliseconds to let a process into one, and grades are
-        # waited for. The tag by a resource limit has to do there.
-        group = self._groups.make(f"{who}.{number}") if grade_in(who) is None else ""
+        group = self.make_group(who, number) if interpreter is None else interpreter.group
         try:
             start = process.start if interpreter is None else interpreter.hold
             held = start(replace(program, group=group))
         except BaseException:
             cgroup.remove(group)
             raise
-        self._live[who] = Launch(who, number, held.identity, program.tag, now, child=held.child)
+        self._live[who] = Launch(who, number, held.identity, program.tag, now, child=held.child, channel=held.channel)
         self._wakeup.watch(who, held.identity.pid)
         return held
 
@@ -142,6 +155,8 @@ class Launches:
         if launch.child is not None:
             launch.code = launch.child.poll()
             launch.ended = launch.code is not None
+            if launch.code is not None and launch.identity.sealed:
+                launch.code = namespaces.code_of_program(launch.code)
         else:
             launch.ended = not is_alive(launch.identity)
             if not launch.ended and not self._wakeup.watches(launch.who):

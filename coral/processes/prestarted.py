@@ -1,4 +1,5 @@
-"""Starts a Python interpreter before it is known what it will run: when that is known, its imports are done.
+"""Starts an interpreter before it is known what it will run: when that is known, it has done its imports and is in its
+control group, which the kernel may take ten milliseconds to let it into.
 
 It is used once. Like every child it is blocked on a pipe until the supervisor has recorded it, and exits when the pipe
 is closed.
@@ -6,54 +7,106 @@ is closed.
 
 import json
 import os
+import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
-from coral.processes import rlimit_tag
+from coral.processes import cgroup, rlimit_tag
 from coral.processes.process import HeldChild, Program, open_output
 from coral.processes.process_tree import TAG, identify
+from coral.processes.result_channel import ResultChannel
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """`argv`: what waits on its standard input; its last argument is added: the control group to enter, or an empty
+    text. `order`: the lines that make it run a program, with these variables besides those it was started with.
+    `hands_over`: whether it answers by a result channel."""
+
+    argv: tuple[str, ...]
+    order: Callable[[Program, Mapping[str, str], ResultChannel | None], str]
+    hands_over: bool = False
+
+
+def python_order(program: Program, env: Mapping[str, str], channel: ResultChannel | None) -> str:
+    """For `coral.grading.runner.wait`. Of the program's arguments it needs the last one."""
+    streams = [str(program.stdin), str(program.stdout), str(program.stderr)]
+    given = [] if channel is None else list(channel.given)
+    order = {"argument": program.argv[-1], "env": env, "cwd": str(program.cwd), "streams": streams, "channel": given}
+    return json.dumps(order)
+
+
+def shell_order(program: Program, env: Mapping[str, str], _: ResultChannel | None) -> str:
+    """In braces: a shell that gets only the beginning of it runs nothing."""
+    variables = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
+    stdin, stdout, stderr = (shlex.quote(str(path)) for path in (program.stdin, program.stdout, program.stderr))
+    start = f"exec {shlex.join(program.argv)} <{stdin} >>{stdout} 2>>{stderr}"
+    return "\n".join(("{", *variables, f"cd {shlex.quote(str(program.cwd))} || exit", "unset OLDPWD", start, "}"))
+
+
+SHELL = Interpreter(
+    ("/bin/sh", "-c", f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; . /dev/stdin', "sh"), shell_order
+)
 
 
 class PrestartedInterpreter:
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str], tag: str) -> None:
-        """`argv`: what reads from standard input, as JSON, how to continue (see `coral.grading.runner.wait`). `tag`
-        names the launch that it is for. OSError where it cannot be started."""
+    def __init__(self, interpreter: Interpreter, env: Mapping[str, str], tag: str, group: str = "") -> None:
+        """Starts the interpreter. `tag` and `group`: those of the launch that will use it. OSError if that fails."""
         self.tag = tag
+        self.group = group
+        self._order = interpreter.order
         self._env = {**env, TAG: tag}
         reading, self._pipe = os.pipe()
+        try:
+            self._channel = ResultChannel() if interpreter.hands_over else None
+        except OSError:
+            os.close(reading)
+            os.close(self._pipe)
+            raise
         null = subprocess.DEVNULL
         try:
             self._child = subprocess.Popen(
-                argv, stdin=reading, stdout=null, stderr=null, cwd="/", env=self._env, start_new_session=True
+                [*interpreter.argv, group],
+                stdin=reading,
+                stdout=null,
+                stderr=null,
+                cwd="/",
+                env=self._env,
+                start_new_session=True,
+                pass_fds=self._channel.given if self._channel else (),
             )
         except BaseException:
             os.close(self._pipe)
+            if self._channel is not None:
+                self._channel.close()
             raise
         finally:
             os.close(reading)
+            if self._channel is not None:
+                self._channel.close_given()
         rlimit_tag.put(self._child.pid, tag)
 
     def is_ready(self) -> bool:
         return self._child.poll() is None
 
     def hold(self, program: Program) -> HeldChild:
-        """As `process.start`: the child runs the program, which has the same tag, when it is released. Of its arguments
-        it gets the last one."""
-        with open_output(program.stdout), open_output(program.stderr):
-            pass
-        identity = identify(self._child.pid)
-        if identity is None:
+        """As `process.start`: the child runs the program, which has the same tag, when it is released."""
+        try:
+            with open_output(program.stdout), open_output(program.stderr):
+                pass
+            identity = identify(self._child.pid)
+            if identity is None:
+                raise OSError("it ended before it could be identified")
+        except OSError:
             self.close()
-            raise OSError("it ended before it could be identified")
+            raise
         env = {**program.env, TAG: self.tag, "PWD": str(program.cwd)}
-        order = {
-            "argument": program.argv[-1],
-            "env": {name: value for name, value in env.items() if self._env.get(name) != value},
-            "cwd": str(program.cwd),
-            "streams": [str(program.stdin), str(program.stdout), str(program.stderr)],
-        }
+        changed = {name: value for name, value in env.items() if self._env.get(name) != value}
+        order = self._order(program, changed, self._channel)
         pipe, self._pipe = self._pipe, -1
-        return HeldChild(self._child, pipe, identity, json.dumps(order))
+        channel, self._channel = self._channel, None
+        return HeldChild(self._child, pipe, replace(identity, group=self.group), order, channel)
 
     def close(self) -> None:
         """End the interpreter, unless `hold` has handed it over."""
@@ -61,3 +114,6 @@ class PrestartedInterpreter:
             os.close(self._pipe)
             self._pipe = -1
             self._child.wait()
+            cgroup.remove(self.group)
+            if self._channel is not None:
+                self._channel.close()

@@ -16,8 +16,9 @@ from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
-from coral.processes import cgroup, rlimit_tag
-from coral.processes.process_tree import TAG, Identity, identify, is_alive, members
+from coral.processes import cgroup, namespaces, rlimit_tag
+from coral.processes.process_tree import TAG, Identity, ProcessTable, identify, is_alive, members
+from coral.processes.result_channel import ResultChannel
 
 NEVER_RELEASED = 125
 # Reads a line from a pipe, then becomes the program. An end of file instead means that the supervisor died before it
@@ -38,7 +39,7 @@ _KEEP = (
 class Program:
     """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag` names
     the launch in every process of it; `group` is its control group, if any; the exit code is written into the file
-    `code`, as a shell reports it."""
+    `code`, as a shell reports it. `sealed`: the arguments start a sandbox, and in it the program."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -49,13 +50,22 @@ class Program:
     tag: str
     group: str = ""
     code: Path | None = None
+    sealed: bool = False
 
 
 class HeldChild:
     """A child that is blocked on a pipe until it is released."""
 
-    def __init__(self, child: "subprocess.Popen[bytes]", pipe: int, identity: Identity, word: str = "go") -> None:
-        """`word`: the line that it waits for."""
+    def __init__(
+        self,
+        child: "subprocess.Popen[bytes]",
+        pipe: int,
+        identity: Identity,
+        word: str = "go",
+        channel: ResultChannel | None = None,
+    ) -> None:
+        """`word`: the line that it waits for. `channel`: by which it hands over its result, if it does."""
+        self.channel = channel
         self.child = child
         self.identity = identity
         self._pipe = pipe
@@ -71,6 +81,8 @@ class HeldChild:
         """Never starts the program: the child exits by itself."""
         os.close(self._pipe)
         self.child.wait()
+        if self.channel is not None:
+            self.channel.close()
 
 
 def start(program: Program) -> HeldChild:
@@ -99,7 +111,7 @@ def start(program: Program) -> HeldChild:
         child.wait()
         raise OSError("it ended before it could be identified")
     rlimit_tag.put(child.pid, program.tag)
-    return HeldChild(child, pipe, replace(identity, group=program.group))
+    return HeldChild(child, pipe, replace(identity, group=program.group, sealed=program.sealed))
 
 
 def wait(child: "subprocess.Popen[bytes]", seconds: float) -> int | None:
@@ -127,7 +139,7 @@ def open_output(path: Path) -> BinaryIO:
         if not (S_ISREG(mode) or S_ISCHR(mode) or S_ISBLK(mode)):
             path.rename(path.with_name(f".{path.name}.foreign-{time.time_ns()}"))
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, 0o644), "ab")
+    return os.fdopen(os.open(path, flags, 0o600), "ab")
 
 
 def rearm_interrupts() -> None:
@@ -139,15 +151,20 @@ def rearm_interrupts() -> None:
 
 
 def interrupt(identity: Identity) -> None:
-    """SIGINT for the launch's process group, as a terminal would send it."""
+    """SIGINT for the launch's process group, as a terminal would send it. Of a sealed one, for the group in its
+    sandbox, which is another session; while that is not ready for signals, for the sandbox itself."""
     if is_alive(identity):
+        group = namespaces.ready_init(identity.pid) if identity.sealed else None
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(identity.pid, signal.SIGINT)
+            os.killpg(group or identity.pid, signal.SIGINT)
 
 
-def terminate(identity: Identity, tag: str) -> None:
-    """SIGTERM for every process of the launch."""
-    _signal_all(members(identity, tag), signal.SIGTERM)
+def terminate(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
+    """SIGTERM for every process of the launch. `table`: one that has seen these processes before, and so knows those
+    that have shed their marks since. A sandbox stays, and ends with what is in it."""
+    found = members(identity, tag, table)
+    inside = [process for process in found if namespaces.is_inside(process.pid)] if identity.sealed else []
+    _signal_all(inside or found, signal.SIGTERM)
 
 
 def end_supervisor(pid: int) -> None:
@@ -155,11 +172,11 @@ def end_supervisor(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
 
 
-def kill(identity: Identity, tag: str) -> None:
-    """SIGKILL for every process of the launch, and for those started meanwhile."""
+def kill(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
+    """SIGKILL for every process of the launch, and for those started meanwhile. `table`: as for `terminate`."""
     cgroup.kill(identity.group)
     for _ in range(3):
-        found = members(identity, tag)
+        found = members(identity, tag, table)
         _signal_all(found, signal.SIGKILL)
         if not found:
             return

@@ -21,12 +21,13 @@ MAX_RESCANS = 3  # for one launch, whose processes may end and start others all 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """`started`: the start time in the kernel's ticks. `boot`: the machine's boot. `group`: the control group of the
-    launch that this process began, where there is one."""
+    launch that this process began, where there is one. `sealed`: its program runs below it, in a sandbox."""
 
     pid: int
     started: int
     boot: str
     group: str = field(default="", compare=False)
+    sealed: bool = field(default=False, compare=False)
 
 
 def identify(pid: int) -> Identity | None:
@@ -44,10 +45,10 @@ def is_alive(identity: Identity) -> bool:
     return identify(identity.pid) == identity
 
 
-def members(identity: Identity, tag: str) -> list[Identity]:
+def members(identity: Identity, tag: str, table: "ProcessTable | None" = None) -> list[Identity]:
     """Every living process of a launch: its process group, its session, its descendants, and all that are in its
-    control group or have its tag, by a resource limit or in their environment."""
-    table = ProcessTable()
+    control group or have its tag, by a resource limit or in their environment. `table`: is scanned again for it."""
+    table = table or ProcessTable()
     table.scan()
     return table.members(identity, tag)
 

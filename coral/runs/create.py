@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from attempts.store import Store
 from coral.agent_setup.prices import check_enforceable
 from coral.agent_setup.roster import Roster
+from coral.agent_setup.view import level_for
 from coral.config.load import Config, checklist
 from coral.config.model import GraderSection
 from coral.errors import CoralError
@@ -38,6 +39,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     """Create a run in the folder `runs`, or raise a CoralError. `say` gets each step; a thread runs `meanwhile`."""
     roster = Roster(config)
     roster.check()
+    level_for(config)
     if problem := disk_problem_of(runs):
         hint = "free some space, or see workspace.runs in task.yaml"
         raise CoralError(f"cannot make a run in {runs}: {problem}", hint)
@@ -87,6 +89,7 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
 
         commit: str = _result(taken_in)
         layout.seed_commit.write_text(commit)
+        shutil.copyfile(layout.hub / "config", layout.hub_config)
         say("grading the seed")
         begin(meanwhile)
         clones = {}
@@ -117,7 +120,7 @@ def _threads() -> Iterator[Begin]:
 
 @contextlib.contextmanager
 def _interpreter(grader: GraderSection) -> Iterator[PrestartedInterpreter | None]:
-    """The interpreter that grades the seed, if the grader is a function."""
+    """The interpreter that grades the seed."""
     interpreter = prestart(grader, f"grade-{os.getpid()}-0")
     try:
         yield interpreter

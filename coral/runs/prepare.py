@@ -69,6 +69,7 @@ def grade_seed(
         feedback=result.feedback,
         metrics=result.metrics,
         seconds=round(seconds, 3),
+        channel=result.channel,
         epoch=epoch,
     )
 

@@ -5,6 +5,7 @@ staged task is complete or ignored, to install it twice does no harm, and it sta
 goes on with it: whenever the process dies, the next supervisor has the old task or the new one.
 """
 
+import contextlib
 import filecmp
 import os
 import shutil
@@ -20,9 +21,10 @@ from coral.agent_setup.roster import Roster, check_same_programs
 from coral.config.load import Config, checklist, load_frozen
 from coral.errors import CoralError
 from coral.fleet.events import TaskChanged
-from coral.grading.kinds import copied_files, copy_grader_files
-from coral.journal import fold
+from coral.grading.kinds import copied_files, copy_grader_files, list_of
+from coral.journal import Journal, RecoveredState, fold
 from coral.runs.prepare import add_agents, context_of, grade_seed, latest_baseline
+from coral.runs.task_files import digest_of, names
 from workspace import hub
 from workspace.clone_overlay import place
 from workspace.errors import GitError
@@ -40,8 +42,8 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
     fleet, roster = fold(layout.journal).fleet, Roster(new)
     check_same_programs(old, new, fleet.agents)
     roster.check()
-    check_unlimited(new)
-    check_enforceable(new, roster)
+    check_unlimited(new, "resume")
+    check_enforceable(new, roster, "resume")
     unfinished = pending(layout)
     folder = layout.staged_task / f"{len(_folders(layout)) + 1:04d}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -67,8 +69,21 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
         holdout=not is_same_holdout or bool(unfinished and unfinished.holdout),
     )
     done = {"baseline": baseline and to_dict(baseline), "heartbeats": change.heartbeats, "holdout": change.holdout}
+    memory = fold(layout.journal)
+    gone = {name: "" for name in memory.files if name != layout.hub_config.name}
+    with contextlib.closing(Journal(layout.journal)) as journal:
+        journal.expect_files(gone | {name: digest_of(folder / name) for name in names(folder)})
     write_json(folder / DONE, done, durable=True)
     return change
+
+
+def unknown_files(layout: Layout, memory: RecoveredState) -> list[str]:
+    """The files of a staged task that are not as it was staged, as the journal has it."""
+    staged = _newest(layout)
+    if staged is None:
+        return []
+    known = [(name, digest_of(staged / name)) for name in names(staged)]
+    return [name for name, digest in known if digest not in (memory.expected.get(name), memory.files.get(name))]
 
 
 def changes_scores(old: Config, new: Config) -> bool:
@@ -117,6 +132,8 @@ def install(layout: Layout) -> TaskChanged | None:
         place(layout.private, target.name, (folder / target.name).read_text(encoding="utf-8"))
     for target in (layout.grader, layout.holdout):
         _replace(folder / target.name, target)
+        if (listed := list_of(folder / target.name)).is_file():
+            place(layout.private, listed.name, listed.read_text(encoding="utf-8"))
     _install_checklist(layout, folder)
     commit, config = layout.seed_commit.read_text(), load_frozen(layout.task_file)
     hub.set_seed(layout.hub, commit, (folder / layout.seed_commit.name).stat().st_mtime)

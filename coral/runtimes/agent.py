@@ -65,6 +65,10 @@ class AgentProgram(Reader):
         """The files of the user's login, by their path in the state folder."""
         return {}
 
+    def scratch(self) -> tuple[Path, ...]:
+        """The user's folders that the program writes to whenever it starts."""
+        return ()
+
     def logins(self) -> tuple[Path, ...]:
         """The user's files that exist if the user has logged in."""
         return tuple(self.links().values())
@@ -112,6 +116,7 @@ class AgentProgram(Reader):
             files=self.files(),
             links=self.links(),
             locks=self.locks,
+            scratch=self.scratch(),
         )
 
     def login(self) -> str | None:

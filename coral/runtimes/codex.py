@@ -45,7 +45,7 @@ class Codex(AgentProgram):
         return {name: home / name for name in ("auth.json", "config.toml")}
 
     def usage(self, state: Path, session: str) -> Usage | None:
-        """Reads the usage from codex's own log of the thread: codex prints none for an interrupted turn."""
+        """The tokens used, from the file where codex logs the conversation: it prints none when it is interrupted."""
         for path in _logs(state, session):
             for entry in self.logged(path, b'"token_count"'):
                 if total := entry.inner("payload", "info", "total_token_usage"):

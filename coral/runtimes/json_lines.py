@@ -14,9 +14,9 @@ from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 
 _LOG_END = 1 << 20  # bytes of a log that are read, from its end
 WHOLE_LOG = 256 << 20  # the same where all of it is wanted
-# What the status of an answer means where no pattern knows its words.
-DECISIVE = {402: Ending.TERMINAL, 429: Ending.LIMIT}  # HTTP statuses that mean this whatever the words
-BY_STATUS = {401: Ending.TERMINAL, 403: Ending.DENIED}  # where the words mean nothing known
+# What the HTTP status of an answer means: these whatever its words say, ...
+DECISIVE = {402: Ending.TERMINAL, 429: Ending.LIMIT}
+BY_STATUS = {401: Ending.TERMINAL, 403: Ending.DENIED}  # ... these where no pattern knows its words
 
 
 class Reader(Runtime):

@@ -122,7 +122,7 @@ def _until(found: Mapping[str, str | None], now: float) -> float | None:
 
 
 def _clock(text: str, zone: str, now: float) -> float | None:
-    """The next such time in its zone; None if the text holds more than a time and a date."""
+    """The moment of an ISO 8601 date and time; else the next such time in its zone. None if the text holds more."""
     if iso := _ISO.fullmatch(text.strip()):
         offset = iso[3] if iso[3] and iso[3][0] in "+-" else "+00:00"
         try:

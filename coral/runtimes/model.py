@@ -45,7 +45,9 @@ class Command:
 
     `files`: the text of settings files, by their path in the state folder. `links`: symbolic links in the state folder
     to files of the user, such as a login; a link is left out where the user has no such file. `locks`: empty folders in
-    the state folder by which the program locks it, and which it leaves there when it is killed.
+    the state folder by which the program locks it, and which it leaves there when it is killed. `writes`: folders of
+    the user in which the program keeps what cannot be moved; a sealed one may change them. `scratch`: those that it
+    writes to whenever it starts; what a sealed one changes there is dropped.
     """
 
     argv: tuple[str, ...]
@@ -56,6 +58,8 @@ class Command:
     files: Mapping[str, str] = field(default_factory=dict)
     links: Mapping[str, Path] = field(default_factory=dict)
     locks: tuple[str, ...] = ()
+    writes: tuple[Path, ...] = ()
+    scratch: tuple[Path, ...] = ()
 
 
 class Counted(StrEnum):

@@ -7,6 +7,7 @@ from coral.config.load import Config
 from coral.fleet.rules import Rules
 from coral.records.recent import RecentResults
 from workspace.layout import Layout
+from workspace.seal import Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +19,4 @@ class RunContext:
     rules: Rules
     results: RecentResults
     roster: Roster
+    level: Level = Level.NONE  # at which agents are sealed

@@ -247,7 +247,7 @@ class Gatherer:
             return [_unseen_end(launch) if job is None else read_job_end(self._layout, job, launch.code)]
         if (number := grade_in(launch.who)) is not None:
             seconds = now.run_time - launch.started if launch.child is not None else 0.0
-            return [graded_event(self._layout, number, launch.number, launch.code, seconds)]
+            return [graded_event(self._layout, number, launch.number, launch.code, seconds, launch.channel)]
         monitor = self._monitors.by_agent.get(launch.who)
         if monitor is None:
             return [_unseen_end(launch)]
@@ -266,6 +266,8 @@ class Gatherer:
     def _judge(self, launch: Launch, monitor: OutputMonitor) -> on.Exited:
         summary = monitor.summary()
         ending = on.Ending.LOST if launch.code is None else monitor.runtime.judge(launch.code, summary)
+        if ending is on.Ending.CRASHED and launch.killed:
+            ending = on.Ending.INTERRUPTED  # it was slow to end when we asked it to, which is no failure of its own
         lines = summary.stderr.strip().splitlines()
         detail = summary.error or (lines[-1] if lines else _unexplained(launch, monitor))
         if launch.code is not None and not self._layout.clone(launch.who).is_dir():

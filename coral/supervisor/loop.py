@@ -14,6 +14,7 @@ chooses nothing.
 
 import contextlib
 import gc
+import hashlib
 import signal
 import sys
 import time
@@ -24,6 +25,7 @@ from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
 from coral.agent_setup.roster import Roster, check_same_programs
+from coral.agent_setup.view import level_for
 from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
 from coral.fleet import actions as do
@@ -89,7 +91,7 @@ class Supervisor:
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
-        run_context = RunContext(layout, config, self._rules, RecentResults(known), roster)
+        run_context = RunContext(layout, config, self._rules, RecentResults(known), roster, level_for(config))
         self._launches = Launches(_tag(layout), self._wakeup)
         self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))
         self._monitors = OutputMonitors(run_context)
@@ -109,6 +111,7 @@ class Supervisor:
         self._performer = Performer(
             run_context, self._launches, starter, heartbeat_files, self._report, self._ledger, self._pool, self._queue
         )
+        self._files: tuple[dict[str, str], dict[str, str]] = (self._performer.task_digests, {})
         self._degraded = Degraded()
         self._supervises = False  # whether the journal says so
         self._journal_error = ""
@@ -130,6 +133,10 @@ class Supervisor:
         if self._change is not None and self._supervises and self._degraded.unrecorded_fleet is None:
             reload.discard(self._layout)
             self._change = None
+
+    def keep_digests(self) -> None:
+        """Who only ends a run leaves the journal to say what the task's files were, whatever they are now."""
+        self._files = (self._journal.recovered.files, self._journal.recovered.expected)
 
     def stop(self, end: RunEnd) -> None:
         """Ask for the end of the run, from a signal handler too."""
@@ -191,7 +198,7 @@ class Supervisor:
 
     def _write(self, events: list[on.Event], actions: tuple[do.Action, ...], after: Fleet, now: on.Moment) -> None:
         if not self._supervises:
-            self._journal.open_supervision(self._rules, now, _folder(self._layout))
+            self._journal.open_supervision(self._rules, now, _folder(self._layout), *self._files)
             self._supervises = True
         if actions or _differs(self._fleet, after):
             self._journal.record(now, events, actions, self._fleet, after)
@@ -243,13 +250,15 @@ def supervise(
         if overrides:
             _change_task(layout, overrides)
         try:
-            supervisor = Supervisor(layout, read_bytes(layout.seed_commit).decode().strip(), config, change)
+            seed = read_bytes(layout.seed_commit).decode().strip()
+            supervisor = Supervisor(layout, seed, config, change)
         except (OSError, ValueError) as error:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
         # What exists by now stays: to collect garbage among it would take 30 ms, for which somebody would wait.
         gc.freeze()
         gc.set_threshold(700)
         if stop is not None:
+            supervisor.keep_digests()
             supervisor.stop(stop)
 
         def take(number: int) -> None:
@@ -286,7 +295,10 @@ def end_processes(layout: Layout) -> int:
 def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
     """Change the run's task for this supervisor and later ones."""
     before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
-    check_same_programs(before, after, fold(layout.journal).fleet.agents)
+    with contextlib.closing(Journal(layout.journal)) as journal:
+        check_same_programs(before, after, journal.recovered.fleet.agents)
+        digest = hashlib.sha256(after.text.encode()).hexdigest()
+        journal.expect_files({**journal.recovered.expected, layout.task_file.name: digest})
     add_agents(layout, after)
     place(layout.private, layout.task_file.name, after.text)
 

@@ -26,6 +26,7 @@ from coral.processes.launches import Launches
 from coral.records.index_feed import IndexFeed
 from coral.records.integrity import restore
 from coral.records.ledger import Ledger
+from coral.runs.task_files import TaskFiles
 from coral.supervisor.activity import last_edit
 from coral.supervisor.context import RunContext
 from coral.supervisor.event_queue import EventQueue
@@ -35,6 +36,7 @@ from coral.views.fleet_view import HeartbeatFiles
 from coral.views.prompt import inline_sections, scale_of
 from coral.views.reasons import reason_data, refusal
 from coral.views.report import Report
+from workspace import hub
 from workspace.history import snapshot
 from workspace.intake import take_in
 from workspace.layout import Layout
@@ -65,11 +67,18 @@ class Performer:
         self._pool = pool
         self._queue = queue
         self._store = Store(run_context.layout.attempts)
+        self._hub_config = hub.settings(self._layout.hub, self._layout.hub_config)
+        self._task_files = TaskFiles(self._layout, run_context.config.folder)
         self._index = IndexFeed(run_context.layout.attempts, pool)
         self._background = BackgroundActions(pool, queue)
         self._snapshot: Future[object] | None = None
         self._published: list[Attempt] = []
         self._unwritten: list[do.Action] = []  # what could not be written, until `WriteAgain`
+
+    @property
+    def task_digests(self) -> dict[str, str]:
+        """Of the files of the run's task, by their paths in its folder `private`."""
+        return self._task_files.digests
 
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:
         for action in actions:
@@ -197,17 +206,26 @@ class Performer:
     # In worker threads.
 
     def _take_in(self, action: do.TakeIn, epoch: int) -> Iterator[on.Event]:
+        yield from self._restore_hub()
         clone = self._layout.clone(action.agent)
         taken = take_in(self._layout.hub, clone, action.commit, action.number)
         yield on.TakenIn(
             number=action.number, commit=taken.commit, tree=taken.tree, parent=taken.parent,
+            seal=self._context.level,
             duplicate=self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE, epoch),
             built_on=self._ledger.built_on(taken.parent, epoch),
         )  # fmt: skip
 
     def _check_out(self, action: do.CheckOut) -> Iterator[on.Event]:
+        yield from self._restore_hub()
+        for name, found in self._task_files.restore():
+            yield on.Restored(item=f"private/{name}", found=found, source="the run's start")
         checkout.prepare_grade(self._layout, self._context.config, action)
         yield on.CheckedOut(number=action.number, launch=action.launch)
+
+    def _restore_hub(self) -> Iterator[on.Event]:
+        for name in hub.restore_settings(self._layout.hub, self._hub_config):
+            yield on.Restored(item=f"the hub's {name}", found="was changed", source="the run's start")
 
     def _scan(self, action: do.ScanEdits) -> Iterator[on.Event]:
         edited = last_edit(self._layout.clone(action.agent))
@@ -226,9 +244,9 @@ class Performer:
                 if job_in(action.who) is None:  # of a job, the timeline says why
                     self._report.write_line(now, "interrupted", f"launch {action.launch}", action.who)
             case do.Terminate():
-                process.terminate(launch.identity, launch.tag)
+                self._launches.terminate(launch)
             case do.Kill():
-                process.kill(launch.identity, launch.tag)
+                self._launches.kill(launch)
 
 
 def answer_request(layout: Layout, sender: str, id: str, data: Mapping[str, object]) -> None:

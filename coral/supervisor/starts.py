@@ -58,20 +58,25 @@ class Starter:
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
-        program = checkout.grade_command(self._layout, self._config, action).program(tag)
+        command = checkout.grade_command(self._layout, self._config, action)
         interpreter = self._interpreters.pop(tag, None)
         if interpreter is not None and not interpreter.is_ready():  # somebody killed it
             interpreter.close()
             interpreter = None
-        self._held[who] = (action.launch, self._launches.hold(who, action.launch, program, now.run_time, interpreter))
+        if interpreter is None:
+            interpreter = command.prestart(tag, self._launches.make_group(who, action.launch))
+        held = self._launches.hold(who, action.launch, command.program(tag), now.run_time, interpreter)
+        self._held[who] = (action.launch, held)
 
     def prestart_interpreter(self, number: int) -> None:
-        """Start the interpreter of an attempt's grade, if the grader is a function: at the latest when its commit is
-        taken in, which takes as long. No more than can be used at once."""
-        tag = self._launches.tag(of_grade(number), FIRST_LAUNCH)
+        """Start the interpreter of an attempt's grade: at the latest when its commit is taken in, which takes as long.
+        No more than can be used at once."""
+        who = of_grade(number)
+        tag = self._launches.tag(who, FIRST_LAUNCH)
         if tag in self._interpreters or len(self._interpreters) >= self._grader.slots:
             return
-        if (interpreter := prestart(self._grader, tag)) is not None:
+        group = self._launches.make_group(who, FIRST_LAUNCH)
+        if (interpreter := prestart(self._grader, tag, group)) is not None:
             self._interpreters[tag] = interpreter
 
     def end_interpreter(self, number: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, assert_never
 
 from attempts.files import Witness
-from attempts.noise import deviation, mean
+from attempts.noise import summary
 from attempts.progress import Progress
 from attempts.record import Attempt
 from attempts.standing import Measured, Scoring, lead, noise_of, own_bests
@@ -126,7 +126,7 @@ def scores_of(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 
 def failures_of(fleet: Fleet) -> list[dict[str, Any]]:
-    """The failed attempts of this epoch by the kind of their reason, the most frequent first."""
+    """Why attempts of this epoch have failed: each reason and how many attempts it failed, the most frequent first."""
     groups = sorted(fleet.run.failures.values(), key=lambda group: -group.count)
     return [{"reason": group.reason, "count": group.count} for group in groups]
 
@@ -138,10 +138,7 @@ def measured_data(measured: Measured) -> dict[str, Any]:
         "agent": measured.agent,
         "title": measured.title,
         "score": scores[0],
-        "median": measured.value,
-        "mean": mean(scores),
-        "deviation": deviation(scores) if len(scores) > 1 else None,
-        "count": len(scores),
+        **summary(scores),
     }
 
 
@@ -186,8 +183,8 @@ def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 
 def use_unknown_of(fleet: Fleet, rules: Rules) -> list[str]:
-    """The agents that have told nothing of what they use, or no money where others have: what all have used is more
-    than is known."""
+    """The agents whose use is not known: their program has reported none yet, or reports no money where others do. Sums
+    over all agents leave their use out."""
     total = fleet.run.spent
     return [
         agent.name

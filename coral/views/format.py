@@ -13,7 +13,7 @@ from attempts.fields import one_line, printable
 
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 NONE = "–"  # for a missing value
 
@@ -112,6 +112,13 @@ def usage(figures: Mapping[str, object]) -> str:
     cached = f"{tokens(figures['cached'])} from cache" if figures.get("cached") else ""
     parts = [f"{tokens(figures.get('input'))} in", cached, f"{tokens(figures.get('output'))} out"]
     return ", ".join(part for part in (*parts, money(figures.get("cost"))) if part)
+
+
+def some_of(names: Sequence[str], most: int = 4) -> str:
+    """The first few names: `a, b and c`, `a, b, c, d and 3 more`."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def spending(spent: Mapping[str, object]) -> str:

@@ -23,7 +23,7 @@ from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
-from coral.views.format import duration, money, spending, tokens
+from coral.views.format import duration, money, some_of, spending, tokens
 from coral.views.reasons import job_notice, reason_text
 from coral.views.scale import Scale
 from heartbeats.render import render, render_file
@@ -32,7 +32,6 @@ from workspace.notes import recent_notes
 
 SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
 TOP = 10  # attempts of the leaderboard
-NAMED = 3  # agents that a sentence names
 FAILURES_SHOWN = 5  # kinds of failures
 NOTES_SHOWN = 20
 MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take at all
@@ -148,16 +147,19 @@ def scale_of(run_context: RunContext, fleet: Fleet, agent: str) -> Scale:
 
 
 def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
-    """`earlier`: its score is not compared with those of the present `epoch`."""
+    """`earlier`: its score is not compared with those of the present `epoch`. `copy_of`: the attempt that was graded
+    with the same files before."""
     plain, earlier = to_dict(attempt), attempt.epoch < epoch
     shown = {name: plain[name] for name in SHOWN_OF_ATTEMPTS}
-    return {**shown, "delta": "" if earlier else scale.of(attempt), "earlier": earlier}
+    is_copy = attempt.verdict is Verdict.TIED and attempt.delta is None and not earlier
+    copy_of = attempt.against if is_copy else None
+    return {**shown, "delta": "" if earlier else scale.of(attempt), "earlier": earlier, "copy_of": copy_of}
 
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
     """What is left of the run's budget, in words; for an agent also what is left of its own."""
     run, lines, unknown = fleet.run, [], use_unknown_of(fleet, rules)
-    most, why = ("at most ", f" (what {_few(unknown)} used is not known)") if unknown else ("", "")
+    most, why = ("at most ", f" (what {some_of(unknown)} used is not known)") if unknown else ("", "")
     if rules.budget_attempts is not None:
         left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
         lines.append(f"{left} of {rules.budget_attempts} attempts are left to the fleet")
@@ -178,11 +180,6 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
     used = "" if rules.budget_money or rules.budget_tokens else spending(spent_of(run.spent))
     used = f"at least {used}" if used and unknown else used
     return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
-
-
-def _few(agents: Sequence[str]) -> str:
-    more = len(agents) - NAMED
-    return ", ".join(agents[:NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _own_budget(own: Allowance, agent: Agent, *, is_known: bool) -> list[str]:

@@ -31,8 +31,8 @@ STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
 QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
 BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
+ALERT_BYTES = 4_000_000  # of the end of the timeline, from which the alerts of earlier supervisors are read
 DELIVERED_BYTES = 65_536  # of the end of the timeline, in which a delivered alert is looked for
-PROTECTION = "unprotected"
 RUNNING = "running"  # the state of a job
 
 
@@ -169,7 +169,7 @@ class Report:
             **scores_of(fleet, run_context.rules),
             "attempts": run.progress.evals,
             "grading": self._grading(fleet, now),
-            "protection": PROTECTION,
+            "seal": run_context.level,
             **used_by(fleet, run_context.rules),
             "budget": budget(run_context.rules, fleet, now.run_time),
             "agents": [
@@ -251,9 +251,9 @@ def _ended(end: JobEnd) -> dict[str, object]:
 def alerts_in(timeline: Path) -> list[dict[str, Any]]:
     """The latest alerts of the supervisors before: what they said may still hold."""
     found = []
-    for line in read_end(timeline, DELIVERED_BYTES).splitlines():
+    for line in read_end(timeline, ALERT_BYTES).splitlines():
         try:
-            event = parse_object(line) if b'"alert"' in line else {}
+            event = parse_object(line) if b'"type": "alert"' in line else {}
         except ValueError:
             continue  # torn, or not ours
         if event.get("type") == "alert" and all(isinstance(event.get(part), str) for part in ("id", "text", "at")):

@@ -1,6 +1,7 @@
 """Real agent programs against a scripted model, in homes of their own; what is missing is reported as not run."""
 
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -14,7 +15,7 @@ from model_server import ModelServer, Script
 
 from coral.runtimes.registry import RUNTIMES, find
 
-KEPT = ("PATH", "LANG", "TMPDIR")  # of the machine's environment; everything else is the user's whom a test plays
+KEPT = ("PATH", "LANG")  # of the machine's environment; everything else is the user's whom a test plays
 
 
 def missing(name: str) -> str:
@@ -38,8 +39,9 @@ def program(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's home: the programs find nothing of the real one."""
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The user's home: the programs find nothing of the real one. What they leave in /tmp goes with the test: some
+    leave megabytes at each start."""
     for name in set(os.environ) - set(KEPT):
         monkeypatch.delenv(name)
     found = [str(program.commands) for program in (NODE, *PROGRAMS.values())]
@@ -47,7 +49,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
-    return folder
+    # Not below it: the path of a socket has to be short.
+    with tempfile.TemporaryDirectory(prefix="programs-", ignore_cleanup_errors=True) as temporary:
+        monkeypatch.setenv("TMPDIR", temporary)
+        yield folder
 
 
 def settle(name: str, server: ModelServer, home: Path, monkeypatch: pytest.MonkeyPatch) -> Endpoint:

@@ -94,6 +94,8 @@ def test_in_a_whole_run_every_heartbeat_arrives_in_the_one_conversation(mixed: M
     if reason := PROGRAMS[name].missing or NODE.missing:
         pytest.skip(f"NOT RUN: {name}: {reason}")
     server, _ = mixed([name], trying())
+    for folder in ("share", "state"):  # as where it was used before, for the login
+        (Path.home() / ".local" / folder / name).mkdir(parents=True)
     agents: dict[str, object] = {"runtime": "acp", "options": {"command": COMMANDS[name], "env": ENV}}
     task = whole_runs.write_task(tmp_path / "task", agents, {"attempts": attempts})
     layout = whole_runs.start(task, tmp_path)

@@ -72,8 +72,8 @@ def test_the_trouble_of_an_account_holds_no_other(turn: int, apart: Apart, tmp_p
                 servers[name].listen()
         _wait_for(layout, [agents[name] for name in troubles], AFTER)
         # Before the stop: of a program that it ends as it starts it is not seen that this was an interrupt.
-        endings = {ending for agent in well for ending in _endings(layout, agent)}
-    assert endings <= {Ending.INTERRUPTED, Ending.CLEAN}
+        failed = {name: _failed(layout, agents[name]) for name in NAMES if name not in troubles}
+    assert not any(failed.values()), failed
     counts = Counter(_agents_of(layout))
     for agent in agents.values():
         assert len(delivered(layout, agent)) >= counts[agent] - 1  # of the last it may not have heard yet
@@ -107,6 +107,12 @@ def _agents_of(layout: Layout) -> list[str]:
     return [attempt.agent for attempt in readable(Store(layout.attempts)) if attempt.number > 0]
 
 
-def _endings(layout: Layout, agent: str) -> list[Ending]:
+def _failed(layout: Layout, agent: str) -> list[tuple[Exited, str]]:
+    """The agent's launches that failed, each with the end of its errors."""
     events = (event for _, decision in decisions(layout.journal) for event in decision.events)
-    return [event.ending for event in events if isinstance(event, Exited) and event.agent == agent]
+    exits = [event for event in events if isinstance(event, Exited) and event.agent == agent]
+    return [
+        (exited, layout.errors(agent, exited.launch).read_text(errors="replace")[-2000:])
+        for exited in exits
+        if exited.ending not in (Ending.INTERRUPTED, Ending.CLEAN)
+    ]

@@ -8,6 +8,7 @@ from stage import QUIET_RULES, SEED, Stage, on_request
 from attempts.progress import Progress
 from attempts.record import Kind
 from coral.fleet import events as on
+from coral.fleet.actions import Publish
 from coral.fleet.events import Outcome
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import AttemptStep
@@ -289,11 +290,23 @@ def test_a_grader_that_cannot_be_killed_is_named_and_its_slot_given_up() -> None
         "21 kill #1/1",
         "23 kill #1/1",
         "25 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
-        "25 publish #1 void (the grader could not be killed)",
+        "25 publish #1 failed (the grader took longer than 10 seconds)",
         "25 grade #2/1: commit 2",
     ]
     # Should it end after all, nobody asks any more.
     assert stage.at(26, on.Graded(number=1, launch=1, outcome=Outcome.SCORED, score=9.0)) == []
+
+
+def test_what_a_grade_left_and_nobody_can_kill_fails_the_candidate_and_voids_only_where_the_seed_left_it() -> None:
+    stage = Stage(rules=replace(TIMED, slots=1))
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.lingered("#1"))
+    assert stage.until(13)[-1] == "13 publish #1 failed (processes that its grade started could not be killed)"
+    stage = Stage(rules=replace(TIMED, slots=1))
+    stage.in_grading(2, "ann")
+    assert stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="boom"))[-1].startswith("grade #1/2")
+    stage.at(4, stage.checked_out(1), stage.lingered("#1"))
+    assert stage.until(14)[-1] == "14 publish #1 void (processes that its grade started could not be killed)"
 
 
 def test_kills_are_counted_for_each_launch() -> None:
@@ -309,8 +322,28 @@ def test_kills_are_counted_for_each_launch() -> None:
         "37 kill #1/2",
         "39 kill #1/2",
         "41 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
-        "41 publish #1 void (the grader could not be killed)",
+        "41 publish #1 failed (the grader took longer than 10 seconds)",
     ]
+
+
+def test_a_record_says_whether_the_candidate_may_have_written_its_score() -> None:
+    for channel in ("closed", "open"):
+        stage = Stage()
+        stage.in_grading(2, "ann")
+        stage.at(3, replace(stage.graded(1, 4.0), channel=channel))
+        (published,) = [action.attempt for action in stage.actions if isinstance(action, Publish)]
+        assert published.channel == channel
+
+
+def test_a_record_says_how_its_author_was_sealed() -> None:
+    for level in ("bubblewrap", "none"):
+        stage = Stage()
+        stage.at(1, stage.submission("ann"))
+        stage.at(2, replace(stage.taken(1), seal=level))
+        stage.at(3, stage.checked_out(1))
+        stage.at(4, stage.graded(1, 4.0))
+        (published,) = [action.attempt for action in stage.actions if isinstance(action, Publish)]
+        assert published.seal == level
 
 
 def test_the_grader_or_the_probe_starts_in_the_turn_that_sees_its_commit_checked_out() -> None:

@@ -42,7 +42,7 @@ def test_the_seed_and_each_new_best_are_graded_on_the_hold_out_in_the_order_in_w
     stage.in_grading(2, "ann", "ben", "ann")
     assert stage.at(3, stage.graded(SEED, 0.5)) == [
         "show the hold-out after #-1",
-        "hold-out: #0 was tried on it",
+        "hold-out: #0 was tried",
         "grade #1/1: commit 1",
     ]
     assert stage.at(4, stage.graded(1, 1.0))[:2] == ["publish #1 new best 1", "grade #2/1: commit 2"]
@@ -59,7 +59,7 @@ def test_a_grade_on_the_hold_out_is_no_attempt() -> None:
     stage.tried(3, "ann", 1.0)
     before = stage.fleet
     said = stage.at(4, stage.graded(-2, 99.0))
-    assert said == ["show the hold-out after #-2", "hold-out: #1 was tried on it"]
+    assert said == ["show the hold-out after #-2", "hold-out: #1 was tried"]
     assert not any(isinstance(action, Publish) for action in stage.actions)
     assert replace(stage.fleet, holdouts=before.holdouts, pending=before.pending) == before
     assert stage.tried(5, "ben", 2.0)[0] == "publish #2 new best 2"
@@ -75,12 +75,12 @@ def test_a_seed_without_a_score_on_the_hold_out_is_an_alert_and_an_attempt_witho
     stage = Stage(1, HELD_OUT)
     assert stage.at(2, stage.graded(SEED, reason="no data")) == [
         "show the hold-out after #-1",
-        "hold-out: #0 was tried on it",
+        "hold-out: #0 was tried",
         "alert run-alert-1: the hold-out cannot grade the seed: see private/holdout.json",
     ]
     stage.tried(3, "ann", 1.0)
     said = stage.at(4, stage.graded(-2, outcome=on.Outcome.CRASHED))
-    assert said == ["show the hold-out after #-2", "hold-out: #1 was tried on it"]
+    assert said == ["show the hold-out after #-2", "hold-out: #1 was tried"]
     assert [held.reason for held in stage.fleet.holdouts.values()] == ["no data", "the grader crashed"]
     assert [held.seconds for held in stage.fleet.holdouts.values()] == [2.0, 2.0]
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_started_or_killed_is_given_up_on_the_hold_out() -> None:
     stage.at(1, stage.checked_out(SEED))
     stage.at(1, stage.lingered("#-1"))
     stage.until(1 + MAX_KILLS * KILL_AGAIN_SECONDS)
-    assert stage.fleet.holdouts[0].reason == "the grader could not be killed"
+    assert stage.fleet.holdouts[0].reason == "processes that its grade started could not be killed"
 
 
 def test_a_grade_on_the_hold_out_that_nobody_saw_end_is_made_again() -> None:

@@ -1,14 +1,17 @@
 """What an agent that nothing holds back removes or alters of the supervisor's own files takes nothing with it."""
 
+import json
 import os
 import shutil
 
 import pytest
-from real_runs import TRY, wait_until
+from real_runs import TRY, coral_process, wait_until
 from survival import assert_attempts_are_whole
 
 from coral.errors import CoralError
 from coral.journal import published, segments
+from coral.journal.lines import seal
+from coral.preflight.resume_check import changes_since_supervised
 from coral.records.ledger import Ledger
 from coral.supervisor.lock import hold_lock, holder
 from coral.supervisor.loop import Supervisor, supervise
@@ -40,14 +43,31 @@ def test_a_journal_that_is_spoiled_while_it_is_written_takes_nothing_with_it(sta
     go_on(run)
     spoil(segments(run.layout.journal)[-1])
     wait_until(lambda: said(run), what="an alert")
-    run.kill()
-    assert_attempts_are_whole(run, run.fleet())
+    run.kill()  # whatever is decided by then is published by the next supervisor
     run.supervise()
     go_on(run)
     run.stop()
     assert_attempts_are_whole(run, run.fleet())
     found = "the journal was cut" if spoil is cut else "the journal was deleted"
     assert found in said(run) <= {found, "000001.jsonl of the journal was deleted"}
+
+
+def test_settings_that_somebody_gave_the_hub_start_no_program(start, tmp_path):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    run.kill()
+    hub, canary = run.layout.hub, tmp_path / "canary"
+    with (hub / "config").open("a") as file:
+        file.write(f'[filter "x"]\n\tsmudge = touch {canary}; cat\n\tclean = cat\n')
+    (hub / "info").mkdir(exist_ok=True)
+    (hub / "info" / "attributes").write_text("* filter=x\n")
+    (hub / "shallow").mkdir()
+    run.supervise()
+    go_on(run)
+    run.stop()
+    assert not canary.exists()
+    assert {f"the hub's {name} was changed" for name in ("config", "info/attributes", "shallow")} <= said(run)
+    assert_attempts_are_whole(run, run.fleet())
 
 
 def test_a_ledger_that_is_removed_while_it_is_written_is_there_again(start):
@@ -115,3 +135,103 @@ def test_who_removes_the_lock_lets_no_second_supervisor_in(start):
     wait_until(lambda: holder(run.layout.lock) == run.supervisor.pid, what="the lock")
     wait_until(lambda: run.events("alert"), what="an alert")
     assert "the lock that keeps a second supervisor out was removed" in run.events("alert")[0]["text"]
+
+
+# What changes the meaning of scores, and who believes a journal.
+
+HONEST = "def grade(workspace):\n    return float((workspace / 'x.txt').read_text())\n"
+
+
+def resumed(run, *words):
+    """What a resume comes to. One that goes on has nothing to do, since its budget is used up."""
+    return coral_process("resume", "--run", str(run.layout.root), "budget.attempts=1", *words, "--detach")
+
+
+def test_a_grader_that_is_replaced_grades_nothing(start):
+    run = start(COUNTING, grade=HONEST, overrides=OFTEN)
+    go_on(run)
+    (run.layout.grader / "grade.py").write_text("def grade(workspace):\n    return 999.0\n")
+    (run.layout.grader / "json.py").write_text("raise SystemExit('not ours')\n")
+    go_on(run, 4)
+    run.stop()
+    assert {attempt.verdict for attempt in run.attempts()} <= {"new best", "own best", "worse", "tied"}
+    assert not any(attempt.score == 999.0 for attempt in run.attempts())
+    assert said(run) == {"private/grader/grade.py was changed", "private/grader/json.py was put there"}
+
+
+def test_a_resume_stops_where_the_task_was_changed_until_somebody_says_yes(start):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    run.stop()
+    assert resumed(run).returncode == 1
+    task = run.layout.task_file
+    task.write_text(task.read_text().replace('"maximize"', '"minimize"'))
+    before = len(run.events())
+    done = resumed(run)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "since its last supervisor: private/task.yaml changed" in done.stderr
+    assert "--yes resumes with it as it is" in done.stderr
+    assert len(run.events()) == before
+    assert coral_process("stop", "--run", str(run.layout.root)).returncode == 0  # whatever it does, it hides nothing
+    assert "since its last supervisor: private/task.yaml changed" in resumed(run).stderr
+    done = resumed(run, "budget.attempts=1000", "--yes")
+    assert "private/task.yaml changed; it is taken as it is" in done.stderr
+    assert "its own copy" not in done.stderr  # nobody has changed the task itself
+    assert done.returncode == 0
+    run.stop()
+    assert "since its last" not in resumed(run).stderr
+
+
+def test_an_override_that_was_killed_is_no_tampering_and_a_task_that_somebody_staged_is(start, monkeypatch):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    run.stop()
+    monkeypatch.setattr("coral.supervisor.loop.Supervisor", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        supervise(run.layout, ("budget.attempts=1000",))
+    assert "attempts: 1000" in run.layout.task_file.read_text()
+    assert changes_since_supervised(run.layout) == []
+    staged = run.layout.staged_task / "0001"
+    staged.mkdir(parents=True)
+    (staged / "task.yaml").write_text(run.layout.task_file.read_text().replace('"maximize"', '"minimize"'))
+    (staged / "done.json").write_text('{"baseline": null, "heartbeats": false, "holdout": false}')
+    assert changes_since_supervised(run.layout) == ["private/reload/task.yaml changed"]
+
+
+def test_a_resume_stops_where_the_journal_was_rewritten(start):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run)
+    run.stop()
+    newest, sum = segments(run.layout.journal)[-1], 0
+    lines, forged = newest.read_bytes().splitlines(keepends=True), b""
+    for line in lines:
+        data, sum = seal({name: value for name, value in json.loads(line).items() if name != "sum"}, sum)
+        forged += data
+    assert forged == newest.read_bytes()
+    sum, forged = 0, b""
+    for line in lines:
+        plain = {name: value for name, value in json.loads(line).items() if name != "sum"}
+        for action in plain.get("actions", ()):
+            if action["is"] == "Publish":
+                action["attempt"]["score"] = 777.7
+        data, sum = seal(plain, sum)
+        forged += data
+    newest.write_bytes(forged)
+    run.layout.ledger.unlink()
+    done = resumed(run)
+    assert done.returncode == 1
+    assert "since its last supervisor: the journal does not follow from its own events at 000001.jsonl" in done.stderr
+    assert resumed(run, "budget.attempts=1000", "--yes").returncode == 0
+    run.stop()
+    assert "since its last" not in resumed(run).stderr
+
+
+def test_a_resume_stops_where_the_journal_ends_before_the_records(start):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run, 4)
+    run.stop()
+    newest, last = segments(run.layout.journal)[-1], run.attempts()[-1].number
+    lines = newest.read_bytes().splitlines(keepends=True)
+    newest.write_bytes(b"".join(lines[: len(lines) // 3]))
+    done = resumed(run, "budget.attempts=1000")
+    assert (done.returncode, f"the journal ends before #{last}, of which there is a record" in done.stderr) == (1, True)

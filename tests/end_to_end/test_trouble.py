@@ -44,6 +44,8 @@ sleep 300
 def test_a_deaf_agent_is_gone_within_the_graces_and_delays_nobody(start):
     run = start(DEAF, overrides=("agents.count=2", "grader.slots=2", "run.interrupt_grace=2", "run.terminate_grace=2"))
     wait_until(lambda: [event for event in run.events("exited") if event["agent"] == "agent-1"], what="its end")
+    (end, *_) = [event for event in run.events("exited") if event["agent"] == "agent-1"]
+    assert end["ending"] == "interrupted"  # what we had to kill did not crash
     # The grandchild is gone with the launch. A later launch may have written down a grandchild of its own.
     (first, *_) = sorted(run.layout.shared.glob("child-*"), key=lambda path: path.stat().st_mtime_ns)
     assert not is_alive(int(first.read_text()))

@@ -23,7 +23,7 @@ _PLACES = {
         "coral.runtimes: template",
     ],
     "unit/coral/supervisor/test_inbox": ["coral.supervisor: request_format"],
-    "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: dialect plain", "attempts: fields"],
+    "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: plain", "attempts: fields"],
     "every transcript in decisions goes through it": [
         "coral.fleet: transaction",
         "coral.fleet.attempts: intake",
@@ -40,6 +40,8 @@ _PLACES = {
         "coral.runs: detach",
     ],
     "integration/coral/grading/test_once and test_runner": ["coral.grading: checkout", "coral: types"],
+    "integration/coral/grader/test_candidate": ["coral.grader: inside"],
+    "integration/coral/cli/commands/test_verify": ["coral.runs: verify"],
     "integration/coral/native": ["coral.native.search: check"],
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [
         "coral.cli.commands: doctor resume"
@@ -48,7 +50,6 @@ _PLACES = {
         "coral.runtimes.acp: conversation",
         "coral.runtimes.scripted: program",
     ],
-    "integration/workspace/test_intake and test_hostile hand in objects of every kind": ["workspace: loose_object"],
     "end_to_end, in every run; test_jobs, test_signals, test_clock_jumps, test_tampered, test_survival": [
         "coral.supervisor: clock context job_end starts",
         "coral.processes: received_signals",
@@ -64,6 +65,7 @@ TESTED_ELSEWHERE = {
 SMALL_WITH_ONE_IMPORTER = {
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
+    "coral.grader.sandbox": "the command line of the sandbox, apart from what runs in it",
     "coral.native.answers.answer": "one module for each heartbeat, and this one to choose",
     "coral.native.answers.checkpoint": "one module for each heartbeat",
     "coral.native.interrupt": "set before anything slow is imported",

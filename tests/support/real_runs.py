@@ -70,7 +70,8 @@ def coral_process(
 
 
 def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra: str = "", command: str = "") -> Path:
-    """A task of one number, with agents that follow a script: a list of steps, or the text of a shell script."""
+    """A task of one number, with agents that follow a script: a list of steps, or the text of a shell script. They are
+    not sealed: many of these scripts tell the test what they do through files beside the run's own."""
     files = {"seed/x.txt": "0", "grade.py": grade}
     agents = f"runtime: scripted\n  options: {{script: {json.dumps(script)}}}"
     if isinstance(script, str):
@@ -81,7 +82,8 @@ def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra:
         "task:\n  name: number\n  description: Make the number large.\n"
         f"grader:\n  noise: 0\n  {grader}\n"
         f"agents:\n  {agents}\n"
-        "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n" + extra
+        "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n"
+        "workspace:\n  seal: none\n" + extra
     )
     return write_files(folder, files)
 

@@ -108,7 +108,7 @@ def write_status(layout: Layout, state: str = "running", **fields: object) -> No
         "confirmations": 0,
         "attempts": len(Store(layout.attempts).numbers()) - 1,
         "grading": {"slots": 2, "running": [], "queued": [], "paused": False},
-        "protection": "unprotected",
+        "seal": "none",
         "budget": {"lines": ["6 of 10 attempts are left"]},
         "agents": agents,
         "alerts": [],

@@ -55,9 +55,11 @@ while :; do
   tree=$(git write-tree)
   head=$(git rev-parse HEAD)
   commit=$(git commit-tree $tree -p $head -m "try $id")
+  # Beside its place: from another folder of a sealed agent a move is a copy, which may be read before it is whole.
+  inbox=$attempts/inbox/$CORAL_AGENT
   echo '{"id": "'$id'", "commit": "'$commit'", "tree": "'$tree'", "title": "'$n'", "kind": "real", "wait": 60,' \\
-    '"submitted_at": "now"}' > "$state/part"
-  mv "$state/part" "$attempts/inbox/$CORAL_AGENT/$id.json"
+    '"submitted_at": "now"}' > "$inbox/.part"
+  mv "$inbox/.part" "$inbox/$id.json"
   git update-ref HEAD $commit
   until grep -q '"published": true' "$attempts/replies/$CORAL_AGENT/$id.json" 2> /dev/null; do
     grep -q '"refused"' "$attempts/replies/$CORAL_AGENT/$id.json" 2> /dev/null && sleep 300

@@ -15,6 +15,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
+from coral.runs.verify import verified
 from coral.views import format
 from workspace.errors import GitError
 from workspace.git import Git
@@ -134,6 +135,8 @@ def _message(view: RunView, attempt: Attempt) -> str:
         score += f" (median of {len(found.scores)} grades)"
     if attempt.number == view.status.inner("lead").integer("number") and attempt.number != view.proven:
         score += ", not proven to be the best"
+    if verified(view.layout).get(str(attempt.number), {}).get("is_same") is True:
+        score += ", verified"
     return f"{attempt.title}\n\nAttempt #{attempt.number}{who}{score}, of the run {view.task}/{view.name}.\n"
 
 

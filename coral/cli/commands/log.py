@@ -9,8 +9,8 @@ from rich.text import Text
 
 from attempts.index import query
 from attempts.index.query import Named, Wanted
-from attempts.noise import deviation, mean, median, tiny
-from attempts.record import Attempt, Kind, Verdict, to_dict
+from attempts.noise import deviation, mean, median, summary, tiny
+from attempts.record import OPEN, Attempt, Kind, Verdict, to_dict
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
@@ -123,11 +123,18 @@ def _row(line: Line, view: RunView) -> list[str | Text]:
         f"{deviation(line.scores):.2g}" if again else "",
         str(len(line.scores)) if again else "",
         format.delta(middle, view.baseline) if attempt.kind is not Kind.BASELINE and not earlier else "",
-        Text.assemble(_verdict(attempt, kind, view), dim(f", epoch {attempt.epoch}" if earlier else "")),
+        Text.assemble(
+            _verdict(attempt, kind, view), dim(f", epoch {attempt.epoch}" if earlier else ""), _open(attempt)
+        ),
         attempt.agent,
         format.ago(attempt.published_at),
         Text.assemble(format.line(attempt.title), dim(reason)),
     ]
+
+
+def _open(attempt: Attempt) -> str:
+    """Marks a score that code of the candidate may have written itself."""
+    return ", open" if attempt.channel == OPEN and attempt.score is not None else ""
 
 
 def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
@@ -145,10 +152,7 @@ def _data(line: Line) -> dict[str, object]:
 
 def measured_again(scores: Sequence[float]) -> dict[str, object]:
     """For programs: what several grades of an attempt come to; empty where there is one."""
-    if len(scores) < 2:
-        return {}
-    middle = {"median": median(scores), "mean": mean(scores)}
-    return {"measured": {**middle, "deviation": deviation(scores), "count": len(scores)}}
+    return {"measured": summary(scores)} if len(scores) > 1 else {}
 
 
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:

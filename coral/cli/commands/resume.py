@@ -1,6 +1,7 @@
 """`coral resume`: continue a run that was stopped, or whose supervisor died."""
 
 import argparse
+import contextlib
 import re
 import shlex
 import sys
@@ -8,7 +9,7 @@ from dataclasses import replace
 
 from coral.agent_setup.prices import check_enforceable, check_unlimited
 from coral.agent_setup.roster import Roster, check_same_programs
-from coral.cli.commands.start import add_watching, ask_for_cost, check_watching, watch
+from coral.cli.commands.start import add_watching, ask_for_cost, check_watching, confirmed, watch
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_lookup import command
 from coral.cli.run_data.run_view import RunView
@@ -16,9 +17,9 @@ from coral.cli.ui.progress import steps
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
 from coral.fleet.events import TaskChanged
-from coral.journal import fold
-from coral.preflight.resume_check import EndsAtOnce, ends_at_once
-from coral.preflight.task_changes import task_changes, text_of
+from coral.journal import Journal, fold
+from coral.preflight.resume_check import EndsAtOnce, changes_since_supervised, ends_at_once
+from coral.preflight.task_changes import task_changes
 from coral.runs.prepare import latest_baseline
 from coral.runs.reload import changes_holdout, changes_scores, pending, stage, withdraw
 from coral.supervisor.lock import hold_lock
@@ -36,7 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reload", action="store_true", help=reload)
     parser.add_argument("-i", "--instruction", metavar="TEXT", help="a message to all agents")
-    parser.add_argument("--yes", action="store_true", help="go on although it may cost more than budget.ask_above")
+    agree = "go on although it may cost more than budget.ask_above, or although somebody has changed the run"
+    parser.add_argument("--yes", action="store_true", help=agree)
     run_lookup.add_arguments(parser)
     add_watching(parser)
 
@@ -52,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     if problem := disk_problem_of(layout.root):
         hint = "what still runs continues; free some space, or end it with `coral stop`"
         raise CoralError(f"cannot resume {layout.root.name}: {problem}", hint)
+    is_untouched = _check_untouched(layout, agreed=args.yes)
     # A mistake in the overrides is reported here, not in the log of a supervisor.
     before, change = load_frozen(layout.task_file), pending(layout)
     differing = task_changes(layout, before)
@@ -70,8 +73,11 @@ def run(args: argparse.Namespace) -> int:
         print(f"resuming {layout.root.name}")
     if change is not None:
         _tell_change(change, differing if staged else None)
-    elif differing:
-        print(f"coral: this run continues with its own copy of {text_of(differing)}, changed since", file=sys.stderr)
+    elif differing and is_untouched:
+        print(
+            f"coral: this run continues with its own copy of {format.some_of(differing)}, changed since",
+            file=sys.stderr,
+        )
         print(
             "  `coral resume --reload` takes in the task as it is now, `coral start` makes a run of it", file=sys.stderr
         )
@@ -81,15 +87,31 @@ def run(args: argparse.Namespace) -> int:
     return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
 
 
+def _check_untouched(layout: Layout, *, agreed: bool) -> bool:
+    """Ask, where somebody has changed the run while nobody supervised it. CoralError without a yes."""
+    found = changes_since_supervised(layout)
+    if not found:
+        return True
+    text = f"since its last supervisor: {'; '.join(found)}"
+    if agreed:
+        print(f"coral: {text}; it is taken as it is", file=sys.stderr)
+    elif not confirmed(f"coral: {text}; resume {layout.root.name} with it? [y/N] "):
+        hint = "`coral replay` shows the journal; `coral start` begins anew; --yes resumes with it as it is"
+        raise CoralError(f"cannot resume {layout.root.name}: {text}", hint)
+    with hold_lock(layout.lock), contextlib.closing(Journal(layout.journal)) as journal:
+        journal.begin_next()
+    return False
+
+
 def _check_changes(layout: Layout, args: argparse.Namespace, before: Config, config: Config) -> None:
     """CoralError says why the run cannot go on with this task; what a start would refuse is refused."""
     check_same_programs(before, config, fold(layout.journal).fleet.agents)
     if not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
         what = f"cannot resume {layout.root.name}: {' '.join(args.overrides)} changes what scores mean"
         raise CoralError(what, "add --reload: then no new score is compared with an earlier one")
-    check_unlimited(config)
-    check_enforceable(config, Roster(config))
-    ask_for_cost(config, layout.root.parent.parent, agreed=args.yes)
+    check_unlimited(config, "resume")
+    check_enforceable(config, Roster(config), "resume")
+    ask_for_cost(config, layout.root.parent.parent, "resume", agreed=args.yes)
 
 
 def _reloaded(before: Config, overrides: list[str]) -> Config:
@@ -126,7 +148,7 @@ def _tell_change(change: TaskChanged, differing: list[str] | None) -> None:
     """`differing`: None where an earlier resume was interrupted before the run went on with the task."""
     what = "an interrupted reload is completed"
     if differing is not None:
-        what = f"{text_of(differing)} changed" if differing else "other overrides"
+        what = f"{format.some_of(differing)} changed" if differing else "other overrides"
     if change.baseline is None:
         print(f"coral: the task is taken in as it is now ({what}); scores stay comparable", file=sys.stderr)
         return

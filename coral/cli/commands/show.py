@@ -10,7 +10,7 @@ from rich.text import Text
 from attempts.index import query
 from attempts.index.query import Named
 from attempts.noise import deviation, mean, median
-from attempts.record import Attempt, Kind, Verdict, to_dict
+from attempts.record import OPEN, Attempt, Kind, Verdict, to_dict
 from coral.cli.commands.log import measured_again
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
@@ -18,6 +18,7 @@ from coral.cli.run_data.run_view import RunView, names_in
 from coral.cli.ui.table import console, dim, verdict_text
 from coral.views import format
 from coral.views.holdout import divergence_text
+from workspace.seal import Level
 
 ANCESTORS = 6  # attempts of a lineage that are shown
 
@@ -67,6 +68,7 @@ def _head(out: Console, view: RunView, attempt: Attempt) -> None:
 
 def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
     of = f" of #{attempt.of}" if attempt.of is not None else ""
+    is_open = attempt.channel == OPEN and attempt.score is not None
     rows = [
         ("by", attempt.agent),
         ("kind", f"{attempt.kind}{of}" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""),
@@ -76,7 +78,8 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
         ("graded", f"{format.ago(attempt.published_at)}, in {format.duration(attempt.seconds)}"),
         ("commit", attempt.commit[:12]),
         ("from", _lineage(view, attempt)),
-        ("channel", attempt.channel if attempt.channel != "open" else ""),
+        ("channel", "open: code of the candidate may have written the result" if is_open else _closed(attempt)),
+        ("sealed", _sealed(attempt)),
         *((format.line(name, 40), format.metric(value)) for name, value in attempt.metrics.items()),
         ("files", _artifacts(view, attempt)),
     ]
@@ -86,6 +89,16 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
             grid.add_row(dim(name), Text(value))
     out.print()
     out.print(grid)
+
+
+def _sealed(attempt: Attempt) -> str:
+    if not attempt.seal:
+        return ""
+    return "no: its agent could reach the grader" if attempt.seal == Level.NONE else f"its agent, by {attempt.seal}"
+
+
+def _closed(attempt: Attempt) -> str:
+    return attempt.channel if attempt.score is not None else ""
 
 
 def _measured(view: RunView, attempt: Attempt) -> str:

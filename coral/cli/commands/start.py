@@ -46,6 +46,7 @@ def check_watching(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from coral.agent_setup.prices import budget_warning, check_unlimited
+    from coral.agent_setup.view import seal_warning
     from coral.config.load import load
     from coral.preflight.task_changes import seed_change, uncommitted_text
     from coral.runs.create import create_run, remove_run
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     config = load(task, overrides)
     check_unlimited(config)
     runs = base / config.workspace.runs
-    ask_for_cost(config, runs, agreed=args.yes)
+    ask_for_cost(config, runs, "start", agreed=args.yes)
     advanced = seed_change(config, runs)
     with received_signals.hold():
         try:
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
         left = uncommitted(config.seed)
         concerns = budget_warning(config, Store(layout.attempts).read(0).seconds)
-        for text in filter(None, (left and uncommitted_text(left), advanced, concerns)):
+        for text in filter(None, (left and uncommitted_text(left), advanced, concerns, seal_warning(config))):
             print(f"coral: {text}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
@@ -85,8 +86,9 @@ def run(args: argparse.Namespace) -> int:
             raise CoralError(str(error), "nothing was left behind") from error
 
 
-def ask_for_cost(config: Config, runs: Path, *, agreed: bool) -> None:
-    """Say what the run will cost, and ask where that is more than the task allows unasked. CoralError without a yes."""
+def ask_for_cost(config: Config, runs: Path, verb: str, *, agreed: bool) -> None:
+    """Print the expected cost of the run. If it is above `budget.ask_above`, ask the user; CoralError without a yes.
+    `verb`: what the user wants to do, start or resume."""
     from coral.preflight.forecast import forecast
 
     expected = forecast(config, runs)
@@ -96,11 +98,17 @@ def ask_for_cost(config: Config, runs: Path, *, agreed: bool) -> None:
     limit = config.budget.ask_above
     if limit is None or agreed or (expected.dollars is not None and expected.dollars <= limit):
         return
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        print(f"  that is more than budget.ask_above={limit:g}; start it? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() in ("y", "yes"):
-            return
-    raise CoralError(f"cannot start: it may cost more than budget.ask_above={limit:g}", "add --yes to start it")
+    if confirmed(f"  that is more than budget.ask_above={limit:g}; {verb} it? [y/N] "):
+        return
+    raise CoralError(f"cannot {verb}: it may cost more than budget.ask_above={limit:g}", f"add --yes to {verb} it")
+
+
+def confirmed(question: str) -> bool:
+    """Whether somebody says yes; nobody does where there is no terminal."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    print(question, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _import_ahead() -> None:

@@ -18,6 +18,7 @@ from coral.views import format
 from heartbeats.beat import SILENT_SECONDS
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR
+from workspace.seal import Level
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,8 +110,8 @@ def _work(view: RunView) -> Text:
         parts.append(f"{len(queued)} queued")
     if grading.data.get("paused") is True:
         parts.append("grading is paused")
-    if status.text("protection"):
-        parts.append(status.text("protection"))
+    if level := status.text("seal"):
+        parts.append("unprotected" if level == Level.NONE else f"sealed by {level}")
     return Text(" · ".join(parts))
 
 
@@ -150,7 +151,9 @@ def warnings(view: RunView) -> list[Text]:
     """What the operator must know first."""
     how, lines = resume_command(view), list[Text]()
     if not view.status:
-        text = "its status.json is missing or damaged; `coral log` still reads the attempts"
+        # A sealed agent sees the records, and not this file, which is replaced again and again.
+        why = "agents do not see its status.json" if run_lookup.is_agent() else "its status.json is missing or damaged"
+        text = f"{why}; `coral log` still reads the attempts"
         lines.append(Text(text, style="yellow"))
     if view.supervisor is not None and (problem := disk_problem_of(view.layout.root)):
         lines.append(Text(f"{problem}; nothing new starts until there is space again", style="red"))

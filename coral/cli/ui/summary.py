@@ -15,6 +15,7 @@ from coral.cli.ui.holdout import holdout_table
 from coral.cli.ui.live import RunFollower, curve
 from coral.cli.ui.markdown import markdown
 from coral.cli.ui.table import console, dim, print_title
+from coral.runs.verify import verified
 from workspace.layout import Layout
 from workspace.notes import find_notes
 
@@ -64,7 +65,8 @@ def _further(out: Console, view: RunView, best: int | None) -> None:
     """`best`: None where nobody has beaten the seed; then there is nothing to export."""
     print_title(out, "To look further")
     rows = [("log", "all attempts"), ("notes", "everything the agents wrote down")]
-    rows += [] if not best else [(f"show {best} --diff", "the best attempt and its change"), _export(view, best)]
+    if best:
+        rows += [(f"show {best} --diff", "the best attempt and its change"), _verify(view, best), _export(view, best)]
     lead = view.status.inner("lead").integer("number")
     rows += (
         [(f"show {lead} --diff", "the lead, which is not proven to be better")]
@@ -77,6 +79,13 @@ def _further(out: Console, view: RunView, best: int | None) -> None:
     for command, what in rows:
         out.print(Text.assemble(f"{command:<{width}}  ", dim(what)))
     out.print(dim(str(view.layout.root)), soft_wrap=True)  # whole, to be copied
+
+
+def _verify(view: RunView, best: int) -> tuple[str, str]:
+    found = verified(view.layout).get(str(best))
+    if found is None:
+        return f"verify {best}", "grade it again, strictly: it is not verified yet"
+    return f"verify {best}", "again: it is verified" if found.get("is_same") is True else "again: it is NOT verified"
 
 
 def _export(view: RunView, best: int) -> tuple[str, str]:

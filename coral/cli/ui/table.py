@@ -46,11 +46,14 @@ def tone(word: str) -> Text:
 
 
 def verdict_text(attempt: Attempt) -> Text:
-    """The verdict on an attempt; of one more grade of it, what that was for."""
+    """The verdict in its colour. Of a confirmation, which grades an earlier attempt again: that attempt, and whether
+    the grade failed or proved it the best."""
     if attempt.kind is not Kind.CONFIRM:
         return tone(attempt.verdict)
-    proves = attempt.verdict is Verdict.NEW_BEST
-    return Text(f"proves #{attempt.of}", style="green") if proves else dim(f"confirms #{attempt.of}")
+    if attempt.verdict is Verdict.NEW_BEST:
+        return Text(f"proves #{attempt.of}", style="green")
+    outcome = f"{attempt.verdict} " if attempt.score is None else ""
+    return dim(f"{outcome}confirm of #{attempt.of}")
 
 
 def dim(text: str) -> Text:

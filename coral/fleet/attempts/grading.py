@@ -17,6 +17,8 @@ from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST_GRADES, M
 from coral.fleet.run_state import OCCUPYING, AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
+UNKILLABLE = "processes that its grade started could not be killed"
+
 
 def on_checked_out(transaction: Transaction, event: on.CheckedOut) -> None:
     """Start the grader, unless the grade was ended while its commit was being checked out."""
@@ -48,8 +50,7 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
     elif pending.suspicion:
         _end_seed_check(transaction, pending, event)
     elif pending.timed_out:
-        reason = f"the grader took longer than {transaction.rules.grade_timeout:g} seconds"
-        settle(transaction, pending, Judgement(Verdict.FAILED), reason=reason, graded=event)
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=_timeout_reason(transaction), graded=event)
     elif event.outcome is on.Outcome.SCORED and event.score is not None:
         pending = _recognise_duplicate(transaction, pending)
         judgement = _judge(transaction, pending, event.score)
@@ -181,6 +182,10 @@ def _judge(transaction: Transaction, pending: PendingAttempt, score: float) -> J
     return judgement
 
 
+def _timeout_reason(transaction: Transaction) -> str:
+    return f"the grader took longer than {transaction.rules.grade_timeout:g} seconds"
+
+
 def _timeout(transaction: Transaction, pending: PendingAttempt) -> float:
     rules = transaction.rules
     return (rules.holdout_timeout if pending.is_holdout else None) or rules.grade_timeout
@@ -217,14 +222,22 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
     if pending.kills >= MAX_KILLS:
         what = pending.who if pending.holdout_of is None else f"#{pending.holdout_of} on the hold-out"
         transaction.alert(f"the grader of {what} cannot be killed; its slot is given up")
-        if pending.stopped:
-            _queue_again(transaction, pending)
-        else:
-            _give_up(transaction, pending, "the grader could not be killed")
+        _end_unkillable(transaction, pending)
         return
     deadline = transaction.clock + KILL_AGAIN_SECONDS
     transaction.set_pending(pending.number, step=AttemptStep.KILLED, deadline=deadline, kills=pending.kills + 1)
     transaction.act(do.Kill(who=pending.who, launch=pending.launch))
+
+
+def _end_unkillable(transaction: Transaction, pending: PendingAttempt) -> None:
+    """What cannot be killed may be the candidate's own: then its attempt has failed."""
+    if pending.stopped:
+        _queue_again(transaction, pending)
+    elif pending.suspicion or pending.is_holdout:
+        _give_up(transaction, pending, UNKILLABLE)
+    else:
+        reason = _timeout_reason(transaction) if pending.timed_out else UNKILLABLE
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=reason)
 
 
 def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:

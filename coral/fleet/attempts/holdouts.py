@@ -89,7 +89,7 @@ def end(
     del transaction.pending[pending.number]
     transaction.holdouts[number] = HoldoutScore(number=number, score=score, reason=reason, seconds=seconds)
     transaction.act(do.ShowHoldouts(graded=pending.number))
-    transaction.log("hold-out", f"#{number} was tried on it")  # agents may read this, and learn nothing by it
+    transaction.log("hold-out", f"#{number} was tried")  # agents may read this, and learn nothing by it
     seed = transaction.standing.seed
     if score is None and seed is not None and seed.number == number:
         transaction.alert("the hold-out cannot grade the seed: see private/holdout.json")

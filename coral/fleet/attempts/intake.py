@@ -44,7 +44,12 @@ def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
     if pending is None or pending.step is not AttemptStep.TAKING:
         return
     pending = transaction.set_pending(
-        event.number, commit=event.commit, tree=event.tree, parent=event.parent, built_on=event.built_on
+        event.number,
+        commit=event.commit,
+        tree=event.tree,
+        parent=event.parent,
+        seal=event.seal,
+        built_on=event.built_on,
     )
     duplicate = event.duplicate
     if duplicate is not None and _scores_the_same(transaction):

@@ -90,13 +90,16 @@ def _record_of(
         of=pending.duplicate_of if pending.confirmation is None else pending.confirmation.of,
         against=judgement.against if pending.confirmation is None else pending.confirmation.against,
         delta=judgement.delta,
+        seal=pending.seal,
         epoch=transaction.run.epoch if pending.is_submitted else pending.epoch,
     )
     if graded is None:
         return record
     if pending.suspicion:  # the seed was graded in its place
         return replace(record, seconds=graded.seconds)
-    return replace(record, seconds=graded.seconds, feedback=graded.feedback, metrics=graded.metrics)
+    return replace(
+        record, seconds=graded.seconds, feedback=graded.feedback, metrics=graded.metrics, channel=graded.channel
+    )
 
 
 def _count(transaction: Transaction, attempt: Attempt) -> None:

@@ -3,10 +3,12 @@
 The client needs the protocol's SDK, which is an extra. The agent keeps its state and login where it always does.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
+from pathlib import Path
 
 from coral import extras
 from coral.runtimes import coral_protocol, template
@@ -24,6 +26,13 @@ def client(command: Sequence[str], spec: LaunchSpec, **choices: str) -> tuple[st
     given = {"state": str(spec.state), "session": spec.session or "", **choices}
     words = [f"--{name}={value}" for name, value in given.items() if value]
     return (sys.executable, "-P", "-m", "coral.runtimes.acp.program", *words, "--", *command)
+
+
+def folders_of(program: str) -> tuple[Path, ...]:
+    """Where a program that we know nothing of may keep its state and login: the folders that have its name."""
+    name, home = Path(program).name, Path.home()
+    places = (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"), ("XDG_STATE_HOME", ".local/state"))
+    return (*(Path(os.environ.get(variable) or home / usual) / name for variable, usual in places), home / f".{name}")
 
 
 def missing_sdk() -> list[str]:
@@ -69,7 +78,8 @@ class Acp(AcpReader):
         argv = client(template.fill(words, known), replace(spec, session=session), model=model, **choices)
         names = tuple(self._env())
         filled = dict(zip(names, template.fill(tuple(self._env().values()), known), strict=True))
-        return Command(argv=argv, env={**PLAIN, **filled}, session=session)
+        program = template.fill(words, known)[0]
+        return Command(argv=argv, env={**PLAIN, **filled}, session=session, writes=folders_of(program))
 
     def _env(self) -> Mapping[str, str]:
         found = self.options.get("env", {})
@@ -92,7 +102,8 @@ class AcpProgram(AcpReader, AgentProgram):
 
     def command(self, spec: LaunchSpec) -> Command:
         command = super().command(spec)
-        return replace(command, argv=client(command.argv, spec, auth=self.auth()))
+        writes = (*(path.parent for path in self.logins()), *folders_of(self.name))
+        return replace(command, argv=client(command.argv, spec, auth=self.auth()), writes=writes)
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:  # noqa: ARG002 - of all programs
         """None: its sessions stay with the user's, because no documentation says how to move them without the login."""

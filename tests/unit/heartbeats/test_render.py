@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_contexts import empty_context
 
+from heartbeats.dialect import ENVIRONMENT
 from heartbeats.example import CONTEXT_NAMES, example_context
 from heartbeats.heartbeat import is_blank
 from heartbeats.render import problems, render
@@ -302,6 +303,26 @@ def test_no_template_shows_anything_of_the_interpreter(template: str) -> None:
     shown = rendered.text.replace(template, "")
     for trace in ("object at", "<class", "built-in", "bound method", "function", "LoopContext"):
         assert trace not in shown
+
+
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("{{" + "1+" * 6000 + "1}}", "it has more than 10,000 words and signs in its braces"),
+        ("{{ 1" + "|round" * 3000 + "}}", "it is nested too deeply"),
+        ("{% if " + "-a" * 5_500, "it has more than 10,000 words and signs in its braces"),
+    ],
+)
+def test_what_is_refused_is_refused_before_it_is_compiled_and_looked_at_once(
+    template: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parses: list[str] = []
+    monkeypatch.setattr(ENVIRONMENT, "compile", None)
+    parse = ENVIRONMENT.parse
+    monkeypatch.setattr(ENVIRONMENT, "parse", lambda source: parses.append(source) or parse(source))
+    for _ in range(3):
+        assert render(template, CROWDED).warning.endswith(why)
+    assert len(parses) <= 1
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def test_names_of_runs_sort_by_time_and_the_newest_comes_first(tmp_path: Path) -
 
 
 def test_a_run_has_its_folders_and_private_is_private_and_creating_again_keeps_what_is_there(run: Layout) -> None:
-    assert stat.S_IMODE(run.private.stat().st_mode) == 0o700
+    for folder in (run.private, run.logs_of_all, run.states):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     for folder in (run.attempts, run.heartbeats, run.agents, run.shared, run.logs("agent-2"), run.state("agent-1")):
         assert folder.is_dir()
     assert run.requests_of("operator").is_dir()

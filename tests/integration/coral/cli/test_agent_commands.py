@@ -279,6 +279,17 @@ def test_checkout_and_revert_say_where_the_workspace_is(bench: Bench, coral, gra
     assert "the last one is #1" in coral("checkout", "5")[2]
 
 
+def test_checkout_lead_goes_to_the_highest_median_that_the_agent_may_see(bench: Bench, coral, graded) -> None:
+    code, out, err = coral("checkout", "lead")
+    assert (code, out, "cannot check out the lead: nothing is known of it yet" in err) == (1, "", True)
+    graded()
+    rows = [{"name": "agent-2", "best_number": 7}, {"name": "agent-1", "best_number": 1}]
+    bench.layout.status.write_text(json.dumps({"lead": {"number": 0}, "agents": rows}))
+    assert coral("checkout", "lead")[1].startswith("the workspace is at #0")
+    bench.layout.shared_of("agent-1", share=False).mkdir(parents=True)
+    assert coral("checkout", "lead")[1].startswith("the workspace is at #1")
+
+
 def test_what_measured_an_attempt_again_is_no_other_place_for_the_workspace(bench: Bench, coral, graded) -> None:
     graded()
     attempt = bench.store.read(1)

@@ -40,6 +40,32 @@ def test_the_overview_names_every_command(capsys) -> None:
     assert {group for group, _, _ in COMMANDS.values()} == set(GROUPS)
 
 
+def test_an_interrupt_that_python_drops_comes_again() -> None:
+    """A signal that arrives in a finalizer, as many a library has them; the first wait must not last."""
+    code = """
+import os, signal, sys, time
+from coral import cli
+
+class Finalized:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0)
+
+def work(arguments):
+    cli._let_all_signals_interrupt()
+    Finalized()
+    print("goes on", flush=True)
+    time.sleep(600)
+
+try:
+    work([])
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run((sys.executable, "-c", code), capture_output=True, text=True, timeout=120, check=False)
+    assert (done.stdout, done.stderr) == ("goes on\ninterrupted\n", "")
+
+
 def test_control_characters_are_left_out_of_messages(capsys) -> None:
     assert main(["start", "no\x1b[2J\x00 such\x9b1m\ttask\r"]) == 1
     said = capsys.readouterr().err

@@ -1,5 +1,6 @@
 """A task's grader, prepared and run on the seed as a real attempt would be."""
 
+import json
 import os
 import stat
 import time
@@ -43,6 +44,28 @@ def test_a_command_gets_its_arguments_and_knows_what_it_grades(tmp_path) -> None
     config = task(tmp_path / "t", grader, {"grade.sh": script, "data/hidden.txt": "x"})
     result = grade_once(config, tmp_path / "work")
     assert (result.score, result.metrics) == (1, {"size": 3}), result
+
+
+READS = "import json, os\n\ndef grade(workspace):\n    return {'score': 1, 'feedback': json.dumps(dict(os.environ))}\n"
+PRINTS = """#!/bin/sh
+exec python3 -c '
+import json, os
+json.dump({"score": 1, "feedback": json.dumps(dict(os.environ))}, open(os.environ["CORAL_RESULT"], "w"))
+'
+"""
+
+
+@pytest.mark.parametrize("grader", ["  entry: grade.py:grade\n", "  command: [./show.sh]\n"])
+def test_a_grader_gets_no_key_of_the_user(tmp_path, monkeypatch, grader: str) -> None:
+    hidden = {"OPENAI_API_KEY": "k", "GITHUB_TOKEN": "t", "HTTPS_PROXY": "http://me:secret@x", "MY_DATA": "d"}
+    for name, value in {**hidden, "OMP_NUM_THREADS": "2", "DATA_FOLDER": "/data"}.items():
+        monkeypatch.setenv(name, value)
+    config = task(tmp_path / "t", f"{grader}  pass_env: [DATA_FOLDER]\n", {"grade.py": READS, "show.sh": PRINTS})
+    result = grade_once(config, tmp_path / "work")
+    seen = json.loads(result.feedback)
+    assert not hidden.keys() & seen.keys()
+    assert (seen["OMP_NUM_THREADS"], seen["DATA_FOLDER"]) == ("2", "/data")
+    assert seen["PATH"]
 
 
 def test_a_function_sees_the_seed_and_its_own_files_at_their_places(tmp_path) -> None:

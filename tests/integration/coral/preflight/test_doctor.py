@@ -52,7 +52,8 @@ def test_a_machine_without_any_agent_program_can_start_native_ones(here: Path, c
     found = look(capsys)
     assert found["git"]["state"] == "well"
     assert found["git"]["text"][0].isdigit()
-    assert found["sandbox"]["state"] == "note"
+    assert found["agents"]["text"].startswith(("are sealed by bubblewrap", "run as you, on your disk: "))
+    assert found["candidates"]["text"].startswith("graders can ")
     assert {found[name]["state"] for name in NAMES} == {"absent"}
     assert found["codex"]["text"] == "the program is not on PATH"
     assert found["codex"]["advice"] == "`npm install -g @openai/codex` installs it"
@@ -181,3 +182,24 @@ def test_a_program_without_known_keys_and_logins_is_reported(here: Path, capsys,
     found = look(capsys)["kiro login"]
     assert found["text"] == "unknown: Coral does not know where it is"
     assert found["advice"] == "log in once with `kiro-cli`"
+
+
+@pytest.mark.parametrize(
+    ("works", "text", "state"),
+    [
+        (("bubblewrap", "landlock"), "graders can run them sealed by bubblewrap", "well"),
+        (("landlock",), "graders can run them sealed by landlock", "note"),
+        ((), "graders can limit what they use, and cannot seal them", "note"),
+    ],
+)
+def test_the_seal_of_candidates_is_tried(
+    here: Path, capsys, monkeypatch, works: tuple[str, ...], text: str, state: str
+) -> None:
+    def run(*_: object, seal: list[str]) -> None:
+        if seal[0] not in works:
+            raise OSError("no sandbox works here")
+
+    monkeypatch.setattr(doctor, "run_candidate", run)
+    found = look(capsys)
+    assert (found["candidates"]["text"], found["candidates"]["state"]) == (text, state)
+    assert bool(found["candidates"]["advice"]) == (state == "note")

@@ -104,7 +104,7 @@ def test_a_missing_record_is_written_though_the_run_is_used_up(used_up: Run, cor
     forget_that_it_was_published(layout, 3)
     path.unlink()
     assert ends_at_once(layout, load_frozen(layout.task_file)) is None
-    assert coral("resume", "--run", str(layout.root), "--detach")[0] == 0
+    assert coral("resume", "--run", str(layout.root), "--detach", "--yes")[0] == 0  # it was changed: by this test
     wait_until(lambda: holder(layout.lock) is None, what="the end of the run")
     assert path.read_bytes() == record
     assert coral("resume", "--run", str(layout.root))[0] == 1

@@ -9,8 +9,8 @@ from clones import git
 from files import write_files
 
 from coral.cli import main
-from coral.config.load import load, load_frozen
-from coral.preflight.task_changes import seed_change, task_changes, text_of
+from coral.config.load import Config, load, load_frozen
+from coral.preflight.task_changes import seed_change, task_changes
 from coral.runs.create import create_run
 from coral.runs.reload import stage
 from workspace.layout import Layout
@@ -92,16 +92,6 @@ def test_a_task_that_is_gone_has_not_changed(layout: Layout, folder: Path) -> No
     assert changed(layout) == []
 
 
-def test_a_sentence_names_a_few_files() -> None:
-    names = ["a", "b", "c", "d", "e", "f"]
-    assert [text_of(names[:count]) for count in (1, 2, 4, 6)] == [
-        "a",
-        "a and b",
-        "a, b, c and d",
-        "a, b, c, d and 2 more",
-    ]
-
-
 def test_resume_says_that_it_uses_the_copies(layout: Layout, folder: Path, tmp_path: Path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *_: 0)
@@ -120,15 +110,18 @@ def test_a_resume_with_a_larger_budget_is_asked_for_as_a_start_is(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("coral.cli.commands.resume.watch", lambda *_: 0)
     monkeypatch.setattr("coral.cli.commands.start.ask_for_cost", lambda *_, **__: None)
-    asked: list[float | None] = []
-    monkeypatch.setattr(
-        "coral.cli.commands.resume.ask_for_cost", lambda config, *_, **__: asked.append(config.budget.money)
-    )
+    asked: list[tuple[float | None, str, bool]] = []
+
+    def ask(config: Config, _: Path, verb: str, *, agreed: bool) -> None:
+        asked.append((config.budget.money, verb, agreed))
+
+    monkeypatch.setattr("coral.cli.commands.resume.ask_for_cost", ask)
     monkeypatch.setattr("coral.cli.commands.resume.check_enforceable", lambda *_: None)
     monkeypatch.setattr("coral.cli.commands.resume._stage", lambda *_: None)
     (folder / "task.yaml").write_text(f"{TASK}budget: {{money: 500}}\n")
     assert main(["resume", "--run", str(layout.root), *words]) == 0
-    assert asked == [500.0]
+    assert main(["resume", "--run", str(layout.root), *words, "--yes"]) == 0
+    assert asked == [(500.0, "resume", False), (500.0, "resume", True)]
 
 
 def test_a_reload_that_was_interrupted_is_told_and_completed_and_an_override_that_needs_one_is_refused(

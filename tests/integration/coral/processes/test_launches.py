@@ -314,11 +314,24 @@ def test_an_empty_tag_matches_no_process(mine: FolderLaunches) -> None:
         plain.wait(120)
 
 
-def test_a_grade_enters_no_group_and_its_daemon_is_found_all_the_same(mine: FolderLaunches) -> None:
-    held = mine.start("#7", mine.daemonizing("left"))
+def test_what_has_shed_its_mark_since_it_was_seen_is_ended_by_the_table_that_has_seen_it(
+    monkeypatch, mine: FolderLaunches
+) -> None:
+    if not Path("/proc/self/limits").exists():
+        pytest.skip("no marks on this system")
+    monkeypatch.setattr(cgroup.Groups, "make", lambda self, name: "")
+    python = "import os, resource; resource.prlimit(os.getppid(), 10, (-1, -1))"
+    before = (
+        f"echo $$ >seen.new; mv seen.new seen; while [ ! -e go ]; do sleep 0.01; done; {sys.executable} -c '{python}'"
+    )
+    held = mine.start("#7", mine.daemonizing("left", before))
+    mine.daemon("seen")
+    assert mine.next_state() == ("#7", LaunchState.LEFT_PROCESSES)
+    (mine.folder / "go").touch()
     left = mine.daemon("left")
-    assert held.identity.group == ""
-    assert left.pid in {member.pid for member in process_tree.members(held.identity, mine.launches.tag("#7", 1))}
+    assert process_tree.members(held.identity, mine.launches.tag("#7", 1)) == []
+    mine.launches.kill(mine.launches.find("#7", 1))
+    wait_until(lambda: not process_tree.is_alive(left), what="its end")
 
 
 def test_the_process_group_of_an_ended_leader_proves_nothing() -> None:

@@ -17,7 +17,8 @@ from coral.config.model import GraderSection
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of, prestart
 from coral.grading.once import run_grader
-from coral.processes import environment, process
+from coral.processes import cgroup, process
+from coral.processes.cgroup import Groups
 from coral.processes.process_tree import TAG, identify, is_alive
 
 # What a program can see of how it was started.
@@ -117,10 +118,71 @@ def test_a_run_grades_with_interpreters_that_were_there_before(start) -> None:
     run.stop()
     assert not any(child.is_running() for child in children)
     told = [Store(run.layout.attempts).read(number).feedback for number in (0, 1, 2)]
-    assert ["wait()" in text for text in told] == [True, True, True]
+    assert ["wait(" in text for text in told] == [True, True, True]
 
 
-def test_only_a_function_has_one() -> None:
-    assert prestart(GraderSection(command="sh grade.sh"), LAUNCH) is None
-    assert environment.base().get(TAG) is None
-    assert sys.executable in kind_of(SECTION).interpreter
+def test_a_command_cannot_tell_either(tmp_path) -> None:
+    """Quotes, line ends and what a shell would obey, in its arguments, its variables and its folder."""
+    words = ["a b", "'$(exit 3)`\n\"", ""]
+    section = GraderSection(command=[sys.executable, "show.py", *words], args={"k": "it's\n}\n$X"})
+    script = """
+import json, os, resource, signal, sys
+from pathlib import Path
+
+limits = [each for each in dir(resource) if each.startswith("RLIMIT_") and each != "RLIMIT_MSGQUEUE"]
+seen = {
+    "env": dict(os.environ), "cwd": os.getcwd(), "argv": sys.argv, "stdin": os.readlink("/proc/self/fd/0"),
+    "files": sorted(map(int, os.listdir("/proc/self/fd"))), "leads": os.getpid() == os.getsid(0) == os.getpgid(0),
+    "umask": os.umask(0o22), "signals": [str(signal.getsignal(each)) for each in signal.valid_signals()],
+    "blocked": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
+    "limits": [resource.getrlimit(getattr(resource, each)) for each in limits],
+}
+print("said")
+print("complained", file=sys.stderr)
+Path(os.environ["CORAL_RESULT"]).write_text(json.dumps({"score": 1, "feedback": json.dumps(seen)}))
+"""
+    folder = tmp_path / "it's\na run"
+    found = []
+    for is_prestarted in (False, True):
+        made = command_in(folder)
+        (folder / "private" / "show.py").write_text(script)
+        place = GradePlace(
+            workspace=folder / "checkout", private=folder / "private", folder=folder / "g", attempt=17, kind=Kind.REAL
+        )
+        command = kind_of(section).command(section, place)
+        prepare_folder(command)
+        assert made.folder == command.folder
+        result = run_grader(command, 60, prestart(section, LAUNCH) if is_prestarted else None)
+        assert (result.outcome, result.output) == ("scored", "said\ncomplained\n")
+        seen = json.loads(result.feedback)
+        assert seen["env"].pop(TAG)
+        found.append(seen)
+    assert found[0] == found[1]
+    assert found[0]["argv"][1:] == words
+
+
+@pytest.mark.parametrize("grader", [SECTION, GraderSection(command="true")])
+def test_one_that_waits_is_in_its_control_group_and_reads_no_half_an_order(tmp_path, grader: GraderSection) -> None:
+    groups = Groups(f"prestarted-{os.getpid()}")
+    group = groups.make("g")
+    if not group:
+        pytest.skip("no control group may be made here")
+    interpreter = prestart(grader, LAUNCH, group)
+    pid = interpreter._child.pid
+    wait_until(lambda: pid in cgroup.members(group), what="its entry")
+    os.write(interpreter._pipe, b'{\n"touch" ' + str(tmp_path / "made").encode())
+    interpreter.close()
+    assert not (tmp_path / "made").exists()
+    assert not Path(group).exists()
+
+
+def test_no_descriptor_is_left_whatever_becomes_of_it(tmp_path) -> None:
+    opened = {path.name for path in Path("/proc/self/fd").iterdir()}
+    prestart(SECTION, LAUNCH).close()
+    prestart(SECTION, LAUNCH).hold(command_in(tmp_path).program(LAUNCH)).abandon()
+    assert run_grader(command_in(tmp_path), 60, prestart(SECTION, LAUNCH)).score == 1
+    nowhere = command_in(tmp_path).program(LAUNCH)
+    (tmp_path / "g").rename(tmp_path / "away")
+    with pytest.raises(FileNotFoundError):
+        prestart(SECTION, LAUNCH).hold(nowhere)
+    assert {path.name for path in Path("/proc/self/fd").iterdir()} == opened

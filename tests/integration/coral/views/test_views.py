@@ -12,7 +12,7 @@ from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.messages import MESSAGE
 from coral.fleet.reasons import Reason, ReasonKind
-from coral.fleet.run_state import Fleet, PendingAttempt
+from coral.fleet.run_state import Breaker, Fleet, Limit, PendingAttempt, Run
 from coral.supervisor.loop import Supervisor
 from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
@@ -71,6 +71,30 @@ def test_a_launch_of_which_nothing_is_heard_for_long_is_shown_as_starting(shown:
 
     assert beat(SILENT_SECONDS - 1) is None
     assert beat(SILENT_SECONDS + 30) == {"phase": "starting", "message": "", "age": SILENT_SECONDS + 30}
+
+
+LIMIT, PAUSED = Limit(until=SILENT + 60.0), Breaker(paused_until=SILENT + 30.0)
+CLOSED = replace(LIMIT, closed=Reason(ReasonKind.REQUEST))
+
+
+@pytest.mark.parametrize(
+    ("limit", "breaker", "held"),
+    [
+        (LIMIT, PAUSED, ("limit", 60.0)),
+        (replace(LIMIT, until=None), None, ("limit", None)),
+        (replace(LIMIT, probe="agent-1"), None, None),
+        (CLOSED, PAUSED, ("crashes", 30.0)),
+        (None, replace(PAUSED, paused_until=SILENT - 1.0), None),
+    ],
+)
+def test_the_account_that_holds_an_agent_up_is_shown(
+    shown: Shown, limit: Limit | None, breaker: Breaker | None, held: tuple[str, float | None] | None
+) -> None:
+    run = Run(limits={"": limit} if limit else {}, breakers={"": breaker} if breaker else {})
+    shown.fleet = replace(shown.fleet, run=run)
+    shown.at(SILENT)
+    found = json.loads(shown.manager._layout.status.read_text())["agents"][0]["held"]
+    assert found == (None if held is None else {"account": "", "by": held[0], "left": held[1]})
 
 
 RESUMED = Reason(ReasonKind.RESUMED)

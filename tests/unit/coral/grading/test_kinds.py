@@ -30,7 +30,8 @@ def test_a_function_is_called_in_an_empty_folder(place: GradePlace) -> None:
     grader = GraderSection(entry="grade.py:score", args={"k": 1})
     command = kind_of(grader).command(grader, place)
     assert command.cwd == place.folder / "tmp"
-    assert command.argv[1] == "-P"
+    assert command.argv == (str(place.folder / "spec.json"),)
+    assert command.interpreter.argv[1] == "-P"
     assert command.spec is not None
     assert (command.spec["entry"], command.spec["function"]) == (str(place.private / "grade.py"), "score")
     assert "CORAL_RESULT" not in command.env

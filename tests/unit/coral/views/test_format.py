@@ -60,3 +60,11 @@ def test_ages_and_durations_in_one_unit() -> None:
 
 def test_foreign_text_cannot_steer_a_terminal() -> None:
     assert "\x1b" not in format.line("a\x1b[2Jb\nc") + format.clean("a\x1b]0;title\x07b")
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [("", ""), ("a", "a"), ("ab", "a and b"), ("abcd", "a, b, c and d"), ("abcdef", "a, b, c, d and 2 more")],
+)
+def test_a_sentence_names_a_few(names: str, text: str) -> None:
+    assert format.some_of(list(names)) == text

@@ -2,11 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
+from sample import attempt
+
+from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import Fleet, Run
-from coral.views.prompt import LEAST_SHOWN, budget, sections_of, truncate
+from coral.views.prompt import LEAST_SHOWN, attempt_data, budget, sections_of, truncate
+from coral.views.scale import Scale
 from heartbeats.example import example_context
+from heartbeats.render import render_file
 
 
 def test_once_some_of_a_budget_is_gone_not_all_of_it_is_left() -> None:
@@ -20,7 +26,7 @@ def test_of_a_budget_at_most_so_much_is_left_where_some_use_is_not_known() -> No
     quiet = {name: Agent(name=name, launch=1) for name in names[1:]}
     told = Agent(name="ann", launch=1, spent=Spent(input=10, money=1.0))
     fleet = Fleet(agents={"ann": told, **quiet}, run=Run(spent=told.spent))
-    left = "at most $4.00 of $5.00 are left to the fleet (what ben, cid, dan and 1 more used is not known)"
+    left = "at most $4.00 of $5.00 are left to the fleet (what ben, cid, dan and eve used is not known)"
     assert budget(rules, fleet, 0.0, "ann")["lines"] == [left, "$2.00 of $3.00 of your own are left"]
     assert budget(rules, fleet, 0.0, "ben")["lines"][1] == "at most $3.00 of $3.00 of your own are left"
     known = Fleet(agents={"ann": told}, run=Run(spent=told.spent))
@@ -68,3 +74,24 @@ def test_a_message_that_had_no_answer_is_repeated_in_short_and_says_where_its_te
     assert "launch 3 was given it" in again
     assert len(again) < len(whole) / 3
     assert "try rings" not in told
+
+
+TIED = attempt(9, 1.5, verdict=Verdict.TIED, against=4, delta=None)
+
+
+@pytest.mark.parametrize(
+    ("tried", "epoch", "copy_of"),
+    [
+        (TIED, 1, 4),
+        (TIED, 2, None),
+        (replace(TIED, delta=0.0), 1, None),
+        (replace(TIED, verdict=Verdict.WORSE), 1, None),
+    ],
+)
+def test_an_attempt_with_the_files_of_another_is_told_as_one_more_grade_of_that(
+    tried: Attempt, epoch: int, copy_of: int | None
+) -> None:
+    data = attempt_data(tried, Scale(), epoch)
+    assert data["copy_of"] == copy_of
+    text = render_file("reflect", {**example_context(), "attempt": data, "results": [data]})
+    assert ("#9 has the same files as #4: it is one more grade of that one" in text) == (copy_of is not None)

@@ -62,6 +62,20 @@ def test_one_more_grade_of_an_attempt_is_not_exported(repo: Path, coral) -> None
     assert "export 1` exports that one" in err
 
 
+def test_the_message_of_a_commit_says_how_often_it_was_graded_and_whether_it_is_proven(repo: Path, coral) -> None:
+    (layout,) = runs_under(repo / "runs")
+    layout.status.write_text(json.dumps({"lead": {"number": 1}, "best": {"number": 0}}))
+    store = Store(layout.attempts)
+    assert coral("export", "1", "--branch", "one")[0] == 0
+    assert "score 2, not proven to be the best, of the run toy/" in git(repo, "log", "-1", "--format=%b", "one")
+    store.publish(replace(store.read(1), number=2, order=2, kind=Kind.CONFIRM, of=1, score=3.0))
+    layout.verified.parent.mkdir(exist_ok=True)
+    layout.verified.write_text('{"1": {"is_same": true}}')
+    assert coral("export", "1", "--branch", "two")[0] == 0
+    told = git(repo, "log", "-1", "--format=%b", "two")
+    assert "score 2.5 (median of 2 grades), not proven to be the best, verified, of the run toy/" in told
+
+
 def test_a_branch_on_the_commit_that_holds_the_seed(repo: Path, coral) -> None:
     (repo / "README").write_text("being edited\n")
     hook = repo / ".git" / "hooks" / "reference-transaction"

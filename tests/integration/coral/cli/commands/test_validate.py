@@ -72,6 +72,27 @@ def test_the_skeleton_is_valid(tmp_path, temporary: Path, capsys) -> None:
     assert [child for child in psutil.Process().children(recursive=True) if child not in children] == []
 
 
+@pytest.mark.parametrize(
+    ("grader", "advice"),
+    [
+        ({"entry": "grade.py:grade"}, "channel: open, since it runs main.py, grade.py line 2: docs/trust.md says how"),
+        (
+            {"command": "echo 1 >$CORAL_RESULT"},
+            "channel: open. A command's result can be written by whatever runs in it",
+        ),
+        ({"entry": "grade.py:grade", "args": {"closed": True}}, ""),
+    ],
+)
+def test_where_a_grader_runs_the_candidate_is_said(tmp_path, capsys, grader: dict[str, object], advice: str) -> None:
+    body = "import runpy; return 1.0 if args.get('closed') else len(runpy.run_path(str(workspace / 'main.py')))"
+    folder = task(tmp_path / "t", body, grader=grader)
+    (folder / "grade.py").write_text((folder / "grade.py").read_text().replace("(workspace)", "(workspace, args)"))
+    (folder / "seed" / "main.py").write_text("x = 1\n")
+    code, checks = validate(capsys, str(folder))
+    found = [line for line in checks["grader"]["details"] if line.startswith("channel")]  # type: ignore[attr-defined]
+    assert (code, [line[: len(advice)] for line in found]) == (0, [advice] if advice else [])
+
+
 def test_a_grader_that_crashes_shows_its_own_output(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "print('loading weights'); return 1 / 0")
     assert main(["validate", str(folder)]) == 1
@@ -114,6 +135,26 @@ def test_noise_that_the_task_does_not_admit_is_found(tmp_path, capsys, noise: fl
     found, checks = validate(capsys, str(folder))
     assert found == code
     assert checks["again"]["ok"] == (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("noise", "step", "advice"),
+    [
+        (200, 1, "grader.noise is 200.0, which hides gains: 1.6 or 53% was measured, or auto"),
+        (2, 0, "grader.noise is 2.0: 0 or auto, if it always does"),
+        (2, 1, ""),
+        (0, 0, ""),
+    ],
+)
+def test_advice_on_a_noise_that_is_too_large_names_what_was_measured(
+    tmp_path, capsys, noise: float, step: int, advice: str
+) -> None:
+    count = tmp_path / "count"
+    count.write_text("0")
+    body = f"p = {str(count)!r}; n = int(open(p).read()) + 1; open(p, 'w').write(str(n)); return 1 + {step} * (n - 1)"
+    code, checks = validate(capsys, str(task(tmp_path / "t", body, grader={"entry": "grade.py:grade", "noise": noise})))
+    found = [line for line in checks["again"]["details"] if "grader.noise is" in line]  # type: ignore[attr-defined]
+    assert (code, found) == (0, [advice] if advice else [])
 
 
 @pytest.mark.parametrize(("target", "direction", "ok"), [(42, "maximize", 0), (41, "maximize", 0), (41, "minimize", 1)])

@@ -248,7 +248,9 @@ def test_every_heartbeat_of_a_run_arrives_in_the_one_conversation(tmp_path) -> N
     attempt = "echo {n} > x.txt && coral eval -m 'try {n}'"
     folder, options = tmp_path / "task", {"command": command(tmp_path / "kept", turns([{"run": attempt}]))}
     whole_runs.write_task(folder, {"runtime": "acp", "options": options}, {"attempts": 3})
-    layout = whole_runs.start(folder, tmp_path, "run.interrupt_grace=60")
+    (tmp_path / "kept").mkdir()
+    kept = f"workspace.writable=[{tmp_path / 'kept'}]"
+    layout = whole_runs.start(folder, tmp_path, "run.interrupt_grace=60", kept)
     fleet = fold(layout.journal).fleet
     assert fleet.run.finished == RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 3))
     agent = fleet.agents["agent-1"]

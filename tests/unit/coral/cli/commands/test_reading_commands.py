@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,31 @@ def test_status_shows_pending_heartbeats_and_why_an_agent_waits(layout: Layout, 
     assert "alert three voids  2 min ago" in said
 
 
+def test_status_shows_which_account_holds_an_agent_up_and_for_how_long(layout: Layout, shown: Shown) -> None:
+    resting = {"phase": "waiting", "reason": {"text": "its program has ended"}, "until": 9000.0, "beat": None}
+    agents = [
+        agent_status("agent-1", **resting, held={"account": "acme", "by": "limit", "left": 1800.0}),
+        agent_status("agent-2", **resting, held={"account": "", "by": "crashes", "left": 600.0}),
+        agent_status("agent-3", **resting, held={"account": "acme", "by": "limit", "left": None}),
+        agent_status("agent-4", **resting, held=None),
+    ]
+    write_status(layout, agents=agents)
+    with hold_lock(layout.lock):
+        said = {line.split()[0]: line for line in shown("status").splitlines() if line.startswith("agent-")}
+    assert "usage limit of acme · 29 min" in said["agent-1"] or "usage limit of acme · 30 min" in said["agent-1"]
+    assert "starts are paused after crashes · " in said["agent-2"]
+    assert ["usage limit of acme" in said["agent-3"], " left" in said["agent-3"]] == [True, False]
+    assert "its program has ended" in said["agent-4"]
+    assert "its program has ended" not in said["agent-1"]
+
+
+def test_use_that_no_program_has_reported_is_not_known(layout: Layout, shown: Shown) -> None:
+    write_status(layout, spent={"tokens": 0, "money": None}, use_unknown_of=["agent-1"])
+    assert shown("status").splitlines()[2] == "4 attempts · use not known"
+    write_status(layout, spent={"tokens": 2000, "money": None}, use_unknown_of=["agent-1"])
+    assert shown("status").splitlines()[2] == "4 attempts · at least 2.0k tokens"
+
+
 def test_status_shows_what_was_done_about_a_stalled_agent(layout: Layout, shown: Shown) -> None:
     beat = {"phase": "tool", "message": "pytest", "age": 3.0}
     agents = [
@@ -170,12 +196,16 @@ def test_a_narrow_terminal_keeps_the_names_of_runs(
 # log and show
 
 
-def test_log_is_the_leaderboard(layout: Layout, shown: Shown) -> None:
+def test_log_is_the_leaderboard_and_marks_what_a_candidate_may_have_written(layout: Layout, shown: Shown) -> None:
+    closed = Store(layout.attempts).read(4)
+    Store(layout.attempts).publish(replace(closed, channel="closed"))
+    assert "channel  closed" in shown("show", "4")
+    assert "channel  open: code of the candidate may have written the result" in shown("show", "1")
     lines = shown("log").splitlines()
     assert [line.split()[:5] for line in lines[1:4]] == [
         ["4", "2", "+1", "new", "best"],
-        ["1", "1.5", "+0.5", "new", "best"],
-        ["3", "1.25", "+0.25", "worse", "agent-2"],
+        ["1", "1.5", "+0.5", "new", "best,"],
+        ["3", "1.25", "+0.25", "worse,", "open"],
     ]
     assert lines[4] == "4 attempts in all, 1 without a score: `coral log --recent`"
     write_status(layout, direction="minimize")
@@ -221,7 +251,7 @@ def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(lay
     for number, score, verdict in ((5, 1.9, Verdict.TIED), (6, 1.85, Verdict.NEW_BEST)):
         store.publish(attempt(number, score, kind=Kind.CONFIRM, of=4, tree=store.read(4).tree, verdict=verdict))
     recent = shown("log", "--recent").splitlines()[1:3]
-    assert ["proves #4" in recent[0], "confirms #4" in recent[1]] == [True, True]
+    assert ["proves #4" in recent[0], "confirm of #4" in recent[1]] == [True, True]
     assert shown("show", "6").splitlines()[0].split()[2:4] == ["proves", "#4"]
     head, first, second, *_ = shown("log").splitlines()
     assert head.split()[:6] == ["#", "score", "median", "mean", "±sd", "n"]

@@ -34,6 +34,7 @@ def test_a_note_ties_the_change_to_the_score():
     [
         (trial(9, "shake", 1.25, 1.1), "found nothing better in 12 moves"),
         (trial(9, "shake", 1.25, 1.25, verdict="tied"), "The same score again"),
+        (trial(9, "shake", 1.25, 1.26, verdict="tied"), "which is no more than grades of one commit do"),
         (trial(9, "shake", 1.25, None, reason="two overlap", expected=1.5), "two overlap"),
         (trial(9, "shake", 1.25, 1.3, expected=1.6), "the check is not the whole truth"),
         (trial(9, "shake", 1.25, 1.3, expected=None, evaluations=0), "There is no public check"),

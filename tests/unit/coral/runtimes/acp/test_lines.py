@@ -424,6 +424,21 @@ def test_cursor_and_kiro_are_started_as_their_documentation_says(
     assert found.details == ("unverified: Coral follows its documentation, and was never tried with it",)
 
 
+def test_an_agent_that_keeps_its_state_at_home_may_change_the_folders_of_its_name(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    any_other = registry.find("acp", {"command": ["/opt/bin/agent", "acp"]}).command(launch_spec()).writes
+    places = (tmp_path / ".config/agent", Path("/data/agent"), tmp_path / ".local/state/agent", tmp_path / ".agent")
+    assert any_other == places
+    assert {tmp_path / ".config/cursor", tmp_path / ".cursor"} <= {
+        *registry.find("cursor", {}).command(launch_spec()).writes
+    }
+
+
 def test_a_reply_is_joined_across_early_events() -> None:
     chunks = [
         {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": part}}

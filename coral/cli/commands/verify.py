@@ -1,0 +1,46 @@
+"""`coral verify`: grade a record again, strictly, and say whether its score is the same."""
+
+import argparse
+from dataclasses import asdict
+
+from attempts.index import query
+from coral.cli.parser import attempt_number, print_json
+from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui.progress import steps
+from coral.errors import CoralError
+from coral.runs.verify import Verification, verify
+from coral.views import format
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("number", type=attempt_number, metavar="N", help="the attempt")
+    parser.add_argument("--json", action="store_true", help="for programs: number, recorded, score, channel, is_same")
+    run_lookup.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    send_request.as_operator("verify an attempt")
+    view = RunView(run_lookup.run_of(args))
+    attempt = view.attempt(args.number, "verify")
+    measured = view.index.ask(lambda rows: query.measured(rows, attempt.number))
+    if measured is None:
+        raise CoralError(f"cannot verify #{attempt.number}: it has no score", "`coral log` lists those that have one")
+    if attempt.epoch < view.epoch:
+        raise CoralError(f"cannot verify #{attempt.number}: the task has changed since", "its grader is no more")
+    with steps() as say:
+        say(f"grading #{attempt.number} again")
+        found = verify(view.layout, attempt, measured.median, view.status.number("noise") or 0.0)
+    if args.json:
+        print_json(asdict(found), None)
+    else:
+        print(_text(found))
+    return 0 if found.is_same else 1
+
+
+def _text(found: Verification) -> str:
+    score = format.score(found.score)
+    if found.is_same:
+        return f"#{found.number} is verified: it scores {score} again (channel {found.channel})"
+    now = f"it scores {score}" if found.score is not None else found.reason
+    return f"#{found.number} is not verified: its record says {format.score(found.recorded)}, and now {now}"

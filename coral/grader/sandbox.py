@@ -1,0 +1,97 @@
+"""Command lines that start a candidate's program sealed: without the network, the grader's files, its environment or
+any other process. Standard library only.
+
+Levels, the strongest first: `bubblewrap` (namespaces of its own), `landlock` (no file but those named, no capabilities;
+processes that it leaves are ended with the grade), `none` (limits of resources alone).
+"""
+
+import errno
+import os
+import platform
+import shutil
+import struct
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+SEALED = ("bubblewrap", "landlock")
+LEVELS = (*SEALED, "none")
+WORK = "/work"  # where bubblewrap shows the workspace
+SPACE = 67_108_864  # bytes that a sealed program can write
+_ROOTS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_ETC = ("alternatives", "ld.so.cache", "localtime")
+
+
+def prefixes() -> list[str]:
+    """The folders that this Python needs."""
+    found = (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
+    return list(dict.fromkeys(path for path in map(os.path.realpath, found) if not path.startswith("/usr/")))
+
+
+def bubblewrap(workspace: Path, env: Mapping[str, str], filter: int) -> list[str]:
+    """What comes before the program, which gets these variables and no other. `filter`: a descriptor of what
+    `system_calls` gives."""
+    line = [
+        shutil.which("bwrap") or "bwrap",
+        "--unshare-all",
+        "--cap-drop",
+        "ALL",
+        "--as-pid-1",
+        "--die-with-parent",
+        "--new-session",
+    ]
+    line += ["--clearenv", "--ro-bind", "/usr", "/usr"]
+    line += ["--seccomp", str(filter)] if system_calls() else []
+    line += [word for name, value in env.items() for word in ("--setenv", name, value)]
+    for path in (Path("/", name) for name in _ROOTS):
+        if path.is_symlink():
+            line += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            line += ["--ro-bind", str(path), str(path)]
+    for name in _ETC:
+        line += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
+    # /proc/sys must not be written to: root's files there stay root's, whatever capabilities are dropped.
+    line += [
+        "--dev",
+        "/dev",
+        "--size",
+        str(SPACE),
+        "--tmpfs",
+        "/dev/shm",
+        "--proc",
+        "/proc",
+        "--ro-bind",
+        "/proc/sys",
+        "/proc/sys",
+    ]
+    line += ["--size", str(SPACE), "--tmpfs", "/tmp"]
+    for prefix in prefixes():
+        line += ["--ro-bind", prefix, prefix]
+    line += ["--ro-bind", str(workspace), WORK, "--chdir", WORK, "--remount-ro", "/dev", "--remount-ro", "/"]
+    # The first process of the namespace ends it with the program, and takes care of those that it leaves.
+    return [*line, "/bin/sh", "-c", 'trap : TERM; "$@"; exit $?', "init"]
+
+
+# By the machine: its number, the calls of the kernel's keys and of System V's shared memory, and `prlimit64`.
+_CALLS = {
+    "x86_64": (0xC000003E, (248, 249, 250, 29, 64, 68), 302),
+    "aarch64": (0xC00000B7, (217, 218, 219, 194, 190, 186), 261),
+}
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of a filter
+_ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+
+
+def system_calls(machine: str = "") -> bytes:
+    """A seccomp filter, as bytes. It refuses system calls that neither namespaces nor Landlock refuse: those of the
+    user's keyrings, of System V shared memory, and of the limits of other processes. Empty for an unknown machine."""
+    known = _CALLS.get(machine or platform.machine())
+    if known is None:
+        return b""
+    number, refused, limits = known
+    lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, _UNKNOWN), (_LOAD, 0, 0, 0)]
+    lines += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _UNKNOWN)]  # other numbers for the same calls
+    for call in refused:
+        lines += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _REFUSE)]
+    lines += [(_EQUAL, 0, 3, limits), (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _REFUSE)]
+    lines += [(_RETURN, 0, 0, _ALLOW)]
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)

@@ -1,0 +1,58 @@
+"""How a child hands over its result: in memory that has no name, which nobody can change once the child has sealed it.
+Beside it a pipe takes notices, which nobody can take back.
+
+Another process of the same user can reach both through /proc while the child runs; a process that the child leaves
+behind cannot change what was handed over.
+"""
+
+import contextlib
+import fcntl
+import os
+import tempfile
+
+_SEALED = getattr(fcntl, "F_SEAL_WRITE", 0)
+NOTICES = 4096  # bytes of them that are read
+
+
+class ResultChannel:
+    """Both ends of it. `given`: the descriptors for the child, which closes them for the programs that it starts."""
+
+    def __init__(self) -> None:
+        self._notices, writing = os.pipe()
+        try:
+            self._memory = _memory()
+        except OSError:
+            os.close(self._notices)
+            os.close(writing)
+            raise
+        os.set_blocking(self._notices, False)
+        self.given = (self._memory, writing)
+
+    def close_given(self) -> None:
+        """Once the child has them."""
+        os.close(self.given[1])
+
+    def result(self, most: int) -> bytes | None:
+        """What was handed over, or its first `most` bytes and one; None if nothing was."""
+        with contextlib.suppress(OSError):
+            if _SEALED and not fcntl.fcntl(self._memory, fcntl.F_GET_SEALS) & _SEALED:
+                return None
+        return os.pread(self._memory, most + 1, 0) or None
+
+    def notices(self) -> str:
+        """The lines that the child has written, in their order."""
+        with contextlib.suppress(BlockingIOError):
+            return os.read(self._notices, NOTICES).decode("utf-8", "replace")
+        return ""
+
+    def close(self) -> None:
+        os.close(self._memory)
+        os.close(self._notices)
+
+
+def _memory() -> int:
+    try:
+        return os.memfd_create("result", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    except (AttributeError, OSError):  # on systems other than Linux: a file without a name, and no seal
+        with tempfile.TemporaryFile() as file:
+            return os.dup(file.fileno())

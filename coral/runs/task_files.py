@@ -1,0 +1,182 @@
+"""Keeps the files of a run's task as they were when its supervisor began: other files would give scores another sense.
+
+Agents without a sandbox can write there. What is changed, removed or added is put right before each grade, and told;
+the journal keeps the digests, so that a resume finds what was changed while nobody supervised.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from importlib.machinery import all_suffixes
+from pathlib import Path
+
+from attempts.files import Witness, hidden, open_plain, witness
+from coral.grading.kinds import list_of
+from workspace.layout import Layout
+
+HELD = 16_000_000  # bytes of files that are kept in memory; what is more is restored from the task's folder
+_SINGLE = ("task.yaml", "task.source.yaml", "seed", "hub.config", "HEARTBEAT.md")
+_GRADERS = ("grader", "holdout")
+_CACHE = "__pycache__"
+_PIECE = 1 << 20
+
+
+@dataclass(slots=True)
+class _Known:
+    """A file as it should be. `seen`: as it is now, since it was last compared."""
+
+    digest: str
+    mode: int
+    seen: Witness | None
+    content: bytes | None
+
+
+class TaskFiles:
+    def __init__(self, layout: Layout, source: Path) -> None:
+        """Reads all of them; one that cannot be read is nobody's to restore. `source`: the task's folder."""
+        self._private, self._source = layout.private, source
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+        space = HELD
+        for name in names(layout.private):
+            path = layout.private / name
+            with contextlib.suppress(OSError, ValueError):
+                seen = witness(path)
+                with open_plain(path) as file:
+                    found = os.fstat(file.fileno())
+                    content = file.read() if found.st_size <= space else None
+                space -= len(content or b"")
+                digest = digest_of(path) if content is None else hashlib.sha256(content).hexdigest()
+                self._known[name] = _Known(digest, found.st_mode & 0o777, seen, content)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return {name: known.digest for name, known in self._known.items()}
+
+    def restore(self) -> list[tuple[str, str]]:
+        """Put right what is not as it should be; returns the name of each, and what was wrong with it. OSError where
+        there is no other copy of a file: nothing may be graded by what lies there. May be called in any thread."""
+        with self._lock:
+            return [*self._remove_others(), *self._restore_ours()]  # a link among ours hides what is gone
+
+    def _restore_ours(self) -> Iterator[tuple[str, str]]:
+        for name, known in self._known.items():
+            path = self._private / name
+            if witness(path) == known.seen:
+                continue
+            problem = _problem(path, known)
+            if problem == _WRITTEN_TO:
+                path.chmod(known.mode)
+            else:
+                self._write(path, name, known)
+            known.seen = witness(path)
+            yield name, problem
+
+    def _remove_others(self) -> Iterator[tuple[str, str]]:
+        for name in _added(self._private, self._known.keys()):
+            path = self._private / name
+            if _CACHE in path.parts:
+                path.unlink(missing_ok=True)
+                continue
+            aside = self._private / "foreign"
+            aside.mkdir(mode=0o700, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                path.rename(aside / f"{time.time_ns()}-{path.name}")
+                yield name, "was put there"
+
+    def _write(self, path: Path, name: str, known: _Known) -> None:
+        for folder in [self._private / parent for parent in reversed(Path(name).parents)][1:]:
+            if folder.is_symlink() or not folder.is_dir():
+                if os.path.lexists(folder):
+                    folder.rename(hidden(folder))
+                folder.mkdir(mode=0o700)
+        if path.is_dir() and not path.is_symlink():
+            path.rename(hidden(path))
+        unfinished = path.with_name(f".{path.name}.{time.time_ns()}")
+        if known.content is not None:
+            unfinished.write_bytes(known.content)
+        else:
+            original = self._source_of(name)
+            if digest_of(original) != known.digest:
+                raise OSError(f"private/{name} was changed, and no other copy of it is known: restore it")
+            shutil.copyfile(original, unfinished)
+        unfinished.chmod(known.mode)
+        unfinished.replace(path)
+
+    def _source_of(self, name: str) -> Path:
+        """The file of the task that was copied."""
+        return self._source.joinpath(*Path(name).parts[1:])
+
+
+def names(private: Path) -> list[str]:
+    """The files that are the task's own, as paths in the folder: what a grader has left beside them is not."""
+    lists = [list_of(private / folder) for folder in _GRADERS]
+    found = [name for name in (*_SINGLE, *(path.name for path in lists)) if (private / name).is_file()]
+    for folder, path in zip(_GRADERS, lists, strict=True):
+        found += [f"{folder}/{name}" for name in _listed(path).get("files", ())]
+    return found
+
+
+def changed(private: Path, digests: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
+    """The task's files that are neither as these digests say nor as they were about to become (see
+    `Journal.expect_files`), and those that were added. Without digests nothing is known."""
+    if not digests:
+        return []
+    known = {**digests, **expected}
+    found = [name for name in known if digest_of(private / name) not in (digests.get(name, ""), expected.get(name))]
+    return [*found, *(name for name in _added(private, known.keys()) if _CACHE not in Path(name).parts)]
+
+
+def digest_of(path: Path) -> str:
+    """Of the content of a regular file; empty where there is none that can be read."""
+    digest = hashlib.sha256()
+    try:
+        with open_plain(path) as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    except (OSError, ValueError):
+        return ""
+    return digest.hexdigest()
+
+
+_WRITTEN_TO = "was written to, and is as it was"
+
+
+def _problem(path: Path, known: _Known) -> str:
+    if not os.path.lexists(path):
+        return "was deleted"
+    is_same = not path.is_symlink() and path.is_file() and digest_of(path) == known.digest
+    return _WRITTEN_TO if is_same else "was changed"
+
+
+def _listed(path: Path) -> dict[str, list[str]]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _added(private: Path, known: Collection[str]) -> list[str]:
+    """Files that lie among those of a grader and are not its own: those in its folders of data, and those that Python
+    would import in the place of something else. What a grader leaves otherwise stays."""
+    endings = (*all_suffixes(), ".pth")
+    found = []
+    for grader in _GRADERS:
+        data = _listed(list_of(private / grader)).get("data", ())
+        for root, folders, files in os.walk(private / grader):
+            links = [name for name in folders if Path(root, name).is_symlink()]
+            is_package = any(name.startswith("__init__.") for name in files)
+            for path in (Path(root, name) for name in (*files, *links)):
+                name, inner = path.relative_to(private).as_posix(), path.relative_to(private / grader).as_posix()
+                is_data = inner.startswith(tuple(f"{folder}/" for folder in data)) or inner in data
+                is_code = inner.endswith(endings) or is_package or path.is_symlink()
+                if name not in known and (is_data or is_code):
+                    found.append(name)
+    return sorted(found)

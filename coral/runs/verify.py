@@ -1,0 +1,81 @@
+"""Grades a record again, strictly: a checkout of objects that are hashed, by the grader that the run began with."""
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from attempts.files import read_bytes, write_json
+from attempts.record import Attempt
+from coral.config.load import load_frozen
+from coral.errors import CoralError
+from coral.grader.remove_tree import remove_tree
+from coral.grading.command import GradePlace, prepare_folder
+from coral.grading.kinds import kind_of
+from coral.grading.once import run_grader
+from coral.journal import fold
+from coral.runs.task_files import changed
+from workspace import hub
+from workspace.errors import GitError
+from workspace.layout import Layout
+
+DEVIATIONS = 3.0  # of the noise, by which two grades of one commit may differ
+ROUNDING = 1e-9  # the same, relative, where a grader is exact
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """One attempt that was graded again. `recorded`: the median of the scores in its records. `score`: that of the new
+    grade; None if it has none, and `reason` says why."""
+
+    number: int
+    recorded: float
+    score: float | None
+    reason: str
+    channel: str
+    is_same: bool
+
+
+def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> Verification:
+    """Grade the attempt again, and keep what came of it. CoralError where it cannot be graded as it was. Blocks."""
+    name = f"cannot verify #{attempt.number}"
+    memory = fold(layout.journal)
+    if files := changed(layout.private, memory.files, memory.expected):
+        raise CoralError(f"{name}: private/{files[0]} was changed", "restore it: another grader proves nothing")
+    for cache in layout.grader.rglob("__pycache__"):
+        remove_tree(cache)  # compiled code, which nobody has compared
+    config, folder = load_frozen(layout.task_file), layout.private / "verify" / str(time.time_ns())
+    folder.mkdir(mode=0o700, parents=True)
+    try:
+        hub.restore_settings(layout.hub, hub.settings(layout.hub, layout.hub_config))
+        hub.checkout(layout.hub, attempt.commit, folder / "candidate")
+        if hub.tree_of(layout.hub, attempt.commit) != attempt.tree:
+            raise CoralError(f"{name}: its commit has other files than its record says", "see `coral log --json`")
+        place = GradePlace(
+            workspace=folder / "candidate",
+            private=layout.grader,
+            folder=folder,
+            attempt=attempt.number,
+            kind=attempt.kind,
+        )
+        command = kind_of(config.grader).command(config.grader, place)
+        prepare_folder(command)
+        result = run_grader(command, config.grader.timeout)
+    except GitError as error:
+        raise CoralError(f"{name}: {error}", error.hint) from error
+    finally:
+        remove_tree(folder)
+    differs = DEVIATIONS * noise + ROUNDING * max(1.0, abs(recorded))
+    is_same = result.score is not None and abs(result.score - recorded) <= differs
+    made = Verification(attempt.number, recorded, result.score, result.reason, result.channel, is_same)
+    write_json(layout.verified, {**verified(layout), str(attempt.number): asdict(made)}, durable=True)
+    return made
+
+
+def verified(layout: Layout) -> dict[str, dict[str, object]]:
+    """What was verified so far, by the numbers of the attempts."""
+    try:
+        found = json.loads(read_bytes(Path(layout.verified), 10_000_000))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,122 @@
+"""What an agent's program can reach, sealed and not: one script tries, and the same tries are open without a seal."""
+
+import os
+import time
+
+import pytest
+from files import write_files
+from real_runs import wait_until
+
+from workspace import seal
+
+pytestmark = pytest.mark.skipif(bool(seal.problem()), reason=f"NOT RUN: bubblewrap: {seal.problem()}")
+
+# Each try is a line for the shell that succeeds if it reaches what it should not. $1: the folder of what the tests say.
+TRIES = {
+    "hidden data": 'cat "$CORAL_RUN/private/grader/grade.py"',
+    "the task's folder": 'cat "$TASK/grade.py"',
+    "the journal": 'ls "$CORAL_RUN/private/journal"',
+    "another run": 'cat "$OTHER_RUN/secret"',
+    "another agent's clone": 'ls "$CORAL_RUN/workspace/agents/agent-2/x.txt"',
+    "another agent's state": 'ls "$CORAL_RUN/workspace/state/agent-2"',
+    "another agent's log": 'ls "$CORAL_RUN/logs/agent-2"',
+    "another agent's inbox": 'touch "$CORAL_RUN/attempts/inbox/agent-2/mine"',
+    "another agent's requests": 'touch "$CORAL_RUN/requests/agent-2/mine"',
+    "the operator's requests": 'touch "$CORAL_RUN/requests/operator/mine"',
+    "the published records": 'touch "$CORAL_RUN/attempts/mine"',
+    "the heartbeats' state": 'touch "$CORAL_RUN/heartbeats/mine"',
+    "the hub's objects": 'touch "$CORAL_RUN/workspace/hub.git/objects/mine"',
+    "the hub's settings": 'cat "$CORAL_RUN/workspace/hub.git/config"',
+    "an environment": 'tr "\\0" "\\n" <"/proc/$SUPERVISOR/environ" | grep -q ^PATH=',
+    "a process": 'kill -0 "$SUPERVISOR"',
+    "the machine's temporary files": 'cat "$OUTSIDE"',
+    "the user's home": 'touch "$HOME/mine"',
+}
+SCRIPT = """
+[ "$CORAL_AGENT" = agent-1 ] || exec sleep 600
+while read -r name; do read -r line
+  if sh -c "$line" >/dev/null 2>&1; then echo "$name: open"; else echo "$name: closed"; fi
+done <"$CORAL_RUN/workspace/shared/tries" >found.txt
+mv found.txt "$CORAL_RUN/workspace/shared/found"
+echo 1 > x.txt; coral eval -m one
+sleep 600
+"""
+# A daemon without marks, session and parent, which shows that it is alive.
+DAEMON = """
+sign="$CORAL_RUN/workspace/shared/daemon-$(date +%s%N)"
+(setsid env -i PATH="$PATH" sh -c "(while :; do touch '$sign'; sleep 0.1; done) &" &)
+sleep 0.5
+echo 1 > x.txt; coral eval -m one
+sleep 600
+"""
+
+
+@pytest.fixture
+def tried(start, tmp_path, monkeypatch):
+    """A run whose first agent tries at a level, and what it found; the run goes on."""
+
+    def begin(level: str):
+        outside = tmp_path / "outside"
+        outside.write_text("of another program")
+        (tmp_path / "home").mkdir()
+        write_files(tmp_path / "runs/other/run-1", {"secret": "a score"})
+        known = {"HOME": "home", "OUTSIDE": "outside", "OTHER_RUN": "runs/other/run-1", "TASK": "task0"}
+        for name, place in known.items():
+            monkeypatch.setenv(name, str(tmp_path / place))
+        monkeypatch.setenv("SUPERVISOR", str(os.getpid()))
+        run = start(SCRIPT, supervise=False, overrides=("agents.count=2", f"workspace.seal={level}"))
+        lines = [line for pair in TRIES.items() for line in pair]
+        (run.layout.shared / "tries").write_text("\n".join(lines) + "\n")
+        run.supervise()
+        found = wait_until(lambda: run.attempts() and (run.layout.shared / "found").read_text(), what="the tries")
+        return run, dict(line.split(": ") for line in found.splitlines())
+
+    return begin
+
+
+def test_a_sealed_agent_reaches_nothing_but_its_own(tried):
+    run, found = tried("require")
+    assert found == dict.fromkeys(TRIES, "closed")
+    assert run.status()["seal"] == "bubblewrap"
+    assert {attempt.seal for attempt in run.attempts()} == {"bubblewrap"}
+
+
+def test_without_a_seal_all_of_it_is_open(tried):
+    run, found = tried("none")
+    assert found == dict.fromkeys(TRIES, "open")
+    assert run.status()["seal"] == "none"
+    assert {attempt.seal for attempt in run.attempts()} == {"none"}
+
+
+def test_a_sealed_daemon_without_any_mark_ends_with_its_launch(start):
+    run = start(DAEMON, overrides=("workspace.seal=require",))
+    (number,) = wait_until(lambda: set(run.layout.shared.glob("daemon-*")), what="the daemon")
+    beat = number.stat().st_mtime_ns
+    wait_until(lambda: number.stat().st_mtime_ns > beat, what="its first sign of life")
+    wait_until(lambda: run.events("exited"), what="the end of its launch")
+    beat = number.stat().st_mtime_ns
+    time.sleep(1.0)
+    assert number.stat().st_mtime_ns == beat
+
+
+def test_the_words_of_a_job_show_it_nothing(start, tmp_path):
+    words = '"$CORAL_RUN/../$(basename $CORAL_RUN)/private" "/proc/..$CORAL_RUN/private" "$1/grade.py"'
+    script = f"set -- {tmp_path}/task0\n"
+    script += (
+        """coral job start -m look -- /bin/sh -c 'for f; do ls "$f"; done; echo over' x """ + words + "\nsleep 600\n"
+    )
+    run = start(script, overrides=("workspace.seal=require",))
+    output = run.layout.job_output("agent-1", 1)
+    text = wait_until(lambda: output.exists() and "over" in (text := output.read_text()) and text, what="the job")
+    assert text.count("No such file") == 3
+    assert "grader" not in text
+
+
+def test_the_supervisor_reads_nothing_through_a_link_for_an_agent(start, tmp_path):
+    script = f"""
+if [ -e tried ]; then cp .git/info/exclude .shared/found; echo 1 > x.txt; coral eval -m one; sleep 600; fi
+touch tried; rm -f .git/info/exclude; ln -s {tmp_path}/task0/grade.py .git/info/exclude; exit 1
+"""
+    run = start(script, overrides=("workspace.seal=require",))
+    run.wait_for_attempts(1)
+    assert "def grade" not in (run.layout.shared / "found").read_text()

@@ -1,0 +1,95 @@
+"""What of the machine a sealed launch has: its level, its programs, the user's logins."""
+
+import os
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from real_runs import Run, context_of, write_task
+
+from coral.agent_setup.view import level_for, seal_program, seal_warning
+from coral.config.load import load
+from coral.errors import CoralError
+from coral.processes.process import Program
+from coral.runtimes.model import Command
+from workspace import seal
+from workspace.seal import Level
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    return write_task(tmp_path / "task", ["hang"])
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal, "problem", lambda: "bubblewrap is not installed")
+
+
+@pytest.fixture
+def present(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seal, "problem", str)
+
+
+@pytest.mark.parametrize(("asked", "level"), [("best", "bubblewrap"), ("require", "bubblewrap"), ("none", "none")])
+def test_the_level_is_the_strongest_unless_none_is_asked_for(task: Path, present: None, asked: str, level: str) -> None:
+    config = load(task, [f"workspace.seal={asked}"])
+    assert level_for(config) == level
+    assert seal_warning(config) == ""
+
+
+def test_where_nothing_can_be_sealed_best_warns_and_require_refuses(task: Path, absent: None) -> None:
+    best = load(task, ["workspace.seal=best"])
+    assert level_for(best) is Level.NONE
+    assert seal_warning(best).startswith("the agents are not sealed, for bubblewrap is not installed: docs/trust.md")
+    assert seal_warning(load(task, ["workspace.seal=none"])) == ""
+    with pytest.raises(CoralError, match="cannot seal the agents: bubblewrap is not installed"):
+        level_for(load(task, ["workspace.seal=require"]))
+
+
+def test_a_launch_is_given_its_programs_and_logins_and_no_temporary_folder_of_ours(task: Path, tmp_path: Path) -> None:
+    data = tmp_path / "task" / "measurements"
+    data.mkdir()
+    mounts = 'agents.mounts={"data": "measurements"}'
+    layout = Run(task, tmp_path / "runs", (mounts, f"workspace.writable=[{tmp_path / 'more'}]")).layout
+    program, login = tmp_path / "runs" / "tools" / "bin" / "agent", tmp_path / "login.json"
+    for path in (program, login, tmp_path / "more", tmp_path / ".program" / "state"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    env = {"PATH": f"{program.parent}{os.pathsep}/usr/bin", "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    plain = Program(
+        argv=[str(program), "--model", "m"],
+        env=env,
+        cwd=layout.clone("agent-1"),
+        stdin=layout.prompt("agent-1", 1),
+        stdout=layout.output("agent-1", 1),
+        stderr=layout.errors("agent-1", 1),
+        tag="run/agent-1/1",
+    )
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "settings").symlink_to(login)
+    command = Command(
+        argv=("agent",),
+        links={"login.json": login},
+        writes=(tmp_path / ".program",),
+        scratch=(tmp_path / "config", tmp_path / "new"),
+    )
+    context = context_of(layout)
+    assert seal_program(context, "agent-1", plain, command) is plain
+
+    sealed = seal_program(replace(context, level=Level.BUBBLEWRAP), "agent-1", plain, command)
+    assert sealed.sealed
+    assert list(sealed.argv[-3:]) == plain.argv
+    assert all(_bound(sealed, "--bind", path) for path in (login, data, tmp_path / "more", tmp_path / ".program"))
+    assert _bound(sealed, "--ro-bind", program.parent.parent)
+    assert all(_bound(sealed, "--tmpfs", path) for path in (task, tmp_path / "config", tmp_path / "new"))
+    assert _bound(sealed, "--ro-bind", tmp_path / "config" / "settings")
+    assert "TMPDIR" not in sealed.env
+    cache = Path(sealed.env["XDG_CACHE_HOME"])
+    assert cache.is_dir()
+    assert cache.is_relative_to(layout.state("agent-1"))
+
+
+def _bound(program: Program, option: str, path: Path) -> bool:
+    return (option, str(path)) in pairwise(program.argv)

@@ -1,0 +1,92 @@
+"""What is graded is what the id of its commit stands for, although agents can write to the hub's objects."""
+
+import os
+import zlib
+from hashlib import sha1
+from pathlib import Path
+
+import pytest
+from clones import git
+from files import write_files
+
+from workspace import hub
+from workspace.errors import GitError, Unacceptable
+from workspace.loose_object import object_file
+
+FILES = {"a.txt": "honest\n", "b/c.sh": "#!/bin/sh\n", "b.txt": "b", "b-c": "1", "ü/n": "2"}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> tuple[Path, Path]:
+    """A hub, and a folder with files for one more commit in it."""
+    hub.create(tmp_path / "hub.git", write_files(tmp_path / "seed", {"seed.txt": "1"}))
+    files = write_files(tmp_path / "files", FILES)
+    (files / "b" / "c.sh").chmod(0o755)
+    (files / "link").symlink_to("a.txt")
+    (files / "gone").symlink_to("nowhere/at/all")
+    return tmp_path / "hub.git", files
+
+
+def committed(store: Path, files: Path) -> str:
+    places = {"GIT_DIR": str(store), "GIT_WORK_TREE": str(files), "GIT_INDEX_FILE": str(store.parent / "index")}
+    git(files, "add", "-A", **places)
+    return git(store, "commit-tree", git(files, "write-tree", **places), "-m", "x")
+
+
+def overwrite(store: Path, id: str, kind: str, content: bytes) -> None:
+    path = object_file(store / "objects", id)
+    path.chmod(0o644)
+    path.write_bytes(zlib.compress(b"%s %d\0%s" % (kind.encode(), len(content), content)))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_honest_commit_is_checked_out(made: tuple[Path, Path], tmp_path: Path, packed: bool) -> None:
+    store, files = made
+    commit = committed(store, files)
+    if packed:
+        git(store, "update-ref", "refs/heads/x", commit)
+        git(store, "repack", "-aq")
+    hub.checkout(store, commit, tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").read_text() == "honest\n"
+    assert os.access(tmp_path / "out" / "b" / "c.sh", os.X_OK)
+
+
+def test_line_ends_and_empty_folders_are_no_forgery(made: tuple[Path, Path], tmp_path: Path) -> None:
+    store, files = made
+    write_files(files, {".gitattributes": "*.txt text eol=crlf\n"})
+    commit = committed(store, files)
+    hub.checkout(store, commit, tmp_path / "out")
+    assert (tmp_path / "out" / "a.txt").read_bytes() == b"honest\r\n"
+    empty = git(store, "mktree", data="")
+    tree = git(store, "mktree", data=f"040000 tree {empty}\tnothing\n")
+    commit = git(store, "commit-tree", tree, "-m", "x")
+    hub.checkout(store, commit, tmp_path / "empty")
+
+
+@pytest.mark.parametrize("converts", [False, True])
+@pytest.mark.parametrize("what", ["blob", "folder", "tree", "commit"])
+def test_an_object_that_was_overwritten_is_named(
+    made: tuple[Path, Path], tmp_path: Path, what: str, converts: bool
+) -> None:
+    store, files = made
+    if converts:
+        write_files(files, {".gitattributes": "b.txt text eol=crlf\n", "b.txt": "1\n2\n"})
+    commit = committed(store, files)
+    forged = sha1(b"blob 7\0forged\n", usedforsecurity=False).hexdigest()
+    git(store, "hash-object", "-w", "--stdin", data="forged\n")
+    blob, folder, tree = git(store, "rev-parse", *(f"{commit}{end}" for end in (":a.txt", ":b", "^{tree}"))).split()
+    if what == "blob":
+        overwrite(store, blob, "blob", b"forged\n")
+    elif what in ("folder", "tree"):
+        overwrite(store, folder if what == "folder" else tree, "tree", b"100644 c.sh\0" + bytes.fromhex(forged))
+    else:
+        body = git(store, "cat-file", "commit", commit).encode() + b"\n"
+        other = git(store, "mktree", data=f"100644 blob {forged}\ta.txt\n")
+        overwrite(store, commit, "commit", body.replace(tree.encode(), other.encode()))
+    # The hash of a commit and of its topmost tree git compares itself.
+    said = {
+        "blob": "the hub's copy of a.txt is not what its id",
+        "folder": "the hub's copy of folder is not what its id",
+    }
+    with pytest.raises((GitError, Unacceptable), match=said.get(what, "hash mismatch")):
+        hub.checkout(store, commit, tmp_path / "out")

@@ -1,0 +1,134 @@
+"""Checks that files that were checked out are those that the id of their commit stands for.
+
+Agents can write to the hub's objects, and git believes the name of an object: a commit could name an honest file, and
+its checkout hold another. So the ids are computed here, from the files; only where these differ, as after a conversion
+of line ends, from the objects themselves.
+"""
+
+import hashlib
+import os
+import stat
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from workspace.errors import GitError, Unacceptable
+from workspace.git import MEGABYTE, Git
+from workspace.loose_object import object_file, parse_header
+from workspace.plain_file import read_plain
+
+_AT_ONCE = 16 * MEGABYTE  # of objects that git is asked for together
+_LONGEST_COMMIT = MEGABYTE
+_TREE, _LINK, _SCRIPT, _FILE = b"40000", b"120000", b"100755", b"100644"
+
+
+def check_genuine(hub: Path, commit: str, folder: Path) -> None:
+    """Check the files of `commit` in `folder`. Unacceptable names an object that is not what its id says; GitError if
+    one is missing."""
+    body = _commit_body(hub, commit)
+    header = parse_header(body)
+    if _id("commit", body, len(commit)) != commit or header is None:
+        raise _foreign("commit", commit)
+    if _id_of_folder(os.fsencode(folder), len(commit)) != header.tree:
+        _check_objects(hub, header.tree)
+
+
+def _id(kind: str, content: bytes, length: int) -> str:
+    """The id of an object. `length`: of the ids of this repository, which tells their hash."""
+    hashed = hashlib.sha1(usedforsecurity=False) if length == 40 else hashlib.sha256()
+    hashed.update(b"%s %d\0" % (kind.encode(), len(content)))
+    hashed.update(content)
+    return hashed.hexdigest()
+
+
+def _commit_body(hub: Path, commit: str) -> bytes:
+    """Without a git process, where the commit is an object in a file of its own."""
+    packed = read_plain(object_file(hub / "objects", commit), _LONGEST_COMMIT, follow=True)
+    try:
+        content = zlib.decompressobj().decompress(packed or b"", _LONGEST_COMMIT)
+    except zlib.error:
+        content = b""
+    head, _, body = content.partition(b"\0")
+    return body if head.startswith(b"commit ") else Git(hub).run("cat-file", "commit", commit)
+
+
+def _id_of_folder(folder: bytes, length: int) -> str:
+    """The id of the tree with these files, as git would make it."""
+    entries = []
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                entries.append((entry.name + b"/", _TREE, entry.name, _id_of_folder(entry.path, length)))
+                continue
+            if entry.is_symlink():
+                mode, content = _LINK, os.fsencode(Path(os.fsdecode(entry.path)).readlink())
+            else:
+                executable = entry.stat(follow_symlinks=False).st_mode & stat.S_IXUSR
+                mode, content = _SCRIPT if executable else _FILE, Path(os.fsdecode(entry.path)).read_bytes()
+            entries.append((entry.name, mode, entry.name, _id("blob", content, length)))
+    listed = (b"%s %s\0%s" % (mode, name, bytes.fromhex(id)) for _, mode, name, id in sorted(entries))
+    return _id("tree", b"".join(listed), length)
+
+
+def _check_objects(hub: Path, tree: str) -> None:
+    """Check the tree and everything below it, object by object."""
+    trees, blobs = {tree}, dict[str, str]()
+    while trees:
+        below = set[str]()
+        for id, kind, content in _read(hub, trees):
+            if kind != "tree" or _id(kind, content, len(id)) != id:
+                raise _foreign("folder", id)
+            for mode, name, inner in _entries(content, len(id) // 2):
+                if mode == _TREE:
+                    below.add(inner)
+                else:
+                    blobs[inner] = name
+        trees = below
+    for id, kind, content in _read(hub, blobs):
+        if kind != "blob" or _id(kind, content, len(id)) != id:
+            raise _foreign(blobs[id], id)
+
+
+def _entries(content: bytes, size: int) -> Iterator[tuple[bytes, str, str]]:
+    """Mode, name and id of each entry of a tree. `size`: of an id in bytes."""
+    place = 0
+    while place < len(content):
+        end = content.index(b"\0", place)
+        mode, _, name = content[place:end].partition(b" ")
+        place = end + 1 + size
+        yield mode, name.decode("utf-8", "replace"), content[end + 1 : place].hex()
+
+
+def _read(hub: Path, ids: Iterable[str]) -> Iterator[tuple[str, str, bytes]]:
+    """Yields the id, the kind and the content of each object. GitError if one is missing."""
+    git = Git(hub)
+    sizes = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", data=_lines(ids)).splitlines()
+    asked, size = list[str](), 0
+    for line in [*sizes, ""]:
+        id, _, length = line.partition(" ")
+        if asked and (not line or size + int(length) > _AT_ONCE):
+            yield from _contents(git.run("cat-file", "--batch", data=_lines(asked), limit=size + len(asked) * 200))
+            asked, size = [], 0
+        if line:
+            if not length.isdecimal():
+                raise GitError(f"the hub lacks the object {id}")
+            asked.append(id)
+            size += int(length)
+
+
+def _contents(output: bytes) -> Iterator[tuple[str, str, bytes]]:
+    place = 0
+    while place < len(output):
+        end = output.index(b"\n", place)
+        id, kind, length = output[place:end].decode().split(" ")
+        place = end + 1 + int(length)
+        yield id, kind, output[end + 1 : place]
+        place += 1
+
+
+def _lines(ids: Iterable[str]) -> bytes:
+    return "".join(f"{id}\n" for id in ids).encode()
+
+
+def _foreign(what: str, id: str) -> Unacceptable:
+    return Unacceptable(f"the hub's copy of {what} is not what its id {id[:12]} says: somebody has overwritten it")
