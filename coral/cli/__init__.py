@@ -74,10 +74,13 @@ def program() -> NoReturn:
     # the 110,000 objects that a start imports takes 16 ms.
     gc.set_threshold(200_000)
     _replace_unprintable()
-    code = main()
-    with contextlib.suppress(OSError, ValueError):  # that something cannot be written was reported before
-        _flush()
-    os._exit(code)
+    try:
+        code = main()
+        with contextlib.suppress(OSError, ValueError):  # that something cannot be written was reported before
+            _flush()
+        os._exit(code)
+    except KeyboardInterrupt:  # the first signal, as the command was over or said why it failed
+        os._exit(EXIT_INTERRUPTED)
 
 
 def _replace_unprintable() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from attempts.store import Store
@@ -131,5 +132,9 @@ def _interpreter(grader: GraderSection) -> Iterator[PrestartedInterpreter | None
 
 def _result(work: Future[T]) -> T:
     """The result of a thread's work, or its exception. An interrupt ends the wait."""
+    over: SimpleQueue[Future[T]] = SimpleQueue()
+    work.add_done_callback(over.put)
     with received_signals.let_through():
-        return work.result()
+        # Not work.result(): what interrupts that can leave its lock taken, and the thread waits for it for ever.
+        over.get()
+    return work.result()

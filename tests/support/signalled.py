@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import coral.cli.commands.eval
 import coral.cli.commands.resume
@@ -25,7 +25,7 @@ import coral.cli.ui.summary
 import coral.runs.create
 import coral.runs.detach
 import coral.supervisor.loop
-from coral.cli import main
+from coral.cli import program
 from heartbeats.render import PROMPTS, _shipped
 from workspace.git import load
 
@@ -61,7 +61,7 @@ def trace(reach: Callable[[str], None]) -> Callable[[FrameType, str, Any], None]
     return look
 
 
-def run(order: dict[str, Any], tell: int) -> int:
+def run(order: dict[str, Any], tell: int) -> NoReturn:
     """The command, in the process of its own that this has become."""
     os.setpgid(0, 0)
     os.chdir(order["cwd"])
@@ -87,7 +87,8 @@ def run(order: dict[str, Any], tell: int) -> int:
 
     os.register_at_fork(after_in_child=leave)
     sys.setprofile(trace(reach))
-    return main(order["argv"])
+    sys.argv = ["coral", *order["argv"]]
+    program()
 
 
 def fork(order: dict[str, Any]) -> dict[str, Any]:
@@ -95,7 +96,7 @@ def fork(order: dict[str, Any]) -> dict[str, Any]:
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        sys.exit(run(order, writing))
+        run(order, writing)
     os.close(writing)
     heard = b""
     again = order["again"]

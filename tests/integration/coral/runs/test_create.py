@@ -2,7 +2,12 @@
 
 import os
 import shlex
+import signal
+import sys
+import threading
 from collections import Counter
+from concurrent.futures import Future
+from types import FrameType
 
 import psutil
 import pytest
@@ -13,7 +18,8 @@ from real_runs import write_task
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.preflight.task_check import quick_findings
-from coral.runs.create import create_run
+from coral.processes import received_signals
+from coral.runs.create import _result, create_run
 
 
 @pytest.mark.parametrize("count", [1, 5])
@@ -36,6 +42,34 @@ def test_a_seed_that_cannot_be_graded_ends_the_clones_under_way(tmp_path, monkey
         create_run(load(folder, ("agents.count=9",)), tmp_path / "runs", lambda _: None)
     assert not psutil.pid_exists(int(log.read_text()))
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_interrupted_wait_for_a_thread_leaves_no_lock_taken() -> None:
+    """Or that thread, and whoever waits for its end, would hang."""
+    work: Future[int] = Future()
+
+    def interrupt(frame: FrameType, event: str, _: object) -> None:
+        """As soon as any condition's lock is taken."""
+        if event == "c_return" and (frame.f_code.co_name, frame.f_globals["__name__"]) == ("__enter__", "threading"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def wait() -> None:
+        sys.setprofile(interrupt)
+        _result(work)
+
+    later = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    later.start()
+    try:
+        with received_signals.hold(), pytest.raises(KeyboardInterrupt):
+            wait()
+    finally:
+        sys.setprofile(None)
+        later.cancel()
+        later.join()
+    thread = threading.Thread(target=work.set_result, args=(1,), daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
 
 
 def test_a_checklist_beside_the_task_is_the_runs(tmp_path) -> None:
