@@ -149,5 +149,6 @@ def _write_lines(folder: Path, name: str, lines: Iterable[str]) -> None:
 
 
 def _lines(folder: Path, name: str) -> list[str]:
-    """What an agent put there is read by us and written back for it: no link may lead to what it cannot read."""
+    """The lines of a file; none if there is none. It must not lie behind a link: an agent may have laid one to a file
+    that it cannot read itself, and we write what we read where it can."""
     return (read_below(folder, name, _LONGEST) or b"").decode("utf-8", "replace").splitlines()

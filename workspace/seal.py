@@ -1,7 +1,7 @@
-"""Seals the programs of an agent: of the run they reach what is the agent's own, and of other processes nothing.
+"""Runs a program of an agent in a sandbox: it reaches the agent's own part of the run, and no other processes.
 
-Levels: `bubblewrap` (namespaces of their own, no capabilities, the machine's files read-only) and `none`. A sealed
-program keeps the network, the user's home for reading, and every path: what it may see has the same place inside.
+Levels: `bubblewrap` (own namespaces, no capabilities, the machine's files read-only) and `none`. A sealed program has
+the network, can read the user's home, and finds each file that it may see at the same path as outside.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ PROBE_SECONDS = 20.0
 PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))
 _NAME_SERVICE = (Path("/run/systemd/resolve"), Path("/run/resolvconf"), Path("/run/nscd"), Path("/run/current-system"))
 _GRAPHICS = ("nvidia*", "kfd", "dri", "dxg")  # devices below /dev
-# Process 1 of the namespace. It outlives the signals that end the program, and reports the program's exit code; when it
-# ends, so does whatever the program has left.
-_FIRST = ("/bin/sh", "-c", 'trap : INT TERM HUP; "$@"; exit $?', "init")
+# Process 1 of the sandbox: it outlives the signals that end the program, and exits with the program's code. When it
+# ends, the kernel ends all other processes of the sandbox.
+_INIT = ("/bin/sh", "-c", 'trap : INT TERM HUP; "$@"; exit $?', "init")
 
 
 class Level(StrEnum):
@@ -31,7 +31,8 @@ class Level(StrEnum):
 
 
 class Access(StrEnum):
-    """HIDDEN: an empty folder is there instead. PRIVATE: one that the program may write to."""
+    """How a path appears in the sandbox. HIDDEN: as an empty folder. PRIVATE: as an empty folder that the program can
+    write to, and that ends with it. READ, WRITE: as it is."""
 
     HIDDEN = "hidden"
     PRIVATE = "private"
@@ -39,28 +40,34 @@ class Access(StrEnum):
     WRITE = "write"
 
 
-View = Mapping[Path, Access]  # by resolved path; of two paths, one below the other, the longer one decides for itself
+# By resolved path. It holds for all that is below, but for paths below that have an access of their own. What no path
+# covers is READ.
+View = Mapping[Path, Access]
 
 
 def view_of_agent(
     layout: Layout, agent: str, *, share: bool, hidden: Iterable[Path], read: Iterable[Path], write: Iterable[Path]
 ) -> dict[Path, Access]:
-    """What an agent's programs see. `hidden`: folders outside the run, such as the task's; `read`: what they need of
-    the machine, wherever it lies; `write`: files and folders of the user that they may change."""
-    runs = [folder for folder in layout.root.parents[:2] if folder.name == "runs"] or [layout.root]
-    hides = [path.resolve() for path in (*runs, *hidden)]
-    view = dict.fromkeys(PRIVATE, Access.PRIVATE) | dict.fromkeys(hides, Access.HIDDEN)
-    covers = tuple(view)
+    """What the programs of an agent can read and write.
 
-    def may_show(path: Path) -> bool:
-        """Not a part of the run, and in what is hidden only if it was named there: agents lay links."""
+    `hidden`: folders outside the run, such as the task's. `read`: paths that stay readable inside a hidden or private
+    folder, unless they lie in the run. `write`: files and folders of the user that the programs can change.
+    """
+    runs = [folder for folder in layout.root.parents[:2] if folder.name == "runs"] or [layout.root]
+    hidden_folders = [path.resolve() for path in (*runs, *hidden)]
+    view = dict.fromkeys(PRIVATE, Access.PRIVATE) | dict.fromkeys(hidden_folders, Access.HIDDEN)
+    replaced = tuple(view)  # by an empty folder
+
+    def is_allowed(path: Path) -> bool:
+        """False inside the run; and inside a hidden folder if a link leads there, for an agent may have laid it."""
         real, named = path.resolve(), Path(os.path.normpath(path))
-        leads_in = _lies_in(real, hides) and not _lies_in(named, hides)
+        leads_in = _lies_in(real, hidden_folders) and not _lies_in(named, hidden_folders)
         return not leads_in and not _lies_in(real, [layout.root])
 
-    needed = [path.resolve() for path in (*_NAME_SERVICE, *read) if may_show(path)]
-    view |= {path: Access.READ for path in needed if path not in hides and any(c in path.parents for c in covers)}
-    view |= {path.resolve(): Access.WRITE for path in write if may_show(path)}
+    needed = [path.resolve() for path in (*_NAME_SERVICE, *read) if is_allowed(path)]
+    needed = [path for path in needed if path not in hidden_folders and any(top in path.parents for top in replaced)]
+    view |= dict.fromkeys(needed, Access.READ)
+    view |= {path.resolve(): Access.WRITE for path in write if is_allowed(path)}
     inboxes, replies = layout.attempts / "inbox", layout.attempts / "replies"
     readable = (layout.attempts, layout.heartbeats, layout.root / "grades", layout.logs(agent), layout.hub / "objects")
     own = (layout.clone(agent), layout.state(agent), layout.shared_of(agent, share), inboxes / agent)
@@ -76,7 +83,8 @@ def _lies_in(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def sealed(argv: Sequence[str], view: View, folder: Path) -> list[str]:
-    """The arguments that start a program in a folder of its view. What does not exist is left out."""
+    """The arguments that start a program in the sandbox, in `folder`. Paths of the view that do not exist are left
+    out."""
     line = [shutil.which("bwrap") or "bwrap", "--as-pid-1", "--new-session", "--cap-drop", "ALL"]
     line += [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
     # /proc/sys must not be written to: root's files there stay root's, whatever capabilities are dropped.
@@ -94,14 +102,14 @@ def sealed(argv: Sequence[str], view: View, folder: Path) -> list[str]:
                 line += ["--ro-bind", place, place]
             case Access.WRITE:
                 line += ["--bind", place, place]
-    # Only now, for the places of what lies below had to be made. What is written there would be lost without a word.
+    # After the rest, for which bubblewrap makes folders in there. Read-only, or what a program writes there is lost.
     line += [word for place, access in found if access is Access.HIDDEN for word in ("--remount-ro", place)]
-    return [*line, "--chdir", str(folder), "--", *_FIRST, *argv]
+    return [*line, "--chdir", str(folder), "--", *_INIT, *argv]
 
 
 @cache
 def problem() -> str:
-    """Why nothing can be sealed here; empty where it can. Tries it."""
+    """Why this machine cannot seal a program; empty if it can. Tries it once, in some 10 ms."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
     line = sealed(["true"], dict.fromkeys(PRIVATE, Access.PRIVATE), Path("/"))

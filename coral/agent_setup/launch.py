@@ -82,9 +82,8 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
         stderr=layout.errors(agent, launch),
         tag=tag,
     )
-    return seal_program(
-        run_context, agent, program, first_command(run_context, agent)
-    ), command.session or spawn.session
+    sealed = seal_program(run_context, agent, program, first_command(run_context, agent))
+    return sealed, command.session or spawn.session
 
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:

@@ -1,4 +1,4 @@
-"""What a sealed agent sees of the machine: its programs, the user's logins, and not the task."""
+"""Seals the programs of an agent: decides at which level, and what they can read and write."""
 
 import contextlib
 import os
@@ -23,24 +23,30 @@ _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
 
 def level_for(config: Config) -> Level:
-    """CoralError where the task requires what this machine cannot do."""
+    """The level at which this machine can seal the agents. CoralError if it cannot, and the task requires it."""
     if config.workspace.seal == "none":
         return Level.NONE
     problem = seal.problem()
     if problem and config.workspace.seal == "require":
-        raise CoralError(f"cannot seal the agents: {problem}", "docs/trust.md says what it needs; `workspace.seal`")
+        raise CoralError(
+            f"cannot seal the agents: {problem}",
+            "`workspace.seal: best` runs them unsealed; docs/trust.md says what sealing needs",
+        )
     return Level.NONE if problem else Level.BUBBLEWRAP
 
 
 def seal_warning(config: Config) -> str:
-    """What the user should know before agents run unsealed without having been asked to; empty otherwise."""
+    """What to tell a user whose agents run unsealed because this machine cannot seal them; empty otherwise."""
     problem = seal.problem() if config.workspace.seal == "best" else ""
-    return f"the agents are not sealed, for {problem}: docs/trust.md says what they can reach" if problem else ""
+    return f"the agents are not sealed, because {problem}: docs/trust.md says what they can reach" if problem else ""
 
 
 def seal_program(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:
-    """The program of an agent's launch or job, sealed at the run's level. `command`: what the task says of the agent's
-    launches; nothing in it may come from the agent, as the name of a session does."""
+    """Seal the program of an agent's launch or job at the run's level.
+
+    `command`: the agent's first launch. It says which files its programs need. A later launch has the name of a session
+    in it, which the agent itself chose: it could name files that it must not see.
+    """
     if run_context.level is Level.NONE:
         return program
     config, layout = run_context.config, run_context.layout
@@ -57,15 +63,16 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
         write=[*_writable(run_context, agent), *command.links.values(), *command.writes],
     )
     for folder in command.scratch:
-        folder.mkdir(parents=True, exist_ok=True)  # as the program itself would
-        view |= {folder.resolve(): Access.PRIVATE} | dict.fromkeys(folder.resolve().iterdir(), Access.READ)
+        with contextlib.suppress(OSError):  # it cannot be made: the program does without it, as it would unsealed
+            folder.mkdir(parents=True, exist_ok=True)
+            view |= {folder.resolve(): Access.PRIVATE} | dict.fromkeys(folder.resolve().iterdir(), Access.READ)
     argv = seal.sealed(program.argv, view, program.cwd)
     return replace(program, argv=argv, env={"XDG_CACHE_HOME": str(cache), **env}, sealed=True)
 
 
 def _needed(program: Program, command: Command) -> Iterator[Path]:
-    """What a program may need to start, if it lies where other things are hidden. Not the words of a job, which its
-    agent chose."""
+    """Files and folders that a program may need to start. They are readable even inside a hidden folder. The arguments
+    of a job are not among them, because an agent chose those."""
     yield from (Path(sys.prefix), Path(sys.base_prefix), Path.home())
     for name in _PACKAGES:
         if (found := find_spec(name)) is not None and found.submodule_search_locations:

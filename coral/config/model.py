@@ -293,8 +293,8 @@ class WorkspaceSection(Section):
     share: bool = key("Whether agents share knowledge and see each other's attempts.", True)
     setup: Texts = key("Shell commands that are run once in each agent's clone.", ())
     seal: Literal["best", "require", "none"] = key(
-        "Whether agents run sealed, away from hidden data, each other and other processes. best: if this machine can; "
-        "require: or not at all.",
+        "Whether agents run in a sandbox that hides the hidden data, other agents and other processes. best: if this "
+        "machine can; require: do not start if it cannot; none: no.",
         "best",
     )
     writable: Texts = key("Files and folders outside the run that sealed agents may change, such as ~/.cache.", ())

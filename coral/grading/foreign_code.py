@@ -98,7 +98,7 @@ class _Watch:
         return "" if is_right else f"it runs a text as code{by}"
 
     def _place(self) -> str:
-        """The line of the grader's own files that led to it, as `, grade.py line 4`; empty if none did."""
+        """Where the grader's own files called what was noticed, as `, grade.py line 4`; empty if they did not."""
         frame = _find(lambda frame: self._is_own(frame.f_code.co_filename))
         return "" if frame is None else f", {_name(frame.f_code.co_filename)} line {frame.f_lineno}"
 
@@ -135,15 +135,16 @@ class _Watch:
 
 
 def watch(own: str, workspace: str, notices: int) -> Callable[[], None]:
-    """From now on write into the pipe what gets in; call what is returned before the grader's function is. `own`: the
-    folder of the grader's files."""
+    """Watch this process from now on, and write the first notice into the pipe `notices`. Returns a function, to be
+    called right before the grader's function is. `own`: the folder of the grader's files."""
     made = _Watch(own, workspace, notices)
     sys.addaudithook(made)
     return made.call
 
 
 def _listed(own: str) -> frozenset[str] | None:
-    """The files that were copied into the folder, see `coral.grading.kinds.list_of`; None where no list says."""
+    """The files that were copied into the folder, from the list that `coral.grading.kinds.list_of` names; None where
+    there is no list."""
     try:
         with open(f"{os.path.normpath(own)}.files.json", encoding="utf-8") as file:
             return frozenset(json.load(file)["files"])
@@ -152,7 +153,7 @@ def _listed(own: str) -> frozenset[str] | None:
 
 
 def _find(is_wanted: Callable[[FrameType], bool]) -> FrameType | None:
-    """The last frame that led here and is wanted."""
+    """The innermost calling frame that is wanted."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and not is_wanted(frame):
         frame = frame.f_back

@@ -75,8 +75,8 @@ class Journal:
         files: Mapping[str, str] = MappingProxyType({}),
         expected: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """The first line of every supervisor: the rules it decides by, the folder it works in, and the digests of its
-        task's files, and of what they are about to become."""
+        """Write the first line of a supervisor: the rules it decides by, the folder it works in, the digests of the
+        task's `files`, and the digests that they are `expected` to have after a change that is under way."""
         known = {"rules": encode(rules), "folder": list(folder), "files": dict(files), "expected": dict(expected)}
         self._append({**_FORMAT, **known, "at": now.run_time, "wall": now.wall_time}, durable=True)
         if self._known.get("folder") != known["folder"]:
@@ -86,7 +86,7 @@ class Journal:
     def record(
         self, now: Moment, events: Iterable[Event], actions: Collection[Action], before: Fleet, after: Fleet
     ) -> None:
-        """One decision. OSError means that it is not written, and nothing of it may be done."""
+        """Write one decision. OSError means that it is not written, and nothing of it may be done."""
         plain_events, plain_actions = encode(tuple(events)), encode(tuple(actions))
         # Preferably in a turn without actions: nobody waits for it.
         if self._size > self._next_at + (self._long if plain_actions else 0):
@@ -136,8 +136,8 @@ class Journal:
                 yield Restored(item=f"a file {file.name} of the journal", found="was put there", source="memory")
 
     def expect_files(self, digests: Mapping[str, str]) -> None:
-        """Write which digests files of the task are about to get, before we change them; an empty one for a file that
-        we remove. The first line of the next supervisor replaces it. OSError as for `record`."""
+        """Write the digests that files of the task will have after a change, before the change; an empty digest for a
+        file that it removes. The first line of the next supervisor replaces them. OSError as for `record`."""
         self._append({"expected": dict(digests)}, durable=True)
         self._known["expected"] = dict(digests)
 

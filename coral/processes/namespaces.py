@@ -9,8 +9,9 @@ _BY_SIGNAL = 128  # and the number of the signal: how process 1, a shell, report
 
 
 def ready_init(pid: int) -> int | None:
-    """The process 1 below this process, as seen from here, once a SIGINT for its process group reaches the program:
-    it leads the group, would outlive the signal, and has started the program. None before that."""
+    """The pid, in our namespace, of process 1 of the sandbox that this process started. None while a SIGINT for its
+    process group would not reach the program: until process 1 leads the group, has a handler for SIGINT, and has
+    started the program."""
     for _ in range(_DEPTH):
         children = _children(pid)
         if len(children) != 1:
@@ -25,8 +26,8 @@ def ready_init(pid: int) -> int | None:
 
 
 def _has_started(init: int) -> bool:
-    """Whether a child of process 1 has become the program: until then it is a copy of that shell, whose trap would
-    swallow the signal."""
+    """Whether a child of process 1 has become the program. Until then the child is a copy of that shell, with its
+    handler: a signal would have no effect."""
     own = _arguments(init)
     return any(_arguments(child) not in (own, b"") for child in _children(init))
 
@@ -44,7 +45,8 @@ def is_inside(pid: int) -> bool:
 
 
 def code_of_program(code: int) -> int:
-    """The exit code as Popen would give it of the program itself: negative if a signal ended it."""
+    """Convert the exit code of process 1 to the one that Popen would give for the program: negative if a signal ended
+    it."""
     return _BY_SIGNAL - code if _BY_SIGNAL < code <= _BY_SIGNAL + signal.NSIG else code
 
 

@@ -151,8 +151,8 @@ def rearm_interrupts() -> None:
 
 
 def interrupt(identity: Identity) -> None:
-    """SIGINT for the launch's process group, as a terminal would send it. Of a sealed one, for the group in its
-    sandbox, which is another session; while that is not ready for signals, for the sandbox itself."""
+    """Send SIGINT to the process group of a launch, as a terminal would. The program of a sealed launch has a group of
+    its own inside the sandbox: SIGINT goes to that group if it is ready for signals, else to the sandbox itself."""
     if is_alive(identity):
         group = namespaces.ready_init(identity.pid) if identity.sealed else None
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -160,8 +160,8 @@ def interrupt(identity: Identity) -> None:
 
 
 def terminate(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
-    """SIGTERM for every process of the launch. `table`: one that has seen these processes before, and so knows those
-    that have shed their marks since. A sandbox stays, and ends with what is in it."""
+    """Send SIGTERM to every process of the launch. Of a sealed launch, only to those inside the sandbox, which ends
+    with them. `table`: one that has seen these processes before, and so knows those that have removed their marks."""
     found = members(identity, tag, table)
     inside = [process for process in found if namespaces.is_inside(process.pid)] if identity.sealed else []
     _signal_all(inside or found, signal.SIGTERM)

@@ -29,6 +29,7 @@ from coral.views.scale import Scale
 from heartbeats.render import render, render_file
 from workspace.knowledge import list_skills
 from workspace.notes import recent_notes
+from workspace.seal import Level
 
 SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
 TOP = 10  # attempts of the leaderboard
@@ -42,6 +43,7 @@ def instructions(run_context: RunContext, agent: str) -> str:
     assignment = run_context.roster.assignment(agent)
     given = {
         "role": assignment.role,
+        "sealed": run_context.level is not Level.NONE,
         "mounts": [mount.at for mount in mounts_of(run_context.config, assignment)],
         "research": "" if assignment.research is None else duration(assignment.research * 60),
     }

@@ -58,7 +58,9 @@ class Nursery:
 
     def cases(self, places: list[str], count: int, always: str = "") -> Iterator[dict[str, Any]]:
         # Before a command has begun, a signal ends it at once.
-        places = list(dict.fromkeys(place for place in places if place != "!" and "_let_all_signals" not in place))
+        places = list(dict.fromkeys(places))
+        begins = [number for number, place in enumerate(places) if "_let_all_signals" in place][-1]
+        places = [place for place in places[begins + 1 :] if place != "!"]
         drawn = self._chance.sample(places, min(count * MOMENTS, len(places)))
         for place in dict.fromkeys([place for place in places if always and place.endswith(always)] + drawn):
             again = self._chance.choice([None, None, 0.0, self._chance.random() / 5])

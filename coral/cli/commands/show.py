@@ -94,7 +94,11 @@ def _facts(out: Console, view: RunView, attempt: Attempt) -> None:
 def _sealed(attempt: Attempt) -> str:
     if not attempt.seal:
         return ""
-    return "no: its agent could reach the grader" if attempt.seal == Level.NONE else f"its agent, by {attempt.seal}"
+    return (
+        "no: its agent could read and change what you can, the grader included"
+        if attempt.seal == Level.NONE
+        else f"its agent, by {attempt.seal}"
+    )
 
 
 def _closed(attempt: Attempt) -> str:

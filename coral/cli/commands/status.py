@@ -151,8 +151,9 @@ def warnings(view: RunView) -> list[Text]:
     """What the operator must know first."""
     how, lines = resume_command(view), list[Text]()
     if not view.status:
-        # A sealed agent sees the records, and not this file, which is replaced again and again.
-        why = "agents do not see its status.json" if run_lookup.is_agent() else "its status.json is missing or damaged"
+        # A sealed agent sees the records. Neither this file nor those of the task are in its sandbox.
+        is_hidden = run_lookup.is_agent() and not view.layout.task_file.exists()
+        why = "a sealed agent cannot read its status.json" if is_hidden else "its status.json is missing or damaged"
         text = f"{why}; `coral log` still reads the attempts"
         lines.append(Text(text, style="yellow"))
     if view.supervisor is not None and (problem := disk_problem_of(view.layout.root)):

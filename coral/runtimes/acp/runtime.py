@@ -29,7 +29,7 @@ def client(command: Sequence[str], spec: LaunchSpec, **choices: str) -> tuple[st
 
 
 def folders_of(program: str) -> tuple[Path, ...]:
-    """Where a program that we know nothing of may keep its state and login: the folders that have its name."""
+    """The folders in which a program usually keeps its state and login: those that have its name."""
     name, home = Path(program).name, Path.home()
     places = (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"), ("XDG_STATE_HOME", ".local/state"))
     return (*(Path(os.environ.get(variable) or home / usual) / name for variable, usual in places), home / f".{name}")
@@ -75,11 +75,12 @@ class Acp(AcpReader):
         words, known = template.words(self.options.get("command")), template.values(spec, session)
         choices = {name: self.option(name) for name in ("mode", "effort", "auth")}
         model = "" if template.names(words, "model") else spec.model
-        argv = client(template.fill(words, known), replace(spec, session=session), model=model, **choices)
+        if not (started := template.fill(words, known)):
+            raise ValueError("there is no command")
+        argv = client(started, replace(spec, session=session), model=model, **choices)
         names = tuple(self._env())
         filled = dict(zip(names, template.fill(tuple(self._env().values()), known), strict=True))
-        program = template.fill(words, known)[0]
-        return Command(argv=argv, env={**PLAIN, **filled}, session=session, writes=folders_of(program))
+        return Command(argv=argv, env={**PLAIN, **filled}, session=session, writes=folders_of(started[0]))
 
     def _env(self) -> Mapping[str, str]:
         found = self.options.get("env", {})

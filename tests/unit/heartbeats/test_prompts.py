@@ -271,6 +271,12 @@ def test_long_feedback_is_clipped_and_marked_as_somebody_else_s() -> None:
     assert "... (cut)" in text
 
 
+def test_a_sealed_agent_is_told_what_it_cannot_write() -> None:
+    told = "You work in a sandbox"
+    assert told in render_file("instructions", {**reading(), "sealed": True})
+    assert told not in render_file("instructions", {**reading(), "sealed": False})
+
+
 def test_an_agent_at_research_is_asked_for_no_attempt() -> None:
     begins = frame("start", reading())
     assert "For 20 min you read and think, and submit nothing" in begins

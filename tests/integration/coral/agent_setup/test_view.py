@@ -42,7 +42,9 @@ def test_the_level_is_the_strongest_unless_none_is_asked_for(task: Path, present
 def test_where_nothing_can_be_sealed_best_warns_and_require_refuses(task: Path, absent: None) -> None:
     best = load(task, ["workspace.seal=best"])
     assert level_for(best) is Level.NONE
-    assert seal_warning(best).startswith("the agents are not sealed, for bubblewrap is not installed: docs/trust.md")
+    assert seal_warning(best).startswith(
+        "the agents are not sealed, because bubblewrap is not installed: docs/trust.md"
+    )
     assert seal_warning(load(task, ["workspace.seal=none"])) == ""
     with pytest.raises(CoralError, match="cannot seal the agents: bubblewrap is not installed"):
         level_for(load(task, ["workspace.seal=require"]))
