@@ -19,11 +19,12 @@ import pytest
 from real_runs import TRY, Run, wait_until, write_task
 
 from attempts.store import Store
+from coral.cli.run_data import send_request
 from coral.config.load import load
 from coral.journal.fold import has_begun, has_ended
 from coral.runs.create import create_run
 from coral.supervisor.lock import holder
-from workspace.layout import Layout, runs_under
+from workspace.layout import OPERATOR, Layout, runs_under
 from workspace.submit import _Clone
 
 MOMENTS = int(os.environ.get("MOMENTS", "1"))
@@ -167,6 +168,8 @@ def test_a_stop_stops_or_has_done_nothing_and_can_be_said_again(nursery: Nursery
         places = nursery.run(argv, tmp_path)["places"]
         for case in nursery.cases(places, 2):
             run.wait_for_end()
+            # As a resume does: a stop that came after the end is still there.
+            send_request.take_back(run.layout, OPERATOR, "stop")
             run.supervise()
             wait_until(lambda: run.left(), what="an agent")
             nursery.run(argv, tmp_path, **case)
