@@ -185,7 +185,8 @@ class Run:
     def prompts(self, agent: str) -> list[dict[str, Any]]:
         """What a scripted agent really received, in order: session, launch, text."""
         path = self.layout.state(agent) / "prompts.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith(b"\n")]  # the last may be half written
 
     def received(self, agent: str, heartbeat: str) -> list[str]:
         """The ids under which an agent was handed a heartbeat."""
