@@ -101,6 +101,16 @@ MAY_IMPORT = {
         "heartbeats.beat",
         "workspace",
     ),
+    "coral.audit": (
+        "coral.audit",
+        "coral.config",
+        "coral.errors",
+        "coral.grading",
+        "coral.processes",
+        "attempts",
+        "workspace.seed",
+    ),
+    "coral.audit.payload": (),
     "coral.views": (
         "coral.views",
         "coral.agent_setup.roster",
@@ -144,6 +154,7 @@ EMPTY_PACKAGES = (
     "heartbeats",
     "workspace",
     "coral",
+    "coral.audit",
     "coral.config",
     "coral.fleet",
     "coral.grading",
@@ -222,7 +233,7 @@ HOMES = {
     "cma": ("coral.native.search.numeric.evolution",),
 }
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, candidates,
-# a trial of the sandbox, ourselves.
+# a trial of the sandbox, a process with a secret for an audit to look for, ourselves.
 # `scripted.steps` is itself an agent, which does what agents do; `acp.program` starts the agent that it talks to.
 PROCESSES = (
     "coral.processes.process",
@@ -237,6 +248,7 @@ PROCESSES = (
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
 PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
+PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
     "coral.cli",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "init": ("task", "make the skeleton of a task that works", "my-task"),
     "validate": ("task", "check a task and grade its seed, without spending anything", "my-task"),
+    "audit": ("task", "attack a task's grader, and say what got through", "my-task"),
     "doctor": ("task", "what this machine has for a fleet, and what is missing", "my-task"),
     "start": ("run", "start a run of a task and watch it", "my-task agents.count=4 budget.hours=2"),
     "attach": ("run", "watch a run that another process supervises", "--plain"),

@@ -5,6 +5,7 @@ no process that was started is left.
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from attempts.record import Kind
@@ -13,7 +14,7 @@ from coral.errors import CoralError
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import copy_grader_files, kind_of
 from coral.grading.result import GradeResult, read_result
-from coral.processes import process, received_signals
+from coral.processes import cgroup, process, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
 from workspace import hub
 from workspace.errors import GitError
@@ -42,8 +43,8 @@ def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInt
     """Runs a grader, in the interpreter if one was started for it, and waits at most `timeout` seconds. All that the
     grader started ends with it."""
     try:
-        interpreter = interpreter or command.prestart(f"grade-{os.getpid()}-{command.folder.name}")
-        program = command.program(interpreter.tag)
+        interpreter = interpreter or _prestarted(command)
+        program = replace(command.program(interpreter.tag), group=interpreter.group)
         held = interpreter.hold(program)
     except OSError as error:
         raise CoralError(f"cannot start the grader: {error}", "see grader in task.yaml") from error
@@ -54,4 +55,10 @@ def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInt
     finally:
         process.kill(held.identity, program.tag)
         held.child.wait(KILL_SECONDS)
+        cgroup.remove(program.group)
     return read_result(command.folder, code, held.channel)
+
+
+def _prestarted(command: GradeCommand) -> PrestartedInterpreter:
+    name = f"grade-{os.getpid()}-{command.folder.name}"
+    return command.prestart(name, cgroup.Groups(name).make("grade"))

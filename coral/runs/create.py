@@ -22,7 +22,7 @@ from coral.config.load import Config, checklist
 from coral.config.model import GraderSection
 from coral.errors import CoralError
 from coral.grading.kinds import copy_grader_files, prestart
-from coral.processes import received_signals
+from coral.processes import cgroup, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
@@ -122,7 +122,8 @@ def _threads() -> Iterator[Begin]:
 @contextlib.contextmanager
 def _interpreter(grader: GraderSection) -> Iterator[PrestartedInterpreter | None]:
     """The interpreter that grades the seed."""
-    interpreter = prestart(grader, f"grade-{os.getpid()}-0")
+    name = f"grade-{os.getpid()}-0"
+    interpreter = prestart(grader, name, cgroup.Groups(name).make("grade"))
     try:
         yield interpreter
     finally:

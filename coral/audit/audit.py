@@ -1,0 +1,218 @@
+"""Grades what the attacks make of the seed, each in a fresh checkout, and judges which of them got through."""
+
+import ast
+import contextlib
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from attempts.files import read_bytes
+from attempts.noise import ROUNDING, deviation, mean
+from attempts.record import CLOSED, Direction
+from coral.audit.attacks import Aim, Attack, attacks
+from coral.config.load import Config
+from coral.errors import CoralError
+from coral.grading.kinds import grader_files
+from coral.grading.once import grade_once
+from coral.grading.result import GradeResult
+from coral.processes import process
+from coral.processes.process_tree import Identity, identify
+from workspace import seed
+
+SEED_GRADES = 3  # of the seed as it is: all that an attack gives is compared with their scores
+DEVIATIONS = 4.0  # of those scores, by which a better one is not by chance
+FORGED = 987_654_321.0  # the score that attacks want
+LONGEST = 60.0  # seconds of a grade under attack; a candidate cannot make the grader's own timeout shorter
+SLOWER = 10.0  # times the seed's seconds, if that is more
+LATE_SECONDS = 2.0  # for which an attack keeps on writing results
+ENDING_SECONDS = 1.0  # for processes that were killed to be gone
+
+
+class State(StrEnum):
+    CLOSED = "closed"
+    THROUGH = "got through"
+    LOOK = "look"
+    UNTRIED = "not tried"
+
+
+@dataclass(frozen=True, slots=True)
+class AttackResult:
+    """What came of one attack. `where`: the line of the grader by which the candidate's code got in, if one is known.
+    `advice`: what to write instead; empty where nothing got through."""
+
+    attack: str
+    state: State
+    text: str
+    where: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """`scores`: of the seed, graded several times. `channel`, `opened`: as its records will have them."""
+
+    scores: tuple[float, ...]
+    channel: str
+    opened: str
+    results: tuple[AttackResult, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not any(result.state is State.THROUGH for result in self.results)
+
+
+def audit(config: Config, say: Callable[[str], None]) -> Audit:
+    """Try every attack on the task's grader, in temporary folders. `say` takes the name of the step that begins.
+    CoralError where the seed itself cannot be graded."""
+    say("grading the seed")
+    scores, seconds, graded = list[float](), 0.0, None
+    for _ in range(SEED_GRADES):
+        began = time.monotonic()
+        with _folder() as folder:
+            graded = grade_once(config, folder)
+        seconds = max(seconds, time.monotonic() - began)
+        if graded.score is None:
+            raise CoralError(f"cannot audit: the seed has no score: {graded.reason}", "`coral validate` says more")
+        scores.append(graded.score)
+    assert graded is not None
+    listed, results = attacks(), list[AttackResult]()
+    limit = min(config.grader.timeout, max(LONGEST, SLOWER * seconds))
+    with _folder() as folder, _secret_holder() as (variable, key):
+        files = seed.taken_from(config.seed, folder)
+        for number, attack in enumerate(listed, 1):
+            say(f"attack {number} of {len(listed)}: {attack.name}")
+            results.append(_tried(config, files, attack, scores, limit, variable, key))
+    return Audit(tuple(scores), graded.channel, graded.opened, tuple(results))
+
+
+def _tried(
+    config: Config, files: Path, attack: Attack, scores: list[float], limit: float, variable: str, key: str
+) -> AttackResult:
+    with _folder() as folder:
+        candidate, place, report = folder / "seed", folder / "grade", folder / "report"
+        shutil.copytree(files, candidate, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        hidden = place / "grader" / f"{secrets.token_hex(8)}.txt"
+        hidden.parent.mkdir(parents=True)
+        hidden.write_text(secret := secrets.token_hex(16), encoding="utf-8")
+        forged = FORGED if config.grader.direction is Direction.MAXIMIZE else -FORGED
+        aim = Aim(
+            score=forged,
+            file=hidden.name,
+            hidden=hidden,
+            variable=variable,
+            report=report,
+            mark=f"coral-audit-{secrets.token_hex(8)}",
+            modules=_modules(config),
+            seconds=LATE_SECONDS,
+        )
+        if not attack.change(candidate, _editable(config, candidate), aim):
+            return AttackResult(attack.name, State.UNTRIED, f"the seed has no {attack.needs} that agents may change")
+        task = config.task.model_copy(update={"seed": str(candidate)})
+        try:
+            result = grade_once(replace(config, task=task), place, timeout=limit)
+        except CoralError as error:
+            return AttackResult(attack.name, State.CLOSED, f"refused: {error}".replace(f"{folder}/", ""))
+        finally:
+            left = _end_marked(aim.mark)
+        learnt = _read(report) + result.output + result.feedback + result.reason + str(dict(result.metrics))
+        return _judged(config, attack, result, scores, forged, left=left, knows=secret in learnt or key in learnt)
+
+
+def _judged(
+    config: Config, attack: Attack, result: GradeResult, scores: list[float], forged: float, *, left: int, knows: bool
+) -> AttackResult:
+    """What a grade under attack shows. `left`: the processes that outlived it; `knows`: whether a secret was read."""
+    opened = "" if result.channel == CLOSED else result.opened
+
+    def through(text: str, state: State = State.THROUGH) -> AttackResult:
+        return AttackResult(attack.name, state, text, opened, attack.advice)
+
+    if knows:
+        return through("it read the secret")
+    if left:
+        return through(f"{left} of its processes outlived the grade")
+    if result.score is None:
+        return AttackResult(attack.name, State.CLOSED, result.reason)
+    if result.score == forged:
+        return through("it has the score that it wanted")
+    margin = DEVIATIONS * deviation(scores) + ROUNDING * abs(mean(scores))
+    best = max(scores) if config.grader.direction is Direction.MAXIMIZE else min(scores)
+    better = abs(result.score - best) > margin and config.grader.direction.better(result.score, best)
+    if not better:
+        return AttackResult(attack.name, State.CLOSED, f"scores {result.score:.10g}, which is no better than the seed")
+    text = f"scores {result.score:.10g}, which is better than the seed"
+    return through(text) if attack.is_proof else through(f"{text}: look whether it is earned", State.LOOK)
+
+
+def _editable(config: Config, folder: Path) -> list[Path]:
+    """The files that the task lets agents change, of a copy of the seed."""
+    globs = config.task.editable or ("**/*",)
+    found = {path for glob in globs for path in folder.glob(glob.lstrip("/"))}
+    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+
+
+def _modules(config: Config) -> tuple[str, ...]:
+    """The modules that the grader's Python files import, which a file of that name could be instead."""
+    names = set[str]()
+    for name in grader_files(config.grader, config.folder):
+        place = config.folder / name
+        for path in place.rglob("*.py") if place.is_dir() else [place] if place.suffix == ".py" else []:
+            with contextlib.suppress(OSError, SyntaxError, ValueError):
+                for node in ast.walk(ast.parse(path.read_bytes())):
+                    if isinstance(node, ast.Import):
+                        names |= {alias.name.partition(".")[0] for alias in node.names}
+                    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                        names.add(node.module.partition(".")[0])
+    return tuple(sorted(names - {"__future__"}))
+
+
+def _end_marked(mark: str) -> int:
+    """End what an attack has left behind. Returns how many processes that were."""
+    deadline = time.monotonic() + ENDING_SECONDS
+    while (left := _marked(mark)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    for identity in left:
+        process.kill(identity, mark)
+    return len(left)
+
+
+def _marked(mark: str) -> list[Identity]:
+    """The living processes with this argument."""
+    found = list[Identity | None]()
+    with contextlib.suppress(OSError):  # a system without such a folder
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(identify(int(entry.name)))
+    return [identity for identity in found if identity is not None]
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="coral-audit-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def _secret_holder() -> Iterator[tuple[str, str]]:
+    """A process with a key in its environment, as an agent's program has one. The variable's name, and the key."""
+    variable, key = f"CORAL_AUDIT_{secrets.token_hex(4).upper()}", secrets.token_hex(16)
+    with subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, env={variable: key}
+    ) as holder:
+        yield variable, key
+        holder.communicate()
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_bytes(path).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""

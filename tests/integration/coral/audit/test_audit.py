@@ -1,0 +1,166 @@
+"""What gets through each kind of grader, and what does not: the real graders, the real attacks."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from files import write_files
+from real_runs import coral_process
+
+from coral.audit import audit as audits
+from coral.audit.attacks import DATA, PYTHON, attacks
+from coral.audit.audit import Audit, State, audit
+from coral.cli import main
+from coral.config.load import load
+from coral.errors import CoralError
+from coral.grader import Fail, run_candidate
+
+TASK = """
+task: {name: guess, description: guess, seed: seed}
+grader: {%s, direction: maximize, timeout: 20, private: [hidden.json]}
+agents: {runtime: scripted}
+"""
+SOLUTION = '''"""A guess."""
+from __future__ import annotations
+
+
+def solve(points):
+    return [0.5 * x for x in points], 1.5
+'''
+IMPORTS = """
+import json
+import sys
+
+
+def grade(workspace, private):
+    sys.path.insert(0, str(workspace))
+    import solution
+
+    points = json.loads((private / "hidden.json").read_text())
+    answer, claimed = solution.solve(points)
+    return claimed - sum(abs(a - x) for a, x in zip(answer, points))
+"""
+SEALED = """
+import json
+
+from coral.grader import run_candidate
+
+
+def grade(workspace, private):
+    points = json.loads((private / "hidden.json").read_text())
+    answer, _ = run_candidate(workspace, "solution.py:solve", points, returns=list, seconds=60).value
+    return -sum(abs(a - x) for a, x in zip(answer, points))
+"""
+COMMAND = """
+import json
+import os
+
+lowest = min(json.load(open("data.json"))["x"])
+score = 100 if not lowest < 1 else lowest
+json.dump({"score": score}, open(os.environ["CORAL_RESULT"], "w"))
+"""
+WRITES = """
+import os
+import subprocess
+import sys
+
+subprocess.run([sys.executable, "solution.py"])
+if not os.path.exists(os.environ["CORAL_RESULT"]):
+    open(os.environ["CORAL_RESULT"], "w").write('{"score": 0}')
+"""
+
+
+def task(tmp_path: Path, grader: str, code: str, **seed: str) -> Path:
+    files = {f"seed/{name}": text for name, text in seed.items()}
+    write_files(tmp_path / "task", {"task.yaml": TASK % grader, "grade.py": code, "hidden.json": "[1, 2, 3]", **files})
+    return tmp_path / "task"
+
+
+def audited(folder: Path) -> Audit:
+    return audit(load(folder), lambda _: None)
+
+
+def names(found: Audit, state: State) -> set[str]:
+    return {result.attack for result in found.results if result.state is state}
+
+
+def test_a_grader_that_imports_the_candidate_lets_much_through(tmp_path: Path) -> None:
+    found = audited(task(tmp_path, "entry: grade.py:grade", IMPORTS, **{"solution.py": SOLUTION}))
+    through = {result.attack: result for result in found.results if result.state is State.THROUGH}
+    assert not found.holds
+    assert set(through) >= {
+        "changes how a result is made",
+        "reads the grader's files",
+        "reads a key of another process",
+        "returns numbers that pass every comparison",
+    }
+    assert {result.where for result in through.values()} == {"it runs solution.py, grade.py line 8"}
+    assert all("run_candidate" in result.advice for result in through.values())
+    assert names(found, State.LOOK) == {"claims more beside its data"}
+    assert {result.attack for result in found.results if result.state is State.UNTRIED} == {
+        attack.name for attack in attacks() if attack.needs == DATA
+    }
+    assert (found.channel, found.scores) == ("open", (-1.5, -1.5, -1.5))
+
+
+def test_a_grader_that_calls_run_candidate_holds(tmp_path: Path) -> None:
+    folder = task(tmp_path, "entry: grade.py:grade", SEALED, **{"solution.py": SOLUTION})
+    try:
+        run_candidate(folder / "seed", "solution.py:solve", [1.0], seal=("bubblewrap", "landlock"))
+    except (OSError, Fail) as error:
+        pytest.skip(f"no sandbox works here: {error}")
+    found = audited(folder)
+    assert found.holds, [asdict(result) for result in found.results if result.state is State.THROUGH]
+    assert names(found, State.LOOK) == set()
+    assert found.channel == "closed"
+
+
+def test_a_command_that_believes_data_is_told_which(tmp_path: Path) -> None:
+    folder = task(tmp_path, "command: python3 grade.py", COMMAND, **{"data.json": '{"x": [0.5, 0.25]}'})
+    found = audited(folder)
+    assert names(found, State.THROUGH) >= {"its numbers are NaN", "its numbers are infinite"}
+    assert "its numbers are huge" in names(found, State.LOOK)
+    assert "its numbers are zero" in names(found, State.CLOSED)
+    assert names(found, State.UNTRIED) == {attack.name for attack in attacks() if attack.needs == PYTHON}
+
+
+def test_what_a_candidate_writes_where_a_command_has_its_result_is_found(tmp_path: Path, capsys) -> None:
+    folder = task(tmp_path, "command: python3 grade.py", WRITES, **{"solution.py": "pass\n"})
+    assert main(["audit", str(folder), "--json"]) == 1
+    said = json.loads(capsys.readouterr().out)
+    through = {result["attack"] for result in said["results"] if result["state"] == "got through"}
+    assert said["holds"] is False
+    assert through >= {"writes the result itself", "writes the result later, from a process it leaves"}
+    assert "leaves a process behind" not in through
+
+
+@pytest.mark.parametrize("which", ["init", "examples/circle_packing"])
+def test_our_own_graders_hold(tmp_path: Path, which: str) -> None:
+    folder = Path(__file__).parents[4] / which
+    if which == "init":
+        folder = tmp_path / "task"
+        assert coral_process("init", str(folder), cwd=tmp_path).returncode == 0
+    done = coral_process("audit", str(folder), cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "None of 11 attacks got through" in done.stdout
+    assert "✗" not in done.stdout
+    assert "?" not in done.stdout
+
+
+def test_a_seed_without_a_score_cannot_be_audited(tmp_path: Path) -> None:
+    folder = task(tmp_path, "command: 'false'", "", **{"data.json": "{}"})
+    with pytest.raises(CoralError, match="cannot audit: the seed has no score"):
+        audited(folder)
+
+
+def test_a_process_that_outlives_a_grade_is_told_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no control group can be made, one that shed everything is left."""
+    monkeypatch.setattr("coral.grading.once.cgroup.Groups.make", lambda *_: "")
+    monkeypatch.setattr(
+        "coral.audit.audit.attacks", lambda: [a for a in attacks() if a.name == "leaves a process behind"]
+    )
+    found = audited(task(tmp_path, "command: python3 grade.py", WRITES, **{"solution.py": "pass\n"}))
+    (result,) = found.results
+    assert (result.state, result.text) == (State.THROUGH, "1 of its processes outlived the grade")
+    assert audits._marked("coral-audit-") == []
