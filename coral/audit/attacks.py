@@ -23,7 +23,7 @@ _RECOMPUTE = "compute the score from the candidate's data alone, and believe no 
 class Aim:
     """What an attack is given. `score`: the one that it wants. `file`: the name of a file of the grader's with a secret
     in it, which lies at `hidden`; `variable`: the name of an environment variable with one. It writes what it learns
-    into `report`. `mark`: an argument of each process that it leaves. `modules`: what the grader imports. `seconds`:
+    into `report`. `inside`: the folder of its grade, outside which it writes no results. `mark`: an argument of each process that it leaves. `modules`: what the grader imports. `seconds`:
     for how long it keeps on."""
 
     score: float
@@ -31,6 +31,7 @@ class Aim:
     hidden: Path
     variable: str
     report: Path
+    inside: Path
     mark: str
     modules: tuple[str, ...]
     seconds: float
@@ -102,7 +103,7 @@ def _returns(how: str) -> Change:
 
 def _given(aim: Aim) -> dict[str, Any]:
     given = {"score": aim.score, "file": aim.file, "variable": aim.variable, "mark": aim.mark, "seconds": aim.seconds}
-    return {**given, "report": str(aim.report)}
+    return {**given, "report": str(aim.report), "inside": f"{aim.inside}/"}
 
 
 def _insert(files: Sequence[Path], name: str, given: dict[str, Any], *, at_end: bool) -> bool:

@@ -108,6 +108,7 @@ def _tried(
             hidden=hidden,
             variable=variable,
             report=report,
+            inside=folder.resolve(),
             mark=f"coral-audit-{secrets.token_hex(8)}",
             modules=_modules(config),
             seconds=LATE_SECONDS,

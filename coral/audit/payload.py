@@ -32,6 +32,8 @@ def end_at_once(given: Given, _: Names) -> None:
 def write_results(given: Given) -> None:
     text = json.dumps({"score": given["score"]}).encode()
     for path in result_paths():
+        if not os.path.realpath(path).startswith(given["inside"]):
+            continue  # somebody's own file, of the one who runs the audit
         with contextlib.suppress(OSError):
             with open(f"{path}.part", "wb") as file:
                 file.write(text)

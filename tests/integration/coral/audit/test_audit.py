@@ -1,6 +1,7 @@
 """What gets through each kind of grader, and what does not: the real graders, the real attacks."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -69,6 +70,15 @@ subprocess.run([sys.executable, "solution.py"])
 if not os.path.exists(os.environ["CORAL_RESULT"]):
     open(os.environ["CORAL_RESULT"], "w").write('{"score": 0}')
 """
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Where the user is: no attack may write there."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    yield
+    assert list((tmp_path / "here").iterdir()) == []
 
 
 def task(tmp_path: Path, grader: str, code: str, **seed: str) -> Path:
