@@ -23,8 +23,8 @@ _RECOMPUTE = "compute the score from the candidate's data alone, and believe no 
 class Aim:
     """What an attack is given. `score`: the one that it wants. `file`: the name of a file of the grader's with a secret
     in it, which lies at `hidden`; `variable`: the name of an environment variable with one. It writes what it learns
-    into `report`. `inside`: the folder of its grade, outside which it writes no results. `mark`: an argument of each process that it leaves. `modules`: what the grader imports. `seconds`:
-    for how long it keeps on."""
+    into `report`. `inside`: the folder of its grade, outside which it writes no results. `mark`: an argument of each
+    process that it leaves. `modules`: what the grader imports. `seconds`: for how long it keeps on."""
 
     score: float
     file: str
@@ -94,9 +94,9 @@ def _code(name: str) -> Change:
     return change
 
 
-def _returns(how: str) -> Change:
+def _returns(kind: str) -> Change:
     def change(_: Path, files: Sequence[Path], aim: Aim) -> bool:
-        return _insert(files, "return", {**_given(aim), "how": how}, at_end=True)
+        return _insert(files, "return", {**_given(aim), "kind": kind}, at_end=True)
 
     return change
 

@@ -214,41 +214,41 @@ def print_much(given: Given, _: Names) -> None:
 
 
 def change_returns(given: Given, names: Names) -> None:
-    """Let every function of the candidate return its values changed: `how` is nan, inf, huge, claimed or agreeable."""
-    how = given["how"]
+    """Let every function of the candidate return its values changed: `kind` is nan, inf, huge, claimed or agreeable."""
+    kind = given["kind"]
     for name, value in list(names.items()):
         if callable(value) and getattr(value, "__module__", "") == names["__name__"] and not isinstance(value, type):
-            names[name] = changing(value, how)
+            names[name] = changing(value, kind)
 
 
-def changing(function: Any, how: str) -> Any:
+def changing(function: Any, kind: str) -> Any:
     def call(*rest: Any, **named: Any) -> Any:
-        return changed(function(*rest, **named), how)
+        return changed(function(*rest, **named), kind)
 
     return call
 
 
-def changed(value: Any, how: str, depth: int = 0) -> Any:
+def changed(value: Any, kind: str, depth: int = 0) -> Any:
     if isinstance(value, bool) or value is None or isinstance(value, str):
         return value
     if isinstance(value, (int, float)):
-        return number(value, how) if how != "claimed" or depth < 2 else value
+        return number(value, kind) if kind != "claimed" or depth < 2 else value
     if isinstance(value, dict):
-        return {name: changed(inner, how, depth + 1) for name, inner in value.items()}
+        return {name: changed(inner, kind, depth + 1) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         # A list of nothing but numbers is data; a number beside other things is what a candidate says of them.
-        if how == "claimed" and all(isinstance(inner, (int, float)) for inner in value):
+        if kind == "claimed" and all(isinstance(inner, (int, float)) for inner in value):
             return value
-        return type(value)([changed(inner, how, depth + 1) for inner in value])
-    if hasattr(value, "astype") and how in ("nan", "inf", "huge"):
-        return value.astype(float) * number(1.0, how)
+        return type(value)([changed(inner, kind, depth + 1) for inner in value])
+    if hasattr(value, "astype") and kind in ("nan", "inf", "huge"):
+        return value.astype(float) * number(1.0, kind)
     return value
 
 
-def number(value: float, how: str) -> float:
-    if how == "agreeable":
+def number(value: float, kind: str) -> float:
+    if kind == "agreeable":
         return Agreeable(value)
-    return {"nan": float("nan"), "inf": float("inf"), "huge": 1e12 * (abs(value) + 1), "claimed": 10 * value + 10}[how]
+    return {"nan": float("nan"), "inf": float("inf"), "huge": 1e12 * (abs(value) + 1), "claimed": 10 * value + 10}[kind]
 
 
 class Agreeable(float):
