@@ -72,6 +72,12 @@ MAY_IMPORT = {
     ),
     "coral.processes.without_proc": (),
     "coral.processes.namespaces": (),
+    "coral.processes.seal": (
+        "coral.processes.process",
+        "coral.grader.landlock",
+        "coral.grader.sandbox",
+        "workspace.seal",
+    ),
     "coral.processes.process": (
         "coral.processes.process_tree",
         "coral.processes.cgroup",
@@ -248,6 +254,7 @@ PROCESSES = (
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
 PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
+PROCESSES += ("coral.grader.landlock", "coral.processes.seal")
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (

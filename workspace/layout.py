@@ -170,6 +170,15 @@ def create(layout: Layout, agents: Iterable[str]) -> None:
         layout.logs(agent).mkdir(parents=True, exist_ok=True)
 
 
+def can_see_private(layout: Layout) -> bool:
+    """Whether the supervisor's own folder can be read from here: a sealed agent cannot find it, or not open it."""
+    try:
+        os.close(os.open(layout.private, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
+    except OSError:
+        return False
+    return True
+
+
 def find_run(cwd: Path) -> Layout | None:
     """The run that `cwd` is in: the nearest folder above with the folders of a run, `private` among them."""
     runs = (folder for folder in _upwards(cwd) if _is_run(folder) and (folder / "private").is_dir())

@@ -1,7 +1,9 @@
-"""Runs a program of an agent in a sandbox: it reaches the agent's own part of the run, and no other processes.
+"""What a sealed program reaches, as paths: the agent's own part of the run. And the command line of bubblewrap, which
+holds it to that.
 
-Levels: `bubblewrap` (own namespaces, no capabilities, the machine's files read-only) and `none`. A sealed program has
-the network, can read the user's home, and finds each file that it may see at the same path as outside.
+Levels, the strongest first: `bubblewrap` (own namespaces, no capabilities, the machine's files read-only), `landlock`
+(the same files, no capabilities, the machine's processes and temporary folders are those of all) and `none`. A sealed
+program finds each file that it may see at the same path as outside.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from workspace.layout import Layout
 PROBE_SECONDS = 20.0
 PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))
 _NAME_SERVICE = (Path("/run/systemd/resolve"), Path("/run/resolvconf"), Path("/run/nscd"), Path("/run/current-system"))
-_GRAPHICS = ("nvidia*", "kfd", "dri", "dxg")  # devices below /dev
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")  # below /dev
+_GRAPHICS = ("nvidia*", "kfd", "dri", "dxg")  # the same
 # Process 1 of the sandbox: it outlives the signals that end the program, and exits with the program's code. When it
 # ends, the kernel ends all other processes of the sandbox.
 _INIT = ("/bin/sh", "-c", 'trap : INT TERM HUP; "$@"; exit $?', "init")
@@ -27,15 +30,19 @@ _INIT = ("/bin/sh", "-c", 'trap : INT TERM HUP; "$@"; exit $?', "init")
 
 class Level(StrEnum):
     BUBBLEWRAP = "bubblewrap"
+    LANDLOCK = "landlock"
     NONE = "none"
 
 
 class Access(StrEnum):
     """How a path appears in the sandbox. HIDDEN: as an empty folder. PRIVATE: as an empty folder that the program can
-    write to, and that ends with it. READ, WRITE: as it is."""
+    write to, and that ends with it; by Landlock, it cannot be opened. READ, WRITE: as it is. LISTED: Landlock lets the
+    program list it although something in it is hidden, whose names can then be listed too; Python needs that to import
+    a module beside it."""
 
     HIDDEN = "hidden"
     PRIVATE = "private"
+    LISTED = "listed"
     READ = "read"
     WRITE = "write"
 
@@ -46,12 +53,21 @@ View = Mapping[Path, Access]
 
 
 def view_of_agent(
-    layout: Layout, agent: str, *, share: bool, hidden: Iterable[Path], read: Iterable[Path], write: Iterable[Path]
+    layout: Layout,
+    agent: str,
+    level: Level = Level.BUBBLEWRAP,
+    *,
+    share: bool,
+    hidden: Iterable[Path],
+    read: Iterable[Path],
+    write: Iterable[Path],
+    listed: Iterable[Path] = (),
 ) -> dict[Path, Access]:
-    """What the programs of an agent can read and write.
+    """What the programs of an agent can read and write, at this level.
 
     `hidden`: folders outside the run, such as the task's. `read`: paths that stay readable inside a hidden or private
-    folder, unless they lie in the run. `write`: files and folders of the user that the programs can change.
+    folder, unless they lie in the run. `write`: files and folders of the user that the programs can change. `listed`:
+    folders that are LISTED if something in them is hidden.
     """
     runs = [folder for folder in layout.root.parents[:2] if folder.name == "runs"] or [layout.root]
     hidden_folders = [path.resolve() for path in (*runs, *hidden)]
@@ -66,12 +82,17 @@ def view_of_agent(
 
     needed = [path.resolve() for path in (*_NAME_SERVICE, *read) if is_allowed(path)]
     needed = [path for path in needed if path not in hidden_folders and any(top in path.parents for top in replaced)]
+    if level is Level.LANDLOCK:
+        folders = [path.resolve() for path in listed]
+        view |= {path: Access.LISTED for path in folders if any(path in hidden.parents for hidden in hidden_folders)}
     view |= dict.fromkeys(needed, Access.READ)
     view |= {path.resolve(): Access.WRITE for path in write if is_allowed(path)}
     inboxes, replies = layout.attempts / "inbox", layout.attempts / "replies"
     readable = (layout.attempts, layout.heartbeats, layout.root / "grades", layout.logs(agent), layout.hub / "objects")
     own = (layout.clone(agent), layout.state(agent), layout.shared_of(agent, share), inboxes / agent)
-    of_run = dict.fromkeys(readable, Access.READ) | {inboxes: Access.HIDDEN, replies: Access.HIDDEN}
+    of_run = dict.fromkeys(readable, Access.READ)
+    # Landlock cannot hide them in a folder to which files are added: what is in there will be published anyway.
+    of_run |= {} if level is Level.LANDLOCK else {inboxes: Access.HIDDEN, replies: Access.HIDDEN}
     of_run |= dict.fromkeys((replies / agent, layout.replies_to(agent)), Access.READ)
     of_run |= dict.fromkeys((*own, layout.requests_of(agent)), Access.WRITE)
     # A link would show what it leads to. An agent that was not sealed may have laid it there.
@@ -82,22 +103,24 @@ def _lies_in(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def sealed(argv: Sequence[str], view: View, folder: Path) -> list[str]:
+def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool = True) -> list[str]:
     """The arguments that start a program in the sandbox, in `folder`. Paths of the view that do not exist are left
     out."""
     line = [shutil.which("bwrap") or "bwrap", "--as-pid-1", "--new-session", "--cap-drop", "ALL"]
     line += [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
+    line += [] if network else ["--unshare-net"]
     # /proc/sys must not be written to: root's files there stay root's, whatever capabilities are dropped.
     line += ["--unshare-pid", "--unshare-ipc", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
     line += ["--ro-bind", "/proc/sys", "/proc/sys"]
-    for name in _GRAPHICS:
-        for device in sorted(map(str, Path("/dev").glob(name))):
-            line += ["--dev-bind-try", device, device]
+    for device in map(str, _graphics()):
+        line += ["--dev-bind-try", device, device]
     found = [(str(path), access) for path, access in sorted(view.items()) if path.exists()]
     for place, access in found:
         match access:
             case Access.HIDDEN | Access.PRIVATE:
                 line += ["--tmpfs", place]
+            case Access.LISTED:
+                pass
             case Access.READ:
                 line += ["--ro-bind", place, place]
             case Access.WRITE:
@@ -107,12 +130,22 @@ def sealed(argv: Sequence[str], view: View, folder: Path) -> list[str]:
     return [*line, "--chdir", str(folder), "--", *_INIT, *argv]
 
 
+def with_devices(view: View) -> dict[Path, Access]:
+    """The view with the devices that every program has, one by one: of all, root could open the disk."""
+    devices = [*(Path("/dev", name) for name in _DEVICES), *_graphics()]
+    return {Path("/dev"): Access.HIDDEN, **dict.fromkeys(devices, Access.WRITE), **view}
+
+
+def _graphics() -> list[Path]:
+    return sorted(path for name in _GRAPHICS for path in Path("/dev").glob(name))
+
+
 @cache
-def problem() -> str:
-    """Why this machine cannot seal a program; empty if it can. Tries it once, in some 10 ms."""
+def bubblewrap_problem() -> str:
+    """Why this machine cannot seal a program by bubblewrap; empty if it can. Tries it once, in some 10 ms."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
-    line = sealed(["true"], dict.fromkeys(PRIVATE, Access.PRIVATE), Path("/"))
+    line = bubblewrap(["true"], dict.fromkeys(PRIVATE, Access.PRIVATE), Path("/"))
     try:
         done = subprocess.run(line, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired) as error:

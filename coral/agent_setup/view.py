@@ -11,11 +11,11 @@ from pathlib import Path
 from coral.agent_setup.roster import mounts_of
 from coral.config.load import Config
 from coral.errors import CoralError
+from coral.processes import seal
 from coral.processes.process import Program
 from coral.runtimes.model import Command
 from coral.supervisor.context import RunContext
-from workspace import seal
-from workspace.seal import Access, Level
+from workspace.seal import Access, Level, view_of_agent
 
 _PACKAGES = ("attempts", "coral", "heartbeats", "workspace")
 _PROGRAMS = ("bin", ".bin", "sbin")  # folders of programs, which need what lies beside the folder
@@ -23,22 +23,29 @@ _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 
 
 def level_for(config: Config) -> Level:
-    """The level at which this machine can seal the agents. CoralError if it cannot, and the task requires it."""
-    if config.workspace.seal == "none":
-        return Level.NONE
-    problem = seal.problem()
-    if problem and config.workspace.seal == "require":
+    """The level that the task asks for, or the strongest that this machine has. CoralError if it has none, or not that
+    one, and the task requires it."""
+    asked = config.workspace.seal
+    if asked in ("best", "require"):
+        level, problem = seal.strongest(), seal.problem(Level.BUBBLEWRAP)
+        missing = asked == "require" and level is Level.NONE
+    else:
+        level, problem = Level(asked), seal.problem(Level(asked))
+        missing = bool(problem)
+    if missing:
         raise CoralError(
             f"cannot seal the agents: {problem}",
-            "`workspace.seal: best` runs them unsealed; docs/trust.md says what sealing needs",
+            "`workspace.seal: best` takes what works here; docs/trust.md says what sealing needs",
         )
-    return Level.NONE if problem else Level.BUBBLEWRAP
+    return level
 
 
 def seal_warning(config: Config) -> str:
-    """What to tell a user whose agents run unsealed because this machine cannot seal them; empty otherwise."""
-    problem = seal.problem() if config.workspace.seal == "best" else ""
-    return f"the agents are not sealed, because {problem}: docs/trust.md says what they can reach" if problem else ""
+    """What to tell a user whose agents are not sealed, or less than they could be; empty otherwise."""
+    if config.workspace.seal != "best" or (level := seal.strongest()) is Level.BUBBLEWRAP:
+        return ""
+    what = "not sealed" if level is Level.NONE else f"sealed by {level} alone"
+    return f"the agents are {what}, because {seal.problem(Level.BUBBLEWRAP)}: docs/trust.md says what they can reach"
 
 
 def seal_program(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:
@@ -47,27 +54,32 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
     `command`: the agent's first launch. It says which files its programs need. A later launch has the name of a session
     in it, which the agent itself chose: it could name files that it must not see.
     """
-    if run_context.level is Level.NONE:
+    level = run_context.level
+    if level is Level.NONE:
         return program
     config, layout = run_context.config, run_context.layout
-    cache = layout.state(agent) / "cache"
-    with contextlib.suppress(OSError):  # the agent has a file there
-        cache.mkdir(parents=True, exist_ok=True)
-    env = {name: value for name, value in program.env.items() if name not in _TEMPORARY}
-    view = seal.view_of_agent(
+    env = {"XDG_CACHE_HOME": str(layout.state(agent) / "cache")}
+    if level is Level.LANDLOCK:  # there is no /tmp of its own
+        env["TMPDIR"] = str(layout.state(agent) / "tmp")
+    for folder in map(Path, env.values()):
+        with contextlib.suppress(OSError):  # the agent has a file there
+            folder.mkdir(parents=True, exist_ok=True)
+    env |= {name: value for name, value in program.env.items() if name not in _TEMPORARY}
+    view = view_of_agent(
         layout,
         agent,
+        level,
         share=config.workspace.share,
         hidden=[folder for folder in (config.folder,) if folder.is_dir()],
         read=_needed(program, command),
+        listed=[Path(folder) for folder in sys.path if Path(folder).is_absolute()],
         write=[*_writable(run_context, agent), *command.links.values(), *command.writes],
     )
     for folder in command.scratch:
         with contextlib.suppress(OSError):  # it cannot be made: the program does without it, as it would unsealed
             folder.mkdir(parents=True, exist_ok=True)
             view |= {folder.resolve(): Access.PRIVATE} | dict.fromkeys(folder.resolve().iterdir(), Access.READ)
-    argv = seal.sealed(program.argv, view, program.cwd)
-    return replace(program, argv=argv, env={"XDG_CACHE_HOME": str(cache), **env}, sealed=True)
+    return seal.seal(replace(program, env=env), level, view, network=True)
 
 
 def _needed(program: Program, command: Command) -> Iterator[Path]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coral.grader import inside, sandbox
+from coral.grader import inside, landlock, sandbox
 from coral.grader.remove_tree import remove_tree
 from coral.types import Fail
 
@@ -28,6 +28,7 @@ LARGEST = 64 << 20  # bytes of an answer ...
 LARGEST_JSON = 4 << 20  # ... and of what is no array in it, which takes far more room once it is read
 PRINTED = 20_000  # bytes of what it prints that are kept, of each stream
 _TAIL = 2_000  # characters of it that a Fail shows
+_DEVICES = ("null", "zero", "full", "random", "urandom")
 _MARGIN = 0.5  # seconds that Python needs beside the candidate
 
 _worked: set[str] = set()  # levels
@@ -155,8 +156,10 @@ def _run(level: str, workspace: Path, request: _Request, seconds: float) -> _Run
         source = stack.enter_context(tempfile.TemporaryFile())
         lock = None
         if level == "landlock":
-            calls = sandbox.system_calls().hex()
-            lock = {"read": [*_readable(), str(workspace)], "write": [scratch], "calls": calls}
+            view = dict.fromkeys([*_readable(), str(workspace)], "read") | {"/": "hidden", scratch: "write"}
+            view |= dict.fromkeys((f"/dev/{name}" for name in _DEVICES), "write")
+            code = Path(landlock.__file__).read_text(encoding="utf-8").rpartition("\nif ")[0]
+            lock = {"code": code, **sandbox.landlock_rules(view, network=False)}
         reading, writing = os.pipe()
         stack.callback(os.close, reading)
         home = "/tmp" if level == "bubblewrap" else scratch

@@ -16,7 +16,7 @@ from pathlib import Path
 
 SEALED = ("bubblewrap", "landlock")
 LEVELS = (*SEALED, "none")
-WORK = "/work"  # where bubblewrap shows the workspace
+WORK = "/candidate"  # where bubblewrap shows the workspace: no folder in which an environment may lie
 SPACE = 67_108_864  # bytes that a sealed program can write
 _ROOTS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache", "localtime")
@@ -72,26 +72,37 @@ def bubblewrap(workspace: Path, env: Mapping[str, str], filter: int) -> list[str
     return [*line, "/bin/sh", "-c", 'trap : TERM; "$@"; exit $?', "init"]
 
 
-# By the machine: its number, the calls of the kernel's keys and of System V's shared memory, and `prlimit64`.
+def landlock_rules(view: Mapping[str, str], network: bool) -> dict[str, object]:
+    """What `coral.grader.landlock` is asked for. Landlock itself knows no network but TCP."""
+    return {"view": dict(view), "network": network, "calls": system_calls(network=network).hex()}
+
+
+# By the machine: its number; the calls of the kernel's keys and of System V's shared memory; `prlimit64`, `socket`.
 _CALLS = {
-    "x86_64": (0xC000003E, (248, 249, 250, 29, 64, 68), 302),
-    "aarch64": (0xC00000B7, (217, 218, 219, 194, 190, 186), 261),
+    "x86_64": (0xC000003E, (248, 249, 250, 29, 64, 68), 302, 41),
+    "aarch64": (0xC00000B7, (217, 218, 219, 194, 190, 186), 261, 198),
 }
+_IO_URING = 425  # its setup, on every machine: it makes sockets without a call
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of a filter
+_FIRST_ARGUMENT = 16  # its place in what a filter looks at
 _ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+_AF_UNIX = 1
 
 
-def system_calls(machine: str = "") -> bytes:
+def system_calls(machine: str = "", *, network: bool = True) -> bytes:
     """A seccomp filter, as bytes. It refuses system calls that neither namespaces nor Landlock refuse: those of the
-    user's keyrings, of System V shared memory, and of the limits of other processes. Empty for an unknown machine."""
+    user's keyrings, of System V shared memory, and of the limits of other processes; without `network`, also sockets
+    but those of the file system. Empty for an unknown machine."""
     known = _CALLS.get(machine or platform.machine())
     if known is None:
         return b""
-    number, refused, limits = known
+    number, refused, limits, socket = known
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, _UNKNOWN), (_LOAD, 0, 0, 0)]
     lines += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _UNKNOWN)]  # other numbers for the same calls
-    for call in refused:
+    for call in refused if network else (*refused, _IO_URING):
         lines += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _REFUSE)]
-    lines += [(_EQUAL, 0, 3, limits), (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _REFUSE)]
+    for call, allowed in ((limits, 0),) if network else ((limits, 0), (socket, _AF_UNIX)):
+        lines += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 1, 0, allowed)]
+        lines += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
     lines += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *line) for line in lines)

@@ -30,11 +30,10 @@ from coral.config.model import Assignment
 from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
 from coral.native.options import missing_library
-from coral.processes import cgroup, environment, rlimit_tag
+from coral.processes import cgroup, environment, rlimit_tag, seal
 from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import LaunchSpec
-from workspace import seal
 from workspace.disk import disk_problem_of
 from workspace.seal import Level
 
@@ -99,10 +98,11 @@ def _git() -> Check:
 
 
 def _agents() -> Check:
-    problem = seal.problem()
-    if problem:
-        return Check("agents", Health.NOTE, f"run as you, on your disk: {problem}", f"{BUBBLEWRAP}; {UNSEALED}")
-    return Check("agents", Health.WELL, f"are sealed by {Level.BUBBLEWRAP}; graders run as you, on your disk")
+    level = seal.strongest()
+    if level is Level.BUBBLEWRAP:
+        return Check("agents", Health.WELL, f"are sealed by {level}; graders run as you, on your disk")
+    text = "run as you, on your disk" if level is Level.NONE else f"are sealed by {level} alone"
+    return Check("agents", Health.NOTE, f"{text}: {seal.problem(Level.BUBBLEWRAP)}", f"{BUBBLEWRAP}; {UNSEALED}")
 
 
 def _candidates() -> Check:

@@ -7,9 +7,13 @@ import pytest
 from files import write_files
 from real_runs import wait_until
 
-from workspace import seal
+from coral.processes.seal import problem
+from workspace.seal import Level
 
-pytestmark = pytest.mark.skipif(bool(seal.problem()), reason=f"NOT RUN: bubblewrap: {seal.problem()}")
+SEALED = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
+    for level in (Level.BUBBLEWRAP, Level.LANDLOCK)
+]
 
 # Each try is a line for the shell that succeeds if it reaches what it should not. $1: the folder of what the tests say.
 TRIES = {
@@ -17,7 +21,7 @@ TRIES = {
     "the task's folder": 'cat "$TASK/grade.py"',
     "the journal": 'ls "$CORAL_RUN/private/journal"',
     "another run": 'cat "$OTHER_RUN/secret"',
-    "another agent's clone": 'ls "$CORAL_RUN/workspace/agents/agent-2/x.txt"',
+    "another agent's clone": 'cat "$CORAL_RUN/workspace/agents/agent-2/x.txt"',
     "another agent's state": 'ls "$CORAL_RUN/workspace/state/agent-2"',
     "another agent's log": 'ls "$CORAL_RUN/logs/agent-2"',
     "another agent's inbox": 'touch "$CORAL_RUN/attempts/inbox/agent-2/mine"',
@@ -74,11 +78,12 @@ def tried(start, tmp_path, monkeypatch):
     return begin
 
 
-def test_a_sealed_agent_reaches_nothing_but_its_own(tried):
-    run, found = tried("require")
+@pytest.mark.parametrize("level", SEALED)
+def test_a_sealed_agent_reaches_nothing_but_its_own(tried, level):
+    run, found = tried(level)
     assert found == dict.fromkeys(TRIES, "closed")
-    assert run.status()["seal"] == "bubblewrap"
-    assert {attempt.seal for attempt in run.attempts()} == {"bubblewrap"}
+    assert run.status()["seal"] == level
+    assert {attempt.seal for attempt in run.attempts()} == {level}
 
 
 def test_without_a_seal_all_of_it_is_open(tried):
@@ -88,8 +93,9 @@ def test_without_a_seal_all_of_it_is_open(tried):
     assert {attempt.seal for attempt in run.attempts()} == {"none"}
 
 
-def test_a_sealed_daemon_without_any_mark_ends_with_its_launch(start):
-    run = start(DAEMON, overrides=("workspace.seal=require",))
+@pytest.mark.parametrize("level", SEALED)
+def test_a_sealed_daemon_without_any_mark_ends_with_its_launch(start, level):
+    run = start(DAEMON, overrides=(f"workspace.seal={level}",))
     (number,) = wait_until(lambda: set(run.layout.shared.glob("daemon-*")), what="the daemon")
     beat = number.stat().st_mtime_ns
     wait_until(lambda: number.stat().st_mtime_ns > beat, what="its first sign of life")
@@ -99,24 +105,28 @@ def test_a_sealed_daemon_without_any_mark_ends_with_its_launch(start):
     assert number.stat().st_mtime_ns == beat
 
 
-def test_the_words_of_a_job_show_it_nothing(start, tmp_path):
+@pytest.mark.parametrize("level", SEALED)
+def test_the_words_of_a_job_show_it_nothing(start, tmp_path, level):
     words = '"$CORAL_RUN/../$(basename $CORAL_RUN)/private" "/proc/..$CORAL_RUN/private" "$1/grade.py"'
     script = f"set -- {tmp_path}/task0\n"
     script += (
-        """coral job start -m look -- /bin/sh -c 'for f; do ls "$f"; done; echo over' x """ + words + "\nsleep 600\n"
+        """coral job start -m look -- /bin/sh -c 'for f; do ls "$f" | cat; cat "$f"; done; echo over' x """
+        + words
+        + "\nsleep 600\n"
     )
-    run = start(script, overrides=("workspace.seal=require",))
+    run = start(script, overrides=(f"workspace.seal={level}",))
     output = run.layout.job_output("agent-1", 1)
     text = wait_until(lambda: output.exists() and "over" in (text := output.read_text()) and text, what="the job")
-    assert text.count("No such file") == 3
     assert "grader" not in text
+    assert "def grade" not in text
 
 
-def test_the_supervisor_reads_nothing_through_a_link_for_an_agent(start, tmp_path):
+@pytest.mark.parametrize("level", SEALED)
+def test_the_supervisor_reads_nothing_through_a_link_for_an_agent(start, tmp_path, level):
     script = f"""
 if [ -e tried ]; then cp .git/info/exclude .shared/found; echo 1 > x.txt; coral eval -m one; sleep 600; fi
 touch tried; rm -f .git/info/exclude; ln -s {tmp_path}/task0/grade.py .git/info/exclude; exit 1
 """
-    run = start(script, overrides=("workspace.seal=require",))
+    run = start(script, overrides=(f"workspace.seal={level}",))
     run.wait_for_attempts(1)
     assert "def grade" not in (run.layout.shared / "found").read_text()

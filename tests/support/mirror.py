@@ -41,6 +41,7 @@ _PLACES = {
     ],
     "integration/coral/grading/test_once and test_runner": ["coral.grading: checkout", "coral: types"],
     "integration/coral/grader/test_candidate": ["coral.grader: inside"],
+    "integration/coral/processes/test_seal": ["coral.grader: landlock"],
     "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],
     "integration/coral/cli/commands/test_verify": ["coral.runs: verify"],
     "integration/coral/native": ["coral.native.search: check"],

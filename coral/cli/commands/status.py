@@ -152,7 +152,7 @@ def warnings(view: RunView) -> list[Text]:
     how, lines = resume_command(view), list[Text]()
     if not view.status:
         # A sealed agent sees the records. Neither this file nor those of the task are in its sandbox.
-        is_hidden = run_lookup.is_agent() and not view.layout.task_file.exists()
+        is_hidden = run_lookup.is_agent() and not view.is_open
         why = "a sealed agent cannot read its status.json" if is_hidden else "its status.json is missing or damaged"
         text = f"{why}; `coral log` still reads the attempts"
         lines.append(Text(text, style="yellow"))

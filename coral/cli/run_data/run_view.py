@@ -3,7 +3,6 @@
 Any file may be missing or damaged: then less is shown. An agent that works alone sees only its own attempts.
 """
 
-import os
 import sys
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +17,7 @@ from coral.cli.run_data.lenient_json import LenientJson
 from coral.errors import CoralError
 from coral.views import format
 from coral.views.holdout import Compared, HeldOut, compare
-from workspace.layout import Layout
+from workspace.layout import Layout, can_see_private
 
 MANY = 2000  # records that take a moment to read
 
@@ -72,7 +71,7 @@ class RunView:
     @property
     def is_open(self) -> bool:
         """Whether the supervisor's own folder can be seen from here."""
-        return os.access(self.layout.private, os.R_OK | os.X_OK)
+        return can_see_private(self.layout)
 
     @property
     def task(self) -> str:

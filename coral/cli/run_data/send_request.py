@@ -16,7 +16,7 @@ from coral.cli.run_data import lenient_json
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import command
 from coral.errors import CoralError
-from workspace.layout import OPERATOR, Layout
+from workspace.layout import OPERATOR, Layout, can_see_private
 
 PATIENCE = 10.0  # seconds for an answer; twice the default poll of the supervisor
 JSON_HELP = "for programs: run, request, answered, message, hint"
@@ -108,7 +108,7 @@ def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:
 
 def unsupervised(layout: Layout) -> bool:
     """Whether it is certain that nobody supervises the run. A sealed agent cannot see the lock: then it is not."""
-    if not os.access(layout.private, os.R_OK | os.X_OK):
+    if not can_see_private(layout):
         return False
     from coral.supervisor.lock import holder
 

@@ -10,11 +10,13 @@ from workspace.layout import Layout
 from workspace.plain_file import read_below
 from workspace.seal import Access
 
-sealable = pytest.mark.skipif(bool(seal.problem()), reason=f"NOT RUN: bubblewrap: {seal.problem()}")
+sealable = pytest.mark.skipif(
+    bool(seal.bubblewrap_problem()), reason=f"NOT RUN: bubblewrap: {seal.bubblewrap_problem()}"
+)
 
 
 def run(script: str, view: dict[Path, Access], folder: Path) -> "subprocess.CompletedProcess[str]":
-    line = seal.sealed(["/bin/sh", "-c", script], view, folder)
+    line = seal.bubblewrap(["/bin/sh", "-c", script], view, folder)
     return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
 
 
@@ -62,14 +64,14 @@ def test_a_sealed_root_has_no_rights_of_root(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_bubblewrap_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    seal.problem.cache_clear()
+    seal.bubblewrap_problem.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert seal.problem() == "bubblewrap is not installed"
-    seal.problem.cache_clear()
+    assert seal.bubblewrap_problem() == "bubblewrap is not installed"
+    seal.bubblewrap_problem.cache_clear()
     (tmp_path / "bwrap").write_text("#!/bin/sh\necho no namespaces >&2; exit 1\n")
     (tmp_path / "bwrap").chmod(0o755)
-    assert seal.problem() == "bubblewrap does not work here: no namespaces"
-    seal.problem.cache_clear()
+    assert seal.bubblewrap_problem() == "bubblewrap does not work here: no namespaces"
+    seal.bubblewrap_problem.cache_clear()
 
 
 def test_a_link_in_the_place_of_a_folder_of_the_run_is_not_followed(tmp_path: Path) -> None:

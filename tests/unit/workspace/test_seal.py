@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from workspace.layout import Layout
-from workspace.seal import Access, sealed, view_of_agent
+from workspace.seal import Access, Level, bubblewrap, view_of_agent
 
 RUN = Layout(Path("/work/runs/task/run-1"))
 
@@ -49,7 +49,9 @@ def test_what_a_program_needs_is_shown_only_where_it_would_be_hidden() -> None:
 def test_of_two_paths_the_longer_one_comes_later_and_so_decides(tmp_path: Path) -> None:
     inner = tmp_path / "hidden" / "shown"
     inner.mkdir(parents=True)
-    line = sealed(["true"], {inner: Access.READ, inner.parent: Access.HIDDEN, tmp_path / "absent": Access.READ}, inner)
+    line = bubblewrap(
+        ["true"], {inner: Access.READ, inner.parent: Access.HIDDEN, tmp_path / "absent": Access.READ}, inner
+    )
     places = [line.index(str(path)) for path in (inner.parent, inner)]
     assert places == sorted(places)
     assert str(tmp_path / "absent") not in line
@@ -59,7 +61,7 @@ def test_of_two_paths_the_longer_one_comes_later_and_so_decides(tmp_path: Path) 
 @pytest.mark.parametrize("user", [0, 1000])
 def test_who_is_not_root_needs_a_user_namespace(user: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: user)
-    assert ("--unshare-user" in sealed(["true"], {}, Path("/"))) == (user != 0)
+    assert ("--unshare-user" in bubblewrap(["true"], {}, Path("/"))) == (user != 0)
 
 
 def test_what_lies_in_the_run_is_never_shown_by_another_name() -> None:
@@ -89,3 +91,13 @@ def test_the_task_stays_hidden_where_it_is_also_needed(tmp_path: Path) -> None:
 def test_a_run_that_lies_directly_among_runs_hides_the_others() -> None:
     shown = view_of_agent(Layout(Path("/work/runs/run-1")), "ann", share=True, hidden=[], read=[], write=[])
     assert shown[Path("/work/runs")] is Access.HIDDEN
+
+
+def test_by_landlock_a_folder_of_modules_beside_the_runs_can_be_listed() -> None:
+    def listed(level: Level) -> set[Path]:
+        folders = [Path("/work"), Path("/work/task"), Path("/opt/lib")]
+        shown = view_of_agent(RUN, "ann", level, share=True, hidden=[], read=[], write=[], listed=folders)
+        return {path for path, access in shown.items() if access is Access.LISTED}
+
+    assert listed(Level.LANDLOCK) == {Path("/work")}
+    assert listed(Level.BUBBLEWRAP) == set()

@@ -16,7 +16,9 @@ from coral.processes.wakeup import Wakeup
 from workspace import seal
 from workspace.seal import Access
 
-pytestmark = pytest.mark.skipif(bool(seal.problem()), reason=f"NOT RUN: bubblewrap: {seal.problem()}")
+pytestmark = pytest.mark.skipif(
+    bool(seal.bubblewrap_problem()), reason=f"NOT RUN: bubblewrap: {seal.bubblewrap_problem()}"
+)
 SAVES = "import signal, sys, time\nheard = []\nsignal.signal({0}, lambda *_: heard.append(1))\nopen('ready', 'w')\n"
 SAVES += "while not heard: time.sleep(0.01)\ntime.sleep(0.3)\nopen('heard', 'w').write(str(len(heard)))\nsys.exit(7)\n"
 
@@ -30,7 +32,7 @@ def launched(tmp_path: Path):
 
     def begin(*argv: str, code: Path | None = None):
         program = Program(
-            argv=seal.sealed(argv, {tmp_path: Access.WRITE}, tmp_path),
+            argv=seal.bubblewrap(argv, {tmp_path: Access.WRITE}, tmp_path),
             env=dict(os.environ),
             cwd=tmp_path,
             stdin=tmp_path / "empty",

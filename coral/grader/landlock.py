@@ -1,0 +1,110 @@
+"""Landlock: this process restricts itself, and all that it starts, to the files of a view. It needs no privilege.
+
+`landlock.py RULES PROGRAM...` restricts itself and becomes the program. RULES is JSON: the `view`, whether it has the
+`network`, and the system calls that are refused, see `coral.grader.sandbox.system_calls`. Standard library only.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import struct
+import sys
+
+TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this to run
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, with these numbers on every machine
+_NO_NEW_PRIVILEGES, _DROP, _SECCOMP = 38, 24, 22  # options of prctl
+_LIST, _READ = 0b1000, 0b1101  # list a folder; that, execute and read a file
+_OF_FILES = 0b111 | 1 << 14 | 1 << 15  # rights that a file can have: execute, write, read, truncate, control a device
+_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many a version of Landlock knows; 16 from the fifth on
+_NETWORK, _SCOPES = 0b11, 0b11  # bind and connect by TCP; abstract sockets and signals of other processes
+
+
+def restrict(view: Mapping[str, str], network: bool) -> None:
+    """Restrict this process to the view: by path, `read`, `write`, or `hidden` and `private`, which are not reached at
+    all. It holds for all that is below, but for paths that have an access of their own; other paths are readable. A
+    folder with something hidden in it cannot be listed, unless it is `listed`: then what is hidden can be as well.
+    Every capability is given up. OSError where the kernel cannot do it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    version = libc.syscall(_CREATE, None, 0, 1)
+    if version < 1:
+        raise OSError("there is no Landlock")
+    rights = (1 << _RIGHTS.get(version, 16)) - 1
+    fields = [rights, 0 if network else _NETWORK, _SCOPES][: 3 if version >= 6 else 2 if version >= 4 else 1]
+    ruleset = libc.syscall(_CREATE, struct.pack(f"={len(fields)}Q", *fields), 8 * len(fields), 0)
+    if ruleset < 0:
+        raise OSError(ctypes.get_errno(), "cannot make rules")
+    for path, access in _rules(view):
+        try:
+            handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue
+        allowed = rights & {"listed": _LIST, "read": _READ}.get(access, rights)
+        allowed &= rights if os.path.isdir(path) else _OF_FILES  # noqa: PTH112 - pathlib is slow to import
+        libc.syscall(_ADD, ruleset, 1, struct.pack("=Qi", allowed, handle), 0)
+        os.close(handle)
+    for capability in range(64):
+        libc.prctl(_DROP, capability, 0, 0, 0)
+    header, nothing = struct.pack("=Ii", 0x20080522, 0), bytes(24)
+    steps = (libc.capset(header, nothing), libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0))
+    if any(steps) or libc.syscall(_RESTRICT, ruleset, 0):
+        raise OSError(ctypes.get_errno(), "cannot restrict itself")
+    os.close(ruleset)
+
+
+def refuse_calls(filter: bytes) -> None:
+    """Have the kernel refuse system calls by a filter, see `coral.grader.sandbox.system_calls`; empty: none."""
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
+
+    if filter and ctypes.CDLL(None).prctl(_SECCOMP, 2, ctypes.byref(Program(len(filter) // 8, filter)), 0, 0):
+        raise OSError("cannot filter its system calls")
+
+
+def _rules(view: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Rules can only allow. So a folder in which something is hidden has none, but what lies beside that has."""
+    hidden = [path for path, access in view.items() if access in ("hidden", "private")]
+    for path, access in {"/": "read", **view}.items():
+        if access == "listed":
+            yield path, access
+        if access in ("read", "write"):
+            yield from ((shown, access) for shown in _beside(path, hidden, view))
+
+
+def _beside(path: str, hidden: Sequence[str], view: Mapping[str, str]) -> Iterator[str]:
+    inside = path.rstrip("/") + "/"
+    if not any(other.startswith(inside) for other in hidden):
+        yield path
+        return
+    try:
+        with os.scandir(path) as found:
+            entries = list(found)
+    except OSError:
+        return
+    for entry in entries:
+        # A rule follows a link, which may lead to what is hidden. What it leads to is reached by its own path.
+        if view.get(entry.path, "listed") == "listed" and not entry.is_symlink():
+            yield from _beside(entry.path, hidden, view)
+
+
+def main() -> None:
+    for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):  # Python has changed what they do
+        signal.signal(number, signal.SIG_DFL)
+    rules, argv = json.loads(sys.argv[1]), sys.argv[2:]
+    restrict(rules["view"], rules["network"])
+    refuse_calls(bytes.fromhex(rules["calls"]))
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        sys.stderr.write(f"cannot start {argv[0]}: {error.strerror}\n")
+        sys.exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""A program at each level that this machine has: what it reaches, how it ends, which levels work."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from real_runs import wait_until
+
+from coral.processes import seal
+from coral.processes.process import Program
+from workspace.seal import Access, Level
+
+SEALED = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(seal.problem(level)), reason=f"NOT RUN: {seal.problem(level)}"))
+    for level in (Level.BUBBLEWRAP, Level.LANDLOCK)
+]
+
+
+def start(
+    script: str, level: Level, view: dict[Path, Access], folder: Path, *, network: bool = True
+) -> "subprocess.Popen[str]":
+    program = Program(("/bin/sh", "-c", script), {}, folder, *[Path(os.devnull)] * 3, tag="")
+    argv = seal.seal(program, level, view, network=network).argv
+    pipe = subprocess.PIPE
+    return subprocess.Popen(argv, cwd=folder, stdout=pipe, stderr=pipe, stdin=subprocess.DEVNULL, text=True)
+
+
+def output(script: str, level: Level, view: dict[Path, Access], folder: Path, *, network: bool = True) -> str:
+    with start(script, level, view, folder, network=network) as child:
+        return child.communicate(timeout=60)[0]
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_each_access_is_what_it_says(tmp_path: Path, level: Level) -> None:
+    view = {}
+    for access in Access:
+        folder = tmp_path / access
+        folder.mkdir()
+        (folder / "before").write_text("secret")
+        (folder / "inner").mkdir()
+        if access is not Access.LISTED:
+            view[folder] = access
+    view |= {tmp_path: Access.LISTED, tmp_path / "hidden" / "inner": Access.WRITE}
+    script = "for name in *; do cat $name/before >/dev/null && echo $name read; done\n"
+    script += "for name in read write hidden hidden/inner; do echo 1 >$name/new && echo $name write; done"
+    found = output(f"({script}) 2>/dev/null", level, view, tmp_path).split("\n")[:-1]
+    assert found == ["listed read", "read read", "write read", "write write", "hidden/inner write"]
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_a_link_beside_what_is_hidden_does_not_show_it(tmp_path: Path, level: Level) -> None:
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "file").write_text("secret")
+    (tmp_path / "link").symlink_to("hidden")
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "file").write_text("shown")
+    found = output("cat link/file hidden/file beside/file", level, {tmp_path / "hidden": Access.HIDDEN}, tmp_path)
+    assert found == "shown"
+
+
+@pytest.mark.parametrize("level", SEALED)
+@pytest.mark.parametrize("network", [True, False])
+def test_the_network_is_there_if_it_is_given(tmp_path: Path, level: Level, network: bool) -> None:
+    (tmp_path / "try.py").write_text(
+        "import socket\nopened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+        "served = socket.create_server(('127.0.0.1', 0))\nopened.sendto(b'x', ('203.0.113.1', 9))\nprint('sent')\n"
+    )
+    found = output(f"{sys.executable} -S try.py", level, {}, tmp_path, network=network)
+    assert found == ("sent\n" if network else "")
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_root_has_no_rights_of_root(tmp_path: Path, level: Level) -> None:
+    for line in ("mount -t tmpfs none /mnt", "mknod dev b 8 0", "echo x >/proc/sys/kernel/core_pattern", "umount /tmp"):
+        assert output(f"({line}) 2>/dev/null && echo done", level, {tmp_path: Access.WRITE}, tmp_path) == "", line
+
+
+def test_by_landlock_a_program_is_the_process_that_was_started(tmp_path: Path) -> None:
+    """With the signals as they are for every program: Python ignores some."""
+    if problem := seal.problem(Level.LANDLOCK):
+        pytest.skip(f"NOT RUN: {problem}")
+    view = {tmp_path: Access.WRITE}
+    child = start("echo $$ >pid; grep SigIgn /proc/self/status; exec sleep 600", Level.LANDLOCK, view, tmp_path)
+    with child:
+        pid = wait_until((tmp_path / "pid").exists, what="its start") and int((tmp_path / "pid").read_text())
+        assert pid == child.pid
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == -signal.SIGINT
+        assert child.stdout is not None
+        assert child.stdout.read() == "SigIgn:\t0000000000000000\n"
+
+
+def test_by_landlock_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+    program = Program(("/no/program",), {}, tmp_path, *[Path(os.devnull)] * 3, tag="")
+    argv = seal.seal(program, Level.LANDLOCK, {}, network=True).argv
+    if not seal.problem(Level.LANDLOCK):
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (127, "cannot start /no/program: No such file or directory\n")
+
+
+def test_the_strongest_level_is_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = {Level.BUBBLEWRAP: "it is not installed", Level.LANDLOCK: ""}
+    monkeypatch.setattr(seal, "problem", lambda level: problems.get(level, ""))
+    assert seal.strongest() is Level.LANDLOCK
+    problems[Level.LANDLOCK] = "the kernel has none"
+    assert seal.strongest() is Level.NONE
+
+
+def test_a_program_that_is_not_sealed_is_as_it_was(tmp_path: Path) -> None:
+    program = Program(("true",), {}, tmp_path, *[Path(os.devnull)] * 3, tag="")
+    assert seal.seal(program, Level.NONE, {}, network=True) is program
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_all_that_lies_beside_what_is_hidden_can_be_read(tmp_path: Path, level: Level) -> None:
+    for number in range(2000):
+        (tmp_path / f"{number}.txt").touch()
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "1999.txt").write_text("shown")
+    assert output("cat 1999.txt", level, {tmp_path / "hidden": Access.HIDDEN}, tmp_path) == "shown"
