@@ -36,13 +36,11 @@ class Level(StrEnum):
 
 class Access(StrEnum):
     """How a path appears in the sandbox. HIDDEN: as an empty folder. PRIVATE: as an empty folder that the program can
-    write to, and that ends with it; by Landlock, it cannot be opened. READ, WRITE: as it is. LISTED: Landlock lets the
-    program list it although something in it is hidden, whose names can then be listed too; Python needs that to import
-    a module beside it."""
+    write to, and that ends with it; by Landlock, it cannot be opened. READ, WRITE: as it is; by
+    Landlock, it can be listed although something in it is hidden, and so can that."""
 
     HIDDEN = "hidden"
     PRIVATE = "private"
-    LISTED = "listed"
     READ = "read"
     WRITE = "write"
 
@@ -61,13 +59,13 @@ def view_of_agent(
     hidden: Iterable[Path],
     read: Iterable[Path],
     write: Iterable[Path],
-    listed: Iterable[Path] = (),
+    modules: Iterable[Path] = (),
 ) -> dict[Path, Access]:
     """What the programs of an agent can read and write, at this level.
 
     `hidden`: folders outside the run, such as the task's. `read`: paths that stay readable inside a hidden or private
-    folder, unless they lie in the run. `write`: files and folders of the user that the programs can change. `listed`:
-    folders that are LISTED if something in them is hidden.
+    folder, unless they lie in the run. `write`: files and folders of the user that the programs can change. `modules`:
+    folders from which Python imports, which it lists.
     """
     runs = [folder for folder in layout.root.parents[:2] if folder.name == "runs"] or [layout.root]
     hidden_folders = [path.resolve() for path in (*runs, *hidden)]
@@ -82,9 +80,7 @@ def view_of_agent(
 
     needed = [path.resolve() for path in (*_NAME_SERVICE, *read) if is_allowed(path)]
     needed = [path for path in needed if path not in hidden_folders and any(top in path.parents for top in replaced)]
-    if level is Level.LANDLOCK:
-        folders = [path.resolve() for path in listed]
-        view |= {path: Access.LISTED for path in folders if any(path in hidden.parents for hidden in hidden_folders)}
+    needed += [path for path in map(Path.resolve, modules) if any(path in top.parents for top in hidden_folders)]
     view |= dict.fromkeys(needed, Access.READ)
     view |= {path.resolve(): Access.WRITE for path in write if is_allowed(path)}
     inboxes, replies = layout.attempts / "inbox", layout.attempts / "replies"
@@ -119,8 +115,6 @@ def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool =
         match access:
             case Access.HIDDEN | Access.PRIVATE:
                 line += ["--tmpfs", place]
-            case Access.LISTED:
-                pass
             case Access.READ:
                 line += ["--ro-bind", place, place]
             case Access.WRITE:

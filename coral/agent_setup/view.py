@@ -72,7 +72,7 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
         share=config.workspace.share,
         hidden=[folder for folder in (config.folder,) if folder.is_dir()],
         read=_needed(program, command),
-        listed=[Path(folder) for folder in sys.path if Path(folder).is_absolute()],
+        modules=[Path(folder) for folder in sys.path if Path(folder).is_absolute()],
         write=[*_writable(run_context, agent), *command.links.values(), *command.writes],
     )
     for folder in command.scratch:

@@ -28,8 +28,8 @@ _NETWORK, _SCOPES = 0b11, 0b11  # bind and connect by TCP; abstract sockets and 
 def restrict(view: Mapping[str, str], network: bool) -> None:
     """Restrict this process to the view: by path, `read`, `write`, or `hidden` and `private`, which are not reached at
     all. It holds for all that is below, but for paths that have an access of their own; other paths are readable. A
-    folder with something hidden in it cannot be listed, unless it is `listed`: then what is hidden can be as well.
-    Every capability is given up. OSError where the kernel cannot do it."""
+    folder with something hidden in it can be listed only if it is in the view itself; then what is hidden can be as
+    well. Every capability is given up. OSError where the kernel cannot do it."""
     libc = ctypes.CDLL(None, use_errno=True)
     version = libc.syscall(_CREATE, None, 0, 1)
     if version < 1:
@@ -44,7 +44,7 @@ def restrict(view: Mapping[str, str], network: bool) -> None:
             handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
         except OSError:
             continue
-        allowed = rights & {"listed": _LIST, "read": _READ}.get(access, rights)
+        allowed = rights & {"list": _LIST, "read": _READ}.get(access, rights)
         allowed &= rights if os.path.isdir(path) else _OF_FILES  # noqa: PTH112 - pathlib is slow to import
         libc.syscall(_ADD, ruleset, 1, struct.pack("=Qi", allowed, handle), 0)
         os.close(handle)
@@ -71,9 +71,9 @@ def _rules(view: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Rules can only allow. So a folder in which something is hidden has none, but what lies beside that has."""
     hidden = [path for path, access in view.items() if access in ("hidden", "private")]
     for path, access in {"/": "read", **view}.items():
-        if access == "listed":
-            yield path, access
         if access in ("read", "write"):
+            if path in view:
+                yield path, "list"
             yield from ((shown, access) for shown in _beside(path, hidden, view))
 
 
@@ -89,7 +89,7 @@ def _beside(path: str, hidden: Sequence[str], view: Mapping[str, str]) -> Iterat
         return
     for entry in entries:
         # A rule follows a link, which may lead to what is hidden. What it leads to is reached by its own path.
-        if view.get(entry.path, "listed") == "listed" and not entry.is_symlink():
+        if entry.path not in view and not entry.is_symlink():
             yield from _beside(entry.path, hidden, view)
 
 
