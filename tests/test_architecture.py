@@ -73,6 +73,7 @@ MAY_IMPORT = {
     "coral.processes.without_proc": (),
     "coral.processes.namespaces": (),
     "coral.processes.seal": (
+        "coral.errors",
         "coral.processes.process",
         "coral.grader.landlock",
         "coral.grader.sandbox",
@@ -114,6 +115,7 @@ MAY_IMPORT = {
         "coral.grading",
         "coral.processes",
         "attempts",
+        "workspace.seal",
         "workspace.seed",
     ),
     "coral.audit.payload": (),

@@ -170,6 +170,11 @@ def create(layout: Layout, agents: Iterable[str]) -> None:
         layout.logs(agent).mkdir(parents=True, exist_ok=True)
 
 
+def folder_of_runs(layout: Layout) -> Path:
+    """The folder `runs` that the run is in; the run itself where it was moved out of it."""
+    return next((folder for folder in layout.root.parents[:2] if folder.name == "runs"), layout.root)
+
+
 def can_see_private(layout: Layout) -> bool:
     """Whether the supervisor's own folder can be read from here: a sealed agent cannot find it, or not open it."""
     try:

@@ -16,9 +16,10 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from workspace.layout import Layout
+from workspace.layout import Layout, folder_of_runs
 
 PROBE_SECONDS = 20.0
+PACKAGES = ("attempts", "coral", "heartbeats", "workspace")  # of ours, which `coral` needs
 PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))
 _NAME_SERVICE = (Path("/run/systemd/resolve"), Path("/run/resolvconf"), Path("/run/nscd"), Path("/run/current-system"))
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")  # below /dev
@@ -67,8 +68,7 @@ def view_of_agent(
     folder, unless they lie in the run. `write`: files and folders of the user that the programs can change. `modules`:
     folders from which Python imports, which it lists.
     """
-    runs = [folder for folder in layout.root.parents[:2] if folder.name == "runs"] or [layout.root]
-    hidden_folders = [path.resolve() for path in (*runs, *hidden)]
+    hidden_folders = [path.resolve() for path in (folder_of_runs(layout), *hidden)]
     view = dict.fromkeys(PRIVATE, Access.PRIVATE) | dict.fromkeys(hidden_folders, Access.HIDDEN)
     replaced = tuple(view)  # by an empty folder
 
@@ -93,6 +93,27 @@ def view_of_agent(
     of_run |= dict.fromkeys((*own, layout.requests_of(agent)), Access.WRITE)
     # A link would show what it leads to. An agent that was not sealed may have laid it there.
     return view | {path: access for path, access in of_run.items() if not path.is_symlink()}
+
+
+def view_of_grader(
+    *,
+    hidden: Iterable[Path],
+    private: Iterable[Path],
+    read: Iterable[Path],
+    write: Iterable[Path],
+    modules: Iterable[Path],
+    network: bool,
+) -> dict[Path, Access]:
+    """What a grader can read and write. `read`: paths that stay readable inside a hidden or private folder. `modules`:
+    folders from which Python imports. `network`: whether it looks for names of other machines."""
+    hidden_folders = [path.resolve() for path in hidden]
+    view = {path.resolve(): Access.PRIVATE for path in private} | dict.fromkeys(hidden_folders, Access.HIDDEN)
+    replaced = tuple(view)
+    needed = [path.resolve() for path in (*(_NAME_SERVICE if network else ()), *read, *modules)]
+    is_covered = [path not in view and any(top in path.parents for top in replaced) for path in needed]
+    shown = [path for path, covered in zip(needed, is_covered, strict=True) if covered]
+    shown += [path.resolve() for path in modules if any(path.resolve() in top.parents for top in replaced)]
+    return view | dict.fromkeys(shown, Access.READ) | {path.resolve(): Access.WRITE for path in write}
 
 
 def _lies_in(path: Path, folders: Iterable[Path]) -> bool:

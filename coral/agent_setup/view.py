@@ -1,4 +1,4 @@
-"""Seals the programs of an agent: decides at which level, and what they can read and write."""
+"""Seals the programs of an agent: decides what they can read and write."""
 
 import contextlib
 import os
@@ -9,43 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from coral.agent_setup.roster import mounts_of
-from coral.config.load import Config
-from coral.errors import CoralError
-from coral.processes import seal
 from coral.processes.process import Program
+from coral.processes.seal import Sandbox, seal
 from coral.runtimes.model import Command
 from coral.supervisor.context import RunContext
-from workspace.seal import Access, Level, view_of_agent
+from workspace.seal import PACKAGES, Access, Level, view_of_agent
 
-_PACKAGES = ("attempts", "coral", "heartbeats", "workspace")
 _PROGRAMS = ("bin", ".bin", "sbin")  # folders of programs, which need what lies beside the folder
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
-
-
-def level_for(config: Config) -> Level:
-    """The level that the task asks for, or the strongest that this machine has. CoralError if it has none, or not that
-    one, and the task requires it."""
-    asked = config.workspace.seal
-    if asked in ("best", "require"):
-        level, problem = seal.strongest(), seal.problem(Level.BUBBLEWRAP)
-        missing = asked == "require" and level is Level.NONE
-    else:
-        level, problem = Level(asked), seal.problem(Level(asked))
-        missing = bool(problem)
-    if missing:
-        raise CoralError(
-            f"cannot seal the agents: {problem}",
-            "`workspace.seal: best` takes what works here; docs/trust.md says what sealing needs",
-        )
-    return level
-
-
-def seal_warning(config: Config) -> str:
-    """What to tell a user whose agents are not sealed, or less than they could be; empty otherwise."""
-    if config.workspace.seal != "best" or (level := seal.strongest()) is Level.BUBBLEWRAP:
-        return ""
-    what = "not sealed" if level is Level.NONE else f"sealed by {level} alone"
-    return f"the agents are {what}, because {seal.problem(Level.BUBBLEWRAP)}: docs/trust.md says what they can reach"
 
 
 def seal_program(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:
@@ -79,14 +50,14 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
         with contextlib.suppress(OSError):  # it cannot be made: the program does without it, as it would unsealed
             folder.mkdir(parents=True, exist_ok=True)
             view |= {folder.resolve(): Access.PRIVATE} | dict.fromkeys(folder.resolve().iterdir(), Access.READ)
-    return seal.seal(replace(program, env=env), level, view, network=True)
+    return seal(replace(program, env=env), Sandbox(level, view, network=True))
 
 
 def _needed(program: Program, command: Command) -> Iterator[Path]:
     """Files and folders that a program may need to start. They are readable even inside a hidden folder. The arguments
     of a job are not among them, because an agent chose those."""
     yield from (Path(sys.prefix), Path(sys.base_prefix), Path.home())
-    for name in _PACKAGES:
+    for name in PACKAGES:
         if (found := find_spec(name)) is not None and found.submodule_search_locations:
             yield Path(found.submodule_search_locations[0])
     for folder in program.env.get("PATH", "").split(os.pathsep):

@@ -22,9 +22,11 @@ from coral.errors import CoralError
 from coral.grading.kinds import grader_files
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
+from coral.grading.sandbox import level_of_graders
 from coral.processes import process
 from coral.processes.process_tree import Identity, identify
 from workspace import seed
+from workspace.seal import Level
 
 SEED_GRADES = 3  # of the seed as it is: all that an attack gives is compared with their scores
 DEVIATIONS = 4.0  # of those scores, by which a better one is not by chance
@@ -56,8 +58,10 @@ class AttackResult:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`scores`: of the seed, graded several times. `channel`, `opened`: as its records will have them."""
+    """`level`: at which the grader is sealed. `scores`: of the seed, graded several times. `channel`, `opened`: as its
+    records will have them."""
 
+    level: Level
     scores: tuple[float, ...]
     channel: str
     opened: str
@@ -89,14 +93,15 @@ def audit(config: Config, say: Callable[[str], None]) -> Audit:
         for number, attack in enumerate(listed, 1):
             say(f"attack {number} of {len(listed)}: {attack.name}")
             results.append(_tried(config, files, attack, scores, limit, variable, key))
-    return Audit(tuple(scores), graded.channel, graded.opened, tuple(results))
+    level = level_of_graders(config.workspace.seal)
+    return Audit(level, tuple(scores), graded.channel, graded.opened, tuple(results))
 
 
 def _tried(
     config: Config, files: Path, attack: Attack, scores: list[float], limit: float, variable: str, key: str
 ) -> AttackResult:
     with _folder() as folder:
-        candidate, place, report = folder / "seed", folder / "grade", folder / "report"
+        candidate, place, report = folder / "seed", folder / "grade", folder / "grade" / "report"
         shutil.copytree(files, candidate, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         hidden = place / "grader" / f"{secrets.token_hex(8)}.txt"
         hidden.parent.mkdir(parents=True)

@@ -125,6 +125,9 @@ class GraderSection(Section):
         "of Python, of libraries and of graphics cards. A candidate may read them.",
         (),
     )
+    network: bool = key("Whether a sealed grader has the network.", False)
+    readable: Texts = key("Files and folders of your home or /tmp that a sealed grader may read, such as ~/data.", ())
+    writable: Texts = key("Files and folders outside its own that a sealed grader may change, such as ~/.cache.", ())
     direction: Direction = key("Whether a larger or a smaller score is better.", Direction.MAXIMIZE, strict=False)
     noise: NoiseValue = key(
         "How noisy scores are, as a standard deviation: auto (estimated from what was measured twice), a number in "

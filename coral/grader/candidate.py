@@ -84,14 +84,14 @@ def run_candidate(
     returns: Returns = None,
     seconds: float = 10.0,
     memory: int = 4_000_000_000,
-    seal: Sequence[str] = sandbox.LEVELS,
+    seal: Sequence[str] = (),
 ) -> CandidateAnswer:
     """Call a function of the candidate (`solution.py:solve`) with JSON data and arrays, or run its program (a list of
     words, from its folder) with `stdin`.
 
     `returns`: what the value must be: a type (a float is finite), `Array(...)`, a dict of such, or a function that
     returns the value to use and raises ValueError. `memory`: bytes of addresses, of which libraries reserve more than
-    they use. `seal`: the levels that are tried in their order.
+    they use. `seal`: the levels that are tried in their order; by default all that can work.
 
     Raises Fail, which is the candidate's fault: it ended badly, took too long, or gave something else. OSError where
     none of the levels works here.
@@ -99,6 +99,7 @@ def run_candidate(
     place = Path(workspace).resolve()
     request = _request(program, args, kwargs or {}, stdin, seconds, memory)
     # What has worked in this process works: never go on with less, whatever a candidate has used up of the machine.
+    seal = seal or sandbox.levels()
     for level in [level for level in seal if level in _worked] or seal:
         started = time.monotonic()
         with contextlib.suppress(_NotSealedError):

@@ -25,17 +25,21 @@ _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many a version of Landlock knows; 
 _NETWORK, _SCOPES = 0b11, 0b11  # bind and connect by TCP; abstract sockets and signals of other processes
 
 
+def version() -> int:
+    """Of the kernel's Landlock; less than 1 if it has none."""
+    return int(ctypes.CDLL(None).syscall(_CREATE, None, 0, 1))
+
+
 def restrict(view: Mapping[str, str], network: bool) -> None:
     """Restrict this process to the view: by path, `read`, `write`, or `hidden` and `private`, which are not reached at
     all. It holds for all that is below, but for paths that have an access of their own; other paths are readable. A
     folder with something hidden in it can be listed only if it is in the view itself; then what is hidden can be as
     well. Every capability is given up. OSError where the kernel cannot do it."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    version = libc.syscall(_CREATE, None, 0, 1)
-    if version < 1:
+    libc, known = ctypes.CDLL(None, use_errno=True), version()
+    if known < 1:
         raise OSError("there is no Landlock")
-    rights = (1 << _RIGHTS.get(version, 16)) - 1
-    fields = [rights, 0 if network else _NETWORK, _SCOPES][: 3 if version >= 6 else 2 if version >= 4 else 1]
+    rights = (1 << _RIGHTS.get(known, 16)) - 1
+    fields = [rights, 0 if network else _NETWORK, _SCOPES][: 3 if known >= 6 else 2 if known >= 4 else 1]
     ruleset = libc.syscall(_CREATE, struct.pack(f"={len(fields)}Q", *fields), 8 * len(fields), 0)
     if ruleset < 0:
         raise OSError(ctypes.get_errno(), "cannot make rules")

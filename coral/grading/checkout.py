@@ -14,8 +14,10 @@ from coral.fleet.process_key import holdout_key
 from coral.grader.remove_tree import remove_tree
 from coral.grading.command import SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
+from coral.grading.sandbox import sandbox_of
+from coral.processes.seal import Sandbox
 from workspace.hub import checkout
-from workspace.layout import Layout
+from workspace.layout import Layout, folder_of_runs
 
 CANDIDATE = "candidate"
 
@@ -27,9 +29,9 @@ def prepare_grade(layout: Layout, config: Config, grade: CheckOut, private: Path
     Each launch has a checkout of its own: a git that outlives a killed supervisor may still write into an older one.
     """
     folder = layout.grading(grade.number)
-    for path in (folder, *_moved(layout, grade.number)):
+    for path in _moved(layout, grade.number):
         remove_tree(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    _empty(folder)
     command = grade_command(layout, config, grade, private)
     checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
     prepare_folder(command)
@@ -46,8 +48,26 @@ def grade_command(
     kind = kind_of(grader)
     folder = layout.grading(grade.number)
     workspace = _candidate(folder, grade.launch)
-    place = GradePlace(workspace=workspace, private=files, folder=folder, attempt=number, kind=grade.kind)
+    sandbox = sandbox_of(config, grader, private=files, folder=folder, runs=folder_of_runs(layout))
+    place = GradePlace(
+        workspace=workspace, private=files, folder=folder, attempt=number, kind=grade.kind, sandbox=sandbox
+    )
     return kind.command(grader, place)
+
+
+def sandbox_of_attempt(layout: Layout, config: Config, number: int) -> Sandbox:
+    """The sandbox of the grade that an interpreter is started for before the commit is taken in."""
+    folder = layout.grading(number)
+    return sandbox_of(config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout))
+
+
+def _empty(folder: Path) -> None:
+    """Not removed and made again: a sandbox that was prepared shows this folder, whatever is made in its place."""
+    if folder.is_symlink() or not folder.is_dir():
+        remove_tree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        remove_tree(path)
 
 
 def _candidate(folder: Path, launch: int) -> Path:

@@ -11,6 +11,7 @@ from coral.grader.remove_tree import remove_tree
 from coral.processes import environment
 from coral.processes.prestarted import Interpreter, PrestartedInterpreter
 from coral.processes.process import Program
+from coral.processes.seal import UNSEALED, Sandbox
 
 RESULT, SPEC, BEATS, SCRATCH, STDOUT, STDERR = "result.json", "spec.json", "beats.jsonl", "tmp", "stdout", "stderr"
 
@@ -25,6 +26,7 @@ class GradePlace:
     folder: Path
     attempt: int
     kind: Kind
+    sandbox: Sandbox = UNSEALED
 
     @property
     def environment(self) -> dict[str, str]:
@@ -34,6 +36,7 @@ class GradePlace:
             "CORAL_KIND": self.kind.value,
             "CORAL_BEATS": str(self.folder / BEATS),
             "TMPDIR": str(self.folder / SCRATCH),
+            "CORAL_SEAL": self.sandbox.level,
         }
 
 
@@ -48,11 +51,12 @@ class GradeCommand:
     inherits: tuple[str, ...]
     cwd: Path
     folder: Path
+    sandbox: Sandbox
     spec: dict[str, Any] | None = None
 
     def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:
         """What will run it. OSError where it cannot be started."""
-        return PrestartedInterpreter(self.interpreter, environment.of_grader(self.inherits), tag, group)
+        return PrestartedInterpreter(self.interpreter, environment.of_grader(self.inherits), tag, group, self.sandbox)
 
     def program(self, tag: str) -> Program:
         """The process to start, whose output stays in the grade's folder."""

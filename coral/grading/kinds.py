@@ -20,6 +20,7 @@ from coral.errors import CoralError
 from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
 from coral.processes import environment
 from coral.processes.prestarted import SHELL, Interpreter, PrestartedInterpreter, python_order
+from coral.processes.seal import UNSEALED, Sandbox
 from workspace.layout import leads_outside
 
 # Not -m: that imports what runs modules, and takes milliseconds of every grade.
@@ -70,6 +71,7 @@ class FunctionGrader:
             inherits=grader.pass_env,
             cwd=cwd,
             folder=place.folder,
+            sandbox=place.sandbox,
             spec=spec,
         )
 
@@ -99,14 +101,18 @@ class CommandGrader:
             inherits=grader.pass_env,
             cwd=place.workspace,
             folder=place.folder,
+            sandbox=place.sandbox,
         )
 
 
-def prestart(grader: GraderSection, tag: str, group: str = "") -> PrestartedInterpreter | None:
-    """An interpreter that makes itself ready while the commit of its grade is taken in and checked out. `tag` and
-    `group` are those of the grade's launch."""
+def prestart(
+    grader: GraderSection, tag: str, group: str = "", sandbox: Sandbox = UNSEALED
+) -> PrestartedInterpreter | None:
+    """An interpreter that makes itself ready while the commit of its grade is taken in and checked out. `tag`, `group`
+    and `sandbox` are those of the grade's launch."""
+    env = environment.of_grader(grader.pass_env)
     with contextlib.suppress(OSError):  # then the grade starts one itself, or fails
-        return PrestartedInterpreter(kind_of(grader).interpreter, environment.of_grader(grader.pass_env), tag, group)
+        return PrestartedInterpreter(kind_of(grader).interpreter, env, tag, group, sandbox)
     return None
 
 

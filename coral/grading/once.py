@@ -14,7 +14,8 @@ from coral.errors import CoralError
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import copy_grader_files, kind_of
 from coral.grading.result import GradeResult, read_result
-from coral.processes import cgroup, process, received_signals
+from coral.grading.sandbox import sandbox_of
+from coral.processes import cgroup, namespaces, process, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
 from workspace import hub
 from workspace.errors import GitError
@@ -33,7 +34,15 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None, kind:
         hub.checkout(folder / "hub.git", commit, folder / "checkout")
     except GitError as error:
         raise CoralError(str(error), error.hint) from error
-    place = GradePlace(workspace=folder / "checkout", private=folder / "grader", folder=folder, attempt=0, kind=kind)
+    private, runs = folder / "grader", Path(config.workspace.runs)
+    place = GradePlace(
+        workspace=folder / "checkout",
+        private=private,
+        folder=folder,
+        attempt=0,
+        kind=kind,
+        sandbox=sandbox_of(config, config.grader, private=private, folder=folder, runs=runs),
+    )
     command = kind_of(config.grader).command(config.grader, place)
     prepare_folder(command)
     return run_grader(command, config.grader.timeout if timeout is None else timeout)
@@ -52,6 +61,8 @@ def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInt
         held.release()
         with received_signals.let_through():
             code = process.wait(held.child, timeout)
+        if code is not None and held.identity.sealed:
+            code = namespaces.code_of_program(code)
     finally:
         process.kill(held.identity, program.tag)
         held.child.wait(KILL_SECONDS)

@@ -29,6 +29,7 @@ from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
+from coral.grading.sandbox import level_of_graders
 from coral.native.options import missing_library
 from coral.processes import cgroup, environment, rlimit_tag, seal
 from coral.runtimes import programs, registry
@@ -98,11 +99,13 @@ def _git() -> Check:
 
 
 def _agents() -> Check:
-    level = seal.strongest()
+    level, of_graders = seal.strongest(), level_of_graders("best")
+    graders = "so are graders" if of_graders is level else f"graders run as you: {seal.problem(Level.LANDLOCK)}"
     if level is Level.BUBBLEWRAP:
-        return Check("agents", Health.WELL, f"are sealed by {level}; graders run as you, on your disk")
+        return Check("agents", Health.WELL if of_graders is level else Health.NOTE, f"are sealed by {level}; {graders}")
     text = "run as you, on your disk" if level is Level.NONE else f"are sealed by {level} alone"
-    return Check("agents", Health.NOTE, f"{text}: {seal.problem(Level.BUBBLEWRAP)}", f"{BUBBLEWRAP}; {UNSEALED}")
+    text += f", {graders}: {seal.problem(Level.BUBBLEWRAP)}"
+    return Check("agents", Health.NOTE, text, f"{BUBBLEWRAP}; {UNSEALED}")
 
 
 def _candidates() -> Check:

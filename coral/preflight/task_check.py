@@ -21,6 +21,7 @@ from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
+from coral.grading.sandbox import level_of_graders
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.preflight.forecast import forecast
 from coral.preflight.task_changes import seed_change, uncommitted_text
@@ -29,6 +30,7 @@ from coral.runtimes.model import Runtime
 from coral.views.format import plural
 from heartbeats.render import problems
 from workspace.errors import GitError
+from workspace.seal import Level
 from workspace.seed import last_commit, taken_from, uncommitted
 
 OUTPUT_LINES = 20  # of a grader that failed
@@ -197,8 +199,21 @@ def _graded(config: Config, result: GradeResult) -> TaskFinding:
     if result.outcome is Outcome.SCORED and result.score is not None:
         return TaskFinding("grader", True, f"the seed scores {result.score:.10g}", _channel_advice(config, result))
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
-    advice = _module_advice(config, f"{result.reason}\n{result.output}")
+    advice = _seal_advice(config) or _module_advice(config, f"{result.reason}\n{result.output}")
     return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed, *advice))
+
+
+def _seal_advice(config: Config) -> tuple[str, ...]:
+    """What to do where only a sealed grader fails: it is tried without."""
+    if level_of_graders(config.workspace.seal) is Level.NONE:
+        return ()
+    unsealed = replace(config, workspace=config.workspace.model_copy(update={"seal": "none"}))
+    if _grade(unsealed).score is None:
+        return ()
+    return (
+        "it can be graded if the grader is not sealed: name what it reads of your home or /tmp in grader.readable, and "
+        "what it changes there in grader.writable; grader.network: true gives it the network",
+    )
 
 
 def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:

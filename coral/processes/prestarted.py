@@ -9,13 +9,15 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from coral.processes import cgroup, rlimit_tag
 from coral.processes.process import HeldChild, Program, open_output
 from coral.processes.process_tree import TAG, identify
 from coral.processes.result_channel import ResultChannel
+from coral.processes.seal import UNSEALED, Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +52,16 @@ SHELL = Interpreter(
 )
 
 
+# In the sandbox nobody can enter a group.
+_ENTER_FIRST = f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; shift; exec "$@"'
+
+
 class PrestartedInterpreter:
-    def __init__(self, interpreter: Interpreter, env: Mapping[str, str], tag: str, group: str = "") -> None:
+    def __init__(
+        self, interpreter: Interpreter, env: Mapping[str, str], tag: str, group: str = "", sandbox: Sandbox = UNSEALED
+    ) -> None:
         """Starts the interpreter. `tag` and `group`: those of the launch that will use it. OSError if that fails."""
+        self._sandbox = sandbox
         self.tag = tag
         self.group = group
         self._order = interpreter.order
@@ -67,7 +76,7 @@ class PrestartedInterpreter:
         null = subprocess.DEVNULL
         try:
             self._child = subprocess.Popen(
-                [*interpreter.argv, group],
+                self._line(interpreter.argv),
                 stdin=reading,
                 stdout=null,
                 stderr=null,
@@ -86,6 +95,11 @@ class PrestartedInterpreter:
             if self._channel is not None:
                 self._channel.close_given()
         rlimit_tag.put(self._child.pid, tag)
+
+    def _line(self, argv: Sequence[str]) -> Sequence[str]:
+        if self._sandbox is UNSEALED:
+            return [*argv, self.group]  # it enters its group while it is doing its imports
+        return ["/bin/sh", "-c", _ENTER_FIRST, "sh", self.group, *self._sandbox.line([*argv, ""], Path("/"))]
 
     def is_ready(self) -> bool:
         return self._child.poll() is None
@@ -106,7 +120,8 @@ class PrestartedInterpreter:
         order = self._order(program, changed, self._channel)
         pipe, self._pipe = self._pipe, -1
         channel, self._channel = self._channel, None
-        return HeldChild(self._child, pipe, replace(identity, group=self.group), order, channel)
+        identity = replace(identity, group=self.group, sealed=self._sandbox.has_namespace)
+        return HeldChild(self._child, pipe, identity, order, channel)
 
     def close(self) -> None:
         """End the interpreter, unless `hold` has handed it over."""

@@ -1,16 +1,42 @@
 """Seals a program at one of the levels of `workspace.seal`, and tells which of them this machine has."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from json import dumps
+from pathlib import Path
 
+from coral.errors import CoralError
 from coral.grader import landlock
 from coral.grader.sandbox import landlock_rules
 from coral.processes.process import Program
-from workspace.seal import PROBE_SECONDS, Level, View, bubblewrap, bubblewrap_problem, with_devices
+from workspace.seal import Level, View, bubblewrap, bubblewrap_problem, with_devices
+
+
+def level_for(asked: str) -> Level:
+    """The level for `workspace.seal`: that one, or the strongest that this machine has. CoralError if it has none, or
+    not that one, and it is required."""
+    if asked in ("best", "require"):
+        level, missing = strongest(), problem(Level.BUBBLEWRAP)
+        is_refused = asked == "require" and level is Level.NONE
+    else:
+        level, missing = Level(asked), problem(Level(asked))
+        is_refused = bool(missing)
+    if is_refused:
+        raise CoralError(
+            f"cannot seal the agents: {missing}",
+            "`workspace.seal: best` takes what works here; docs/trust.md says what sealing needs",
+        )
+    return level
+
+
+def warning(asked: str) -> str:
+    """What to tell a user whose agents are not sealed, or less than they could be; empty otherwise."""
+    if asked != "best" or (level := strongest()) is Level.BUBBLEWRAP:
+        return ""
+    what = "not sealed" if level is Level.NONE else f"sealed by {level} alone"
+    return f"the agents are {what}, because {problem(Level.BUBBLEWRAP)}: docs/trust.md says what they can reach"
 
 
 def strongest() -> Level:
@@ -29,17 +55,39 @@ def problem(level: Level) -> str:
             return ""
 
 
-def seal(program: Program, level: Level, view: View, *, network: bool) -> Program:
-    """The same program in a sandbox. `network`: whether it has that of the machine."""
-    match level:
-        case Level.BUBBLEWRAP:
-            argv = bubblewrap(program.argv, view, program.cwd, network=network)
-            return replace(program, argv=argv, sealed=True)
-        case Level.LANDLOCK:
-            # It restricts itself, and stays the process that it was: it is interrupted and ended as without a seal.
-            return replace(program, argv=_landlocked(program.argv, view, network=network))
-        case Level.NONE:
-            return program
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """`network`: whether programs have that of the machine. `has_namespace`: whether the first process is not the
+    program, which runs below it, see `namespaces`; by Landlock a program restricts itself, and stays the process that
+    it was."""
+
+    level: Level
+    view: View
+    network: bool
+
+    @property
+    def has_namespace(self) -> bool:
+        return self.level is Level.BUBBLEWRAP
+
+    def line(self, argv: Sequence[str], folder: Path) -> list[str]:
+        """The arguments that start a program in the sandbox, in `folder`."""
+        match self.level:
+            case Level.BUBBLEWRAP:
+                return bubblewrap(argv, self.view, folder, network=self.network)
+            case Level.LANDLOCK:
+                return _landlocked(argv, self.view, network=self.network)
+            case Level.NONE:
+                return list(argv)
+
+
+UNSEALED = Sandbox(Level.NONE, {}, network=True)
+
+
+def seal(program: Program, sandbox: Sandbox) -> Program:
+    """The same program in a sandbox."""
+    if sandbox.level is Level.NONE:
+        return program
+    return replace(program, argv=sandbox.line(program.argv, program.cwd), sealed=sandbox.has_namespace)
 
 
 def _landlocked(argv: Sequence[str], view: View, *, network: bool) -> list[str]:
@@ -50,10 +98,7 @@ def _landlocked(argv: Sequence[str], view: View, *, network: bool) -> list[str]:
 
 @cache
 def _landlock_problem() -> str:
-    line = _landlocked(["true"], {}, network=True)
     try:
-        done = subprocess.run(line, capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"Landlock cannot be tried: {error}"
-    last = next(reversed(done.stderr.strip().splitlines()), f"exit code {done.returncode}")
-    return f"Landlock does not work here: {last}" if done.returncode else ""
+        return "" if landlock.version() > 0 else "the kernel has no Landlock"
+    except (AttributeError, OSError) as error:  # as on a system other than Linux
+        return f"there is no Landlock: {error}"

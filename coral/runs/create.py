@@ -17,12 +17,11 @@ from typing import Any, TypeVar
 from attempts.store import Store
 from coral.agent_setup.prices import check_enforceable
 from coral.agent_setup.roster import Roster
-from coral.agent_setup.view import level_for
 from coral.config.load import Config, checklist
-from coral.config.model import GraderSection
 from coral.errors import CoralError
+from coral.grading.checkout import sandbox_of_attempt
 from coral.grading.kinds import copy_grader_files, prestart
-from coral.processes import cgroup, received_signals
+from coral.processes import cgroup, received_signals, seal
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
@@ -40,7 +39,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     """Create a run in the folder `runs`, or raise a CoralError. `say` gets each step; a thread runs `meanwhile`."""
     roster = Roster(config)
     roster.check()
-    level_for(config)
+    seal.level_for(config.workspace.seal)
     if problem := disk_problem_of(runs):
         hint = "free some space, or see workspace.runs in task.yaml"
         raise CoralError(f"cannot make a run in {runs}: {problem}", hint)
@@ -83,7 +82,7 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
         if (text := checklist(config)) is not None:
             layout.checklist.write_text(text, encoding="utf-8")
     say("taking in the seed")
-    with _threads() as begin, _interpreter(config.grader) as interpreter:
+    with _threads() as begin, _interpreter(layout, config) as interpreter:
         git.load()
         taken_in = begin(hub.create, layout.hub, config.seed)
         from coral.runs.prepare import context_of, grade_seed, prepare_agent
@@ -120,10 +119,11 @@ def _threads() -> Iterator[Begin]:
 
 
 @contextlib.contextmanager
-def _interpreter(grader: GraderSection) -> Iterator[PrestartedInterpreter | None]:
+def _interpreter(layout: Layout, config: Config) -> Iterator[PrestartedInterpreter | None]:
     """The interpreter that grades the seed."""
     name = f"grade-{os.getpid()}-0"
-    interpreter = prestart(grader, name, cgroup.Groups(name).make("grade"))
+    sandbox = sandbox_of_attempt(layout, config, 0)
+    interpreter = prestart(config.grader, name, cgroup.Groups(name).make("grade"), sandbox)
     try:
         yield interpreter
     finally:

@@ -13,11 +13,12 @@ from coral.grader.remove_tree import remove_tree
 from coral.grading.command import GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from coral.grading.once import run_grader
+from coral.grading.sandbox import sandbox_of
 from coral.journal import fold
 from coral.runs.task_files import changed
 from workspace import hub
 from workspace.errors import GitError
-from workspace.layout import Layout
+from workspace.layout import Layout, folder_of_runs
 
 DEVIATIONS = 3.0  # of the noise, by which two grades of one commit may differ
 ROUNDING = 1e-9  # the same, relative, where a grader is exact
@@ -57,6 +58,9 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
             folder=folder,
             attempt=attempt.number,
             kind=attempt.kind,
+            sandbox=sandbox_of(
+                config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout)
+            ),
         )
         command = kind_of(config.grader).command(config.grader, place)
         prepare_folder(command)

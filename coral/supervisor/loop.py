@@ -25,7 +25,6 @@ from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.store import Store, StoreError
 from coral.agent_setup.roster import Roster, check_same_programs
-from coral.agent_setup.view import level_for
 from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
 from coral.fleet import actions as do
@@ -35,7 +34,7 @@ from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
 from coral.journal import Journal, fold, salvaged
-from coral.processes import process, received_signals
+from coral.processes import process, received_signals, seal
 from coral.processes.launches import Launches, launch_tag
 from coral.processes.process_tree import members
 from coral.processes.wakeup import Wakeup
@@ -91,7 +90,8 @@ class Supervisor:
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
-        run_context = RunContext(layout, config, self._rules, RecentResults(known), roster, level_for(config))
+        level = seal.level_for(config.workspace.seal)
+        run_context = RunContext(layout, config, self._rules, RecentResults(known), roster, level)
         self._launches = Launches(_tag(layout), self._wakeup)
         self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))
         self._monitors = OutputMonitors(run_context)

@@ -76,7 +76,8 @@ class Starter:
         if tag in self._interpreters or len(self._interpreters) >= self._grader.slots:
             return
         group = self._launches.make_group(who, FIRST_LAUNCH)
-        if (interpreter := prestart(self._grader, tag, group)) is not None:
+        sandbox = checkout.sandbox_of_attempt(self._layout, self._config, number)
+        if (interpreter := prestart(self._grader, tag, group, sandbox)) is not None:
             self._interpreters[tag] = interpreter
 
     def end_interpreter(self, number: int) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as `coral start` would take them")
-    parser.add_argument("--json", action="store_true", help="for programs: holds, scores, channel, results")
+    parser.add_argument("--json", action="store_true", help="for programs: holds, level, scores, channel, results")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -46,7 +46,8 @@ def _print(found: Audit) -> None:
     scores = sorted(set(found.scores))
     often = f"graded {len(found.scores)} times"
     same = f"the same, {often}" if len(scores) == 1 else f"to {format.score(scores[-1])}, {often}"
-    print(f"The seed scores {format.score(scores[0])}, {same}.")
+    sealed = "not sealed" if found.level == "none" else f"sealed by {found.level}"
+    print(f"The seed scores {format.score(scores[0])}, {same}. The grader is {sealed}.")
     if found.channel != CLOSED:
         why = f", since {found.opened}" if found.opened else ""
         print(f"Its channel is {found.channel}{why}: code of the candidate may have written that score.")

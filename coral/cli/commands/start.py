@@ -46,9 +46,9 @@ def check_watching(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from coral.agent_setup.prices import budget_warning, check_unlimited
-    from coral.agent_setup.view import seal_warning
     from coral.config.load import load
     from coral.preflight.task_changes import seed_change, uncommitted_text
+    from coral.processes import seal
     from coral.runs.create import create_run, remove_run
 
     check_watching(args)
@@ -71,7 +71,9 @@ def run(args: argparse.Namespace) -> int:
 
         left = uncommitted(config.seed)
         concerns = budget_warning(config, Store(layout.attempts).read(0).seconds)
-        for text in filter(None, (left and uncommitted_text(left), advanced, concerns, seal_warning(config))):
+        for text in filter(
+            None, (left and uncommitted_text(left), advanced, concerns, seal.warning(config.workspace.seal))
+        ):
             print(f"coral: {text}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")

@@ -1,7 +1,6 @@
 """What of the machine a sealed launch has: its level, its programs, the user's logins."""
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -9,10 +8,7 @@ from pathlib import Path
 import pytest
 from real_runs import Run, context_of, write_task
 
-from coral.agent_setup.view import level_for, seal_program, seal_warning
-from coral.config.load import load
-from coral.errors import CoralError
-from coral.processes import seal
+from coral.agent_setup.view import seal_program
 from coral.processes.process import Program
 from coral.runtimes.model import Command
 from workspace.seal import Level
@@ -21,56 +17,6 @@ from workspace.seal import Level
 @pytest.fixture
 def task(tmp_path: Path) -> Path:
     return write_task(tmp_path / "task", ["hang"])
-
-
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Sets the levels that work."""
-
-    def have(*levels: Level) -> None:
-        problems = {level: f"{level} is not installed" for level in Level if level not in (*levels, Level.NONE)}
-        monkeypatch.setattr(seal, "problem", lambda level: problems.get(level, ""))
-
-    return have
-
-
-LEVELS = (Level.BUBBLEWRAP, Level.LANDLOCK)
-
-
-@pytest.mark.parametrize(
-    ("asked", "level"),
-    [("best", "bubblewrap"), ("require", "bubblewrap"), ("none", "none"), *((level, level) for level in LEVELS)],
-)
-def test_the_level_is_the_strongest_unless_another_is_asked_for(
-    task: Path, machine: Callable[..., None], asked: str, level: str
-) -> None:
-    machine(*LEVELS)
-    config = load(task, [f"workspace.seal={asked}"])
-    assert level_for(config) == level
-    assert seal_warning(config) == ""
-
-
-@pytest.mark.parametrize(
-    ("works", "level", "words"),
-    [((), Level.NONE, "not sealed"), ((Level.LANDLOCK,), Level.LANDLOCK, "sealed by landlock alone")],
-)
-def test_best_takes_what_works_and_says_what_is_missing(
-    task: Path, machine: Callable[..., None], works: tuple[Level, ...], level: Level, words: str
-) -> None:
-    machine(*works)
-    best = load(task, ["workspace.seal=best"])
-    assert level_for(best) is level
-    assert seal_warning(best).startswith(f"the agents are {words}, because bubblewrap is not installed: docs/trust.md")
-    assert seal_warning(load(task, ["workspace.seal=none"])) == ""
-
-
-@pytest.mark.parametrize(("works", "asked"), [((), "require"), ((Level.LANDLOCK,), "bubblewrap")])
-def test_what_is_required_and_does_not_work_is_refused(
-    task: Path, machine: Callable[..., None], works: tuple[Level, ...], asked: str
-) -> None:
-    machine(*works)
-    with pytest.raises(CoralError, match="cannot seal the agents: bubblewrap is not installed"):
-        level_for(load(task, [f"workspace.seal={asked}"]))
 
 
 def test_a_launch_is_given_its_programs_and_logins_and_no_temporary_folder_of_ours(task: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.grader import Fail, run_candidate
+from coral.processes.seal import problem
+from workspace.seal import Level
 
 TASK = """
 task: {name: guess, description: guess, seed: seed}
@@ -87,24 +89,32 @@ def task(tmp_path: Path, grader: str, code: str, **seed: str) -> Path:
     return tmp_path / "task"
 
 
-def audited(folder: Path) -> Audit:
-    return audit(load(folder), lambda _: None)
+def audited(folder: Path, seal: str = "best") -> Audit:
+    return audit(load(folder, [f"workspace.seal={seal}"]), lambda _: None)
 
 
 def names(found: Audit, state: State) -> set[str]:
     return {result.attack for result in found.results if result.state is state}
 
 
-def test_a_grader_that_imports_the_candidate_lets_much_through(tmp_path: Path) -> None:
-    found = audited(task(tmp_path, "entry: grade.py:grade", IMPORTS, **{"solution.py": SOLUTION}))
+LEVELS = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
+    for level in Level
+]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_grader_that_imports_the_candidate_lets_much_through(tmp_path: Path, level: Level) -> None:
+    found = audited(task(tmp_path, "entry: grade.py:grade", IMPORTS, **{"solution.py": SOLUTION}), level)
     through = {result.attack: result for result in found.results if result.state is State.THROUGH}
     assert not found.holds
     assert set(through) >= {
         "changes how a result is made",
         "reads the grader's files",
-        "reads a key of another process",
         "returns numbers that pass every comparison",
     }
+    assert ("reads a key of another process" in through) == (level is Level.NONE)
+    assert found.level == level
     assert {result.where for result in through.values()} == {"it runs solution.py, grade.py line 8"}
     assert all("run_candidate" in result.advice for result in through.values())
     assert names(found, State.LOOK) == {"claims more beside its data"}
@@ -170,7 +180,7 @@ def test_a_process_that_outlives_a_grade_is_told_and_ended(tmp_path: Path, monke
     monkeypatch.setattr(
         "coral.audit.audit.attacks", lambda: [a for a in attacks() if a.name == "leaves a process behind"]
     )
-    found = audited(task(tmp_path, "command: python3 grade.py", WRITES, **{"solution.py": "pass\n"}))
+    found = audited(task(tmp_path, "command: python3 grade.py", WRITES, **{"solution.py": "pass\n"}), "none")
     (result,) = found.results
     assert (result.state, result.text) == (State.THROUGH, "1 of its processes outlived the grade")
     assert audits._marked("coral-audit-") == []

@@ -4,18 +4,22 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from real_runs import wait_until
 
+from coral.errors import CoralError
 from coral.processes import seal
 from coral.processes.process import Program
+from coral.processes.seal import Sandbox
 from workspace.seal import Access, Level
 
+BOTH = (Level.BUBBLEWRAP, Level.LANDLOCK)
 SEALED = [
     pytest.param(level, marks=pytest.mark.skipif(bool(seal.problem(level)), reason=f"NOT RUN: {seal.problem(level)}"))
-    for level in (Level.BUBBLEWRAP, Level.LANDLOCK)
+    for level in BOTH
 ]
 
 
@@ -23,7 +27,7 @@ def start(
     script: str, level: Level, view: dict[Path, Access], folder: Path, *, network: bool = True
 ) -> "subprocess.Popen[str]":
     program = Program(("/bin/sh", "-c", script), {}, folder, *[Path(os.devnull)] * 3, tag="")
-    argv = seal.seal(program, level, view, network=network).argv
+    argv = seal.seal(program, Sandbox(level, view, network=network)).argv
     pipe = subprocess.PIPE
     return subprocess.Popen(argv, cwd=folder, stdout=pipe, stderr=pipe, stdin=subprocess.DEVNULL, text=True)
 
@@ -94,23 +98,62 @@ def test_by_landlock_a_program_is_the_process_that_was_started(tmp_path: Path) -
 
 def test_by_landlock_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     program = Program(("/no/program",), {}, tmp_path, *[Path(os.devnull)] * 3, tag="")
-    argv = seal.seal(program, Level.LANDLOCK, {}, network=True).argv
+    argv = seal.seal(program, Sandbox(Level.LANDLOCK, {}, network=True)).argv
     if not seal.problem(Level.LANDLOCK):
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
         assert (done.returncode, done.stderr) == (127, "cannot start /no/program: No such file or directory\n")
 
 
-def test_the_strongest_level_is_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    problems = {Level.BUBBLEWRAP: "it is not installed", Level.LANDLOCK: ""}
-    monkeypatch.setattr(seal, "problem", lambda level: problems.get(level, ""))
-    assert seal.strongest() is Level.LANDLOCK
-    problems[Level.LANDLOCK] = "the kernel has none"
-    assert seal.strongest() is Level.NONE
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets the levels that work."""
+
+    def have(*levels: Level) -> None:
+        problems = {level: f"{level} is not installed" for level in Level if level not in (*levels, Level.NONE)}
+        monkeypatch.setattr(seal, "problem", lambda level: problems.get(level, ""))
+
+    return have
+
+
+@pytest.mark.parametrize(
+    ("asked", "level"),
+    [("best", "bubblewrap"), ("require", "bubblewrap"), ("none", "none"), *((level, level) for level in BOTH)],
+)
+def test_the_level_is_the_strongest_unless_another_is_asked_for(
+    machine: Callable[..., None], asked: str, level: str
+) -> None:
+    machine(*BOTH)
+    assert seal.level_for(asked) == level
+    assert seal.warning(asked) == ""
+
+
+@pytest.mark.parametrize(
+    ("works", "level", "words"),
+    [((), Level.NONE, "not sealed"), ((Level.LANDLOCK,), Level.LANDLOCK, "sealed by landlock alone")],
+)
+def test_best_takes_what_works_and_says_what_is_missing(
+    machine: Callable[..., None], works: tuple[Level, ...], level: Level, words: str
+) -> None:
+    machine(*works)
+    assert seal.level_for("best") is level
+    assert seal.warning("best").startswith(
+        f"the agents are {words}, because bubblewrap is not installed: docs/trust.md"
+    )
+    assert seal.warning("none") == ""
+
+
+@pytest.mark.parametrize(("works", "asked"), [((), "require"), ((Level.LANDLOCK,), "bubblewrap")])
+def test_what_is_required_and_does_not_work_is_refused(
+    machine: Callable[..., None], works: tuple[Level, ...], asked: str
+) -> None:
+    machine(*works)
+    with pytest.raises(CoralError, match="cannot seal the agents: bubblewrap is not installed"):
+        seal.level_for(asked)
 
 
 def test_a_program_that_is_not_sealed_is_as_it_was(tmp_path: Path) -> None:
     program = Program(("true",), {}, tmp_path, *[Path(os.devnull)] * 3, tag="")
-    assert seal.seal(program, Level.NONE, {}, network=True) is program
+    assert seal.seal(program, seal.UNSEALED) is program
 
 
 @pytest.mark.parametrize("level", SEALED)

@@ -25,6 +25,7 @@ TASK = """\
 task: {name: t, description: the old aim}
 grader: {entry: "grade.py:grade", private: [data], noise: 0}
 agents: {runtime: scripted, options: {script: [hang]}}
+workspace: {seal: none}
 """
 GRADE = "def grade(folder):\n    return float((folder / 'x.txt').read_text())\n"
 

@@ -1,0 +1,65 @@
+"""The sandbox of a grader: it has its own files, the checkout and its working folder, and neither your home nor the
+network.
+
+Sandboxes of bubblewrap cannot be started inside one another. Candidates that a sealed grader runs are sealed by
+Landlock, without which no grader is sealed.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from coral.config.load import Config
+from coral.config.model import GraderSection
+from coral.processes import seal
+from coral.processes.seal import UNSEALED, Sandbox
+from workspace.seal import PACKAGES, PRIVATE, Level, view_of_grader
+
+# Of a user's home: what programs need, but no folder that has keys in it.
+_TOOLS = """
+.local/bin .local/lib .cargo/bin .cargo/registry .rustup .pyenv .nvm .julia go/pkg go/bin miniconda3 anaconda3
+"""
+_PLACES = ("JAVA_HOME", "GOPATH", "GOROOT", "RUSTUP_HOME", "CONDA_PREFIX", "TORCH_HOME", "VIRTUAL_ENV")
+
+
+def level_of_graders(asked: str) -> Level:
+    """The level for `workspace.seal`. CoralError as `seal.level_for`."""
+    level = seal.level_for(asked)
+    return Level.NONE if seal.problem(Level.LANDLOCK) else level
+
+
+def sandbox_of(config: Config, grader: GraderSection, *, private: Path, folder: Path, runs: Path) -> Sandbox:
+    """`private`: the folder of the grader's files; `folder`: that of the grade, which is made here; `runs`: that of all
+    runs. It shows these folders as they are now: a folder in the place of one of them is not seen."""
+    level = level_of_graders(config.workspace.seal)
+    if level is Level.NONE:
+        return UNSEALED
+    folder.mkdir(parents=True, exist_ok=True)
+    home = Path.home()
+    view = view_of_grader(
+        hidden=[path for path in (runs, config.folder) if path.is_dir()],
+        private=[*PRIVATE, *([home] if home.parents else [])],
+        read=[*_needed(home), *map(_path, grader.readable), private],
+        write=[*map(_path, grader.writable), folder],
+        modules=[Path(place) for place in sys.path if Path(place).is_absolute()],
+        network=grader.network,
+    )
+    return Sandbox(level, view, network=grader.network)
+
+
+def _needed(home: Path) -> Iterator[Path]:
+    yield from (Path(sys.prefix), Path(sys.base_prefix))
+    for name in PACKAGES:
+        if (found := find_spec(name)) is not None and found.submodule_search_locations:
+            yield Path(found.submodule_search_locations[0])
+    yield from (home / name for name in _TOOLS.split())
+    yield from (Path(os.environ[name]) for name in _PLACES if os.environ.get(name))
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        if Path(folder).is_absolute():
+            yield Path(folder)
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()

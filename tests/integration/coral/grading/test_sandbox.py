@@ -1,0 +1,167 @@
+"""What a grader reaches at each level that this machine has: one grader tries, and says what it could."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from files import write_files
+from real_runs import wait_until
+
+from coral.config.load import load
+from coral.fleet.events import Outcome
+from coral.grading.once import grade_once
+from coral.grading.result import GradeResult
+from coral.grading.sandbox import level_of_graders
+from coral.processes import seal
+from coral.processes.seal import problem
+from workspace.seal import Level
+
+LEVELS = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
+    for level in Level
+]
+SEALED = LEVELS[:-1]
+
+GRADE = """
+import json, os, socket, subprocess, tempfile
+from pathlib import Path
+from coral.grader import run_candidate
+
+TRIES = {
+    "the user's files": lambda known: open(Path.home() / "key").read(),
+    "the task's folder": lambda known: open(known["task"] + "/other.txt").read(),
+    "other runs": lambda known: open(known["runs"] + "/other/secret").read(),
+    "temporary files of others": lambda known: open(known["outside"]).read(),
+    "an environment": lambda known: open(f"/proc/{known['pid']}/environ").read(),
+    "a process": lambda known: os.kill(known["pid"], 0),
+    "the network by TCP": lambda known: socket.create_connection(("127.0.0.1", known["port"]), 5),
+    "the network by UDP": lambda _: socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("203.0.113.1", 9)),
+}
+NEEDS = {
+    "its data": lambda known: open(known["private"] / "data.txt").read(),
+    "the checkout": lambda known: open(known["workspace"] / "made.txt", "w"),
+    "a temporary file": lambda known: tempfile.NamedTemporaryFile().write(b"x"),
+    "a program": lambda known: subprocess.run(["git", "--version"], check=True, capture_output=True),
+    "a lock": lambda known: __import__("multiprocessing").Lock(),
+    "a library": lambda known: __import__("pydantic"),
+}
+ELSEWHERE = lambda known: open(known["outside"] + ".new", "w")
+
+def works(attempt, known):
+    try:
+        attempt(known)
+    except Exception:
+        return False
+    return True
+
+def grade(workspace, private, args):
+    known = {**args, "workspace": workspace, "private": private}
+    found = {name: works(attempt, known) for name, attempt in (TRIES | NEEDS).items()}
+    works(ELSEWHERE, known)
+    sealed = run_candidate(workspace, "solution.py:solve", seconds=60).sealed
+    return {"score": 1, "feedback": json.dumps({"found": found, "candidate": sealed})}
+"""
+DAEMON = """
+import os, subprocess, time
+
+def grade(workspace, args):
+    line = f"while :; do touch {args['sign']}; sleep 0.05; done"
+    subprocess.Popen(["setsid", "env", "-i", "sh", "-c", f"({line}) & exec sleep 600"])
+    while not os.path.exists(args["sign"]):
+        time.sleep(0.02)
+    return 1
+"""
+
+
+def task(tmp_path: Path, grade: str, more: str = "", **args: object) -> Path:
+    grader = f"{{entry: 'grade.py:grade', timeout: 120, private: [data.txt], args: {json.dumps(args)}{more}}}"
+    files = {
+        "grade.py": grade,
+        "data.txt": "1",
+        "other.txt": "of the task",
+        "seed/solution.py": "def solve(): return 1",
+    }
+    text = f"task: {{name: t, description: d, seed: seed}}\ngrader: {grader}\nagents: {{runtime: scripted}}\n"
+    return write_files(tmp_path / "task", {"task.yaml": text, **files})
+
+
+@pytest.fixture
+def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, object]]:
+    (tmp_path / "outside").write_text("of another program")
+    write_files(tmp_path, {"home/key": "secret", "runs/other/secret": "a score"})
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    places = {name: str(tmp_path / name) for name in ("task", "runs", "outside")}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield {**places, "pid": os.getpid(), "port": server.getsockname()[1]}
+
+
+def graded(folder: Path, level: Level, place: Path) -> GradeResult:
+    return grade_once(load(folder, [f"workspace.seal={level}"]), place)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_sealed_grader_has_what_it_needs_and_nothing_else(
+    tmp_path: Path, known: dict[str, object], level: Level
+) -> None:
+    result = graded(task(tmp_path, GRADE, **known), level, tmp_path / "grade")
+    assert result.outcome is Outcome.SCORED, result
+    said = json.loads(result.feedback)
+    needs = {"its data", "the checkout", "a temporary file", "a program", "a lock", "a library"}
+    assert {name for name, works in said["found"].items() if works} == (
+        needs if level is not Level.NONE else set(said["found"])
+    )
+    assert (tmp_path / "outside.new").exists() == (level is Level.NONE)
+    assert said["candidate"] == ("landlock" if level is not Level.NONE else "bubblewrap")
+    assert result.channel == "open"  # by the git that it starts
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_what_the_task_names_a_sealed_grader_has(tmp_path: Path, known: dict[str, object], level: Level) -> None:
+    more = f", network: true, readable: [~/key], writable: [{tmp_path}/written]"
+    (tmp_path / "written").mkdir()
+    known = {**known, "outside": str(tmp_path / "written" / "outside")}
+    (tmp_path / "written" / "outside").touch()
+    said = json.loads(graded(task(tmp_path, GRADE, more, **known), level, tmp_path / "grade").feedback)
+    named = {"the user's files", "temporary files of others", "the network by TCP", "the network by UDP"}
+    assert (tmp_path / "written" / "outside.new").exists()
+    assert {name for name in said["found"] if said["found"][name]} >= named
+    assert not any(said["found"][name] for name in ("the task's folder", "other runs", "an environment", "a process"))
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_no_daemon_outlives_a_sealed_grade(tmp_path: Path, level: Level) -> None:
+    place = tmp_path / "grade"
+    sign = place / "sign"
+    assert graded(task(tmp_path, DAEMON, sign=str(sign)), level, place).score == 1
+    assert wait_until(sign.exists, what="the daemon's sign")
+    last = sign.stat().st_mtime_ns
+    time.sleep(0.5)
+    assert sign.stat().st_mtime_ns == last
+
+
+@pytest.mark.parametrize("level", SEALED)
+@pytest.mark.parametrize(
+    ("ends", "seconds", "words"),
+    [("os.kill(os.getpid(), 9)", 120, "SIGKILL"), ("os._exit(3)", 120, "3"), ("time.sleep(600)", 5, "timeout")],
+)
+def test_how_a_sealed_grader_ends_is_told_as_without(
+    tmp_path: Path, level: Level, ends: str, seconds: float, words: str
+) -> None:
+    folder = task(tmp_path, f"import os, time\ndef grade(workspace):\n    {ends}\n")
+    config = load(folder, [f"workspace.seal={level}"])
+    result = grade_once(config, tmp_path / "grade", seconds)
+    without = grade_once(load(folder, ["workspace.seal=none"]), tmp_path / "unsealed", seconds)
+    assert (result.outcome, result.reason) == (without.outcome, without.reason)
+    assert words in result.reason
+
+
+def test_without_landlock_no_grader_is_sealed_for_its_candidates_could_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    have = {Level.BUBBLEWRAP: "", Level.LANDLOCK: "the kernel has none", Level.NONE: ""}
+    monkeypatch.setattr(seal, "problem", have.__getitem__)
+    assert seal.level_for("best") is Level.BUBBLEWRAP
+    assert level_of_graders("best") is Level.NONE
