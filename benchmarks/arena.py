@@ -74,7 +74,9 @@ class Arena:
 
     def start(self, task: Path, *overrides: str) -> Started:
         """`coral start --detach`; its lines are read as they come."""
-        command = [*CORAL, "start", "--detach", str(task), *overrides]
+        # Agents and graders are sealed, and note their times outside.
+        shown = [f"{section}.writable=[{self.notes}]" for section in ("workspace", "grader")]
+        command = [*CORAL, "start", "--detach", str(task), *shown, *overrides]
         began = time.time_ns()
         with subprocess.Popen(
             command,

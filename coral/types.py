@@ -1,4 +1,5 @@
-"""What a grader gives back: a Result, or a Fail that says what is wrong with the candidate.
+"""What a grader gives back: a Result, a Fail that says what is wrong with the candidate, or a Void that says what is
+wrong with the machine.
 
 Graders run in environments of their own, so this file imports nothing but the standard library.
 """
@@ -23,3 +24,12 @@ class Fail(Exception):  # noqa: N818 - it is a verdict on the candidate, not an 
         super().__init__(reason)
         self.reason = reason
         self.feedback = feedback
+
+
+class Void(Exception):  # noqa: N818 - as Fail
+    """Nobody can say what the candidate scores, and it is not at fault: a service is down, a graphics card is gone. The
+    attempt does not count. Where code of the candidate may have said so, the seed is graded as after a crash."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -33,6 +33,7 @@ class Outcome(StrEnum):
     SCORED = "scored"
     FAILED = "failed"  # the grader says so: the candidate's fault
     CRASHED = "crashed"  # ended without a usable result: whose fault is not known yet
+    VOID = "void"  # the grader says that it is not the candidate's fault, and code of the candidate cannot have said so
     LOST = "lost"  # nobody watched it end: to be graded again
 
 

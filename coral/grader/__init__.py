@@ -1,5 +1,5 @@
-"""What a grader imports: `Result` and `Fail` to answer with, `progress` to show that it is alive, `run_candidate` to
-run code of the candidate where it can do no harm.
+"""What a grader imports: `Result`, `Fail` and `Void` to answer with, `progress` to show that it is alive,
+`run_candidate` to run code of the candidate where it can do no harm.
 
 A grader needs none of it: a function may return a number or a dict, a command may write a JSON file.
 """
@@ -10,7 +10,7 @@ import math
 import os
 from datetime import UTC, datetime
 
-from coral.types import Fail, Result
+from coral.types import Fail, Result, Void
 
 TYPE_CHECKING = False  # as in typing, which few graders need
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ Failed = Fail  # reads better where it is returned: `return Failed("circle 3 lea
 TTL = 120.0  # seconds that a beat of a grader stands for
 _LONGEST = 300  # characters of a message: a beat is one write of less than 4 KiB
 
-__all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "progress", "run_candidate"]
+__all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "Void", "progress", "run_candidate"]
 
 
 def __getattr__(name: str) -> object:

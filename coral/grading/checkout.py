@@ -7,12 +7,13 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from attempts.files import open_plain, write_bytes
 from attempts.record import Kind
 from coral.config.load import Config
 from coral.fleet.actions import CheckOut, StartGrader
 from coral.fleet.process_key import holdout_key
 from coral.grader.remove_tree import remove_tree
-from coral.grading.command import SCRATCH, GradeCommand, GradePlace, prepare_folder
+from coral.grading.command import ARTIFACTS, SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from coral.grading.sandbox import sandbox_of
 from coral.processes.seal import Sandbox
@@ -20,6 +21,7 @@ from workspace.hub import checkout
 from workspace.layout import Layout, folder_of_runs
 
 CANDIDATE = "candidate"
+ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100  # of one grade
 
 
 def prepare_grade(layout: Layout, config: Config, grade: CheckOut, private: Path | None = None) -> GradeCommand:
@@ -50,7 +52,13 @@ def grade_command(
     workspace = _candidate(folder, grade.launch)
     sandbox = sandbox_of(config, grader, private=files, folder=folder, runs=folder_of_runs(layout))
     place = GradePlace(
-        workspace=workspace, private=files, folder=folder, attempt=number, kind=grade.kind, sandbox=sandbox
+        workspace=workspace,
+        private=files,
+        folder=folder,
+        attempt=number,
+        kind=grade.kind,
+        timeout=grader.timeout,
+        sandbox=sandbox,
     )
     return kind.command(grader, place)
 
@@ -74,10 +82,31 @@ def _candidate(folder: Path, launch: int) -> Path:
     return folder / f"{CANDIDATE}-{launch}"
 
 
+def end_grade(layout: Layout, number: int) -> None:
+    """Keeps the artifacts of an attempt where agents can read them, and removes its checkouts. Blocks."""
+    keep_artifacts(layout.grading(number) / ARTIFACTS, layout.grade(number))
+    remove_checkouts(layout, number)
+
+
 def remove_checkouts(layout: Layout, number: int) -> None:
-    """Removes the checkouts and scratch files of a published attempt; what its grader printed stays. Blocks."""
+    """Removes the checkouts and scratch files of a grade that is over; what its grader printed stays. Blocks."""
     folder = layout.grading(number)
-    remove_moved([*folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, *_moved(layout, number)])
+    remove_moved([folder / ARTIFACTS, *folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, *_moved(layout, number)])
+
+
+def keep_artifacts(source: Path, target: Path) -> None:
+    """Copies the plain files of a folder, not those below it, as far as they are few and small. A candidate may have
+    made them."""
+    left, kept = ARTIFACT_BYTES, 0
+    with contextlib.suppress(OSError):  # there is no such folder, or no room: a record does without
+        for path in sorted(source.iterdir()):
+            if kept == MOST_ARTIFACTS:
+                return
+            with contextlib.suppress(ValueError), open_plain(path) as file:
+                if len(data := file.read(left + 1)) <= left and not path.name.startswith("."):
+                    target.mkdir(exist_ok=True)
+                    write_bytes(target / path.name, data, durable=False)
+                    left, kept = left - len(data), kept + 1
 
 
 def move_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Path]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,18 +15,20 @@ from coral.processes.process import Program
 from coral.processes.seal import UNSEALED, Sandbox
 
 RESULT, SPEC, BEATS, SCRATCH, STDOUT, STDERR = "result.json", "spec.json", "beats.jsonl", "tmp", "stdout", "stderr"
+ARTIFACTS = "artifacts"  # a folder for files that agents may read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradePlace:
     """The folders of one grade. `workspace`: the checkout; `private`: the grader's own files, which
-    `copy_grader_files` copied; `folder`: what the grade itself writes."""
+    `copy_grader_files` copied; `folder`: what the grade itself writes; `timeout`: in seconds."""
 
     workspace: Path
     private: Path
     folder: Path
     attempt: int
     kind: Kind
+    timeout: float
     sandbox: Sandbox = UNSEALED
 
     @property
@@ -35,6 +38,9 @@ class GradePlace:
             "CORAL_ATTEMPT": str(self.attempt),
             "CORAL_KIND": self.kind.value,
             "CORAL_BEATS": str(self.folder / BEATS),
+            "CORAL_ARTIFACTS": str(self.folder / ARTIFACTS),
+            "CORAL_DEADLINE": f"{time.time() + self.timeout:.3f}",
+            "CORAL_SEED": str(int.from_bytes(os.urandom(4))),
             "TMPDIR": str(self.folder / SCRATCH),
             "CORAL_SEAL": self.sandbox.level,
         }
@@ -74,8 +80,10 @@ class GradeCommand:
 def prepare_folder(command: GradeCommand) -> None:
     """Makes the folder of a grade that is about to start ready, and removes the result of an earlier launch."""
     scratch = command.folder / SCRATCH
-    for old in (command.folder / RESULT, scratch):
+    artifacts = command.folder / ARTIFACTS
+    for old in (command.folder / RESULT, scratch, artifacts):
         remove_tree(old)
-    scratch.mkdir(parents=True)
+    for folder in (scratch, artifacts):
+        folder.mkdir(parents=True)
     if command.spec is not None:
         (command.folder / SPEC).write_text(json.dumps(command.spec), encoding="utf-8")

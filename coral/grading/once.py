@@ -41,6 +41,7 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None, kind:
         folder=folder,
         attempt=0,
         kind=kind,
+        timeout=config.grader.timeout,
         sandbox=sandbox_of(config, config.grader, private=private, folder=folder, runs=runs),
     )
     command = kind_of(config.grader).command(config.grader, place)

@@ -39,7 +39,8 @@ class GradeResult:
 
     `output` is what the grader itself printed last. It may hold hidden data: it is for the operator, never published.
     `channel` is `closed` if code of the candidate cannot have written the result: no such code was seen to run in the
-    grader's process. `opened`: what did, and where.
+    grader's process. `opened`: what did, and where. `void`: why the grader says that nobody is at fault; that is
+    believed on a closed channel, and a crash otherwise.
     """
 
     outcome: Outcome
@@ -50,6 +51,7 @@ class GradeResult:
     output: str = ""
     channel: str = OPEN
     opened: str = ""
+    void: str = ""
 
 
 class _UnusableError(Exception):
@@ -66,6 +68,8 @@ def read_result(folder: Path, exit_code: int | None, channel: ResultChannel | No
         return _judged(folder, exit_code, lambda: _of_file(folder / RESULT))
     with contextlib.closing(channel):
         result, opened = _judged(folder, exit_code, lambda: channel.result(LARGEST)), channel.notices()
+    if result.outcome is Outcome.CRASHED and result.void and not opened:
+        result = replace(result, outcome=Outcome.VOID, reason=result.void)
     return replace(result, channel=OPEN if opened else CLOSED, opened=one_line(opened.partition("\n")[0], REASON))
 
 
@@ -78,6 +82,9 @@ def _judged(folder: Path, exit_code: int | None, read: Callable[[], bytes | None
         return _crashed(trouble if exit_code is None else f"{trouble or 'it ended'}, and {error}", output)
     if "failed" in data and exit_code is not None:
         return _failed(data["failed"], data, output)
+    if "void" in data and exit_code is not None and not trouble:
+        void = one_line(str(data["void"]), REASON) or "the grader gave no reason"
+        return replace(_crashed(f"it says that the candidate is not at fault: {void}", output), void=void)
     if "crashed" in data:
         return _crashed(str(data["crashed"]), _with_traceback(output, data.get("output")))
     return _crashed(trouble, output) if trouble else _scored(data, output)

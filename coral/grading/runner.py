@@ -141,12 +141,15 @@ def _outcome(grade: Callable[..., object], spec: Mapping[str, object]) -> dict[s
         "private": Path(str(spec["private"])),
         "kind": spec["kind"],
         "attempt": spec["attempt"],
+        "deadline": float(os.environ["CORAL_DEADLINE"]),
+        "seed": int(os.environ["CORAL_SEED"]),
+        "artifacts": Path(os.environ["CORAL_ARTIFACTS"]),
     }
     keywords = _wanted(grade, offered)
     try:
         return _record(grade(Path(str(spec["workspace"])), **keywords))
-    except _types("Fail") as fail:
-        return _record(fail)
+    except (*_types("Fail"), *_types("Void")) as verdict:
+        return _record(verdict)
 
 
 def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
@@ -195,12 +198,16 @@ def _types(name: str) -> tuple[type[Any], ...]:
 def _record(value: object) -> dict[str, object]:
     if isinstance(value, _types("Fail")):
         return {"failed": value.reason, "feedback": value.feedback}
+    if isinstance(value, _types("Void")):
+        return {"void": value.reason}
     if isinstance(value, _types("Result")):
         value = {"score": value.score, "metrics": value.metrics, "feedback": value.feedback}
     if not isinstance(value, Mapping):
         return _scored({"score": value})
     if "failed" in value:
         return {"failed": value["failed"], "feedback": value.get("feedback", "")}
+    if "void" in value:
+        return {"void": value["void"]}
     if "score" not in value:
         raise TypeError(f"the grader returned a dict without a score; it has {', '.join(map(str, value)) or 'no keys'}")
     return _scored(value)

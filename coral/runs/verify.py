@@ -16,6 +16,7 @@ from coral.grading.once import run_grader
 from coral.grading.sandbox import sandbox_of
 from coral.journal import fold
 from coral.runs.task_files import changed
+from coral.views import format
 from workspace import hub
 from workspace.errors import GitError
 from workspace.layout import Layout, folder_of_runs
@@ -35,6 +36,15 @@ class Verification:
     reason: str
     channel: str
     is_same: bool
+
+    @property
+    def text(self) -> str:
+        """One sentence for people."""
+        score = format.score(self.score)
+        if self.is_same:
+            return f"#{self.number} is verified: it scores {score} again (channel {self.channel})"
+        now = f"it scores {score}" if self.score is not None else self.reason
+        return f"#{self.number} is not verified: its record says {format.score(self.recorded)}, and now {now}"
 
 
 def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> Verification:
@@ -58,6 +68,7 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
             folder=folder,
             attempt=attempt.number,
             kind=attempt.kind,
+            timeout=config.grader.timeout,
             sandbox=sandbox_of(
                 config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout)
             ),

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from attempts.files import read_bytes
 from attempts.record import Attempt
+from attempts.standing import noise_of
 from attempts.store import Store, StoreError
 from coral.agent_setup.roster import Roster, check_same_programs
 from coral.config.load import Config, load_frozen
@@ -43,6 +44,7 @@ from coral.records.recent import RECENT, RecentResults
 from coral.runs import reload
 from coral.runs.prepare import add_agents
 from coral.runs.rules import rules_of
+from coral.runs.verify import verify
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
 from coral.supervisor.degraded import SIGNAL, Degraded
@@ -63,6 +65,14 @@ from workspace.layout import OPERATOR, Layout
 
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
 MAX_SLEEP = 60.0
+# Ends that nobody waits for, as for that by `coral stop`.
+VERIFIED_ENDS = {
+    RunEndKind.BUDGET,
+    RunEndKind.TARGET,
+    RunEndKind.PLATEAU,
+    RunEndKind.USAGE_LIMIT,
+    RunEndKind.ALL_RETIRED,
+}
 LOCK = "the lock that keeps a second supervisor out"
 
 
@@ -127,6 +137,26 @@ class Supervisor:
             self._turn([on.Restored(item=LOCK, found="was removed", source="memory")] if restored else [])
         self._report.show(self._current, self._monitors.by_agent, self._clock.now(), force=True)
         return self._current.run.finished or self._current.run.detached_reason
+
+    def verify_best(self, end: RunEnd | None) -> None:
+        """Grade the best attempt again, strictly, and tell what came of it, unless somebody waits for this end.
+        The seed is not graded: nobody has claimed it. Blocks; an interrupt ends it."""
+        standing, epoch = self._current.standing, self._current.run.epoch
+        best = standing.best_measured if end is not None and end.kind in VERIFIED_ENDS else None
+        attempt = None if best is None or best.is_seed else Store(self._layout.attempts).find(best.number)
+        if best is None or attempt is None or attempt.epoch < epoch:
+            return
+        now = self._clock.now()
+        self._report.write_line(now, "verifying", f"#{best.number}, the best: it is graded again", attempt=best.number)
+        noise = noise_of(standing, self._rules.scoring)
+        try:
+            found = verify(self._layout, attempt, best.value, noise.deviation if noise.freedom else 0.0)
+            type, text = "verified" if found.is_same else "warning", found.text
+        except (CoralError, OSError) as error:
+            type, text = "warning", str(error)
+        except KeyboardInterrupt:
+            return
+        self._report.write_line(self._clock.now(), type, text, attempt=best.number)
 
     def _forget_change(self) -> None:
         """Once the journal has it, the staged task is needed no more."""
@@ -269,7 +299,8 @@ def supervise(
             if stop is None:
                 held.check()  # nothing has begun yet
             with held.handled_by(take):
-                supervisor.run(lock)
+                end = supervisor.run(lock)
+            supervisor.verify_best(end)
             if is_gone(layout):
                 hint = "if it was moved, `coral resume --run PATH` continues it"
                 raise CoralError(f"the run has ended: {layout.root} was removed or moved", hint)

@@ -196,7 +196,7 @@ class Performer:
         threads, after all other actions, so that the git processes delay no start and no signal."""
         published, self._published = self._published, []
         for attempt in published:
-            self._pool.submit(checkout.remove_checkouts, self._layout, attempt.number)
+            self._pool.submit(checkout.end_grade, self._layout, attempt.number)
             if attempt.submission:
                 self._pool.submit(self._store.forget_replies, attempt.agent)
             if self._snapshot is None or self._snapshot.done():

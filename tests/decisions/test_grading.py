@@ -397,3 +397,20 @@ def test_a_stop_or_a_leave_comes_before_a_grader_that_has_not_started() -> None:
     said = stage.at(3, leave, stage.checked_out(1))
     assert [line for line in said if "#" in line] == []
     assert stage.pending(1).step is AttemptStep.QUEUED
+
+
+def test_a_grader_that_says_nobody_is_at_fault_is_believed_and_the_attempt_does_not_count() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, stage.graded(1, outcome=Outcome.VOID, reason="no graphics card")) == [
+        "publish #1 void (no graphics card)"
+    ]
+    assert stage["ann"].progress == Progress()
+
+
+def test_of_the_seed_it_means_that_the_candidate_is_not_at_fault_either() -> None:
+    stage = Stage()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="x")) == ["grade #1/2: commit seed as a probe"]
+    said = stage.at(4, stage.graded(1, outcome=Outcome.VOID, reason="no graphics card"))
+    assert said == ["publish #1 void (the grader fails on the seed too: no graphics card)"]

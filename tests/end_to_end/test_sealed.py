@@ -130,3 +130,31 @@ touch tried; rm -f .git/info/exclude; ln -s {tmp_path}/task0/grade.py .git/info/
     run = start(script, overrides=(f"workspace.seal={level}",))
     run.wait_for_attempts(1)
     assert "def grade" not in (run.layout.shared / "found").read_text()
+
+
+ANSWERS = """
+import os
+
+def grade(workspace, artifacts, kind):
+    (artifacts / "plot.txt").write_text(f"of {(workspace / 'x.txt').read_text()}")
+    found = []
+    for path in (os.environ["TASK"] + "/grade.py", f"/proc/{os.environ['SUPERVISOR']}/environ"):
+        try:
+            found.append(open(path).read()[:1])
+        except OSError:
+            found.append("")
+    return {"score": float((workspace / "x.txt").read_text()), "feedback": f"reached {any(found)}"}
+"""
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_the_graders_of_a_run_are_sealed_and_leave_files_for_agents(start, tmp_path, monkeypatch, level):
+    monkeypatch.setenv("TASK", str(tmp_path / "task0"))
+    monkeypatch.setenv("SUPERVISOR", str(os.getpid()))
+    seen = "grader.pass_env=[TASK, SUPERVISOR]"
+    script = "echo 3 > x.txt; coral eval -m three; coral show 1 > .shared/shown; sleep 600\n"
+    run = start(script, grade=ANSWERS, overrides=(f"workspace.seal={level}", seen))
+    (attempt,) = run.wait_for_attempts(1)
+    assert (attempt.score, attempt.feedback, attempt.channel) == (3.0, "reached False", "closed")
+    plot = run.layout.grade(1) / "plot.txt"
+    wait_until(lambda: plot.exists() and plot.read_text() == "of 3\n", what="the grader's file")

@@ -39,7 +39,7 @@ _PLACES = {
         "coral.preflight: task_check",
         "coral.runs: detach",
     ],
-    "integration/coral/grading/test_once and test_runner": ["coral.grading: checkout", "coral: types"],
+    "integration/coral/grading/test_once and test_runner": ["coral: types"],
     "integration/coral/grader/test_candidate": ["coral.grader: inside"],
     "integration/coral/processes/test_seal": ["coral.grader: landlock"],
     "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],

@@ -69,14 +69,14 @@ while :; do
 done
 """
 GRADE = """\
-[ "$CORAL_KIND" = baseline ] || echo $CORAL_ATTEMPT >> "$CORAL_PRIVATE/graded"
+[ "$CORAL_KIND" = baseline ] || echo $CORAL_ATTEMPT >> "GRADED"
 sleep 0.0$((CORAL_ATTEMPT % 5 * 2))
 cat x.txt > "$CORAL_RESULT.part"
 mv "$CORAL_RESULT.part" "$CORAL_RESULT"
 """
 TASK = """\
 task: {name: number, description: Make the number large.}
-grader: {command: [/bin/sh, grade.sh], private: [grade.sh], slots: 2, noise: 0}
+grader: {command: [/bin/sh, grade.sh], private: [grade.sh], slots: 2, noise: 0, writable: ["GRADED"]}
 agents:
   count: 3
   runtime: command
@@ -92,7 +92,17 @@ def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: s
     """`deaf`: the number of the agent that hears no signal in every other life; `slow`: how long a grade takes, but
     for its last digit."""
     seed = {"seed/x.txt": "0.5", "seed/agent.sh": f"DEAF='{deaf}'\n{AGENT}"}
-    return write_files(folder, {**seed, "grade.sh": GRADE.replace("0.0", slow), "task.yaml": TASK + extra})
+    graded = _graded(folder)
+    grade = GRADE.replace("GRADED", str(graded)).replace("0.0", slow)
+    task = TASK.replace("GRADED", str(graded)) + extra
+    written = write_files(folder, {**seed, "grade.sh": grade, "task.yaml": task})
+    graded.touch()
+    return written
+
+
+def _graded(task: Path) -> Path:
+    """Where graders write which attempt they were started for: beside the task."""
+    return task.with_name(f"{task.name}.graded")
 
 
 class Mortal(Run):
@@ -101,6 +111,7 @@ class Mortal(Run):
 
     def __init__(self, task: Path, runs: Path, overrides: Collection[str] = ()) -> None:
         super().__init__(task, runs, tuple(overrides))
+        self._graded = _graded(task)
         self.places: Counter[str] = Counter()
         self.killed: Counter[str] = Counter()
         self.cut_short: set[tuple[str, int]] = set()
@@ -191,8 +202,7 @@ class Mortal(Run):
 
     def graded(self) -> Counter[int]:
         """How often a grader was really started for each attempt."""
-        path = self.layout.grader / "graded"
-        return Counter(map(int, path.read_text().split())) if path.exists() else Counter()
+        return Counter(map(int, self._graded.read_text().split()))
 
 
 def ids_in(prompt: str) -> list[str]:
@@ -312,13 +322,16 @@ def later(run: Mortal, name: str, life: int) -> list[str]:
 
 
 def assert_graded_once(run: Mortal, attempts: Collection[Attempt]) -> None:
-    """Every attempt has the score of its own commit; no grader was started twice for it, and none for an equal tree."""
-    graded = run.graded()
+    """Every attempt has the score of its own commit; no grader was started twice for it, and none for an equal tree;
+    but the end of the run verifies the best."""
+    graded = run.graded() - Counter(line["attempt"] for line in run.events("verifying"))
     for attempt in attempts:
         assert attempt.score == float(Git(run.layout.hub).text("show", f"{attempt.commit}:x.txt")), attempt
         most = 1 + run.killed[f"#{attempt.number}"]
         assert graded[attempt.number] in ([0] if attempt.reason.startswith("the same tree") else range(1, most + 1)), (
-            attempt
+            graded[attempt.number],
+            most,
+            attempt,
         )
 
 

@@ -9,8 +9,7 @@ from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.progress import steps
 from coral.errors import CoralError
-from coral.runs.verify import Verification, verify
-from coral.views import format
+from coral.runs.verify import verify
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,13 +33,5 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(asdict(found), None)
     else:
-        print(_text(found))
+        print(found.text)
     return 0 if found.is_same else 1
-
-
-def _text(found: Verification) -> str:
-    score = format.score(found.score)
-    if found.is_same:
-        return f"#{found.number} is verified: it scores {score} again (channel {found.channel})"
-    now = f"it scores {score}" if found.score is not None else found.reason
-    return f"#{found.number} is not verified: its record says {format.score(found.recorded)}, and now {now}"

@@ -55,6 +55,8 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
         pending = _recognise_duplicate(transaction, pending)
         judgement = _judge(transaction, pending, event.score)
         settle(transaction, pending, judgement, score=event.score, graded=event)
+    elif event.outcome is on.Outcome.VOID:
+        settle(transaction, pending, Judgement(Verdict.VOID), reason=event.reason, graded=event)
     elif event.outcome is on.Outcome.FAILED:
         settle(transaction, pending, Judgement(Verdict.FAILED), reason=event.reason, graded=event)
     else:

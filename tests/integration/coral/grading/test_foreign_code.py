@@ -28,7 +28,12 @@ def graded(folder: Path, grader: str, candidate: str = HONEST, **private: str) -
     write_files(folder / "checkout", {"solution.py": candidate, "data.json": "[1, 2]", "x.txt": "2 + 1"})
     section = GraderSection(entry="grade.py:grade")
     place = GradePlace(
-        workspace=folder / "checkout", private=folder / "private", folder=folder / "g", attempt=3, kind=Kind.REAL
+        workspace=folder / "checkout",
+        private=folder / "private",
+        folder=folder / "g",
+        attempt=3,
+        kind=Kind.REAL,
+        timeout=60,
     )
     command = kind_of(section).command(section, place)
     prepare_folder(command)

@@ -25,7 +25,7 @@ def grade(folder: Path, code: str, args: Mapping[str, object] | None = None, kin
     workspace.mkdir(exist_ok=True)
     (private / "grade.py").write_text(textwrap.dedent(code))
     section = GraderSection(entry="grade.py:grade", args=dict(args or {}))
-    place = GradePlace(workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=kind)
+    place = GradePlace(workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=kind, timeout=60)
     command = kind_of(section).command(section, place)
     prepare_folder(command)
     return run_grader(command, 20)
@@ -117,7 +117,33 @@ def test_a_grader_gets_the_arguments_of_its_signature(tmp_path) -> None:
     result = grade(tmp_path, code, args={"k": 5}, kind=Kind.TUNE)
     assert result.metrics == {"k": 5, "kind": "tune", "attempt": 17}
     everything = grade(tmp_path, "def grade(w, **kw): return {'score': 1, 'metrics': {'names': ' '.join(sorted(kw))}}")
-    assert everything.metrics == {"names": "args attempt kind private"}
+    assert everything.metrics == {"names": "args artifacts attempt deadline kind private seed"}
+
+
+def test_a_grader_knows_its_deadline_has_a_number_for_chance_and_a_place_for_files(tmp_path) -> None:
+    code = """
+        import time
+        def grade(workspace, deadline, seed, artifacts):
+            (artifacts / "plot.txt").write_text("a plot")
+            return {"score": seed, "metrics": {"left": deadline - time.time()}}
+    """
+    found = [grade(tmp_path, code) for _ in range(2)]
+    assert all(0 < result.metrics["left"] <= 60 for result in found)
+    assert len({result.score for result in found}) == 2
+    assert all(float(result.score or 0.5).is_integer() for result in found)
+    assert (tmp_path / "g" / "artifacts" / "plot.txt").read_text() == "a plot"
+
+
+@pytest.mark.parametrize("says", ["raise Void('no graphics card')", "return {'void': 'no graphics card'}"])
+def test_a_grader_that_says_nobody_is_at_fault_is_believed_if_no_candidate_can_have_said_so(tmp_path, says) -> None:
+    code = f"from coral.grader import Void\ndef grade(workspace):\n    {says}\n"
+    found = grade(tmp_path, code)
+    assert (found.outcome, found.reason, found.channel) == ("void", "no graphics card", "closed")
+    (tmp_path / "checkout" / "candidate.py").write_text("")
+    opens = "exec(open(workspace / 'candidate.py').read())"
+    found = grade(tmp_path, code.replace(f"    {says}", f"    {opens}\n    {says}"))
+    assert (found.outcome, found.channel) == ("crashed", "open")
+    assert found.reason == "the grader crashed: it says that the candidate is not at fault: no graphics card"
 
 
 def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path) -> None:

@@ -49,7 +49,9 @@ def command_in(folder: Path, code: str = GRADE) -> GradeCommand:
     for said in ("stdout", "stderr"):
         (folder / "g" / said).unlink(missing_ok=True)
     (private / "grade.py").write_text(code)
-    place = GradePlace(workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=Kind.REAL)
+    place = GradePlace(
+        workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=Kind.REAL, timeout=60
+    )
     command = kind_of(SECTION).command(SECTION, place)
     prepare_folder(command)
     return command
@@ -60,7 +62,8 @@ def seen(folder: Path, *, is_prestarted: bool) -> dict[str, Any]:
     result = run_grader(command_in(folder), 60, interpreter)
     assert (result.outcome, result.output) == ("scored", "said\ncomplained\n")
     found = json.loads(result.feedback)
-    assert found["env"].pop(TAG)
+    for own in (TAG, "CORAL_DEADLINE", "CORAL_SEED"):
+        assert found["env"].pop(own)
     return dict(found)
 
 
@@ -147,7 +150,12 @@ Path(os.environ["CORAL_RESULT"]).write_text(json.dumps({"score": 1, "feedback": 
         made = command_in(folder)
         (folder / "private" / "show.py").write_text(script)
         place = GradePlace(
-            workspace=folder / "checkout", private=folder / "private", folder=folder / "g", attempt=17, kind=Kind.REAL
+            workspace=folder / "checkout",
+            private=folder / "private",
+            folder=folder / "g",
+            attempt=17,
+            kind=Kind.REAL,
+            timeout=60,
         )
         command = kind_of(section).command(section, place)
         prepare_folder(command)
@@ -155,7 +163,8 @@ Path(os.environ["CORAL_RESULT"]).write_text(json.dumps({"score": 1, "feedback": 
         result = run_grader(command, 60, prestart(section, LAUNCH) if is_prestarted else None)
         assert (result.outcome, result.output) == ("scored", "said\ncomplained\n")
         seen = json.loads(result.feedback)
-        assert seen["env"].pop(TAG)
+        for own in (TAG, "CORAL_DEADLINE", "CORAL_SEED"):
+            assert seen["env"].pop(own)
         found.append(seen)
     assert found[0] == found[1]
     assert found[0]["argv"][1:] == words

@@ -93,7 +93,8 @@ def test_by_landlock_a_program_is_the_process_that_was_started(tmp_path: Path) -
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == -signal.SIGINT
         assert child.stdout is not None
-        assert child.stdout.read() == "SigIgn:\t0000000000000000\n"
+        ignored = int(child.stdout.read().split()[-1], 16)
+        assert not any(ignored >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ))
 
 
 def test_by_landlock_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:

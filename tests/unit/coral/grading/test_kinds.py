@@ -17,7 +17,12 @@ def place(tmp_path: Path) -> GradePlace:
     (tmp_path / "private" / "grade.sh").touch()
     folder = tmp_path / "grade"
     return GradePlace(
-        workspace=tmp_path / "checkout", private=tmp_path / "private", folder=folder, attempt=7, kind=Kind.REAL
+        workspace=tmp_path / "checkout",
+        private=tmp_path / "private",
+        folder=folder,
+        attempt=7,
+        kind=Kind.REAL,
+        timeout=60,
     )
 
 

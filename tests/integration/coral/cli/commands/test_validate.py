@@ -17,9 +17,11 @@ from coral.agent_setup.prices import unenforceable_budgets
 from coral.cli import main
 from coral.config.load import load, write
 from coral.errors import CoralError
+from coral.grading.sandbox import level_of_graders
 from coral.processes import environment
 from coral.runs.create import create_run
 from coral.runtimes.registry import find
+from workspace.seal import Level
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +34,12 @@ def temporary(tmp_path, monkeypatch) -> Path:
 
 
 def task(folder: Path, body: str, **sections: object) -> Path:
-    """A task whose grader has that body, a line of Python; more sections as given."""
-    made = {"task": {"name": "t", "description": "d"}, "grader": {"entry": "grade.py:grade"}, **sections}
+    """A task whose grader has that body, a line of Python, and may write `count` beside the task; more sections as
+    given."""
+    grader = sections.pop("grader", {"entry": "grade.py:grade"})
+    assert isinstance(grader, dict)
+    grader["writable"] = [str(folder.parent / "count")]
+    made = {"task": {"name": "t", "description": "d"}, "grader": grader, **sections}
     grade = f"def grade(workspace):\n    {body}\n"
     return write_files(folder, {"seed/main.txt": "42", "grade.py": grade, "task.yaml": write(made)})
 
@@ -372,3 +378,19 @@ def test_a_small_budget_is_warned_of_and_valid(tmp_path, capsys) -> None:
     assert checks["budget"]["ok"] is True
     assert checks["budget"]["details"] == ["budget.attempts=2 is less than one for each of 4 agents"]
     assert "budget" not in validate(capsys, str(made), "budget.attempts=4")[1]
+
+
+def test_a_grader_that_needs_what_a_seal_hides_is_told_how_to_get_it(tmp_path, capsys, monkeypatch) -> None:
+    """Also that it is not the seal where it fails without one, too."""
+    if level_of_graders("best") is Level.NONE:
+        pytest.skip("NOT RUN: no sandbox works here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "data").write_text("3")
+    body = f"return float(open({str(tmp_path / 'data')!r}).read())"
+    code, checks = validate(capsys, str(task(tmp_path / "t", body)))
+    assert code == 1
+    assert "grader.readable" in str(checks["grader"])
+    _, checks = validate(capsys, str(tmp_path / "t"), "grader.readable=[~/data]")
+    assert checks["grader"]["ok"]
+    _, checks = validate(capsys, str(task(tmp_path / "u", "return 1 / 0")))
+    assert "grader.readable" not in str(checks["grader"])

@@ -77,3 +77,26 @@ def test_compiled_code_that_somebody_put_there_grades_nothing(run: Run, coral) -
     cache.parent.mkdir(exist_ok=True)
     cache.write_bytes(importlib.util.MAGIC_NUMBER + b"\1\0\0\0" + bytes(8) + code)  # of no source that is compared
     assert coral("verify", "2", "--run", str(run.layout.root))[0] == 0
+
+
+def test_a_run_that_ends_by_itself_verifies_its_best(start, coral, said: Path) -> None:
+    run: Run = start(tries(2, 3), grade=GRADE.format(said=str(said)), overrides=("budget.attempts=2",))
+    run.wait_for_end()
+    (number,) = [line["attempt"] for line in run.events("verified")]
+    assert json.loads(run.layout.verified.read_text())[str(number)]["is_same"] is True
+    assert "is verified: it scores 3 again" in run.events("verified")[0]["text"]
+
+
+def test_a_best_that_does_not_score_the_same_is_told(start, said: Path) -> None:
+    """Its grader takes one off from its second grade of an attempt on."""
+    script = GRADE.format(said=str(said)).replace("(workspace, private)", "(workspace, private, kind)")
+    script = script.replace("    return ", "    score = ") + "    if kind == 'real':\n        said.write_text('-1')\n"
+    script += "    return score\n"
+    run: Run = start(tries(2), grade=script, overrides=("budget.attempts=1", "grader.noise=0"))
+    run.wait_for_end()
+    assert run.events("verified") == []
+    assert any("#1 is not verified" in line["text"] for line in run.events("warning"))
+
+
+def test_a_run_that_is_stopped_ends_at_once(run: Run) -> None:
+    assert run.events("verifying") == []

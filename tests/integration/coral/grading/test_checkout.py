@@ -1,0 +1,34 @@
+"""What stays of a grade: the files that agents may read."""
+
+import os
+from pathlib import Path
+
+from files import write_files
+
+from coral.grading.checkout import ARTIFACT_BYTES, MOST_ARTIFACTS, keep_artifacts
+
+
+def kept(folder: Path) -> dict[str, str]:
+    keep_artifacts(folder / "artifacts", folder / "kept")
+    return {path.name: path.read_text() for path in (folder / "kept").glob("*")}
+
+
+def test_plain_files_are_kept_and_whatever_else_a_candidate_laid_there_is_not(tmp_path: Path) -> None:
+    write_files(tmp_path, {"secret": "s", "artifacts/plot.svg": "<svg/>", "artifacts/.hidden": "", "artifacts/a/b": ""})
+    (tmp_path / "artifacts" / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "artifacts" / "pipe")
+    assert kept(tmp_path) == {"plot.svg": "<svg/>"}
+
+
+def test_too_many_or_too_large_files_are_not_kept(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"artifacts/{number:04d}": "x" for number in range(MOST_ARTIFACTS + 5)})
+    with (tmp_path / "artifacts" / "0000").open("wb") as file:
+        file.truncate(ARTIFACT_BYTES + 1)
+    assert sorted(kept(tmp_path)) == [f"{number:04d}" for number in range(1, MOST_ARTIFACTS + 1)]
+
+
+def test_a_grade_without_artifacts_leaves_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").mkdir()
+    assert kept(tmp_path) == {}
+    keep_artifacts(tmp_path / "absent", tmp_path / "kept")
+    assert not (tmp_path / "kept").exists()
