@@ -273,10 +273,8 @@ def supervise(
     with received_signals.hold() as held, hold_lock(layout.lock) as lock:
         load()
         # A run that is only ended needs no other task.
-        if stop is None and (change := reload.install(layout)) is not None:
-            config = None
-        else:
-            change = None
+        change = reload.install(layout) if stop is None else None
+        config = config if change is None else None
         if overrides:
             _change_task(layout, overrides)
         try:
