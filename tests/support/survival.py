@@ -151,21 +151,26 @@ class Mortal(Run):
 
     def kill_one(self, chance: Random, agents_only: bool = False) -> None:
         """kill -9 for everything of one launch, a grader's if there is one, else an agent's."""
+        found = sorted(who for who in self._launches() if who and not (agents_only and who.startswith("#")))
+        if not found:
+            return
+        who = chance.choice([name for name in found if name.startswith("#")] or found)
+        before = len(self.lives(who))
+        while pids := self._launches().get(who):  # the sandbox that it was making is not ended with its maker
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        self.killed[who] += 1
+        self.cut_short |= {(who, life) for life in range(before, len(self.lives(who)) + 1)}
+
+    def _launches(self) -> dict[str, list[int]]:
+        """The processes of each launch that is left."""
         launches: dict[str, list[int]] = {}
         for pid in self.left():
             with contextlib.suppress(OSError):
                 tag = re.search(rb"CORAL_LAUNCH=[^/\0]*/([^/\0]*)/", Path(f"/proc/{pid}/environ").read_bytes())
                 launches.setdefault(tag[1].decode() if tag else "", []).append(pid)
-        found = sorted(who for who in launches if who and not (agents_only and who.startswith("#")))
-        if not found:
-            return
-        who = chance.choice([name for name in found if name.startswith("#")] or found)
-        before = len(self.lives(who))
-        for pid in launches[who]:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self.killed[who] += 1
-        self.cut_short |= {(who, life) for life in range(before, len(self.lives(who)) + 1)}
+        return launches
 
     def end(self) -> None:
         with self._nursery:
