@@ -11,23 +11,33 @@ from whole_runs import NOTED, delivered, noting, trying
 
 from attempts.store import Store
 from coral.journal import fold
+from coral.processes.seal import problem
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
 from coral.views.transcript import EntryKind, entries, launches
 from workspace.layout import Layout
+from workspace.seal import Level
 
 pytestmark = pytest.mark.timeout(900)
 
 AGENTS, EACH = 2, 3  # attempts; of the last nobody needs to hear any more
 FLEET, EACH_OF_FLEET = ("claude", "codex", "opencode", "qwen"), 6
 USAGE = (1000, 17, 900)
+SEALED = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
+    for level in (Level.BUBBLEWRAP, Level.LANDLOCK)
+]
 UNREPORTED = {"opencode"}  # a step that is interrupted
 
 
-def test_every_heartbeat_arrives_in_its_own_conversation(program: str, drive: Drive, tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", SEALED)
+def test_every_heartbeat_arrives_in_its_own_conversation(
+    program: str, drive: Drive, tmp_path: Path, level: Level
+) -> None:
     server, desk = drive(program, noting(USAGE))
     chosen = {"model": desk.model} if desk.model else {}
-    layout = _run(tmp_path, {"runtime": program, "count": AGENTS, **chosen}, EACH)
+    layout = _run(tmp_path, {"runtime": program, "count": AGENTS, **chosen}, EACH, f"workspace.seal={level}")
+    assert {attempt.seal for attempt in readable(Store(layout.attempts)) if attempt.agent} == {level}
     _assert_all_is_told(layout, server, AGENTS, EACH)
     _assert_what_was_used_is_counted(layout, server, program)
     _assert_the_transcript_is_whole(layout, registry.find(program, {}))
@@ -39,9 +49,9 @@ def test_a_mixed_fleet_works_on_one_task(mixed: Mixed, tmp_path: Path) -> None:
     assert _assert_all_is_told(layout, server, len(FLEET), EACH_OF_FLEET) == 20
 
 
-def _run(tmp_path: Path, agents: dict[str, object], each: int) -> Layout:
+def _run(tmp_path: Path, agents: dict[str, object], each: int, *overrides: str) -> Layout:
     budget = {"per_agent": {"attempts": each}}
-    return whole_runs.start(whole_runs.write_task(tmp_path / "task", agents, budget), tmp_path)
+    return whole_runs.start(whole_runs.write_task(tmp_path / "task", agents, budget), tmp_path, *overrides)
 
 
 def _assert_all_is_told(layout: Layout, server: ModelServer, agents: int, each: int) -> int:
