@@ -23,6 +23,7 @@ from benchmarks import (
     packing,
     page,
     resume,
+    sealing,
     start,
     tick,
 )
@@ -42,6 +43,7 @@ ALL: tuple[Benchmark, ...] = (
     tick,
     resume,
     looking,
+    sealing,
     noise,
     packing,
 )

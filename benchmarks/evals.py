@@ -121,13 +121,7 @@ are more agents, the others sleep."""
 def _run(
     place: Arena, overrides: tuple[str, ...], priors: tuple[int, ...], count: int, ask: Ask
 ) -> Iterable[tuple[int, list[dict[str, float]]]]:
-    task = place.small_task()
-    if overrides:
-        path = task / "task.yaml"
-        path.write_text(path.read_text().replace("  command: sh $CORAL_PRIVATE/grade.sh\n", ""))
-    (place.notes / "goal").write_text("0")
-    runtime = ("agents.runtime=command", agents_run("evaluating.py"))
-    run = place.start(task, *runtime, f"heartbeats=[{RARE}]", *overrides)
+    run = begin(place, overrides)
     for turn, prior in enumerate(priors):
         if prior:
             ask.say(f"making up {prior:,} attempts")
@@ -136,7 +130,18 @@ def _run(
             history.index(run)
             place.call("resume", "--detach", "--run", str(run.layout.root))
         ask.say(f"{count} times `coral eval` after {prior:,} attempts")
-        yield prior, _evals(run, place, prior, turn * count, count)
+        yield prior, measured(run, place, prior, turn * count, count)
+
+
+def begin(place: Arena, overrides: tuple[str, ...]) -> Started:
+    """A run of one agent, which submits when it is told to."""
+    task = place.small_task()
+    if overrides:
+        path = task / "task.yaml"
+        path.write_text(path.read_text().replace("  command: sh $CORAL_PRIVATE/grade.sh\n", ""))
+    (place.notes / "goal").write_text("0")
+    runtime = ("agents.runtime=command", agents_run("evaluating.py"))
+    return place.start(task, *runtime, f"heartbeats=[{RARE}]", *overrides)
 
 
 def _in_fleet(place: Arena, agents: int, count: int, ask: Ask) -> list[dict[str, float]]:
@@ -148,10 +153,10 @@ def _in_fleet(place: Arena, agents: int, count: int, ask: Ask) -> list[dict[str,
     wait_until(lambda: len(list(place.notes.glob("up-*"))) == agents - 1, 600, f"the first line of {agents} agents")
     time.sleep(SETTLING)
     ask.say(f"{count} times `coral eval` with {agents} agents")
-    return _evals(run, place, 0, 0, count)
+    return measured(run, place, 0, 0, count)
 
 
-def _evals(run: Started, place: Arena, prior: int, done: int, count: int) -> list[dict[str, float]]:
+def measured(run: Started, place: Arena, prior: int, done: int, count: int) -> list[dict[str, float]]:
     """Let the agent, which has submitted `done` times, go on until it has `count` times more."""
     (place.notes / "goal").write_text(f"{done + count}")
     wait_until(lambda: len(_noted(place)) >= done + count, 60 + 2 * count, f"{count} evals")

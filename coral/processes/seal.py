@@ -1,10 +1,10 @@
 """Seals a program at one of the levels of `workspace.seal`, and tells which of them this machine has."""
 
+import marshal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from json import dumps
 from pathlib import Path
 
 from coral.errors import CoralError
@@ -93,7 +93,7 @@ def seal(program: Program, sandbox: Sandbox) -> Program:
 def _landlocked(argv: Sequence[str], view: View, *, network: bool) -> list[str]:
     shown = {str(path): str(access) for path, access in with_devices(view).items()}
     rules = landlock_rules(shown, network)
-    return [sys.executable, "-I", "-S", "-B", landlock.__file__, dumps(rules), *argv]
+    return [sys.executable, "-I", "-S", "-B", landlock.__file__, marshal.dumps(rules).hex(), *argv]
 
 
 @cache
