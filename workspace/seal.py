@@ -78,9 +78,10 @@ def view_of_agent(
         leads_in = _lies_in(real, hidden_folders) and not _lies_in(named, hidden_folders)
         return not leads_in and not _lies_in(real, [layout.root])
 
-    needed = [path.resolve() for path in (*_NAME_SERVICE, *read) if is_allowed(path)]
+    importable = list(modules)
+    needed = [path.resolve() for path in (*_NAME_SERVICE, *read, *importable) if is_allowed(path)]
     needed = [path for path in needed if path not in hidden_folders and any(top in path.parents for top in replaced)]
-    needed += [path for path in map(Path.resolve, modules) if any(path in top.parents for top in hidden_folders)]
+    needed += [path for path in map(Path.resolve, importable) if any(path in top.parents for top in hidden_folders)]
     view |= dict.fromkeys(needed, Access.READ)
     view |= {path.resolve(): Access.WRITE for path in write if is_allowed(path)}
     inboxes, replies = layout.attempts / "inbox", layout.attempts / "replies"

@@ -94,9 +94,9 @@ def test_a_run_that_lies_directly_among_runs_hides_the_others() -> None:
 
 
 def test_a_folder_of_modules_beside_the_runs_is_in_the_view_so_that_landlock_lets_python_list_it() -> None:
-    folders = [Path("/work"), Path("/work/task"), Path("/opt/lib")]
+    folders = [Path("/work"), Path("/work/task"), Path("/opt/lib"), Path("/tmp/clone")]
     shown = view_of_agent(RUN, "ann", share=True, hidden=[], read=[], write=[], modules=folders)
-    assert shown[Path("/work")] is Access.READ
+    assert shown[Path("/work")] is shown[Path("/tmp/clone")] is Access.READ
     assert not {Path("/work/task"), Path("/opt/lib")} & shown.keys()
 
 
