@@ -1,27 +1,28 @@
 """Runs in the process of a candidate: restricts itself, then calls a function of the candidate or becomes its program.
 
-Given to Python as a text, for the sandbox has no file of ours. The request is JSON on standard input; the answer, and
-before it a sign that the sandbox has begun, goes to the descriptor that the request names.
+Given to Python as a text, for the sandbox has no file of ours. The request comes on standard input, marshalled, after a
+line with its size; the answer is JSON. It goes, after a sign that the sandbox has begun, to the descriptor that the
+request names.
 """
 
 from __future__ import annotations
 
-import json
+import marshal
 import os
-import re
 import resource
-import signal
 import sys
 
 TYPE_CHECKING = False  # as in typing: each import here is paid by every candidate
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-_NUMBERS = re.compile(r"[<>|=]?[biufc]\d{1,2}")
+_NUMBERS = r"[<>|=]?[biufc]\d{1,2}"
 
 
 def main() -> None:
-    request = json.loads(sys.stdin.buffer.readline())
+    size = int(sys.stdin.buffer.readline())
+    request = marshal.loads(sys.stdin.buffer.read(size))  # of the grader, which has this Python
     answer = os.fdopen(request["answer"], "wb")
     os.set_inheritable(request["answer"], False)
     landlock: dict[str, Any] = {}
@@ -38,13 +39,15 @@ def main() -> None:
         resource.setrlimit(number, (most, most))
     if request["argv"]:
         os.lseek(0, sys.stdin.buffer.tell(), os.SEEK_SET)  # its own input follows the request
-        for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and a program would inherit that
-            signal.signal(number, signal.SIG_DFL)
+        import _signal  # type: ignore[import-not-found]  # see coral.grader.landlock
+
+        for number in (_signal.SIGPIPE, _signal.SIGXFSZ):  # Python ignores them, and a program would inherit that
+            _signal.signal(number, _signal.SIG_DFL)
         os.execvp(request["argv"][0], request["argv"])
     arguments = [unpack(value, sys.stdin.buffer) for value in (request["args"], request["kwargs"])]
     value = _function(*request["entry"])(*arguments[0], **arguments[1])
     header, blocks = pack(value)
-    answer.write(json.dumps(header).encode() + b"\n")
+    answer.write("".join(_json(header)).encode() + b"\n")
     for block in blocks:
         answer.write(block)
     answer.close()
@@ -53,17 +56,47 @@ def main() -> None:
 
 
 def _function(path: str, name: str) -> Any:
-    import importlib.util
+    from importlib.machinery import ModuleSpec, SourceFileLoader
 
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - pathlib is slow to import
     module_name = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
+    if not path.endswith(".py"):
         raise ImportError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
+    # What importlib.util would make of it, without importing that.
+    loader = SourceFileLoader(module_name, os.path.abspath(path))  # noqa: PTH100
+    module = type(sys)(module_name)
+    module.__spec__ = ModuleSpec(module_name, loader, origin=loader.path)
+    module.__loader__, module.__file__ = loader, loader.path
     sys.modules[module_name] = module
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
     return getattr(module, name)
+
+
+def _json(value: Any) -> Iterator[str]:
+    """As json.dumps, which takes as long to import as Python to start. TypeError for what is no data."""
+    from _json import encode_basestring_ascii as quoted
+
+    if isinstance(value, str):
+        yield quoted(value)
+    elif value is None or isinstance(value, bool):
+        yield {None: "null", True: "true", False: "false"}[value]
+    elif isinstance(value, int):
+        yield int.__repr__(value)
+    elif isinstance(value, float):
+        names = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+        yield names.get(text := float.__repr__(value), text)
+    elif isinstance(value, list | tuple):
+        for number, inner in enumerate(value):
+            yield "," if number else "["
+            yield from _json(inner)
+        yield "]" if value else "[]"
+    elif isinstance(value, dict):
+        for number, (name, inner) in enumerate(value.items()):
+            yield f"{',' if number else '{'}{quoted(name)}:"
+            yield from _json(inner)
+        yield "}" if value else "{}"
+    else:
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def pack(value: Any) -> tuple[Any, list[bytes]]:
@@ -99,11 +132,13 @@ def unpack(value: Any, source: Any) -> Any:
 
 
 def _array(described: Any, source: Any) -> Any:
+    import re
+
     import numpy
 
     try:
         type_name, shape, size = described
-        if not _NUMBERS.fullmatch(type_name):
+        if not re.fullmatch(_NUMBERS, type_name):
             raise ValueError("its type is not one of numbers")
         kind = numpy.dtype(type_name)
         if any(type(length) is not int or length < 0 for length in (*shape, size)):
