@@ -8,6 +8,7 @@ Landlock, without which no grader is sealed.
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.processes import seal
 from coral.processes.seal import UNSEALED, Sandbox
-from workspace.seal import PACKAGES, PRIVATE, Level, view_of_grader
+from workspace.seal import PACKAGES, PRIVATE, Access, Level, View, view_of_grader
 
 # Of a user's home: what programs need, but no folder that has keys in it.
 _TOOLS = """
@@ -37,16 +38,24 @@ def sandbox_of(config: Config, grader: GraderSection, *, private: Path, folder: 
     if level is Level.NONE:
         return UNSEALED
     folder.mkdir(parents=True, exist_ok=True)
-    home = Path.home()
-    view = view_of_grader(
-        hidden=[path for path in (runs, config.folder) if path.is_dir()],
-        private=[*PRIVATE, *([home] if home.parents else [])],
-        read=[*_needed(home), *map(_path, grader.readable), private],
-        write=[*map(_path, grader.writable), folder],
-        modules=[Path(place) for place in sys.path if Path(place).is_absolute()],
-        network=grader.network,
-    )
+    view = _view(runs, config.folder, Path.home(), grader.readable, grader.writable, grader.network)
+    view = {**view, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
     return Sandbox(level, view, network=grader.network)
+
+
+@cache
+def _view(
+    runs: Path, task: Path, home: Path, readable: tuple[str, ...], writable: tuple[str, ...], network: bool
+) -> View:
+    """What all grades of a task have in common: it takes milliseconds to look at so many paths."""
+    return view_of_grader(
+        hidden=[path for path in (runs, task) if path.is_dir()],
+        private=[*PRIVATE, *([home] if home.parents else [])],
+        read=[*_needed(home), *map(_path, readable)],
+        write=map(_path, writable),
+        modules=[Path(place) for place in sys.path if Path(place).is_absolute()],
+        network=network,
+    )
 
 
 def _needed(home: Path) -> Iterator[Path]:
