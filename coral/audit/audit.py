@@ -180,7 +180,8 @@ def _modules(config: Config) -> tuple[str, ...]:
 
 
 def _end_marked(mark: str) -> int:
-    """End what an attack has left behind. Returns how many processes that were."""
+    """Wait a moment for the processes with this mark to end, then kill those that have not. Returns how many those
+    were."""
     deadline = time.monotonic() + ENDING_SECONDS
     while (left := _marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.01)
