@@ -19,7 +19,6 @@ from pathlib import Path
 from workspace.layout import Layout, folder_of_runs
 
 PROBE_SECONDS = 20.0
-PACKAGES = ("attempts", "coral", "heartbeats", "workspace")  # of ours, which `coral` needs
 PRIVATE = (Path("/tmp"), Path("/var/tmp"), Path("/run"))
 _NAME_SERVICE = (Path("/run/systemd/resolve"), Path("/run/resolvconf"), Path("/run/nscd"), Path("/run/current-system"))
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")  # below /dev
@@ -70,7 +69,6 @@ def view_of_agent(
     """
     hidden_folders = [path.resolve() for path in (folder_of_runs(layout), *hidden)]
     view = dict.fromkeys(PRIVATE, Access.PRIVATE) | dict.fromkeys(hidden_folders, Access.HIDDEN)
-    replaced = tuple(view)  # by an empty folder
 
     def is_allowed(path: Path) -> bool:
         """Whether the path may be shown: not if it lies in the run, nor if it is a link from elsewhere into a hidden
@@ -80,10 +78,7 @@ def view_of_agent(
         return not leads_in and not _lies_in(real, [layout.root])
 
     importable = list(modules)
-    needed = [path.resolve() for path in (*_NAME_SERVICE, *read, *importable) if is_allowed(path)]
-    needed = [path for path in needed if path not in hidden_folders and any(top in path.parents for top in replaced)]
-    needed += [path for path in map(Path.resolve, importable) if any(path in top.parents for top in hidden_folders)]
-    view |= dict.fromkeys(needed, Access.READ)
+    view |= _shown_again((path for path in (*_NAME_SERVICE, *read, *importable) if is_allowed(path)), importable, view)
     view |= {path.resolve(): Access.WRITE for path in write if is_allowed(path)}
     inboxes, replies = layout.attempts / "inbox", layout.attempts / "replies"
     readable = (layout.attempts, layout.heartbeats, layout.root / "grades", layout.logs(agent), layout.hub / "objects")
@@ -110,12 +105,17 @@ def view_of_grader(
     folders from which Python imports. `network`: whether it looks for names of other machines."""
     hidden_folders = [path.resolve() for path in hidden]
     view = {path.resolve(): Access.PRIVATE for path in private} | dict.fromkeys(hidden_folders, Access.HIDDEN)
-    replaced = tuple(view)
-    needed = [path.resolve() for path in (*(_NAME_SERVICE if network else ()), *read, *modules)]
-    is_covered = [path not in view and any(top in path.parents for top in replaced) for path in needed]
-    shown = [path for path, covered in zip(needed, is_covered, strict=True) if covered]
-    shown += [path.resolve() for path in modules if any(path.resolve() in top.parents for top in replaced)]
-    return view | dict.fromkeys(shown, Access.READ) | {path.resolve(): Access.WRITE for path in write}
+    importable = list(modules)
+    view |= _shown_again((*(_NAME_SERVICE if network else ()), *read, *importable), importable, view)
+    return view | {path.resolve(): Access.WRITE for path in write}
+
+
+def _shown_again(paths: Iterable[Path], modules: Iterable[Path], view: View) -> dict[Path, Access]:
+    """Of these paths, those that the view would cover: they lie in a hidden or private folder. And folders of modules
+    that have such a folder in them: by Landlock, Python could not list them."""
+    covered = [path for path in map(Path.resolve, paths) if path not in view and set(view) & set(path.parents)]
+    around = [path for path in map(Path.resolve, modules) if any(path in top.parents for top in view)]
+    return dict.fromkeys([*covered, *around], Access.READ)
 
 
 def _lies_in(path: Path, folders: Iterable[Path]) -> bool:
@@ -159,7 +159,8 @@ def _graphics() -> list[Path]:
 
 @cache
 def bubblewrap_problem() -> str:
-    """Why this machine cannot seal a program by bubblewrap; empty if it can. Tries it once, in some 10 ms."""
+    """Returns why bubblewrap does not work on this machine; an empty text if it works. It is tried once, which takes
+    some 10 ms."""
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
     # Without the network, as for graders: some machines allow all but that.

@@ -2,18 +2,16 @@
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from coral.agent_setup.roster import mounts_of
 from coral.processes.process import Program
-from coral.processes.seal import Sandbox, seal
+from coral.processes.seal import Sandbox, module_folders, python_folders, seal
 from coral.runtimes.model import Command
 from coral.supervisor.context import RunContext
-from workspace.seal import PACKAGES, Access, Level, view_of_agent
+from workspace.seal import Access, Level, view_of_agent
 
 _PROGRAMS = ("bin", ".bin", "sbin")  # folders of programs, which need what lies beside the folder
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
@@ -43,7 +41,7 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
         share=config.workspace.share,
         hidden=[folder for folder in (config.folder,) if folder.is_dir()],
         read=_needed(program, command),
-        modules=[Path(folder) for folder in sys.path if Path(folder).is_absolute()],
+        modules=module_folders(),
         write=[*_writable(run_context, agent), *command.links.values(), *command.writes],
     )
     for folder in command.scratch:
@@ -56,10 +54,7 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
 def _needed(program: Program, command: Command) -> Iterator[Path]:
     """Files and folders that a program may need to start. They are readable even inside a hidden folder. The arguments
     of a job are not among them, because an agent chose those."""
-    yield from (Path(sys.prefix), Path(sys.base_prefix), Path.home())
-    for name in PACKAGES:
-        if (found := find_spec(name)) is not None and found.submodule_search_locations:
-            yield Path(found.submodule_search_locations[0])
+    yield from (*python_folders(), Path.home())
     for folder in program.env.get("PATH", "").split(os.pathsep):
         if Path(folder).is_absolute():
             yield from (Path(folder), *([Path(folder).parent] if Path(folder).name in _PROGRAMS else []))

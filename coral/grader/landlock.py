@@ -1,4 +1,5 @@
-"""Landlock: this process restricts itself, and all that it starts, to the files of a view. It needs no privilege.
+"""Restricts this process, and all that it starts, to the files that a view names. Landlock, a part of Linux, enforces
+that; no privilege is needed.
 
 `landlock.py RULES PROGRAM...` restricts itself and becomes the program. RULES are those of
 `coral.grader.sandbox.landlock_rules`, marshalled, in hexadecimal: to import json takes as long as all the rest.
@@ -31,10 +32,11 @@ def version() -> int:
 
 
 def restrict(view: Mapping[str, str], network: bool) -> None:
-    """Restrict this process to the view: by path, `read`, `write`, or `hidden` and `private`, which are not reached at
-    all. It holds for all that is below, but for paths that have an access of their own; other paths are readable. A
-    folder with something hidden in it can be listed only if it is in the view itself; then what is hidden can be as
-    well. Every capability is given up. OSError where the kernel cannot do it."""
+    """Restrict this process to the view. The view maps paths to `read`, `write`, `hidden` or `private`; the process
+    cannot open what is hidden or private. An access holds for everything below its path, except paths that have an
+    access of their own. Paths outside the view can be read. If something in a folder is hidden, the folder can be
+    listed only if the view names it; then the names of what is hidden can be listed too. Every capability is given
+    up. OSError if the kernel cannot do it."""
     libc, known = ctypes.CDLL(None, use_errno=True), version()
     if known < 1:
         raise OSError("there is no Landlock")

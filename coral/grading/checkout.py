@@ -83,13 +83,13 @@ def _candidate(folder: Path, launch: int) -> Path:
 
 
 def end_grade(layout: Layout, number: int) -> None:
-    """Keeps the artifacts of an attempt where agents can read them, and removes its checkouts. Blocks."""
+    """Copies the artifacts of a published attempt to where agents can read them, then removes its checkouts. Blocks."""
     keep_artifacts(layout.grading(number) / ARTIFACTS, layout.grade(number))
     remove_checkouts(layout, number)
 
 
 def remove_checkouts(layout: Layout, number: int) -> None:
-    """Removes the checkouts and scratch files of a grade that is over; what its grader printed stays. Blocks."""
+    """Removes the checkouts, artifacts and temporary files of a grade that is over; its output stays. Blocks."""
     folder = layout.grading(number)
     remove_moved([folder / ARTIFACTS, *folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, *_moved(layout, number)])
 

@@ -12,7 +12,7 @@ from coral.grader.remove_tree import remove_tree
 from coral.processes import environment
 from coral.processes.prestarted import Interpreter, PrestartedInterpreter
 from coral.processes.process import Program
-from coral.processes.seal import UNSEALED, Sandbox
+from coral.processes.seal import Sandbox
 
 RESULT, SPEC, BEATS, SCRATCH, STDOUT, STDERR = "result.json", "spec.json", "beats.jsonl", "tmp", "stdout", "stderr"
 ARTIFACTS = "artifacts"  # a folder for files that agents may read
@@ -29,7 +29,7 @@ class GradePlace:
     attempt: int
     kind: Kind
     timeout: float
-    sandbox: Sandbox = UNSEALED
+    sandbox: Sandbox
 
     @property
     def environment(self) -> dict[str, str]:

@@ -6,17 +6,15 @@ Landlock, without which no grader is sealed.
 """
 
 import os
-import sys
 from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 
 from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.processes import seal
 from coral.processes.seal import UNSEALED, Sandbox
-from workspace.seal import PACKAGES, PRIVATE, Access, Level, View, view_of_grader
+from workspace.seal import PRIVATE, Access, Level, View, view_of_grader
 
 # Of a user's home: what programs need, but no folder that has keys in it.
 _TOOLS = """
@@ -53,16 +51,13 @@ def _view(
         private=[*PRIVATE, *([home] if home.parents else [])],
         read=[*_needed(home), *map(_path, readable)],
         write=map(_path, writable),
-        modules=[Path(place) for place in sys.path if Path(place).is_absolute()],
+        modules=seal.module_folders(),
         network=network,
     )
 
 
 def _needed(home: Path) -> Iterator[Path]:
-    yield from (Path(sys.prefix), Path(sys.base_prefix))
-    for name in PACKAGES:
-        if (found := find_spec(name)) is not None and found.submodule_search_locations:
-            yield Path(found.submodule_search_locations[0])
+    yield from seal.python_folders()
     yield from (home / name for name in _TOOLS.split())
     yield from (Path(os.environ[name]) for name in _PLACES if os.environ.get(name))
     for folder in os.environ.get("PATH", "").split(os.pathsep):

@@ -204,7 +204,7 @@ def _graded(config: Config, result: GradeResult) -> TaskFinding:
 
 
 def _seal_advice(config: Config) -> tuple[str, ...]:
-    """What to do where only a sealed grader fails: it is tried without."""
+    """Advice for a grader that fails only because it is sealed. Grades the seed without a sandbox to find out."""
     if level_of_graders(config.workspace.seal) is Level.NONE:
         return ()
     unsealed = replace(config, workspace=config.workspace.model_copy(update={"seal": "none"}))

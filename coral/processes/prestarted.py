@@ -52,7 +52,7 @@ SHELL = Interpreter(
 )
 
 
-# In the sandbox nobody can enter a group.
+# Enters the control group before the sandbox begins: nothing inside may write to the group.
 _ENTER_FIRST = f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; shift; exec "$@"'
 
 

@@ -2,9 +2,10 @@
 
 import marshal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from coral.errors import CoralError
@@ -12,6 +13,8 @@ from coral.grader import landlock
 from coral.grader.sandbox import landlock_rules
 from coral.processes.process import Program
 from workspace.seal import Level, View, bubblewrap, bubblewrap_problem, with_devices
+
+_PACKAGES = ("attempts", "coral", "heartbeats", "workspace")
 
 
 def level_for(asked: str) -> Level:
@@ -45,7 +48,7 @@ def strongest() -> Level:
 
 
 def problem(level: Level) -> str:
-    """Why a level does not work here; empty if it does."""
+    """Returns why a level does not work on this machine; an empty text if it works."""
     match level:
         case Level.BUBBLEWRAP:
             return bubblewrap_problem()
@@ -70,7 +73,7 @@ class Sandbox:
         return self.level is Level.BUBBLEWRAP
 
     def line(self, argv: Sequence[str], folder: Path) -> list[str]:
-        """The arguments that start a program in the sandbox, in `folder`."""
+        """Returns the arguments that start a program in this sandbox, with `folder` as its current folder."""
         match self.level:
             case Level.BUBBLEWRAP:
                 return bubblewrap(argv, self.view, folder, network=self.network)
@@ -84,10 +87,23 @@ UNSEALED = Sandbox(Level.NONE, {}, network=True)
 
 
 def seal(program: Program, sandbox: Sandbox) -> Program:
-    """The same program in a sandbox."""
+    """Returns the program with the arguments that start it in the sandbox."""
     if sandbox.level is Level.NONE:
         return program
     return replace(program, argv=sandbox.line(program.argv, program.cwd), sealed=sandbox.has_namespace)
+
+
+def python_folders() -> Iterator[Path]:
+    """The folders of this Python, of its environment and of Coral's packages."""
+    yield from (Path(sys.prefix), Path(sys.base_prefix))
+    for name in _PACKAGES:
+        if (found := find_spec(name)) is not None and found.submodule_search_locations:
+            yield Path(found.submodule_search_locations[0])
+
+
+def module_folders() -> list[Path]:
+    """The folders from which this Python imports modules."""
+    return [Path(folder) for folder in sys.path if Path(folder).is_absolute()]
 
 
 def _landlocked(argv: Sequence[str], view: View, *, network: bool) -> list[str]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from files import write_files
+from grade_places import place_in
 
-from attempts.record import Kind
 from coral.config.model import GraderSection
-from coral.grading.command import GradePlace, prepare_folder
+from coral.grading.command import prepare_folder
 from coral.grading.kinds import kind_of, list_of
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
@@ -27,14 +27,7 @@ def graded(folder: Path, grader: str, candidate: str = HONEST, **private: str) -
     list_of(folder / "private").write_text(json.dumps({"files": list(files), "data": []}))
     write_files(folder / "checkout", {"solution.py": candidate, "data.json": "[1, 2]", "x.txt": "2 + 1"})
     section = GraderSection(entry="grade.py:grade")
-    place = GradePlace(
-        workspace=folder / "checkout",
-        private=folder / "private",
-        folder=folder / "g",
-        attempt=3,
-        kind=Kind.REAL,
-        timeout=60,
-    )
+    place = place_in(folder, attempt=3)
     command = kind_of(section).command(section, place)
     prepare_folder(command)
     return run_grader(command, 60)

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from grade_places import place_in
 
 from attempts.record import Kind
 from coral.config.model import GraderSection
 from coral.grading import runner
-from coral.grading.command import GradePlace, prepare_folder
+from coral.grading.command import prepare_folder
 from coral.grading.kinds import kind_of
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
@@ -25,7 +26,7 @@ def grade(folder: Path, code: str, args: Mapping[str, object] | None = None, kin
     workspace.mkdir(exist_ok=True)
     (private / "grade.py").write_text(textwrap.dedent(code))
     section = GraderSection(entry="grade.py:grade", args=dict(args or {}))
-    place = GradePlace(workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=kind, timeout=60)
+    place = place_in(folder, kind=kind)
     command = kind_of(section).command(section, place)
     prepare_folder(command)
     return run_grader(command, 20)

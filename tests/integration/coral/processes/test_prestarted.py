@@ -9,12 +9,12 @@ from typing import Any
 
 import psutil
 import pytest
+from grade_places import place_in
 from real_runs import tries, wait_until
 
-from attempts.record import Kind
 from attempts.store import Store
 from coral.config.model import GraderSection
-from coral.grading.command import GradeCommand, GradePlace, prepare_folder
+from coral.grading.command import GradeCommand, prepare_folder
 from coral.grading.kinds import kind_of, prestart
 from coral.grading.once import run_grader
 from coral.processes import cgroup, process
@@ -49,9 +49,7 @@ def command_in(folder: Path, code: str = GRADE) -> GradeCommand:
     for said in ("stdout", "stderr"):
         (folder / "g" / said).unlink(missing_ok=True)
     (private / "grade.py").write_text(code)
-    place = GradePlace(
-        workspace=workspace, private=private, folder=folder / "g", attempt=17, kind=Kind.REAL, timeout=60
-    )
+    place = place_in(folder)
     command = kind_of(SECTION).command(SECTION, place)
     prepare_folder(command)
     return command
@@ -149,14 +147,7 @@ Path(os.environ["CORAL_RESULT"]).write_text(json.dumps({"score": 1, "feedback": 
     for is_prestarted in (False, True):
         made = command_in(folder)
         (folder / "private" / "show.py").write_text(script)
-        place = GradePlace(
-            workspace=folder / "checkout",
-            private=folder / "private",
-            folder=folder / "g",
-            attempt=17,
-            kind=Kind.REAL,
-            timeout=60,
-        )
+        place = place_in(folder)
         command = kind_of(section).command(section, place)
         prepare_folder(command)
         assert made.folder == command.folder

@@ -8,6 +8,7 @@ from attempts.record import Kind
 from coral.config.model import GRADER_KINDS, GraderSection
 from coral.grading.command import GradePlace
 from coral.grading.kinds import KINDS, command_argv, kind_of
+from coral.processes.seal import UNSEALED
 
 
 @pytest.fixture
@@ -23,6 +24,7 @@ def place(tmp_path: Path) -> GradePlace:
         attempt=7,
         kind=Kind.REAL,
         timeout=60,
+        sandbox=UNSEALED,
     )
 
 
