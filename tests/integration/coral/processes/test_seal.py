@@ -86,15 +86,19 @@ def test_by_landlock_a_program_is_the_process_that_was_started(tmp_path: Path) -
     if problem := seal.problem(Level.LANDLOCK):
         pytest.skip(f"NOT RUN: {problem}")
     view = {tmp_path: Access.WRITE}
-    child = start("echo $$ >pid; grep SigIgn /proc/self/status; exec sleep 600", Level.LANDLOCK, view, tmp_path)
-    with child:
-        pid = wait_until((tmp_path / "pid").exists, what="its start") and int((tmp_path / "pid").read_text())
-        assert pid == child.pid
+    script = "grep SigIgn /proc/self/status >status; echo $$ >new; mv new pid; exec sleep 600"
+    child = start(script, Level.LANDLOCK, view, tmp_path)
+    try:
+        wait_until((tmp_path / "pid").exists, what="its start")
+        assert int((tmp_path / "pid").read_text()) == child.pid
         child.send_signal(signal.SIGINT)
-        assert child.wait(60) == -signal.SIGINT
-        assert child.stdout is not None
-        ignored = int(child.stdout.read().split()[-1], 16)
-        assert not any(ignored >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ))
+        child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.communicate()
+    assert child.returncode == -signal.SIGINT
+    ignored = int((tmp_path / "status").read_text().split()[-1], 16)
+    assert not any(ignored >> number - 1 & 1 for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ))
 
 
 def test_by_landlock_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
