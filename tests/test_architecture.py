@@ -85,7 +85,9 @@ MAY_IMPORT = {
         "coral.processes.namespaces",
         "coral.processes.rlimit_tag",
         "coral.processes.result_channel",
+        "coral.processes.usage",
     ),
+    "coral.processes.usage": ("coral.processes.cgroup",),
     "coral.journal": (
         "coral.journal",
         "coral.codec",
@@ -229,7 +231,7 @@ SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 HOMES = {
     "git": ("workspace.git",),
     "watchdog": ("coral.supervisor.folder_watch",),
-    "psutil": ("coral.processes.without_proc",),
+    "psutil": ("coral.processes.without_proc", "coral.processes.usage"),
     "jinja2": ("heartbeats",),
     "ruamel": ("coral.config", "heartbeats.folder", "coral.runtimes.scripted.script", "coral.runtimes.limits"),
     "pydantic": ("coral.config",),

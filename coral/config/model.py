@@ -26,6 +26,7 @@ Grace = Annotated[Finite, Field(ge=0, le=DAY)]
 Minutes = Annotated[Finite, Field(gt=0, le=1440)]
 Price = Annotated[Finite, Field(ge=0, le=1_000_000)]
 Money = Annotated[Finite, Field(gt=0, le=1e9)]
+Gigabytes = Annotated[Finite, Field(gt=0, le=1e9)]
 Count = Annotated[int, Field(ge=1, le=10**15)]
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Strict(False)]  # YAML gives lists; a tuple cannot change afterwards
@@ -128,6 +129,14 @@ class GraderSection(Section):
     network: bool = key("Whether a sealed grader has the network.", False)
     readable: Texts = key("Files and folders of your home or /tmp that a sealed grader may read, such as ~/data.", ())
     writable: Texts = key("Files and folders outside its own that a sealed grader may change, such as ~/.cache.", ())
+    threads: int = key("How many processes and threads one grade may have. With more, it fails.", 5000, ge=1)
+    memory: Gigabytes | None = key(
+        "Gigabytes of memory that all processes of one grade may use. With more, it fails. Empty: 80 % of the machine.",
+        None,
+    )
+    disk: Gigabytes | None = key(
+        "Gigabytes that one grade may write into its folders. With more, it fails. Empty: half of what was free.", None
+    )
     direction: Direction = key("Whether a larger or a smaller score is better.", Direction.MAXIMIZE, strict=False)
     noise: NoiseValue = key(
         "How noisy scores are, as a standard deviation: auto (estimated from what was measured twice), a number in "

@@ -73,6 +73,8 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             grading.on_checked_out(transaction, event)
         case on.Graded():
             grading.on_graded(transaction, event)
+        case on.GradeOverLimit():
+            grading.on_over_limit(transaction, event)
         case on.Published(number=number):
             grading.on_published(transaction, number)
         case on.OutputSeen():

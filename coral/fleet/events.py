@@ -171,6 +171,15 @@ class Used:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GradeOverLimit:
+    """A running grade uses more of the machine than it may. `reason` is why its attempt fails."""
+
+    number: int
+    launch: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeftProcesses:
     """A process has ended, but processes that it started still run."""
 
@@ -372,6 +381,7 @@ Event = (
     | OutputSeen
     | EditsScanned
     | Used
+    | GradeOverLimit
     | LeftProcesses
     | Exited
     | SpawnFailed

@@ -60,7 +60,7 @@ class PendingAttempt:
     suspicion: str = ""  # why its grade failed; the seed is graded next, to learn whether the grader is at fault
     grader_started: bool = False  # else the commit is still being checked out
     stopped: bool = False
-    timed_out: bool = False
+    exceeded: str = ""  # the limit that its grade went over, for which it is ended: the reason why it fails
     kills: int = 0
     attempt: Attempt | None = None
     heartbeats: tuple[str, ...] = ()

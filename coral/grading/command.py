@@ -9,6 +9,7 @@ from typing import Any
 
 from attempts.record import Kind
 from coral.grader.remove_tree import remove_tree
+from coral.grading.limits import GradeLimits
 from coral.processes import environment
 from coral.processes.prestarted import Interpreter, PrestartedInterpreter
 from coral.processes.process import Program
@@ -58,6 +59,7 @@ class GradeCommand:
     cwd: Path
     folder: Path
     sandbox: Sandbox
+    limits: GradeLimits
     spec: dict[str, Any] | None = None
 
     def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:

@@ -18,6 +18,7 @@ from coral.config.model import GraderSection
 from coral.config.paths import split_entry
 from coral.errors import CoralError
 from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
+from coral.grading.limits import GradeLimits
 from coral.processes import environment
 from coral.processes.prestarted import SHELL, Interpreter, PrestartedInterpreter, python_order
 from coral.processes.seal import UNSEALED, Sandbox
@@ -72,6 +73,7 @@ class FunctionGrader:
             cwd=cwd,
             folder=place.folder,
             sandbox=place.sandbox,
+            limits=GradeLimits.of(grader),
             spec=spec,
         )
 
@@ -102,6 +104,7 @@ class CommandGrader:
             cwd=place.workspace,
             folder=place.folder,
             sandbox=place.sandbox,
+            limits=GradeLimits.of(grader),
         )
 
 

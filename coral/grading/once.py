@@ -5,18 +5,23 @@ no process that was started is left.
 """
 
 import os
+import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
 from attempts.record import Kind
 from coral.config.load import Config
 from coral.errors import CoralError
+from coral.fleet.events import Outcome
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import copy_grader_files, kind_of
+from coral.grading.limits import CHECK_SECONDS, pause_after
 from coral.grading.result import GradeResult, read_result
 from coral.grading.sandbox import sandbox_of
 from coral.processes import cgroup, namespaces, process, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
+from coral.processes.process_tree import Identity
 from workspace import hub
 from workspace.errors import GitError
 
@@ -61,14 +66,30 @@ def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInt
     try:
         held.release()
         with received_signals.let_through():
-            code = process.wait(held.child, timeout)
+            code, exceeded = _wait(command, held.identity, program.tag, held.child, timeout)
         if code is not None and held.identity.sealed:
             code = namespaces.code_of_program(code)
     finally:
         process.kill(held.identity, program.tag)
         held.child.wait(KILL_SECONDS)
         cgroup.remove(program.group)
-    return read_result(command.folder, code, held.channel)
+    result = read_result(command.folder, code, held.channel)
+    return replace(result, outcome=Outcome.FAILED, score=None, reason=exceeded) if exceeded else result
+
+
+def _wait(
+    command: GradeCommand, identity: Identity, tag: str, child: "subprocess.Popen[bytes]", timeout: float
+) -> tuple[int | None, str]:
+    """The exit code of the grader, None if it takes longer; and why it fails if it went over a limit."""
+    end, pause = time.monotonic() + timeout, CHECK_SECONDS
+    while (left := end - time.monotonic()) > 0:
+        if (code := process.wait(child, min(left, pause))) is not None:
+            return code, ""
+        began = time.monotonic()
+        if exceeded := command.limits.exceeded(identity, tag, command.folder):
+            return None, exceeded
+        pause = pause_after(time.monotonic() - began)
+    return None, ""
 
 
 def _prestarted(command: GradeCommand) -> PrestartedInterpreter:

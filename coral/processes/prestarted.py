@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coral.processes import cgroup, rlimit_tag
+from coral.processes import cgroup, rlimit_tag, usage
 from coral.processes.process import HeldChild, Program, open_output
 from coral.processes.process_tree import TAG, identify
 from coral.processes.result_channel import ResultChannel
@@ -95,6 +95,7 @@ class PrestartedInterpreter:
             if self._channel is not None:
                 self._channel.close_given()
         rlimit_tag.put(self._child.pid, tag)
+        usage.end_first(self._child.pid, usage.GRADE)
 
     def _line(self, argv: Sequence[str]) -> Sequence[str]:
         if self._sandbox is UNSEALED:

@@ -16,7 +16,7 @@ from pathlib import Path
 from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
-from coral.processes import cgroup, namespaces, rlimit_tag
+from coral.processes import cgroup, namespaces, rlimit_tag, usage
 from coral.processes.process_tree import TAG, Identity, ProcessTable, identify, is_alive, members
 from coral.processes.result_channel import ResultChannel
 
@@ -111,6 +111,7 @@ def start(program: Program) -> HeldChild:
         child.wait()
         raise OSError("it ended before it could be identified")
     rlimit_tag.put(child.pid, program.tag)
+    usage.end_first(child.pid, usage.AGENT)
     return HeldChild(child, pipe, replace(identity, group=program.group, sealed=program.sealed))
 
 

@@ -28,6 +28,7 @@ from coral.supervisor.context import RunContext
 from coral.supervisor.disk import DiskCheck
 from coral.supervisor.event_queue import EventQueue, SeenAlerts
 from coral.supervisor.folder_watch import FolderWatch
+from coral.supervisor.grade_watch import GradeWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
 from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
@@ -86,6 +87,7 @@ class Gatherer:
         monitors: OutputMonitors,
         queue: EventQueue,
         damage: DamageCheck,
+        grades: GradeWatch,
         watch: FolderWatch | None,
     ) -> None:
         self._context = run_context
@@ -95,6 +97,7 @@ class Gatherer:
         self._monitors = monitors
         self._queue = queue
         self._damage = damage
+        self._grades = grades
         self._watch = watch
         self._disk = DiskCheck(run_context.layout.root)
         self._poll_seconds = run_context.config.run.poll_seconds
@@ -122,6 +125,7 @@ class Gatherer:
         events += self._from_queue()
         events += self._read_inboxes(fleet, polls, now)
         events += self._read_output(fleet, now)
+        events += self._guarded("what grades use", self._grades.read(fleet, now.run_time))
         events += self._guarded("the launches that are over", self._ends(fleet, now))
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
@@ -133,6 +137,8 @@ class Gatherer:
         times = [self._polled_at + self._poll_seconds, self._checked_at + self._check_seconds]
         if self._disk.next_check is not None:
             times.append(self._disk.next_check)
+        if (watched := self._grades.next_reading(fleet)) is not None:
+            times.append(watched)
         if self._inbox.more:
             times.append(self._collected_at + MORE_SECONDS)
         if live:

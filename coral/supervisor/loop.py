@@ -51,6 +51,7 @@ from coral.supervisor.degraded import SIGNAL, Degraded
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.gather import DamageCheck, Gatherer
+from coral.supervisor.grade_watch import GradeWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.lock import Lock, RunFolderGuard, hold_lock, is_gone
 from coral.supervisor.output_monitor import OutputMonitors
@@ -115,6 +116,7 @@ class Supervisor:
             self._monitors,
             self._queue,
             DamageCheck(run_context, heartbeat_files, self._journal, self._ledger, self._pool),
+            GradeWatch(run_context, self._launches, self._pool),
             FolderWatch(folders, self._wakeup.wake) if config.run.watch else None,
         )
         starter = Starter(run_context, self._launches, self._journal, self._monitors, self._report, self._pool)

@@ -265,7 +265,7 @@ def test_a_probe_has_a_time_of_its_own_and_failing_to_end_is_a_failure_on_the_se
     stage.at(9, stage.graded(1, outcome=Outcome.CRASHED, reason="odd"))
     assert stage.until(20) == ["19 terminate #1/2"]
     assert stage.at(20, stage.graded(1, outcome=Outcome.CRASHED, reason="killed")) == [
-        "publish #1 void (the grader fails on the seed too: killed)"
+        "publish #1 void (the grader fails on the seed too: the grader took longer than 10 seconds)"
     ]
 
 
@@ -414,3 +414,46 @@ def test_of_the_seed_it_means_that_the_candidate_is_not_at_fault_either() -> Non
     assert stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="x")) == ["grade #1/2: commit seed as a probe"]
     said = stage.at(4, stage.graded(1, outcome=Outcome.VOID, reason="no graphics card"))
     assert said == ["publish #1 void (the grader fails on the seed too: no graphics card)"]
+
+
+def over(launch: int = 1, number: int = 1) -> on.GradeOverLimit:
+    return on.GradeOverLimit(number=number, launch=launch, reason="it wrote more than 1 GB")
+
+
+@pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.SCORED])
+def test_a_grade_over_a_limit_is_killed_at_once_and_the_candidate_failed(outcome: Outcome) -> None:
+    stage = Stage(rules=replace(TIMED, slots=1))
+    stage.in_grading(2, "ann", "ann")
+    assert stage.at(3, over(launch=9), over(number=9)) == []
+    assert stage.at(4, over(), over()) == ["kill #1/1"]
+    assert stage.at(5, stage.graded(1, 9.0, outcome=outcome)) == [
+        "publish #1 failed (it wrote more than 1 GB)",
+        "grade #2/1: commit 2",
+    ]
+    assert stage.published().score is None
+    assert stage.at(6, over()) == []
+
+
+def test_a_limit_that_the_seed_is_over_as_well_makes_void() -> None:
+    stage = Stage(rules=TIMED)
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="odd"))
+    assert stage.at(4, over(launch=2)) == ["kill #1/2"]
+    assert stage.at(5, stage.graded(1, outcome=Outcome.CRASHED, reason="killed")) == [
+        "publish #1 void (the grader fails on the seed too: it wrote more than 1 GB)"
+    ]
+
+
+def test_a_grade_over_a_limit_whose_end_nobody_saw_is_graded_again() -> None:
+    stage = Stage(rules=TIMED)
+    stage.in_grading(2, "ann")
+    stage.at(4, over())
+    assert stage.at(5, stage.graded(1, outcome=Outcome.LOST)) == ["grade #1/2: commit 1"]
+    assert stage.at(6, stage.graded(1, 3.0)) == ["publish #1 new best 3"]
+
+
+def test_a_grade_over_a_limit_that_cannot_be_killed_failed_for_that_reason() -> None:
+    stage = Stage(rules=replace(TIMED, slots=1))
+    stage.in_grading(2, "ann")
+    stage.at(4, over())
+    assert stage.until(30)[-1] == "14 publish #1 failed (it wrote more than 1 GB)"

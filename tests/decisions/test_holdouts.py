@@ -90,7 +90,9 @@ def test_a_grade_on_the_hold_out_that_takes_too_long_is_ended_and_has_no_score()
     stage.at(0, stage.checked_out(SEED))
     assert stage.until(60) == ["60 terminate #-1/1"]
     stage.at(61, stage.graded(SEED, outcome=on.Outcome.CRASHED))
-    assert stage.fleet.holdouts[0] == HoldoutScore(number=0, reason="it took longer than 60 seconds", seconds=2.0)
+    assert stage.fleet.holdouts[0] == HoldoutScore(
+        number=0, reason="the grader took longer than 60 seconds", seconds=2.0
+    )
 
 
 def test_what_cannot_be_started_or_killed_is_given_up_on_the_hold_out() -> None:

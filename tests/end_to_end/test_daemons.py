@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from real_runs import is_alive, wait_until
 
-from coral.processes import cgroup
+from coral.processes import cgroup, seal
+from workspace.seal import Level
 
 # Leaves its session, its mark and its environment behind, and its parent, and becomes another program.
 DAEMON = """
@@ -56,3 +57,40 @@ def test_a_daemon_that_sheds_every_mark_ends_with_its_grade_which_is_not_void(
         for pid in daemons:
             if is_alive(pid):
                 os.kill(pid, signal.SIGKILL)
+
+
+BOMB = """
+import os, time
+for _ in range(400):
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(600)
+        os._exit(0)
+time.sleep(600)
+"""
+FLOOD = """
+import os
+while True:
+    os.write(1, bytes(1 << 20))
+"""
+FILLS = "import os, time; held = os.urandom(1 << 20) * 600; time.sleep(600)"
+
+
+@pytest.mark.parametrize("level", [Level.NONE, Level.LANDLOCK, Level.BUBBLEWRAP])
+def test_what_uses_up_the_machine_has_failed_and_its_slot_is_free_for_the_next(start, level: Level) -> None:
+    """Each without end but for its limit: the timeout is five minutes."""
+    if problem := seal.problem(level):
+        pytest.skip(f"NOT RUN: {problem}")
+    candidates = (BOMB, FLOOD, FILLS, "pass")
+    steps = [({"edit": {"file": "x.txt", "content": code}}, {"submit": "a candidate"}) for code in candidates]
+    overrides = (f"workspace.seal={level}", "grader.threads=100", "grader.memory=0.3", "grader.disk=0.1")
+    run = start([step for pair in steps for step in pair], grade=FUNCTION, overrides=overrides)
+    attempts = run.wait_for_attempts(4)
+    assert [(attempt.verdict, attempt.reason) for attempt in attempts[:3]] == [
+        ("failed", "it started more than 100 processes and threads (grader.threads)"),
+        ("failed", "it wrote more than 0.1 GB (grader.disk)"),
+        ("failed", "it used more than 0.3 GB of memory (grader.memory)"),
+    ]
+    assert attempts[3].score == 1.0
+    assert all(attempt.seconds < 60 for attempt in attempts)
+    assert not run.events("alert")

@@ -27,7 +27,7 @@ def on_checked_out(transaction: Transaction, event: on.CheckedOut) -> None:
         return
     run = transaction.run
     is_ending = run.detached_reason or (run.stopping and not holdouts.goes_on(run))
-    if pending.stopped or pending.timed_out or is_ending:
+    if pending.stopped or pending.exceeded or is_ending:
         on_graded(transaction, on.Graded(number=event.number, launch=event.launch, outcome=on.Outcome.LOST))
         return
     transaction.set_pending(event.number, grader_started=True)
@@ -49,8 +49,8 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
         holdouts.on_graded(transaction, pending, event)
     elif pending.suspicion:
         _end_seed_check(transaction, pending, event)
-    elif pending.timed_out:
-        settle(transaction, pending, Judgement(Verdict.FAILED), reason=_timeout_reason(transaction), graded=event)
+    elif pending.exceeded:
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=pending.exceeded, graded=event)
     elif event.outcome is on.Outcome.SCORED and event.score is not None:
         pending = _recognise_duplicate(transaction, pending)
         judgement = _judge(transaction, pending, event.score)
@@ -84,6 +84,13 @@ def on_left_processes(transaction: Transaction, number: int, launch: int) -> Non
     pending = transaction.pending.get(number)
     if pending is not None and pending.launch == launch and pending.step is AttemptStep.GRADING:
         _kill(transaction, pending)
+
+
+def on_over_limit(transaction: Transaction, event: on.GradeOverLimit) -> None:
+    """The grade uses up the machine: kill it at once."""
+    pending = transaction.pending.get(event.number)
+    if pending is not None and pending.launch == event.launch and pending.step is AttemptStep.GRADING:
+        _kill(transaction, transaction.set_pending(event.number, exceeded=event.reason))
 
 
 def on_published(transaction: Transaction, number: int) -> None:
@@ -127,8 +134,7 @@ def advance_timers(transaction: Transaction) -> None:
             if not transaction.run.disk_problem and not transaction.run.stopping:
                 take_again(transaction, pending)
         elif pending.step is AttemptStep.GRADING:
-            transaction.set_pending(number, timed_out=True)
-            _terminate(transaction, pending)
+            _terminate(transaction, transaction.set_pending(number, exceeded=_timeout_reason(transaction, pending)))
         elif pending.step in OCCUPYING:
             _kill(transaction, pending)
         elif pending.step is AttemptStep.QUEUED:
@@ -155,7 +161,7 @@ def fill_slots(transaction: Transaction) -> None:
             deadline=transaction.clock + _timeout(transaction, pending),
             grader_started=False,
             stopped=False,
-            timed_out=False,
+            exceeded="",
             kills=0,
         )
         commit = transaction.rules.seed_commit if pending.suspicion else pending.commit
@@ -184,8 +190,8 @@ def _judge(transaction: Transaction, pending: PendingAttempt, score: float) -> J
     return judgement
 
 
-def _timeout_reason(transaction: Transaction) -> str:
-    return f"the grader took longer than {transaction.rules.grade_timeout:g} seconds"
+def _timeout_reason(transaction: Transaction, pending: PendingAttempt) -> str:
+    return f"the grader took longer than {_timeout(transaction, pending):g} seconds"
 
 
 def _timeout(transaction: Transaction, pending: PendingAttempt) -> float:
@@ -238,8 +244,7 @@ def _end_unkillable(transaction: Transaction, pending: PendingAttempt) -> None:
     elif pending.suspicion or pending.is_holdout:
         _give_up(transaction, pending, UNKILLABLE)
     else:
-        reason = _timeout_reason(transaction) if pending.timed_out else UNKILLABLE
-        settle(transaction, pending, Judgement(Verdict.FAILED), reason=reason)
+        settle(transaction, pending, Judgement(Verdict.FAILED), reason=pending.exceeded or UNKILLABLE)
 
 
 def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
@@ -272,5 +277,5 @@ def _end_seed_check(transaction: Transaction, pending: PendingAttempt, event: on
     if event.outcome is on.Outcome.SCORED:
         settle(transaction, pending, Judgement(Verdict.FAILED), reason=pending.suspicion, graded=event)
     else:
-        reason = f"the grader fails on the seed too: {event.reason or pending.suspicion}"
+        reason = f"the grader fails on the seed too: {pending.exceeded or event.reason or pending.suspicion}"
         settle(transaction, pending, Judgement(Verdict.VOID), reason=reason, graded=event)

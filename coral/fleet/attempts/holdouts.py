@@ -66,9 +66,8 @@ def is_waited_for(transaction: Transaction) -> bool:
 
 
 def on_graded(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
-    if pending.timed_out:
-        reason = f"it took longer than {transaction.rules.holdout_timeout:g} seconds"
-        end(transaction, pending, reason=reason, seconds=event.seconds)
+    if pending.exceeded:
+        end(transaction, pending, reason=pending.exceeded, seconds=event.seconds)
     elif event.outcome is on.Outcome.SCORED:
         end(transaction, pending, event.score, seconds=event.seconds)
     else:

@@ -1,0 +1,88 @@
+"""What one grade may use of the machine: all its processes together, which no limit of the kernel's counts everywhere.
+
+It is looked at now and then while the grade runs. A grade over a limit is ended, and its attempt has failed.
+"""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from coral.config.model import GraderSection
+from coral.processes import cgroup
+from coral.processes.process_tree import Identity, members
+from coral.processes.usage import machine_memory, usage_of
+
+CHECK_SECONDS = 0.5
+GIGABYTE = 10**9
+SHARE_OF_MEMORY = 0.8  # of the machine's
+_REST = 20  # times as long as a check took, until the next one: large folders take long
+LEAST_DISK = GIGABYTE  # that a grade may write however little is free: then the disk is full before that
+
+
+@dataclass(frozen=True, slots=True)
+class GradeLimits:
+    """`threads`: of all processes. `memory` and `disk`: in bytes; None: a share of what the machine has."""
+
+    threads: int
+    memory: int | None
+    disk: int | None
+
+    @classmethod
+    def of(cls, grader: GraderSection) -> "GradeLimits":
+        return cls(grader.threads, _bytes(grader.memory), _bytes(grader.disk))
+
+    def exceeded(self, identity: Identity, tag: str, folder: Path) -> str:
+        """Which of them a grade is over, as the reason why its attempt fails; empty if it is over none. `identity` and
+        `tag`: of its launch; `folder`: that it writes to. Blocks."""
+        pids = cgroup.members(identity.group) or [found.pid for found in members(identity, tag)]
+        if len(pids) > self.threads:
+            return self._too_many
+        memory = self.memory or int(machine_memory() * SHARE_OF_MEMORY)
+        usage = usage_of(pids, exact_above=memory)
+        if usage.threads > self.threads:
+            return self._too_many
+        if usage.memory > memory:
+            return f"it used more than {memory / GIGABYTE:.3g} GB of memory (grader.memory)"
+        disk = self.disk or max(_free(folder), LEAST_DISK)
+        if _size(folder, disk) > disk:
+            kind = "" if self.disk else ", half of what was free"
+            return f"it wrote more than {disk / GIGABYTE:.3g} GB{kind} (grader.disk)"
+        return ""
+
+    @property
+    def _too_many(self) -> str:
+        return f"it started more than {self.threads} processes and threads (grader.threads)"
+
+
+def pause_after(seconds: float) -> float:
+    """How long to wait until the next check after one that took so many seconds."""
+    return max(CHECK_SECONDS, _REST * seconds)
+
+
+def _bytes(gigabytes: float | None) -> int | None:
+    return None if gigabytes is None else int(gigabytes * GIGABYTE)
+
+
+def _free(folder: Path) -> int:
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return 0
+    return disk.f_bavail * disk.f_frsize
+
+
+def _size(folder: Path, most: int) -> int:
+    """Bytes on the disk of all files below a folder, counted until they are more than `most`."""
+    total, folders = 0, [str(folder)]
+    while folders and total <= most:
+        try:
+            with os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    total += status.st_blocks * 512
+                    if stat.S_ISDIR(status.st_mode):
+                        folders.append(entry.path)
+        except OSError:
+            continue  # the grade removed it meanwhile
+    return total

@@ -1,0 +1,73 @@
+"""A grade that uses up the machine is ended, and its candidate has failed, at each level that this machine has."""
+
+import time
+from pathlib import Path
+
+import pytest
+from files import write_files
+
+from coral.config.load import load
+from coral.fleet.events import Outcome
+from coral.grading.limits import pause_after
+from coral.grading.once import grade_once
+from coral.processes.seal import problem
+from workspace.seal import Level
+
+LEVELS = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
+    for level in Level
+]
+GRADER = """
+def grade(workspace):
+    exec((workspace / "candidate.py").read_text(), {})
+    return 999.0
+"""
+ENDLESS = "\nimport time\nwhile True: time.sleep(1)\n"
+FORKS = "import os, time\nfor _ in range(300):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(600)\n"
+THREADS = "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(600,)).start()\n"
+MEMORY = "import os, time\nheld = [bytearray(os.urandom(1 << 20)) * 10 for _ in range(40)]\n"
+SHARED = f"{MEMORY}for _ in range(3):\n    if os.fork() == 0: time.sleep(600)\ntime.sleep(2)\nos._exit(7)\n"
+DISK = "import tempfile\nfile = tempfile.TemporaryFile(dir='{}')\nfile.write(b'x' * 40_000_000)\nfile.flush()\n"
+FILES = "import os\nfor i in range(300): open(os.environ['TMPDIR'] + f'/{i}', 'wb').write(b'x' * 200_000)\n"
+OUTPUT = "import os\nfor _ in range(400): os.write(1, b'x' * 100_000)\n"
+
+
+def task(folder: Path, candidate: str, level: Level) -> Path:
+    sections = f"task: {{name: t, description: d}}\nworkspace: {{seal: {level}}}\n"
+    grader = "grader: {entry: grade.py:grade, timeout: 60, threads: 50, memory: 0.3, disk: 0.03}\n"
+    files = {"task.yaml": sections + grader, "grade.py": GRADER, "seed/candidate.py": candidate}
+    return write_files(folder / "task", files)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(
+    ("candidate", "reason"),
+    [
+        (FORKS, "it started more than 50 processes and threads (grader.threads)"),
+        (THREADS, "it started more than 50 processes and threads (grader.threads)"),
+        (MEMORY, "it used more than 0.3 GB of memory (grader.memory)"),
+        (FILES, "it wrote more than 0.03 GB (grader.disk)"),
+        (OUTPUT, "it wrote more than 0.03 GB (grader.disk)"),
+    ],
+    ids=["processes", "threads", "memory", "files", "output"],
+)
+def test_a_grade_over_a_limit_is_ended_and_its_candidate_has_failed(
+    tmp_path: Path, candidate: str, reason: str, level: Level
+) -> None:
+    config = load(task(tmp_path, candidate + ENDLESS, level))
+    began = time.monotonic()
+    result = grade_once(config, tmp_path / "work")
+    assert (result.outcome, result.reason, result.score) == (Outcome.FAILED, reason, None)
+    assert time.monotonic() - began < 50  # it did not wait for the timeout
+
+
+def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
+    """The candidate is 400 MB, and forks three times."""
+    tight = load(task(tmp_path / "a", SHARED, Level.NONE), ["grader.memory=1.0"])
+    result = grade_once(tight, tmp_path / "work")
+    assert result.outcome is Outcome.CRASHED, result.reason  # by its own exit code
+
+
+def test_a_check_that_takes_long_is_repeated_less_often() -> None:
+    assert pause_after(0.001) == 0.5
+    assert pause_after(1.0) == 20.0
