@@ -144,9 +144,14 @@ class Toolbox:
         self.output.beat("note", f"wrote the skill {call.name}")
 
     def _submit(self, candidate: Candidate) -> Event:
-        """Write the candidate's files and submit them. From here on the trial is pending, whatever interrupts."""
+        """Write the candidate's files and submit them. Once they are written the trial is pending, whatever interrupts:
+        not before, or an interrupt in between would lose the candidate."""
+        try:
+            self._write_files(candidate.texts)
+        except ToolError:
+            self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=None)  # or it is tried for ever
+            raise
         self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=None, pending=candidate.trial)
-        self._write_files(candidate.texts)
         self.snapshots.save()
         return self._run_eval(candidate.trial)
 
@@ -154,16 +159,19 @@ class Toolbox:
         """The result of what was submitted before an interrupt; submitted again if it never was."""
         if (event := self._result_from_records(trial)) is not None:
             return event
+        result = self._last_result(trial)
+        return self._run_eval(trial) if result is None else self._take_result(trial, result)
+
+    def _last_result(self, trial: Trial) -> SubmissionResult | None:
+        """The result of the last submission if that is this trial; None if it is an earlier one, or there is none."""
         graded = self.snapshots.memory.graded_numbers
         try:
             result = self._wait_for_grade()
         except ToolError as problem:
             if not problem.transient:
                 raise
-            return self._run_eval(trial)  # nothing was ever submitted
-        if result.title == trial.title and result.number not in graded:
-            return self._take_result(trial, result)
-        return self._run_eval(trial)  # the last submission is an earlier one
+            return None
+        return result if result.title == trial.title and result.number not in graded else None
 
     def _result_from_records(self, trial: Trial) -> Event | None:
         memory = self.snapshots.memory
@@ -178,8 +186,10 @@ class Toolbox:
         try:
             result = self._run_coral(["eval", "-m", trial.title, "--json"])
         except ToolError:
-            self.snapshots.memory = self.snapshots.memory.discard(trial)
-            raise
+            # The `coral eval` of a launch that was interrupted may have submitted it in the meantime.
+            if (result := self._last_result(trial)) is None:
+                self.snapshots.memory = self.snapshots.memory.discard(trial)
+                raise
         return self._take_result(trial, result or self._wait_for_grade())
 
     def _wait_for_grade(self) -> SubmissionResult:

@@ -7,9 +7,11 @@ from native_agent import LocalAgent
 from sample import attempt
 
 from attempts.record import Verdict
+from coral.native.coral_command import SubmissionResult
 from coral.native.memory import Candidate, Redirection, Trial
 from coral.native.prompt import HeartbeatSection
 from coral.native.situation import (
+    AwaitResult,
     Call,
     CallFailed,
     Event,
@@ -22,6 +24,7 @@ from coral.native.situation import (
     WriteNote,
     WriteSkill,
 )
+from coral.native.toolbox import Toolbox
 from workspace.knowledge import list_skills
 from workspace.notes import find_notes
 
@@ -77,8 +80,24 @@ def test_a_result_takes_one_episode_off_the_redirection_and_a_void_one_none(agen
 
 
 def test_a_candidate_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
+    candidate = Candidate(trial=PENDING, texts={"missing/p.json": "1"})
+    agent.snapshots.memory = replace(agent.snapshots.memory, unsubmitted=candidate)
     with pytest.raises(ToolError, match="cannot write the candidate"):
-        agent.toolbox.perform(Submit(candidate=Candidate(trial=PENDING, texts={"missing/p.json": "1"})))
+        agent.toolbox.perform(Submit(candidate=candidate))
+    assert agent.snapshots.memory.unsubmitted is None
+
+
+def test_an_interrupt_while_a_candidate_is_written_does_not_lose_it(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    candidate = Candidate(trial=PENDING, texts={"p.json": "1"})
+    agent.snapshots.memory = replace(agent.snapshots.memory, unsubmitted=candidate)
+    monkeypatch.setattr("coral.native.toolbox.shutil.copymode", interrupted)
+    (agent.toolbox.run_view.clone / "p.json").write_text("0")
+    with pytest.raises(KeyboardInterrupt):
+        agent.toolbox.perform(Submit(candidate=candidate))
+    assert agent.snapshots.memory.unsubmitted == candidate
 
 
 def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
@@ -91,3 +110,21 @@ def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
         Prompted((HeartbeatSection("consolidate", "h1", ""), HeartbeatSection("checkpoint", "h2", "")))
     )
     assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "- native: look")
+
+
+def test_a_trial_that_was_submitted_in_the_meantime_is_not_lost(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    """The `coral eval` of a launch that was interrupted went on, and submitted what this launch submits again."""
+    earlier = SubmissionResult(number=1, title="try 1", score=1.0, verdict="new best", reason="", inline=())
+    waited = [earlier, replace(earlier, number=2, title=PENDING.title, score=2.0)]
+
+    def run(arguments: list[str]) -> SubmissionResult:
+        if arguments[0] == "eval":
+            raise ToolError("cannot submit: nothing changed since you submitted it")
+        return waited.pop(0)
+
+    monkeypatch.setattr(Toolbox, "_run_coral", lambda _, arguments: run(arguments))
+    agent.snapshots.memory = replace(agent.snapshots.memory, pending=PENDING)
+    agent.toolbox.perform(AwaitResult(trial=PENDING))
+    assert agent.snapshots.memory.pending is None
+    assert [(trial.number, trial.score) for trial in agent.snapshots.memory.trials] == [(2, 2.0)]
+    assert not waited
