@@ -1,7 +1,7 @@
 """What the supervisor puts into an agent's clone beside the code: the link to shared knowledge, the instructions.
 
 None of it is ever committed. Nothing is written through a link that the agent may have made: files are put in place by
-rename, and the folders above them are checked first.
+rename, in folders that were opened without following links.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
-from workspace.plain_file import read_below
+from workspace.plain_file import folder_of, link_below, read_below, write_below
 from workspace.submit import OURS
 
 SHARED = ".shared"
@@ -64,21 +64,21 @@ def link_shared(clone: Path, shared: Path) -> None:
 
 def mount(clone: Path, name: str, source: Path) -> None:
     """Make `name` in the clone a link to a file or folder of the machine; it is never committed."""
-    _path_within(clone, name)
-    _link(clone, name, str(source), "mount")
+    _link(clone, _without_links(clone, name), str(source), "mount")
 
 
 def _link(clone: Path, name: str, target: str, kind: str) -> None:
     exclude_from(clone / ".git", (), [name])
-    link = clone / name
-    if link.is_symlink() and str(link.readlink()) == target:
-        return
-    if link.exists() and not link.is_symlink():
-        # Made by the agent, perhaps with notes in it: kept under another name.
-        link.rename(clone / f".coral-{kind}-{secrets.token_hex(8)}")
-    temporary = clone / f".coral-{secrets.token_hex(8)}"
-    temporary.symlink_to(target)
-    temporary.replace(link)
+    with folder_of(clone, name, make=True) as place:
+        last = Path(name).name
+        try:
+            if os.readlink(last, dir_fd=place) == target:
+                return
+        except FileNotFoundError:
+            pass
+        except OSError:  # no link: made by the agent, perhaps with notes in it, and kept under another name
+            os.rename(last, f".coral-{kind}-{secrets.token_hex(8)}", src_dir_fd=place, dst_dir_fd=place)
+    link_below(clone, name, target)
 
 
 def write_instructions(clone: Path, hub: Path, commit: str, filename: str, text: str) -> Instructions:
@@ -125,23 +125,19 @@ def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> st
     return (None if leaves else _committed_text(hub, commit, target, depth + 1)) or ""
 
 
-def _path_within(folder: Path, name: str) -> Path:
-    """The path `folder/name`; makes the folders above it. GitError where one of these leads out of `folder`, by a link
-    that the agent made: this is checked before anything is written."""
-    path = folder / name
-    nearest = next(parent for parent in path.parents if parent.exists() or parent.is_symlink())
-    if not folder.is_relative_to(nearest) and not nearest.resolve().is_relative_to(folder.resolve()):
-        raise GitError(f"cannot write {path}: {nearest} leads elsewhere")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
-
-
 def place(folder: Path, name: str, text: str) -> None:
-    """Write `folder/name` whole or not at all; a link in its place is replaced, not followed."""
-    path = _path_within(folder, name)
-    temporary = path.with_name(f".coral-{secrets.token_hex(8)}")
-    temporary.write_text(text, encoding="utf-8", errors="replace")
-    temporary.replace(path)
+    """Write `folder/name` whole or not at all; a link in its place is replaced, not followed. GitError where a folder
+    above it leads out of `folder`, by a link that the agent made."""
+    write_below(folder, _without_links(folder, name), text.encode("utf-8", "replace"))
+
+
+def _without_links(folder: Path, name: str) -> str:
+    """The name of `folder/name` from the folder on, after the links of the seed to folders of its own."""
+    path = folder / name
+    real, top = path.parent.resolve(), folder.resolve()
+    if not real.is_relative_to(top):
+        raise GitError(f"cannot write {path}: {path.parent} leads elsewhere")
+    return str(real.relative_to(top) / path.name)
 
 
 def _write_lines(folder: Path, name: str, lines: Iterable[str]) -> None:

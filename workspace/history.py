@@ -1,8 +1,8 @@
-"""The history of shared knowledge: a git repository in the folder itself, to which only the supervisor commits.
+"""The history of shared knowledge: a git repository beside the folder, to which only the supervisor commits.
 
 Agents can write to that folder. So git never reads the files: it gets their contents from us, and no filter, hook or
-ignore list of an agent has an effect. A folder without changes costs one walk over its files and no process; a damaged
-repository is renamed, and a new one begun.
+ignore list of an agent has an effect. Agents that are not sealed can write to the repository as well: a damaged one is
+renamed, and a new one begun. A folder without changes costs one walk over its files and no process.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from workspace.clone_overlay import place
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.locks import clear_stale_lock
-from workspace.plain_file import read_plain, walk
+from workspace.plain_file import read_below, read_plain, walk
 
 _BRANCH = "refs/heads/main"
 _STATE = "coral-state.json"
@@ -42,25 +42,24 @@ class Change:
     files: tuple[str, ...]
 
 
-def snapshot(shared: Path, message: str) -> str:
+def snapshot(shared: Path, repository: Path, message: str) -> str:
     """Commit what changed in the folder since the last time; the new commit, or "" if nothing did."""
     if not shared.is_dir():
         return ""
-    repository = shared / ".git"
     if repository.is_symlink() or repository.is_file():
         _put_aside(repository)
     try:
-        return _snapshot(shared, message)
+        return _snapshot(shared, repository, message)
     except GitError:
         if not _is_damaged(repository):
             raise
         _put_aside(repository)
-        return _snapshot(shared, message)
+        return _snapshot(shared, repository, message)
 
 
-def history(shared: Path, limit: int = 20) -> list[Change]:
+def history(repository: Path, limit: int = 20) -> list[Change]:
     """The last commits, newest first."""
-    git = Git(shared / ".git")
+    git = Git(repository)
     if not (git.directory / "objects").is_dir() or not git.text("for-each-ref", _BRANCH):
         return []
     layout = "--format=%x01%H%x02%cI%x02%s%x02"
@@ -81,11 +80,10 @@ def _is_damaged(repository: Path) -> bool:
 
 def _put_aside(repository: Path) -> None:
     """Rename a repository, so that a new one can be made."""
-    repository.rename(repository.with_name(f".git.broken-{time.time_ns()}"))
+    repository.rename(repository.with_name(f"{repository.name}.broken-{time.time_ns()}"))
 
 
-def _snapshot(shared: Path, message: str) -> str:
-    repository = shared / ".git"
+def _snapshot(shared: Path, repository: Path, message: str) -> str:
     before = _load(repository)
     now = dict(_state_of(shared, before or {}))
     if now == before:
@@ -128,7 +126,7 @@ def _state_of(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[in
         known = before.get(name)
         if known is not None and known[0] == mark:
             yield name, known
-        elif (content := read_plain(shared / name, _LARGE)) is not None:
+        elif (content := read_below(shared, name, _LARGE)) is not None:
             yield name, (mark, hashlib.sha256(content).hexdigest())
 
 
@@ -142,7 +140,7 @@ def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes
             continue
         if capacity < mark[1]:
             later.add(name)
-        elif (content := read_plain(shared / name, _LARGE)) is not None:
+        elif (content := read_below(shared, name, _LARGE)) is not None:
             contents[name] = content
             capacity -= len(content)
     return contents, later

@@ -64,7 +64,7 @@ def list_skills(shared: Path) -> list[Skill]:
     skills = []
     for entry in markdown(shared / "skills"):
         path = Path(entry.path)
-        if path.name.lower() == "skill.md" and (text := read(entry.path)) is not None:
+        if path.name.lower() == "skill.md" and (text := read(shared, entry.path)) is not None:
             front, body = frontmatter.split(text)
             name = as_line(words(front.get("name")), 80) or as_line(path.parent.name, 80)
             description = as_line(words(front.get("description")) or _first_line(body), 500)

@@ -60,6 +60,7 @@ class Layout:
     hub = _Below("workspace/hub.git")
     agents = _Below("workspace/agents")
     shared = _Below("workspace/shared")
+    history = _Below("workspace/history.git")  # of the shared knowledge
     states = _Below("workspace/state")
     logs_of_all = _Below("logs")
     events = _Below("logs/events.jsonl")  # the timeline for people
@@ -159,7 +160,8 @@ def create(layout: Layout, agents: Iterable[str]) -> None:
     for folder in (layout.private, layout.logs_of_all, layout.states):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
-    for folder in (layout.attempts, layout.heartbeats, layout.agents, layout.shared, layout.root / "grades"):
+    others = (layout.agents, layout.shared, layout.history, layout.root / "grades")
+    for folder in (layout.attempts, layout.heartbeats, *others):
         folder.mkdir(parents=True, exist_ok=True)
     names = list(agents)
     for sender in (*names, OPERATOR):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from workspace import frontmatter
 from workspace.frontmatter import words
-from workspace.plain_file import read_plain, walk
+from workspace.plain_file import read_below, walk
 
 _MUCH = 131_072  # bytes read of one file
 _IN_ALL = 268_435_456  # bytes read of all notes; further ones are left out
@@ -119,7 +119,7 @@ def _raw_notes(shared: Path) -> Iterator[RawNote]:
 
 
 def _raw_note(shared: Path, path: str) -> RawNote | None:
-    text = read(path)
+    text = read(shared, path)
     if text is None:
         return None
     name = as_line(path[len(f"{shared}/notes/") : -len(".md")], 200)
@@ -154,9 +154,10 @@ def _changed(entry: os.DirEntry[str]) -> int:
         return 0
 
 
-def read(path: str) -> str | None:
-    """The text of a file, cut off after `_MUCH` bytes; None if it is no text or no regular file."""
-    content = read_plain(path, _MUCH)
+def read(shared: Path, path: str) -> str | None:
+    """The text of a file in the shared knowledge, cut off after `_MUCH` bytes; None if it is no text or no regular
+    file."""
+    content = read_below(shared, path[len(f"{shared}/") :], _MUCH)
     if content is None or b"\0" in content:
         return None
     return content.decode("utf-8", "replace").replace("\r\n", "\n")

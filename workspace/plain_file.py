@@ -1,6 +1,9 @@
-"""Reads folders and files where agents may have put anything: no call follows a link, blocks, or takes for ever."""
+"""Reads and writes folders and files where agents may have put anything: no call follows a link, blocks, or takes for
+ever."""
 
+import contextlib
 import os
+import secrets
 import stat
 from collections.abc import Callable, Iterator
 from itertools import islice, repeat
@@ -28,20 +31,56 @@ def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int 
 
 def read_below(folder: Path, name: str, most: int) -> bytes | None:
     """The same of `folder/name`, where the folder and those below it count only if they are no links either."""
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    *folders, last = Path(name).parts
     try:
-        place = os.open(folder, flags)
-        try:
-            for part in folders:
-                inner = os.open(part, flags, dir_fd=place)
-                os.close(place)
-                place = inner
-            return read_plain(last, most, place=place)
-        finally:
-            os.close(place)
+        with folder_of(folder, name) as place:
+            return read_plain(Path(name).name, most, place=place)
     except OSError:
         return None
+
+
+def write_below(folder: Path, name: str, data: bytes) -> None:
+    """Write `folder/name` whole or not at all, and make the folders above it; a link in its place is replaced. OSError
+    where the folder or one of those below it is a link, also if that was laid this very moment."""
+    temporary, flags = f".coral-{secrets.token_hex(8)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with folder_of(folder, name, make=True) as place:
+        with open(os.open(temporary, flags, 0o644, dir_fd=place), "wb") as file:
+            file.write(data)
+        _put(temporary, name, place)
+
+
+def link_below(folder: Path, name: str, target: str) -> None:
+    """Make `folder/name` a link to the target, as `write_below` makes a file."""
+    temporary = f".coral-{secrets.token_hex(8)}"
+    with folder_of(folder, name, make=True) as place:
+        os.symlink(target, temporary, dir_fd=place)
+        _put(temporary, name, place)
+
+
+@contextlib.contextmanager
+def folder_of(folder: Path, name: str, *, make: bool = False) -> Iterator[int]:
+    """A descriptor of the folder that `folder/name` lies in. Neither it nor a folder between the two is a link: else an
+    OSError. `make`: those below `folder` that are not there."""
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    place = os.open(folder, flags)
+    try:
+        for part in Path(name).parts[:-1]:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=place)
+            inner = os.open(part, flags, dir_fd=place)
+            os.close(place)
+            place = inner
+        yield place
+    finally:
+        os.close(place)
+
+
+def _put(temporary: str, name: str, place: int) -> None:
+    try:
+        os.replace(temporary, Path(name).name, src_dir_fd=place, dst_dir_fd=place)
+    except OSError:
+        os.unlink(temporary, dir_fd=place)
+        raise
 
 
 def walk(

@@ -81,7 +81,8 @@ def view_of_agent(
     view |= _shown_again((path for path in (*_NAME_SERVICE, *read, *importable) if is_allowed(path)), importable, view)
     view |= {path.resolve(): Access.WRITE for path in write if is_allowed(path)}
     inboxes, replies = layout.attempts / "inbox", layout.attempts / "replies"
-    readable = (layout.attempts, layout.heartbeats, layout.root / "grades", layout.logs(agent), layout.hub / "objects")
+    readable = [layout.attempts, layout.heartbeats, layout.root / "grades", layout.logs(agent), layout.hub / "objects"]
+    readable += [layout.history] if share else []
     own = (layout.clone(agent), layout.state(agent), layout.shared_of(agent, share), inboxes / agent)
     of_run = dict.fromkeys(readable, Access.READ)
     # Landlock cannot hide them in a folder to which files are added: what is in there will be published anyway.

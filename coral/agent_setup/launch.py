@@ -19,6 +19,7 @@ from coral.runtimes.model import Command, LaunchSpec
 from coral.supervisor.context import RunContext
 from coral.views.prompt import launch_prompt
 from workspace.clone_overlay import place
+from workspace.plain_file import folder_of, link_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,17 +102,16 @@ def fill_state_folder(command: Command, state: Path) -> None:
     may have changed it; but a lock goes, because the launch that took it has ended. OSError if that is not possible."""
     state.mkdir(parents=True, exist_ok=True)
     for name in command.locks:
-        with contextlib.suppress(OSError):  # there is none, or it is no empty folder
-            (state / name).rmdir()
+        with contextlib.suppress(OSError), folder_of(state, name) as place_of_lock:
+            # OSError: there is none, or it is no empty folder.
+            os.rmdir(Path(name).name, dir_fd=place_of_lock)
     for name, text in command.files.items():
         if not os.path.lexists(state / name):
             place(state, name, text)
     for name, target in command.links.items():
         link = state / name
         if target.exists() and not os.path.lexists(link):
-            link.parent.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):
-                link.symlink_to(target.resolve())
+            link_below(state, name, str(target.resolve()))
 
 
 def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:

@@ -90,7 +90,7 @@ class Performer:
 
     def close(self) -> None:
         """End what the threads are at, and keep the history of the notes that were written since the last snapshot."""
-        self._pool.submit(snapshot, self._layout.shared, "at the end")
+        self._pool.submit(snapshot, self._layout.shared, self._layout.history, "at the end")
         self._background.close(LAST_SECONDS)
         self._starter.close()
 
@@ -200,8 +200,8 @@ class Performer:
             if attempt.submission:
                 self._pool.submit(self._store.forget_replies, attempt.agent)
             if self._snapshot is None or self._snapshot.done():
-                text = f"after attempt #{attempt.number}"
-                self._snapshot = self._pool.submit(snapshot, self._layout.shared, text)
+                text, layout = f"after attempt #{attempt.number}", self._layout
+                self._snapshot = self._pool.submit(snapshot, layout.shared, layout.history, text)
 
     # In worker threads.
 

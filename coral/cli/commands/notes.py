@@ -113,7 +113,7 @@ def _named(notes: list[NumberedNote], name: str) -> NumberedNote:
 def _history(layout: Layout, as_json: bool) -> int:
     from workspace.history import history  # with it comes git, which the others do without
 
-    changes = [change for folder in folders(layout) for change in history(folder, CHANGES)]
+    changes = history(layout.history, CHANGES)
     if as_json:
         shown = ("at", "message", "files")
         return print_json([{name: getattr(change, name) for name in shown} for change in changes])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from clones import git, instruct, make_run, plant
 
-from workspace.clone_overlay import link_shared, place, put_back
+from workspace.clone_overlay import link_shared, mount, place, put_back
 from workspace.errors import GitError
 from workspace.layout import Layout
 
@@ -125,3 +125,36 @@ def test_what_is_excluded_already_is_not_written_again(layout: Layout, clone: Pa
     before = (clone / ".git" / "info" / "exclude").stat()
     link_shared(clone, layout.shared)
     assert (clone / ".git" / "info" / "exclude").stat().st_ino == before.st_ino
+
+
+def test_a_link_that_is_laid_at_the_last_moment_is_not_written_through(
+    clone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent replaces the folder between the look at it and the writing."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (clone / "folder").mkdir()
+    resolve = Path.resolve
+
+    def looked_at(path: Path) -> Path:
+        found = resolve(path)
+        if path == clone / "folder":
+            path.rmdir()
+            path.symlink_to(outside)
+        return found
+
+    monkeypatch.setattr(Path, "resolve", looked_at)
+    with pytest.raises(OSError, match="folder"):
+        place(clone, "folder/file", "x")
+    (clone / "folder").unlink()
+    (clone / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        mount(clone, "folder/link", tmp_path)
+    assert list(outside.iterdir()) == []
+
+
+def test_a_folder_of_the_seed_may_be_a_link_within_it(clone: Path) -> None:
+    (clone / "real").mkdir()
+    (clone / "folder").symlink_to("real")
+    place(clone, "folder/file", "x")
+    assert (clone / "real" / "file").read_text() == "x"

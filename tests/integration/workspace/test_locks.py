@@ -63,13 +63,15 @@ def test_a_lock_of_a_living_git_is_waited_for_and_others_at_work_there_do_not_co
 
 def test_locks_of_dead_gits_in_the_history_of_shared_knowledge_are_cleared(tmp_path) -> None:
     shared = tmp_path / "shared"
+    shared.mkdir()
+    repository = tmp_path / "history.git"
     place(shared, "notes/one.md", "one")
-    assert snapshot(shared, "first")
+    assert snapshot(shared, repository, "first")
     for name in ("index.lock", "refs/heads/main.lock", "packed-refs.lock", "HEAD.lock"):
-        (shared / ".git" / name).touch()
+        (repository / name).touch()
     place(shared, "notes/two.md", "two")
-    assert snapshot(shared, "second")
-    assert [change.message for change in history(shared)] == ["second", "first"]
+    assert snapshot(shared, repository, "second")
+    assert [change.message for change in history(repository)] == ["second", "first"]
 
 
 def test_the_lock_of_a_living_git_stays_and_that_of_a_dead_one_is_removed(clone: Path, tmp_path) -> None:

@@ -284,3 +284,14 @@ def test_a_key_a_login_or_what_may_name_one_is_enough(name: str, nobody: Path, m
     assert registry.find(name, {"program": "/a/wrapper"}).missing_login() == ""
     monkeypatch.setattr(sys, "platform", "darwin")
     assert program.missing_login() == ""
+
+
+def test_nothing_is_written_through_a_folder_of_the_state_that_became_a_link(tmp_path: Path) -> None:
+    state, outside, login = tmp_path / "state", tmp_path / "outside", tmp_path / "auth.json"
+    for folder in (state, outside / "lock"):
+        folder.mkdir(parents=True)
+    login.touch()
+    (state / "sub").symlink_to(outside)
+    with pytest.raises(OSError, match="sub"):
+        fill_state_folder(Command(argv=("x",), locks=("sub/lock",), links={"sub/key": login}), state)
+    assert [path.name for path in outside.iterdir()] == ["lock"]
