@@ -35,6 +35,9 @@ TRIES = {
     "a process": 'kill -0 "$SUPERVISOR"',
     "the machine's temporary files": 'cat "$OUTSIDE"',
     "the user's home": 'touch "$HOME/mine"',
+    "the history of the notes": 'touch "$CORAL_RUN/workspace/history.git/mine"',
+    "rights by a program of another user": "grep -q '^NoNewPrivs:.0' /proc/self/status",
+    "what Python loads": ': >>"$LOADED"',
 }
 SCRIPT = """
 [ "$CORAL_AGENT" = agent-1 ] || exec sleep 600
@@ -68,6 +71,7 @@ def tried(start, tmp_path, monkeypatch):
         for name, place in known.items():
             monkeypatch.setenv(name, str(tmp_path / place))
         monkeypatch.setenv("SUPERVISOR", str(os.getpid()))
+        monkeypatch.setenv("LOADED", pytest.__file__)
         run = start(SCRIPT, supervise=False, overrides=("agents.count=2", f"workspace.seal={level}"))
         lines = [line for pair in TRIES.items() for line in pair]
         (run.layout.shared / "tries").write_text("\n".join(lines) + "\n")
@@ -110,7 +114,8 @@ def test_the_words_of_a_job_show_it_nothing(start, tmp_path, level):
     words = '"$CORAL_RUN/../$(basename $CORAL_RUN)/private" "/proc/..$CORAL_RUN/private" "$1/grade.py"'
     script = f"set -- {tmp_path}/task0\n"
     script += (
-        """coral job start -m look -- /bin/sh -c 'for f; do ls "$f" | cat; cat "$f"; done; echo over' x """
+        """export LD_PRELOAD=/planted PYTHONPATH=/planted
+coral job start -m look -- /bin/sh -c 'for f; do ls "$f" | cat; cat "$f"; done; env; echo over' x """
         + words
         + "\nsleep 600\n"
     )
@@ -119,6 +124,7 @@ def test_the_words_of_a_job_show_it_nothing(start, tmp_path, level):
     text = wait_until(lambda: output.exists() and "over" in (text := output.read_text()) and text, what="the job")
     assert "grader" not in text
     assert "def grade" not in text
+    assert "planted" not in text
 
 
 @pytest.mark.parametrize("level", SEALED)
