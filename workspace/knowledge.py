@@ -61,7 +61,7 @@ def _is_open(folder: Path) -> bool:
 
 
 def list_skills(shared: Path) -> list[Skill]:
-    skills = []
+    skills, shared = [], shared.resolve()  # agents have a link to it
     for entry in markdown(shared / "skills"):
         path = Path(entry.path)
         if path.name.lower() == "skill.md" and (text := read(shared, entry.path)) is not None:

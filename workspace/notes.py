@@ -104,6 +104,7 @@ def find_raw_notes(folders: Sequence[Path], query: str = "") -> list[NumberedNot
 
 def recent_notes(shared: Path, limit: int) -> list[Note]:
     """The notes written last, newest first, without reading the others; not numbered."""
+    shared = shared.resolve()  # agents have a link to it
     entries = sorted(markdown(shared / "notes"), key=_changed, reverse=True)
     found = list(islice(filter(None, (_raw_note(shared, entry.path) for entry in entries)), limit))
     found.sort(key=lambda note: (note.created, note.name), reverse=True)
@@ -111,7 +112,7 @@ def recent_notes(shared: Path, limit: int) -> list[Note]:
 
 
 def _raw_notes(shared: Path) -> Iterator[RawNote]:
-    left = _IN_ALL
+    left, shared = _IN_ALL, shared.resolve()
     for entry in markdown(shared / "notes"):
         if left > 0 and (note := _raw_note(shared, entry.path)):
             left -= len(note.text)

@@ -29,8 +29,8 @@ _NAMES = """
 id name agent agents who sender owner to type session activity in_flight awaiting_reply recent_submissions commit tree
 parent submission submitted_at published_at heartbeats argv folder output began ended probe failed account by requests
 """
-# What a grader said of a failure is data: failures are counted by it, and the operator hears of one that recurs.
-_FAILURES = "suspicion failures alerted_failures"
+# Why an attempt fails is data: failures are counted by it, and the operator hears of one that recurs.
+_FAILURES = "suspicion exceeded failures alerted_failures"
 IDENTIFIERS = frozenset(f"{_NAMES} {_FAILURES}".split())
 # Records whose texts are backwards, by their id: most of a state is as it was a decision before.
 KNOWN: dict[int, Any] = {}
