@@ -36,6 +36,8 @@ COMMANDS = {
         "when agents are interrupted and what they are asked: see, change",
         "set redirect --stagnant 3",
     ),
+    "agent": ("run", "pause an agent, let it go on, restart or retire it", "pause agent-2"),
+    "grading": ("run", "hold the queue of attempts, release it, cancel one of them", "cancel 17"),
     "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
     "runs": ("look", "list the runs", "--task my-task"),
     "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from attempts.files import read_bytes
-from coral.config import document as yaml
-from coral.config import validate
+from coral.config import document as yaml, validate
 from coral.config.document import Document, Problem, apply_overrides, refuse
 from coral.config.model import (
     GRADER_KINDS,

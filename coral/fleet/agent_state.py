@@ -47,6 +47,14 @@ class Phase(StrEnum):
     RETIRED = "retired"  # never starts again, unless the run is resumed
 
 
+class Order(StrEnum):
+    """What the operator wants of an agent."""
+
+    WORK = "work"
+    PAUSE = "pause"
+    RETIRE = "retire"
+
+
 LIVE = frozenset({Phase.RUNNING, Phase.INTERRUPTED, Phase.TERMINATED, Phase.KILLED})
 
 
@@ -135,6 +143,8 @@ class Agent:
     phase: Phase = Phase.WAITING
     deadline: float | None = 0.0
     reason: Reason = START
+    order: Order = Order.WORK
+    begins_session: bool = False  # whether its next launch does, because the operator wants that
     launch: int = 0
     session: str | None = None
     has_output: bool = False  # whether this launch has printed anything

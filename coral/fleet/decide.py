@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 
 from attempts.standing import advance
-from coral.fleet import actions as do
-from coral.fleet import events as on
-from coral.fleet import jobs, requests, upkeep
+from coral.fleet import actions as do, events as on, jobs, requests, upkeep
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
 from coral.fleet.attempts import confirmations, epochs, grading, holdouts, intake

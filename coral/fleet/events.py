@@ -11,7 +11,27 @@ from enum import StrEnum
 from attempts.record import OPEN, Attempt, Metric, Submission
 from attempts.standing import Scored
 from coral.fleet.agent_state import OutputCounts, Spent
-from coral.fleet.reasons import RunEnd
+from coral.fleet.request_kinds import (
+    Acknowledge as Acknowledge,
+    CancelGrade as CancelGrade,
+    HoldGrading as HoldGrading,
+    Leave as Leave,
+    Order as Order,
+    Pause as Pause,
+    RaiseAlert as RaiseAlert,
+    ReleaseGrading as ReleaseGrading,
+    RemoveHeartbeat as RemoveHeartbeat,
+    Request as Request,
+    ResetHeartbeats as ResetHeartbeats,
+    Restart as Restart,
+    Retire as Retire,
+    RunJob as RunJob,
+    SetHeartbeat as SetHeartbeat,
+    Stop as Stop,
+    StopJob as StopJob,
+    Tell as Tell,
+    Unpause as Unpause,
+)
 
 
 class Ending(StrEnum):
@@ -218,80 +238,6 @@ class JobEnded:
     last_lines: tuple[str, ...] = ()  # of its output
     output: str = ""  # the file with all of its output, as a path from the agent's clone
     ago: float = 0.0  # how many seconds ago it ended, where nobody supervised then
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetHeartbeat:
-    """Set or change a heartbeat. `entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
-
-    owner: str
-    entry: Mapping[str, str | int | float | bool | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveHeartbeat:
-    owner: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetHeartbeats:
-    owner: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
-    """Send a message to an agent, or to all (`*`)."""
-
-    to: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
-    end: RunEnd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leave:
-    """End the supervisor alone; agents and grades go on, until `coral resume` takes the run over."""
-
-    end: RunEnd
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Acknowledge:
-    """The agent has read these messages (`messages`: their ids), and has seen the ends of these jobs."""
-
-    messages: tuple[str, ...] = ()
-    jobs: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RaiseAlert:
-    """Send a message to the operator."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunJob:
-    """Run a command that belongs to an agent. `what`: its name; `folder`: where it runs, within the agent's clone."""
-
-    agent: str
-    argv: tuple[str, ...]
-    what: str = ""
-    folder: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopJob:
-    number: int
-
-
-Request = (
-    SetHeartbeat | RemoveHeartbeat | ResetHeartbeats | Tell | Stop | Leave | Acknowledge | RaiseAlert | RunJob | StopJob
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from coral.errors import CoralError
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase
 from coral.fleet.agents import stalls
 from coral.fleet.agents.back_off import back_off

@@ -41,6 +41,8 @@ class ReasonKind(StrEnum):
     PROGRESS = "progress"  # made while its launch was ended for a lack of it
     WAITS_FOR_JOB = "waits_for_job"
     LIMIT_OVER = "limit_over"
+    UNPAUSED = "unpaused"  # by the operator
+    RESTARTED = "restarted"  # by the operator: why a launch is ended, and why the next one starts
     SESSION_COMPACTED = "session_compacted"  # count: how often; the next launch begins a new session
     SESSION_LONG = "session_long"  # count: the tokens it had used; the next launch begins a new session
     # Why a launch ended or is ended, and why an agent waits after it.
@@ -52,10 +54,12 @@ class ReasonKind(StrEnum):
     STALLED = "stalled"  # finding, for so many seconds; count: the step that is taken against it
     OUTAGE = "outage"  # count: retries in a row; if 0, seconds with nothing but retries
     AT_LIMIT = "at_limit"
+    PAUSED = "paused"  # by the operator
     STOP = "stop"
     # Why an agent retires.
     OWN_BUDGET = "own_budget"  # budget
     GIVEN_UP = "given_up"  # detail
+    DISMISSED = "dismissed"  # by the operator
     LEFT_OUT = "left_out"  # the task has fewer agents since a resume
     UNKILLABLE = "unkillable"
     # Why a job is ended, if not by STOP.

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from attempts.fields import one_line
 from coral.errors import CoralError
-from coral.fleet import actions as do
-from coral.fleet import events as on
-from coral.fleet import jobs
+from coral.fleet import actions as do, events as on, jobs
 from coral.fleet.agent_state import Phase
+from coral.fleet.agents import orders
+from coral.fleet.attempts import grading
 from coral.fleet.messages import MESSAGE, acknowledge
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.reasons import RunEnd
@@ -66,6 +66,10 @@ def _log_text(request: on.Request, ok: bool) -> str:
             return f"heartbeats of {_OWNERS.get(owner, owner)}"
         case on.RunJob() | on.StopJob() if not ok:
             return "job"
+        case on.Pause(agent=agent) | on.Unpause(agent=agent) | on.Restart(agent=agent) | on.Retire(agent=agent):
+            return agent
+        case on.HoldGrading() | on.ReleaseGrading() | on.CancelGrade():
+            return "grading"
     return ""
 
 
@@ -77,7 +81,9 @@ def _check_allowed(transaction: Transaction, event: on.Requested) -> None:
     if event.sender not in transaction.agents:
         raise CoralError(f"cannot answer {event.sender}: there is no such agent", "")
     match event.request:
-        case on.Stop() | on.Leave() | on.Tell():
+        case on.Stop() | on.Leave() | on.Tell() | on.Pause() | on.Unpause() | on.Restart() | on.Retire():
+            raise CoralError("cannot do this for an agent", "only the operator can")
+        case on.HoldGrading() | on.ReleaseGrading() | on.CancelGrade():
             raise CoralError("cannot do this for an agent", "only the operator can")
         case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
             retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
@@ -119,6 +125,26 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             return jobs.start(transaction, request)
         case on.StopJob(number=number):
             return jobs.stop(transaction, sender, number)
+        case _:
+            return _obey(transaction, request)
+
+
+def _obey(transaction: Transaction, order: on.Order) -> str:
+    match order:
+        case on.Pause(agent=agent):
+            return orders.pause(transaction, agent)
+        case on.Unpause(agent=agent):
+            return orders.unpause(transaction, agent)
+        case on.Restart(agent=agent, fresh=fresh):
+            return orders.restart(transaction, agent, fresh=fresh)
+        case on.Retire(agent=agent):
+            return orders.dismiss(transaction, agent)
+        case on.HoldGrading():
+            return grading.hold(transaction)
+        case on.ReleaseGrading():
+            return grading.release(transaction)
+        case on.CancelGrade(number=number):
+            return grading.cancel(transaction, number)
 
 
 def _leave(transaction: Transaction, end: RunEnd) -> str:

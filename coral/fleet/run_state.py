@@ -60,6 +60,7 @@ class PendingAttempt:
     suspicion: str = ""  # why its grade failed; the seed is graded next, to learn whether the grader is at fault
     grader_started: bool = False  # else the commit is still being checked out
     stopped: bool = False
+    cancelled: bool = False  # by the operator
     exceeded: str = ""  # the limit that its grade went over, for which it is ended: the reason why it fails
     kills: int = 0
     attempt: Attempt | None = None
@@ -181,6 +182,7 @@ class Run:
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by account; agents without one share the name ""
     voids_in_a_row: int = 0
     queue_paused_until: float = 0.0
+    is_grading_held: bool = False  # by the operator: no grade begins
     limits: Mapping[str, Limit] = field(default_factory=dict)
     job_count: int = 0  # jobs that were started
     requests: tuple[str, ...] = ()  # `sender/id` of the latest that were carried out, to recognise repeats

@@ -8,8 +8,7 @@ in that time counts as lost, and is tried again when the disk is usable.
 from dataclasses import replace
 from typing import assert_never
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agents import stalls
 from coral.fleet.policy import WRITE_RETRY_SECONDS
 from coral.fleet.process_key import grade_in, job_in

@@ -20,8 +20,7 @@ from coral.fleet.events import Outcome
 from coral.grading.command import BEATS, RESULT, STDERR, STDOUT
 from coral.grading.finite_score import finite_score
 from coral.processes.result_channel import ResultChannel
-from heartbeats.beat import Beat
-from heartbeats.beat import from_dict as beat_from_dict
+from heartbeats.beat import Beat, from_dict as beat_from_dict
 from workspace.layout import Layout
 
 LARGEST = 1 << 20  # bytes of a result

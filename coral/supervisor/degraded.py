@@ -6,8 +6,7 @@ performed. The events that count are kept until the journal can be written again
 
 from collections.abc import Iterable
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.decide import decide
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet

@@ -9,8 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.events import Broken
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade

@@ -28,8 +28,7 @@ from attempts.store import Store, StoreError
 from coral.agent_setup.roster import Roster, check_same_programs
 from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind

@@ -16,8 +16,7 @@ from attempts.fields import one_line
 from attempts.files import write_json
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.process_key import job_in, of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout

@@ -26,11 +26,11 @@ def _run_job(data: Fields) -> on.RunJob:
     return on.RunJob(agent=_text(data, "agent"), argv=_command(data.get("command")), what=what, folder=folder)
 
 
-def _stop_job(data: Fields) -> on.StopJob:
+def _number(data: Fields) -> int:
     number = data.get("number")
     if type(number) is not int:
         raise ValueError("number: must be a whole number")
-    return on.StopJob(number=number)
+    return number
 
 
 def _owner(data: Fields) -> str:
@@ -89,12 +89,19 @@ _KINDS: Mapping[str, Callable[[Fields], on.Request]] = {
     "remove_heartbeat": lambda data: on.RemoveHeartbeat(owner=_owner(data), name=_text(data, "name")),
     "reset_heartbeats": lambda data: on.ResetHeartbeats(owner=_owner(data)),
     "tell": lambda data: on.Tell(to=_text(data, "to", "*"), text=_text(data, "text")),
+    "pause": lambda data: on.Pause(agent=_text(data, "agent")),
+    "unpause": lambda data: on.Unpause(agent=_text(data, "agent")),
+    "restart": lambda data: on.Restart(agent=_text(data, "agent"), fresh=data.get("fresh") is True),
+    "retire": lambda data: on.Retire(agent=_text(data, "agent")),
+    "hold_grading": lambda _: on.HoldGrading(),
+    "release_grading": lambda _: on.ReleaseGrading(),
+    "cancel_grade": lambda data: on.CancelGrade(number=_number(data)),
     "stop": lambda data: on.Stop(end=_end(data)),
     "leave": lambda data: on.Leave(end=_end(data)),
     "acknowledge": lambda data: on.Acknowledge(
         messages=_list(data, "messages", str, "ids"), jobs=_list(data, "jobs", int, "whole numbers")
     ),
     "start_job": _run_job,
-    "stop_job": _stop_job,
+    "stop_job": lambda data: on.StopJob(number=_number(data)),
     "alert": lambda data: on.RaiseAlert(text=_text(data, "text")),
 }

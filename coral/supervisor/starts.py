@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 
 from coral.agent_setup.launch import LaunchSetup
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
 from coral.fleet.run_state import Fleet

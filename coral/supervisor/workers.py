@@ -12,8 +12,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.supervisor.event_queue import EventQueue
 from workspace.cancellation import CancelToken
 

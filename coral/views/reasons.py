@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 from coral.fleet.actions import LogEvent
 from coral.fleet.agent_state import JobEnd, PendingMessage
 from coral.fleet.agents.stalls import RESTING
-from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, RunEnd, RunEndKind
-from coral.fleet.reasons import ReasonKind as Kind
+from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, ReasonKind as Kind, RunEnd, RunEndKind
 from coral.views.format import duration
 
 T = TypeVar("T")
@@ -24,6 +23,8 @@ _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.PROGRESS: "progress",
     Kind.WAITS_FOR_JOB: "a job runs",
     Kind.LIMIT_OVER: "usage limit is over",
+    Kind.UNPAUSED: "the operator lets it go on",
+    Kind.RESTARTED: "the operator restarted it",
     Kind.SESSION_COMPACTED: lambda reason: (
         "fresh session after " + ("a compaction" if reason.count == 1 else f"{reason.count} compactions")
     ),
@@ -36,8 +37,10 @@ _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.STALLED: lambda reason: f"{_STEPS[min(reason.count, RESTING)]}: {_finding(reason)}",
     Kind.OUTAGE: lambda reason: f"outage: {_retries(reason)}",
     Kind.AT_LIMIT: "usage limit",
+    Kind.PAUSED: "paused by the operator",
     Kind.STOP: "the run stopped",
     Kind.OWN_BUDGET: lambda reason: f"the agent's own budget of {_amount(reason.budget)} is used up",
+    Kind.DISMISSED: "the operator retired it",
     Kind.LEFT_OUT: "the task has fewer agents now",
     Kind.GIVEN_UP: lambda reason: reason.detail or "its program says that going on is pointless",
     Kind.UNKILLABLE: "its program cannot be killed",

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 from stage import CHECKPOINT, REFLECT, TIP, Stage, rules_with
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.events import Ending
 from heartbeats.heartbeat import Delivery, Heartbeat
 from heartbeats.trigger import Every, Stagnant

@@ -9,8 +9,7 @@ from stage import QUIET_RULES, SEED, Stage, submitted
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from attempts.standing import Scoring
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Agent
 from coral.fleet.agents.back_off import back_off
 from coral.fleet.events import Ending, Outcome

@@ -3,8 +3,7 @@
 import pytest
 from stage import REFLECTING, Stage, on_request
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.policy import WRITE_RETRY_SECONDS
 
 FAILED = on.WriteFailed(item="the record of #1")

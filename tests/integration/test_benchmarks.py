@@ -11,8 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from real_runs import wait_until
 
 from benchmarks import packing, packing_page, page

@@ -10,8 +10,7 @@ from world import Turn, World
 from attempts.progress import Progress, advance_fleet, advance_own, end_stagnation
 from attempts.record import IMPROVED, Attempt, Kind, Verdict
 from attempts.standing import Standing, advance
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import PendingMessage, Phase
 from coral.fleet.run_state import FLEET, Fleet
 from heartbeats.heartbeat import Scope

@@ -10,8 +10,7 @@ from itertools import count
 
 from stage import attempt_zero
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending
 from coral.fleet.rules import Rules

@@ -44,6 +44,7 @@ _PLACES = {
     "integration/coral/processes/test_seal": ["coral.grader: landlock"],
     "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],
     "integration/coral/cli/commands/test_verify": ["coral.runs: verify"],
+    "integration/coral/cli/commands/test_orders": ["coral.cli.commands: agent grading"],
     "integration/coral/native": ["coral.native.search: check"],
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [
         "coral.cli.commands: doctor resume"

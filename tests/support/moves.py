@@ -5,8 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from cases import TIMES
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from stage import SEED, on_request
 from world import NAMES, OBEDIENT, UNKILLABLE, Process, World
 
@@ -14,6 +13,7 @@ from attempts.noise import NoiseSetting
 from attempts.record import Direction, Kind, Submission
 from attempts.standing import Scoring
 from coral.fleet import events as on
+from coral.fleet.agent_state import Order
 from coral.fleet.agents.stalls import is_resting
 from coral.fleet.events import Ending
 from coral.fleet.rules import Rules
@@ -40,6 +40,20 @@ CHANGES: tuple[on.Request, ...] = (
     on.SetHeartbeat(owner="*", entry={"name": "checkpoint", "seconds": 30}),
     on.RemoveHeartbeat(owner="*", name="redirect"),
     on.ResetHeartbeats(owner="*"),
+)
+ORDERS: tuple[on.Order, ...] = (
+    on.Pause(agent="ann"),
+    on.Unpause(agent="ann"),
+    on.Pause(agent="ben"),
+    on.Unpause(agent="ben"),
+    on.Restart(agent="ann"),
+    on.Restart(agent="ben", fresh=True),
+    on.Retire(agent="ann"),
+    on.HoldGrading(),
+    on.ReleaseGrading(),
+    on.CancelGrade(number=1),
+    on.CancelGrade(number=3),
+    on.CancelGrade(number=5),
 )
 
 HEARTBEATS = (
@@ -102,6 +116,7 @@ TROUBLE = ["end", "end", "mute", "deaf", "clean", "deafgrade", "broken", "spoil"
 JOBS = ["job"] * 3 + ["end job"] * 2 + ["stop job"]
 DEATH = ["die", "leave", "resume", "again"]
 RELOAD = ["reload"] * 2
+STEER = ["order"] * 6
 SCORES = (0.5, 1.0, 3.0)  # of a changed task's seed
 
 
@@ -175,6 +190,8 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
             world.spoilt = x % 3
         case "ask":
             ask(world, ("operator", *NAMES)[y % 4], REQUESTS[x % len(REQUESTS)])
+        case "order":
+            ask(world, "operator" if y % 9 else "ann", ORDERS[x % len(ORDERS)])
         case "change":
             ask(world, "operator", CHANGES[x % len(CHANGES)])
         case "stop":
@@ -310,6 +327,13 @@ def calm(world: World, seconds: float = 2000.0) -> World:
     world.rules = replace(world.rules, budget_attempts=None, budget_seconds=None, target=None)
     world.blind = world.broken = False
     world.mute = set()
+    world.resume()
+    world.look()  # what was asked for last is done first
+    for name, agent in world.fleet.agents.items():
+        if agent.order is Order.PAUSE:
+            ask(world, "operator", on.Unpause(agent=name))
+    if world.fleet.run.is_grading_held:
+        ask(world, "operator", on.ReleaseGrading())
     world.spoilt, world.dying = 0, None
     world.requests = {
         id: request for id, request in world.requests.items() if not isinstance(request.request, on.Stop | on.Leave)

@@ -12,8 +12,7 @@ from typing import assert_never
 
 from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.standing import Scored
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Agent, JobEnd, OutputCounts, PendingMessage
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.reasons import Reason, RunEnd, RunEndKind

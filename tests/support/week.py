@@ -13,8 +13,7 @@ from moves import HEARTBEATS, STALLS, make
 from stage import QUIET_RULES
 from world import NAMES, OBEDIENT, Process, World
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.events import Ending
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet

@@ -13,8 +13,7 @@ from stage import assert_quiet_until_its_deadline, attempt_zero, is_untouched
 from attempts.record import Attempt, Kind, Submission
 from attempts.standing import Scored
 from coral.codec import encode
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, OutputCounts, Phase, Spent
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Graded, Outcome, OutputSeen, Used

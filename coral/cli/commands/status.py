@@ -110,6 +110,8 @@ def _work(view: RunView) -> Text:
         parts.append(f"{len(queued)} queued")
     if grading.data.get("paused") is True:
         parts.append("grading is paused")
+    if grading.data.get("held") is True:
+        parts.append("grading is held: coral grading release")
     if level := status.text("seal"):
         parts.append("unprotected" if level == Level.NONE else f"sealed by {level}")
     return Text(" · ".join(parts))

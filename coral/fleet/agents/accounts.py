@@ -7,7 +7,7 @@ without meeting the limit again. An account that is closed for good, as by a wro
 import hashlib
 from dataclasses import replace
 
-from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.agent_state import LIVE, Agent, Order, Phase
 from coral.fleet.agents.back_off import back_off
 from coral.fleet.policy import JITTER_SECONDS, PROBE_SECONDS, RETURN_SECONDS
 from coral.fleet.reasons import Reason, ReasonKind
@@ -43,6 +43,12 @@ def close(transaction: Transaction, account: str, reason: Reason) -> None:
         for agent in _agents_of(transaction, account):
             if agent.phase is Phase.PARKED:
                 transaction.set_agent(agent.name, deadline=transaction.clock)  # it waits for nothing any more
+
+
+def reopen(transaction: Transaction, agent: Agent) -> None:
+    """Try an account again that was closed: the operator may have put it right."""
+    if closed(transaction, agent):
+        _limit(transaction, transaction.rules.accounts[agent.name], None)
 
 
 def is_held(transaction: Transaction, agent: Agent) -> bool:
@@ -119,7 +125,7 @@ def _try(transaction: Transaction, account: str, limit: Limit) -> None:
     candidates = [
         agent
         for agent in _agents_of(transaction, account)
-        if agent.phase not in LIVE and not _has_own_deadline(transaction, agent)
+        if agent.phase not in LIVE and agent.order is Order.WORK and not _has_own_deadline(transaction, agent)
     ]
     if not candidates:
         if not _agents_of(transaction, account):
@@ -141,7 +147,8 @@ def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
 def _lift(transaction: Transaction, account: str) -> None:
     _limit(transaction, account, None)
     mine = _agents_of(transaction, account)
-    parked = [agent for agent in mine if agent.phase is Phase.PARKED and not _has_own_deadline(transaction, agent)]
+    held = [agent for agent in mine if agent.phase is Phase.PARKED and agent.order is Order.WORK]
+    parked = [agent for agent in held if not _has_own_deadline(transaction, agent)]
     between = max(RETURN_SECONDS, transaction.rules.stagger)
     for place, agent in enumerate(parked, 1):
         deadline = transaction.clock + place * between

@@ -6,9 +6,7 @@ limit it is parked. It retires only where another launch would be pointless.
 
 from dataclasses import replace
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
-from coral.fleet import jobs
+from coral.fleet import actions as do, events as on, jobs
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, outages, research, stalls
 from coral.fleet.agents.back_off import back_off

@@ -7,9 +7,8 @@ no agent is interrupted for that.
 
 from dataclasses import replace
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
-from coral.fleet.agent_state import LIVE, Agent, Conversation, OutputCounts, Phase
+from coral.fleet import actions as do, events as on
+from coral.fleet.agent_state import LIVE, Agent, Conversation, Order, OutputCounts, Phase
 from coral.fleet.agents import accounts, budgets, outages, research, stalls
 from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, breaker_of, next_start_slot, retire, wait
 from coral.fleet.messages import acknowledge, read_reply
@@ -17,6 +16,9 @@ from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, is_due, may_interr
 from coral.fleet.reasons import START, Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
+
+PAUSED = Reason(ReasonKind.PAUSED)
+_EXPECTED = (ReasonKind.LEFT_OUT, ReasonKind.DISMISSED)  # reasons to retire that nobody need be alerted of
 
 
 def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
@@ -52,7 +54,7 @@ def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
 
 def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> None:
     if reason := stalls.on_edits_scanned(transaction, event):
-        _interrupt(transaction, transaction.agents[event.agent], reason)
+        interrupt(transaction, transaction.agents[event.agent], reason)
 
 
 def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
@@ -71,7 +73,7 @@ def resume_all(transaction: Transaction, away: float) -> None:
         reason = resumed if agent.reason.kind is ReasonKind.STOP else agent.reason
         if agent.phase is Phase.WAITING and agent.deadline is None:
             wait(transaction, agent, resumed if agent.launch else START, next_start_slot(transaction, name))
-        elif agent.phase is Phase.RETIRED and agent.kills < MAX_KILLS:
+        elif agent.phase is Phase.RETIRED and agent.kills < MAX_KILLS and agent.order is not Order.RETIRE:
             agent = transaction.set_agent(name, crashes=0)
             wait(transaction, agent, resumed, next_start_slot(transaction, name))
         elif agent.phase is Phase.INTERRUPTED:
@@ -90,7 +92,7 @@ def stop_all(transaction: Transaction) -> None:
     stop = Reason(ReasonKind.STOP)
     for name, agent in list(transaction.agents.items()):
         if agent.phase is Phase.RUNNING:
-            _interrupt(transaction, agent, stop)
+            interrupt(transaction, agent, stop)
         elif agent.phase is Phase.WAITING and agent.deadline is not None:
             transaction.set_agent(name, deadline=None, reason=stop)
         elif stalls.is_resting(agent):
@@ -100,16 +102,16 @@ def stop_all(transaction: Transaction) -> None:
 def advance_timers(transaction: Transaction) -> None:
     for agent in list(transaction.agents.values()):
         if agent.phase is Phase.RUNNING and accounts.is_held(transaction, agent):
-            _interrupt(transaction, agent, AT_LIMIT)
+            interrupt(transaction, agent, AT_LIMIT)
         elif agent.phase is Phase.RUNNING and (reason := _reason_to_end(agent, transaction.rules)):
-            _interrupt(transaction, agent, reason)
+            interrupt(transaction, agent, reason)
         elif agent.phase is Phase.RUNNING and (reason := outages.reason(agent, transaction.clock, transaction.rules)):
             transaction.log("outage", agent=agent.name, launch=agent.launch, reason=reason)
-            _interrupt(transaction, agent, reason)
+            interrupt(transaction, agent, reason)
         elif agent.phase is Phase.RUNNING and _has_something_due(transaction, agent):
-            _interrupt(transaction, agent, Reason(ReasonKind.HEARTBEAT))
+            interrupt(transaction, agent, Reason(ReasonKind.HEARTBEAT))
         elif agent.phase is Phase.RUNNING and (reason := stalls.check_busy(transaction, agent)):
-            _interrupt(transaction, transaction.agents[agent.name], reason)
+            interrupt(transaction, transaction.agents[agent.name], reason)
         elif agent.deadline is not None and transaction.clock >= agent.deadline:
             _on_deadline(transaction, agent)
 
@@ -125,7 +127,9 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
             elif reason := accounts.closed(transaction, agent):
                 retire(transaction, agent, reason, alert=False)
             elif reason := _reason_to_end(agent, transaction.rules):
-                retire(transaction, agent, reason, alert=reason.kind is not ReasonKind.LEFT_OUT)
+                retire(transaction, agent, reason, alert=reason.kind not in _EXPECTED)
+            elif agent.order is Order.PAUSE:
+                transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, reason=PAUSED)
             elif accounts.is_held(transaction, agent):
                 transaction.set_agent(agent.name, phase=Phase.PARKED, deadline=None, reason=AT_LIMIT)
             else:
@@ -142,6 +146,8 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
 
 def _reason_to_end(agent: Agent, rules: Rules) -> Reason | None:
     """Why the agent is to work no more."""
+    if agent.order is Order.RETIRE:
+        return Reason(ReasonKind.DISMISSED)
     if rules.agents and agent.name not in rules.agents:
         return Reason(ReasonKind.LEFT_OUT)
     return budgets.agent_over(agent, rules)
@@ -155,7 +161,7 @@ def _on_silence(transaction: Transaction, agent: Agent) -> None:
     elif stalls.is_excluded(transaction, agent):
         transaction.set_agent(agent.name, deadline=transaction.clock + transaction.rules.stall)
     elif reason := stalls.check_silent(transaction, agent):
-        _interrupt(transaction, transaction.agents[agent.name], reason)
+        interrupt(transaction, transaction.agents[agent.name], reason)
 
 
 def _hold(transaction: Transaction, agent: Agent, until: float) -> None:
@@ -175,7 +181,9 @@ def _has_something_due(transaction: Transaction, agent: Agent) -> bool:
 def _spawn(transaction: Transaction, agent: Agent) -> None:
     if not agent.launch:
         agent = research.begin_research(transaction, agent)
-    if agent.session is not None and (reason := _reason_to_renew(agent, transaction.rules)):
+    if agent.session is not None and agent.begins_session:
+        agent = transaction.set_agent(agent.name, session=None)
+    elif agent.session is not None and (reason := _reason_to_renew(agent, transaction.rules)):
         agent = transaction.set_agent(agent.name, session=None, reason=reason)
     if agent.session is None:
         agent = _begin_session(transaction, agent)
@@ -193,6 +201,7 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
         output_searched_to=0,
         output_counts=OutputCounts(),
         retrying_since=None,
+        begins_session=False,
     )
     stalls.start_timer(transaction, agent.name)
     transaction.act(
@@ -217,7 +226,7 @@ def _most(one: OutputCounts, other: OutputCounts) -> OutputCounts:
     )
 
 
-def _interrupt(transaction: Transaction, agent: Agent, reason: Reason) -> None:
+def interrupt(transaction: Transaction, agent: Agent, reason: Reason) -> None:
     stalls.pause_timer(transaction, agent.name)
     deadline = transaction.clock + transaction.rules.interrupt_grace
     transaction.set_agent(agent.name, phase=Phase.INTERRUPTED, deadline=deadline, reason=reason)

@@ -7,8 +7,7 @@ or a job, is in its research time, or has no process, is not stalled. Progress i
 
 from dataclasses import replace
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase, Stall
 from coral.fleet.messages import STALLED
 from coral.fleet.policy import JOB_EXCUSE_SECONDS, MAX_REST_DOUBLINGS, REST_SECONDS, SCAN_SECONDS, runs_job, waits_until

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from attempts.record import Attempt, Submission
 from attempts.standing import advance
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.attempts import holdouts
 from coral.fleet.attempts.grading import end_earlier, stop_grading
 from coral.fleet.messages import CHANGED, end_stagnation, withdraw_stagnation

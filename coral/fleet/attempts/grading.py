@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from attempts.record import Kind, Verdict
 from attempts.standing import Judgement, judge, judge_confirmation
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.errors import CoralError
+from coral.fleet import actions as do, events as on
 from coral.fleet.attempts import holdouts
 from coral.fleet.attempts.intake import take_again
 from coral.fleet.attempts.settlement import ANOTHER_EPOCH, settle
@@ -17,6 +17,7 @@ from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST_GRADES, M
 from coral.fleet.run_state import OCCUPYING, AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
+CANCELLED = "the operator cancelled it"
 UNKILLABLE = "processes that its grade started could not be killed"
 
 
@@ -27,7 +28,7 @@ def on_checked_out(transaction: Transaction, event: on.CheckedOut) -> None:
         return
     run = transaction.run
     is_ending = run.detached_reason or (run.stopping and not holdouts.goes_on(run))
-    if pending.stopped or pending.exceeded or is_ending:
+    if pending.stopped or pending.exceeded or pending.cancelled or is_ending:
         on_graded(transaction, on.Graded(number=event.number, launch=event.launch, outcome=on.Outcome.LOST))
         return
     transaction.set_pending(event.number, grader_started=True)
@@ -41,7 +42,9 @@ def on_graded(transaction: Transaction, event: on.Graded) -> None:
     if transaction.run.disk_problem:
         void = pending.stopped or event.outcome is on.Outcome.LOST
         transaction.act(do.CleanUpGrade(number=event.number, launch=event.launch, whole=void))
-    if pending.stopped:
+    if pending.cancelled:
+        _give_up(transaction, pending, CANCELLED)
+    elif pending.stopped:
         _queue_again(transaction, pending)
     elif event.outcome is on.Outcome.LOST:
         _on_lost_grade(transaction, pending)
@@ -68,7 +71,9 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
     pending = transaction.pending.get(number)
     if pending is None or pending.launch != launch or pending.step not in OCCUPYING:
         return
-    if pending.stopped:
+    if pending.cancelled:
+        _give_up(transaction, pending, CANCELLED)
+    elif pending.stopped:
         _queue_again(transaction, pending)
     elif pending.failed_starts < MAX_START_RETRIES:
         later = transaction.clock + START_RETRY_SECONDS
@@ -126,6 +131,35 @@ def stop_grading(transaction: Transaction, *, only_holdouts: bool = False) -> No
                 _terminate(transaction, pending)
 
 
+def hold(transaction: Transaction) -> str:
+    """Begin no grade until the operator says so. Those that run go on."""
+    if transaction.run.is_grading_held:
+        raise CoralError("cannot hold the grading: it is held already", "coral grading release")
+    transaction.set_run(is_grading_held=True)
+    return "no grade begins; submissions wait"
+
+
+def release(transaction: Transaction) -> str:
+    if not transaction.run.is_grading_held:
+        raise CoralError("cannot release the grading: it is not held", "coral status shows what is graded")
+    transaction.set_run(is_grading_held=False)
+    return "grading goes on"
+
+
+def cancel(transaction: Transaction, number: int) -> str:
+    """End an attempt that waits or is being graded as void."""
+    pending = transaction.pending.get(number)
+    if pending is None or pending.step is AttemptStep.SETTLED:
+        raise CoralError(f"cannot cancel #{number}: it is neither waiting nor being graded", "coral status shows which")
+    if pending.step in OCCUPYING:
+        pending = transaction.set_pending(number, cancelled=True)
+        if pending.step is AttemptStep.GRADING:
+            _terminate(transaction, pending)
+    else:
+        _give_up(transaction, pending, CANCELLED)
+    return f"#{number} is cancelled"
+
+
 def advance_timers(transaction: Transaction) -> None:
     for number, pending in list(transaction.pending.items()):
         if pending.deadline is None or transaction.clock < pending.deadline:
@@ -145,7 +179,8 @@ def fill_slots(transaction: Transaction) -> None:
     """Start a grader in each free slot: first for attempts with a suspicion, then for confirmations, so that the halves
     of a pair are graded one after the other, then for the oldest attempt; for the hold-out while nobody waits."""
     run, all_pending = transaction.run, transaction.pending.values()
-    if run.disk_problem or (transaction.clock < run.queue_paused_until and not run.stopping):
+    is_paused = run.is_grading_held or transaction.clock < run.queue_paused_until
+    if run.disk_problem or (is_paused and not run.stopping):
         return
     taken = sum(attempt.step in OCCUPYING for attempt in all_pending)
     queue = [attempt for attempt in all_pending if attempt.step is AttemptStep.QUEUED and attempt.deadline is None]
@@ -239,7 +274,9 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
 
 def _end_unkillable(transaction: Transaction, pending: PendingAttempt) -> None:
     """What cannot be killed may be the candidate's own: then its attempt has failed."""
-    if pending.stopped:
+    if pending.cancelled:
+        _give_up(transaction, pending, CANCELLED)
+    elif pending.stopped:
         _queue_again(transaction, pending)
     elif pending.suspicion or pending.is_holdout:
         _give_up(transaction, pending, UNKILLABLE)

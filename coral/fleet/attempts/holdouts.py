@@ -7,8 +7,7 @@ pending attempts it has a key of its own, see `coral.fleet.process_key`.
 
 from attempts.record import Kind, Submission
 from attempts.standing import Measured, lead
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.process_key import holdout_key
 from coral.fleet.reasons import RunEndKind
 from coral.fleet.run_state import AttemptStep, HoldoutScore, PendingAttempt, Run

@@ -4,8 +4,7 @@ our fault. An attempt that cannot be graded settles here; the others are queued 
 
 from attempts.record import Kind, Submission, Verdict
 from attempts.standing import Judgement, is_exact, noise_of
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agents import research
 from coral.fleet.agents.budgets import no_attempt_left
 from coral.fleet.agents.stalls import record_progress

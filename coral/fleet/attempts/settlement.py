@@ -9,8 +9,7 @@ from attempts.failures import counted
 from attempts.progress import advance_fleet, advance_own
 from attempts.record import IMPROVED, Attempt, Kind, Verdict
 from attempts.standing import Judgement, advance
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agents.stalls import restart_timer
 from coral.fleet.attempts import confirmations, holdouts
 from coral.fleet.messages import deliver_at_eval, fire_after_attempt, withdraw_overtaken

@@ -19,18 +19,17 @@ from chronicle import (
     performed,
     resumes,
 )
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
-from moves import DEATH, JOBS, RELOAD, RULES, TIME, TROUBLE, WORK, History, ask, calm, over, play
+from hypothesis import HealthCheck, example, given, settings, strategies as st
+from moves import DEATH, JOBS, RELOAD, RULES, STALLS, STEER, TIME, TROUBLE, WORK, History, ask, calm, over, play
 from stage import QUIET_RULES, Stage, on_request
 from world import Turn
 
 from attempts.record import Kind, Verdict
 from coral.codec import decode
-from coral.fleet import actions as do
-from coral.fleet import events as on
-from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet import actions as do, events as on
+from coral.fleet.agent_state import LIVE, Agent, Order, Phase
 from coral.fleet.agents.stalls import reason_of
+from coral.fleet.attempts import grading
 from coral.fleet.attempts.confirmations import is_under_way
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
@@ -49,7 +48,7 @@ CHANGE = ["change"] * 3
 # --- attempts -----------------------------------------------------------------------------------------------------
 
 
-@over(WORK, TIME, TROUBLE, DEATH, STOP, RELOAD)
+@over(WORK, TIME, TROUBLE, DEATH, STOP, RELOAD, STEER)
 def test_each_attempt_counts_exactly_once_in_the_order_of_publication(history: History) -> None:
     assert_counted_once(calm(play(history)))
 
@@ -96,7 +95,7 @@ def test_each_best_of_the_present_epoch_is_graded_on_the_hold_out_and_nothing_el
 # --- crossings ----------------------------------------------------------------------------------------------------
 
 
-@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, RELOAD, examples=60)
+@over(WORK, WORK, TIME, TROUBLE, DEATH, STOP, RELOAD, STEER, examples=60)
 def test_each_crossing_is_owed_once_as_counted_one_by_one(history: History) -> None:
     assert_owed_once(calm(play(history)))
 
@@ -282,7 +281,7 @@ def test_where_a_supervisor_leaves_nothing_begins_and_nobody_is_disturbed(histor
                 assert turn.after.agents[name].launch == turn.before.agents[name].launch
 
 
-@over(WORK, TIME, TROUBLE, TROUBLE, JOBS, DEATH, examples=60)
+@over(WORK, TIME, TROUBLE, TROUBLE, JOBS, DEATH, STEER, examples=60)
 def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: History) -> None:
     world = play(history)
     world.resume()
@@ -320,6 +319,27 @@ def test_budgets_end_the_run_and_are_never_overdrawn(history: History) -> None:
                 for pending in turn.after.pending.values()
             )
             assert run.progress.graded + coming <= rules.budget_attempts
+
+
+# --- orders of the operator ----------------------------------------------------------------------------------------
+
+
+@over(WORK, WORK, TIME, TROUBLE, STALLS, DEATH, STEER, STEER, examples=60)
+def test_an_order_holds_until_the_next_one(history: History) -> None:
+    """Nobody who is paused or dismissed starts, no grade begins while grading is held, and nobody else is disturbed."""
+    world = calm(play(history))
+    for turn in world.log:
+        orders = {name: agent.order for name, agent in turn.after.agents.items()}
+        for action in turn.actions:
+            assert not isinstance(action, do.Spawn) or orders[action.agent] is Order.WORK
+            assert not isinstance(action, do.CheckOut) or not turn.after.run.is_grading_held or turn.after.run.stopping
+            if isinstance(action, do.Interrupt) and (agent := turn.after.agents.get(action.who)):
+                ordered = {ReasonKind.PAUSED: Order.PAUSE, ReasonKind.DISMISSED: Order.RETIRE}
+                assert agent.order is ordered.get(agent.reason.kind, agent.order)
+    asked = [event.request for turn in world.log for event in turn.events if isinstance(event, on.Requested)]
+    cancelled = {request.number for request in asked if isinstance(request, on.CancelGrade)}
+    for number, record in world.records.items():
+        assert record.reason != grading.CANCELLED or number in cancelled
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------

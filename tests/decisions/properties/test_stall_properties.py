@@ -19,8 +19,7 @@ from chronicle import (
 from moves import DEATH, STALLS, TIME, TROUBLE, WORK, History, calm, over, play
 from world import Turn, World
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents.stalls import FRESH, RESTING, reason_of
 from coral.fleet.policy import REST_SECONDS

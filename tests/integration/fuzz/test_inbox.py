@@ -5,15 +5,13 @@ from typing import Any
 
 import pytest
 from cases import trying
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from sample import submission
 from stage import Stage
 
 from attempts.record import to_dict
 from coral.codec import decode, encode
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.decide import decide
 from coral.fleet.run_state import FLEET, Fleet
 from coral.journal import difference, fold_lines

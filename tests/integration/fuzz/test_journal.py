@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from cases import trying
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from moves import DEATH, TIME, TROUBLE, WORK, histories, play
 from scribe import RULES, LongScribe, moment
 from world import World

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from cases import trying
-from hypothesis import assume, example, given
-from hypothesis import strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from coral.agent_setup.roster import Roster
 from coral.codec import decode, encode

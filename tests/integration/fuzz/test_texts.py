@@ -10,14 +10,12 @@ from pathlib import Path
 
 import pytest
 from cases import trying
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from sample import make_run, write_heartbeats, write_status
 from stage import Stage
 
 from coral.cli import EXIT_INTERNAL_ERROR, main
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.run_state import FLEET
 from coral.supervisor.inbox import Inbox
 from coral.views.fleet_view import HeartbeatFiles

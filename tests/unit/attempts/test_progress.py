@@ -4,8 +4,7 @@ from functools import reduce
 
 import pytest
 import sample
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attempts.progress import Progress, advance_fleet, advance_own, end_stagnation
 from attempts.record import IMPROVED, UNSCORED, Attempt, Kind, Verdict

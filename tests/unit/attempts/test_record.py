@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 import sample
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attempts.record import Attempt, Direction, Kind, attempt_from_dict, submission_from_dict, to_dict
 

@@ -5,8 +5,7 @@ import tracemalloc
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from prompt_contexts import empty_context
 
 from heartbeats.dialect import ENVIRONMENT

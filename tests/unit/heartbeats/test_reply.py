@@ -1,8 +1,7 @@
 """The answer to a checkpoint is understood however it is decorated, and nothing else is taken for one."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from heartbeats.reply import AlertReply, OkReply, OtherReply, parse_reply
 

@@ -1,8 +1,7 @@
 """A trigger fires exactly when it should, however attempts are mixed and whoever retimes it."""
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from attempts.progress import Progress
 from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger, arm, evaluate, retime

@@ -1,8 +1,7 @@
 """The head of a note: any YAML reader understands what we write, and we read what people write."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from ruamel.yaml import YAML
 
 from workspace import frontmatter

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from cases import TIMES
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from workspace.tree import leaves, parse
 

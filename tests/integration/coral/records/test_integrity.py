@@ -17,8 +17,7 @@ from attempts.index.index import Index
 from attempts.index.query import Wanted, ranked
 from attempts.record import Attempt, Direction, Kind
 from attempts.store import Store
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.run_state import Fleet
 from coral.records import integrity
 from coral.records.integrity import IntegrityCheck, restore

@@ -2,8 +2,7 @@
 
 import shutil
 
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.reasons import START
 from coral.fleet.run_state import Fleet
 from coral.supervisor.loop import Supervisor

@@ -6,8 +6,7 @@ from sqlite3 import Connection
 import pytest
 import reference_board as board
 from cases import TIMES
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sample import attempt
 
 from attempts.index import file, query

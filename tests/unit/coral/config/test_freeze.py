@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from cases import TIMES
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from coral.config import document
 from coral.config.load import load, load_frozen, write

@@ -13,8 +13,7 @@ from scribe import FOLDER, RULES, Scribe
 from stage import SEED, submitted
 
 from coral.errors import CoralError
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment
 from coral.fleet.run_state import FLEET, Fleet

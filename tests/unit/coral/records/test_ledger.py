@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 import sample
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from attempts.record import Attempt, Kind, Verdict
 from attempts.standing import Scored

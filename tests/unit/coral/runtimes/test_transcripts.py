@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import transcripts
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from coral.runtimes import registry
 from coral.runtimes.json_lines import Reader

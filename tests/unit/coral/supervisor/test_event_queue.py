@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from attempts.record import Kind
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Spent
 from coral.fleet.run_state import Job
 from coral.supervisor.degraded import kept

@@ -8,8 +8,7 @@ import pytest
 from real_runs import wait_until
 
 from attempts.record import Kind
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.workers import BackgroundActions, WorkerPool
 from workspace.cancellation import current_token

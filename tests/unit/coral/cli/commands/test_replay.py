@@ -11,8 +11,7 @@ from scribe import FOLDER, RULES, Scribe, moment
 from stage import SEED, submitted
 
 from coral.errors import CoralError
-from coral.fleet import actions as do
-from coral.fleet import events as on
+from coral.fleet import actions as do, events as on
 from coral.fleet.decide import decide
 from coral.fleet.events import Moment
 from coral.fleet.reasons import RunEnd, RunEndKind

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.run_lookup import program, task_folder

@@ -1,7 +1,6 @@
 """Tables and curves that fit: which column shrinks, which is left out, what is aligned; steps of any figures."""
 
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from rich.console import Console
 from rich.text import Text
 

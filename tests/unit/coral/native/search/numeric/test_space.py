@@ -5,8 +5,7 @@ import math
 
 import pytest
 from files import write_files
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from coral.native.search.numeric.space import EditableFile, SearchSpace, editable_texts
 from coral.runtimes.registry import INSTRUCTION_FILES

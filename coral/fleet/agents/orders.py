@@ -1,0 +1,83 @@
+"""What the operator orders of one agent: to pause, to go on, to begin again, to retire.
+
+An order stands until the next one, also over a resume. `lifecycle` obeys it when the agent would start.
+"""
+
+from coral.errors import CoralError
+from coral.fleet.agent_state import LIVE, Agent, Order, Phase
+from coral.fleet.agents import accounts, budgets
+from coral.fleet.agents.launch_exit import retire, wait
+from coral.fleet.agents.lifecycle import PAUSED, interrupt
+from coral.fleet.policy import MAX_KILLS
+from coral.fleet.reasons import Reason, ReasonKind
+from coral.fleet.transaction import Transaction
+
+
+def pause(transaction: Transaction, name: str) -> str:
+    """Its launch is interrupted, and none follows until the operator says so. What it submitted is graded."""
+    agent = _find(transaction, name, "pause")
+    if agent.order is Order.PAUSE:
+        raise CoralError(f"cannot pause {name}: it is paused already", f"coral agent unpause {name}")
+    _check_at_work(agent, "pause")
+    agent = transaction.set_agent(name, order=Order.PAUSE)
+    if agent.phase is Phase.RUNNING:
+        interrupt(transaction, agent, PAUSED)
+    elif agent.phase in (Phase.WAITING, Phase.PARKED):
+        transaction.set_agent(name, phase=Phase.PARKED, deadline=None, reason=PAUSED)
+    return f"{name} is paused"
+
+
+def unpause(transaction: Transaction, name: str) -> str:
+    agent = _find(transaction, name, "unpause")
+    if agent.order is not Order.PAUSE:
+        raise CoralError(f"cannot unpause {name}: it is not paused", "coral status shows who is")
+    _check_at_work(agent, "unpause")
+    agent, unpaused = transaction.set_agent(name, order=Order.WORK), Reason(ReasonKind.UNPAUSED)
+    if agent.phase not in LIVE:
+        wait(transaction, agent, unpaused)
+    elif agent.reason == PAUSED:  # its launch is still ending
+        transaction.set_agent(name, reason=unpaused)
+    return f"{name} goes on"
+
+
+def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
+    """Interrupt its launch and begin another one; of an agent that waits, is parked or has retired, begin one now.
+    `fresh`: in a new session."""
+    agent = _find(transaction, name, "restart")
+    if agent.kills >= MAX_KILLS:
+        raise CoralError(f"cannot restart {name}: its program cannot be killed", "see the processes of this machine")
+    if budgets.agent_over(agent, transaction.rules):
+        hint = "coral resume budget.per_agent.attempts=... raises it"
+        raise CoralError(f"cannot restart {name}: its own budget is used up", hint)
+    accounts.reopen(transaction, agent)
+    restarted = Reason(ReasonKind.RESTARTED)
+    agent = transaction.set_agent(name, order=Order.WORK, crashes=0, begins_session=agent.begins_session or fresh)
+    if agent.phase is Phase.RUNNING:
+        interrupt(transaction, agent, restarted)
+    elif agent.phase not in LIVE:
+        wait(transaction, agent, restarted)
+    return f"{name} begins again" + (" in a fresh session" if fresh else "")
+
+
+def dismiss(transaction: Transaction, name: str) -> str:
+    """Its launch is interrupted, and none follows. What it submitted is graded."""
+    agent = _find(transaction, name, "retire")
+    _check_at_work(agent, "retire")
+    agent = transaction.set_agent(name, order=Order.RETIRE)
+    if agent.phase not in LIVE:  # a launch is interrupted by the next look at the time
+        retire(transaction, agent, Reason(ReasonKind.DISMISSED), alert=False)
+    return f"{name} retires"
+
+
+def _find(transaction: Transaction, name: str, verb: str) -> Agent:
+    if name not in transaction.agents:
+        known = ", ".join(transaction.agents)
+        raise CoralError(f"cannot {verb} {name!r}: there is no such agent", f"there are: {known}")
+    if transaction.run.stopping:
+        raise CoralError(f"cannot {verb} {name}: the run is stopping", "`coral resume` continues it")
+    return transaction.agents[name]
+
+
+def _check_at_work(agent: Agent, verb: str) -> None:
+    if agent.phase is Phase.RETIRED or agent.order is Order.RETIRE:
+        raise CoralError(f"cannot {verb} {agent.name}: it has retired", f"coral agent restart {agent.name}")

@@ -1,0 +1,133 @@
+"""What the operator and agents can ask of the supervisor: plain frozen data, which the journal records."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from coral.fleet.reasons import RunEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHeartbeat:
+    """Set or change a heartbeat. `entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
+
+    owner: str
+    entry: Mapping[str, str | int | float | bool | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveHeartbeat:
+    owner: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetHeartbeats:
+    owner: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell:
+    """Send a message to an agent, or to all (`*`)."""
+
+    to: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Interrupt an agent, and start it no more until `Unpause`."""
+
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpause:
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """Begin a new launch of an agent, whatever it does now; `fresh`: in a new session."""
+
+    agent: str
+    fresh: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retire:
+    agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HoldGrading:
+    """Begin no grade until `ReleaseGrading`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseGrading:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelGrade:
+    """End an attempt that waits or is being graded as void."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    end: RunEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """End the supervisor alone; agents and grades go on, until `coral resume` takes the run over."""
+
+    end: RunEnd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge:
+    """The agent has read these messages (`messages`: their ids), and has seen the ends of these jobs."""
+
+    messages: tuple[str, ...] = ()
+    jobs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RaiseAlert:
+    """Send a message to the operator."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunJob:
+    """Run a command that belongs to an agent. `what`: its name; `folder`: where it runs, within the agent's clone."""
+
+    agent: str
+    argv: tuple[str, ...]
+    what: str = ""
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopJob:
+    number: int
+
+
+Order = Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade
+Request = (
+    SetHeartbeat
+    | RemoveHeartbeat
+    | ResetHeartbeats
+    | Tell
+    | Order
+    | Stop
+    | Leave
+    | Acknowledge
+    | RaiseAlert
+    | RunJob
+    | StopJob
+)
