@@ -17,7 +17,7 @@ from coral.fleet.reasons import START, Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
 
-PAUSED = Reason(ReasonKind.PAUSED)
+PAUSED, DISMISSED = Reason(ReasonKind.PAUSED), Reason(ReasonKind.DISMISSED)
 _EXPECTED = (ReasonKind.LEFT_OUT, ReasonKind.DISMISSED)  # reasons to retire that nobody need be alerted of
 
 
@@ -147,7 +147,7 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
 def _reason_to_end(agent: Agent, rules: Rules) -> Reason | None:
     """Why the agent is to work no more."""
     if agent.order is Order.RETIRE:
-        return Reason(ReasonKind.DISMISSED)
+        return DISMISSED
     if rules.agents and agent.name not in rules.agents:
         return Reason(ReasonKind.LEFT_OUT)
     return budgets.agent_over(agent, rules)

@@ -7,7 +7,7 @@ from coral.errors import CoralError
 from coral.fleet.agent_state import LIVE, Agent, Order, Phase
 from coral.fleet.agents import accounts, budgets
 from coral.fleet.agents.launch_exit import retire, wait
-from coral.fleet.agents.lifecycle import PAUSED, interrupt
+from coral.fleet.agents.lifecycle import DISMISSED, PAUSED, interrupt
 from coral.fleet.policy import MAX_KILLS
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.transaction import Transaction
@@ -56,6 +56,8 @@ def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
         interrupt(transaction, agent, restarted)
     elif agent.phase not in LIVE:
         wait(transaction, agent, restarted)
+    elif agent.reason in (PAUSED, DISMISSED):
+        transaction.set_agent(name, reason=restarted)
     return f"{name} begins again" + (" in a fresh session" if fresh else "")
 
 
@@ -65,7 +67,9 @@ def dismiss(transaction: Transaction, name: str) -> str:
     _check_at_work(agent, "retire")
     agent = transaction.set_agent(name, order=Order.RETIRE)
     if agent.phase not in LIVE:  # a launch is interrupted by the next look at the time
-        retire(transaction, agent, Reason(ReasonKind.DISMISSED), alert=False)
+        retire(transaction, agent, DISMISSED, alert=False)
+    elif agent.reason == PAUSED:
+        transaction.set_agent(name, reason=DISMISSED)
     return f"{name} retires"
 
 
