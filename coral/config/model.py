@@ -135,7 +135,9 @@ class GraderSection(Section):
         None,
     )
     disk: Gigabytes | None = key(
-        "Gigabytes that one grade may write into its folders. With more, it fails. Empty: half of what was free.", None
+        "Gigabytes that the folders of one grade may have, its checkout and its output among them. With more, it "
+        "fails. Empty: half of what was free when it began.",
+        None,
     )
     direction: Direction = key("Whether a larger or a smaller score is better.", Direction.MAXIMIZE, strict=False)
     noise: NoiseValue = key(

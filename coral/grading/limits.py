@@ -18,6 +18,7 @@ GIGABYTE = 10**9
 SHARE_OF_MEMORY = 0.8  # of the machine's
 _REST = 20  # times as long as a check took, until the next one: large folders take long
 LEAST_DISK = GIGABYTE  # that a grade may write however little is free: then the disk is full before that
+SHARE_OF_TAKEN = 0.9  # of what the disk has lost, from which on it is the grade that has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,27 +33,41 @@ class GradeLimits:
     def of(cls, grader: GraderSection) -> "GradeLimits":
         return cls(grader.threads, _bytes(grader.memory), _bytes(grader.disk))
 
-    def exceeded(self, identity: Identity, tag: str, folder: Path) -> str:
-        """Which of them a grade is over, as the reason why its attempt fails; empty if it is over none. `identity` and
-        `tag`: of its launch; `folder`: that it writes to. Blocks."""
-        pids = cgroup.members(identity.group) or [found.pid for found in members(identity, tag)]
-        if len(pids) > self.threads:
-            return self._too_many
-        memory = self.memory or int(machine_memory() * SHARE_OF_MEMORY)
-        usage = usage_of(pids, exact_above=memory)
-        if usage.threads > self.threads:
-            return self._too_many
-        if usage.memory > memory:
-            return f"it used more than {memory / GIGABYTE:.3g} GB of memory (grader.memory)"
-        disk = self.disk or max(_free(folder), LEAST_DISK)
-        if _size(folder, disk) > disk:
-            kind = "" if self.disk else ", half of what was free"
-            return f"it wrote more than {disk / GIGABYTE:.3g} GB{kind} (grader.disk)"
-        return ""
 
-    @property
-    def _too_many(self) -> str:
-        return f"it started more than {self.threads} processes and threads (grader.threads)"
+class GradeCheck:
+    """Checks one grade, from its beginning on. `identity` and `tag`: of its launch; `folder`: that it writes to."""
+
+    def __init__(self, limits: GradeLimits, identity: Identity, tag: str, folder: Path) -> None:
+        self._limits = limits
+        self._identity = identity
+        self._tag = tag
+        self._folder = folder
+        self._free = _free(folder)
+
+    def exceeded(self) -> str:
+        """Which limit the grade is over, as the reason why its attempt fails; empty if it is over none. Blocks."""
+        limits = self._limits
+        too_many = f"it started more than {limits.threads} processes and threads (grader.threads)"
+        pids = cgroup.members(self._identity.group) or [found.pid for found in members(self._identity, self._tag)]
+        if len(pids) > limits.threads:
+            return too_many
+        memory = limits.memory or int(machine_memory() * SHARE_OF_MEMORY)
+        use = usage_of(pids, exact_above=memory)
+        if use.threads > limits.threads:
+            return too_many
+        if use.memory > memory:
+            return f"it used more than {memory / GIGABYTE:.3g} GB of memory (grader.memory)"
+        return self._over_disk()
+
+    def _over_disk(self) -> str:
+        if limit := self._limits.disk:
+            over = _size(self._folder, limit) > limit
+            return f"it wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if over else ""
+        free = _free(self._folder)
+        taken = self._free - free  # by whomever: it is the grade's if it has as much
+        if taken > max(free, LEAST_DISK) and _size(self._folder, taken) >= taken * SHARE_OF_TAKEN:
+            return f"it wrote {taken / GIGABYTE:.3g} GB, half of what was free (grader.disk)"
+        return ""
 
 
 def pause_after(seconds: float) -> float:

@@ -16,7 +16,7 @@ from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.command import GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import copy_grader_files, kind_of
-from coral.grading.limits import CHECK_SECONDS, pause_after
+from coral.grading.limits import CHECK_SECONDS, GradeCheck, pause_after
 from coral.grading.result import GradeResult, read_result
 from coral.grading.sandbox import sandbox_of
 from coral.processes import cgroup, namespaces, process, received_signals
@@ -81,12 +81,13 @@ def _wait(
     command: GradeCommand, identity: Identity, tag: str, child: "subprocess.Popen[bytes]", timeout: float
 ) -> tuple[int | None, str]:
     """The exit code of the grader, None if it takes longer; and why it fails if it went over a limit."""
+    check = GradeCheck(command.limits, identity, tag, command.folder)
     end, pause = time.monotonic() + timeout, CHECK_SECONDS
     while (left := end - time.monotonic()) > 0:
         if (code := process.wait(child, min(left, pause))) is not None:
             return code, ""
         began = time.monotonic()
-        if exceeded := command.limits.exceeded(identity, tag, command.folder):
+        if exceeded := check.exceeded():
             return None, exceeded
         pause = pause_after(time.monotonic() - began)
     return None, ""

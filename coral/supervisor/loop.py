@@ -115,7 +115,7 @@ class Supervisor:
             self._monitors,
             self._queue,
             DamageCheck(run_context, heartbeat_files, self._journal, self._ledger, self._pool),
-            GradeWatch(run_context, self._launches, self._pool),
+            GradeWatch(run_context, self._launches, self._pool, self._wakeup.wake),
             FolderWatch(folders, self._wakeup.wake) if config.run.watch else None,
         )
         starter = Starter(run_context, self._launches, self._journal, self._monitors, self._report, self._pool)

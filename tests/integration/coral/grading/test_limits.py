@@ -1,5 +1,6 @@
 """A grade that uses up the machine is ended, and its candidate has failed, at each level that this machine has."""
 
+import os
 import time
 from pathlib import Path
 
@@ -8,8 +9,10 @@ from files import write_files
 
 from coral.config.load import load
 from coral.fleet.events import Outcome
-from coral.grading.limits import pause_after
+from coral.grading import limits
+from coral.grading.limits import GradeCheck, GradeLimits, pause_after
 from coral.grading.once import grade_once
+from coral.processes.process_tree import identify
 from coral.processes.seal import problem
 from workspace.seal import Level
 
@@ -71,3 +74,21 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
 def test_a_check_that_takes_long_is_repeated_less_often() -> None:
     assert pause_after(0.001) == 0.5
     assert pause_after(1.0) == 20.0
+
+
+def test_without_a_limit_a_grade_may_take_half_of_what_was_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the checkout has, and whatever others write to the same disk."""
+    (tmp_path / "checkout").write_bytes(b"x" * 500_000)
+    free = [3_000_000]
+    monkeypatch.setattr(limits, "_free", lambda _: free[0])
+    monkeypatch.setattr(limits, "LEAST_DISK", 100_000)
+    identity = identify(os.getpid())
+    assert identity is not None
+    check = GradeCheck(GradeLimits(threads=10_000, memory=None, disk=None), identity, "", tmp_path)
+    assert check.exceeded() == ""
+    free[0] = 900_000  # somebody else took it
+    assert check.exceeded() == ""
+    (tmp_path / "more").write_bytes(b"x" * 1_700_000)
+    assert check.exceeded() == "it wrote 0.0021 GB, half of what was free (grader.disk)"
