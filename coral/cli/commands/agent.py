@@ -3,11 +3,12 @@
 import argparse
 
 from coral.cli.commands.tell import check_agent
-from coral.cli.parser import Parser
+from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
 
+JSON_HELP = f"{send_request.JSON_HELP}; of several agents a list"
 VERBS = {
     "pause": "interrupt it, and start it no more until `unpause`; what it submitted is graded",
     "unpause": "let it go on, in the same conversation",
@@ -18,7 +19,7 @@ VERBS = {
 
 def add_arguments(parser: Parser) -> None:
     run_lookup.add_arguments(parser)
-    parser.add_argument("--json", action="store_true", help=send_request.JSON_HELP)
+    parser.add_argument("--json", action="store_true", help=JSON_HELP)
     verbs = parser.verbs()
     verbs.required = True
     for name, text in VERBS.items():
@@ -27,7 +28,7 @@ def add_arguments(parser: Parser) -> None:
         verb.add_argument("--all", action="store_true", help="all agents of the run")
         if name == "restart":
             verb.add_argument("--fresh", action="store_true", help="in a new conversation")
-        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)
+        verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=JSON_HELP)
         run_lookup.add_arguments(verb, argparse.SUPPRESS)
 
 
@@ -40,12 +41,17 @@ def run(args: argparse.Namespace) -> int:
     if not agents:
         raise CoralError(f"cannot {args.verb} nobody", f"coral agent {args.verb} AGENT, or --all")
     more = {"fresh": True} if args.verb == "restart" and args.fresh else {}
-    refused: list[CoralError] = []
+    answers, refused = [], []
     for agent in agents:
         try:
-            send_request.ask(view.layout, sender, {"type": args.verb, "agent": agent, **more}, as_json=args.json)
+            answers.append(send_request.answer_to(view.layout, sender, {"type": args.verb, "agent": agent, **more}))
         except CoralError as error:  # the others are asked all the same
             refused.append(error)
+        else:
+            if not args.json:
+                send_request.show(answers[-1])
+    if args.json and answers:
+        print_json(answers if args.all or len(agents) > 1 else answers[0], None)
     if refused:
         raise refused[0]
     return 0

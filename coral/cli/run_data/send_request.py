@@ -58,6 +58,19 @@ def answer(layout: Layout, sender: str, id: str, seconds: float) -> LenientJson 
 
 def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: bool) -> int:
     """Send a request and print its answer; 0 when it was granted or is not answered yet. CoralError if refused."""
+    answered = answer_to(layout, sender, request)
+    return print_json(answered, None) if as_json else show(answered)
+
+
+def show(answered: Mapping[str, object]) -> int:
+    print(answered["message"])
+    if answered["hint"]:
+        print(f"  {answered['hint']}")
+    return 0
+
+
+def answer_to(layout: Layout, sender: str, request: Mapping[str, object]) -> dict[str, object]:
+    """Send a request; the answer for programs, see JSON_HELP. CoralError if refused."""
     is_idle = unsupervised(layout)
     if is_idle:
         _check_beforehand(layout, sender, request)
@@ -66,13 +79,8 @@ def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: 
     if reply is not None and not reply.data.get("ok"):
         raise CoralError(reply.text("message"), reply.text("hint"))
     message, hint = _pending(layout, sender, is_idle) if reply is None else (reply.text("message"), reply.text("hint"))
-    if as_json:
-        answered = {"run": layout.root.name, "request": id, "answered": reply is not None}
-        return print_json({**answered, "message": message, "hint": hint}, None)
-    print(message)
-    if hint:
-        print(f"  {hint}")
-    return 0
+    answered = {"run": layout.root.name, "request": id, "answered": reply is not None}
+    return {**answered, "message": message, "hint": hint}
 
 
 def _check_beforehand(layout: Layout, sender: str, request: Mapping[str, object]) -> None:

@@ -1,5 +1,6 @@
 """`coral agent` and `coral grading` on runs of real processes: what is asked is done to that agent or grade alone."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -37,7 +38,8 @@ def test_an_agent_is_paused_goes_on_is_restarted_and_retired_and_the_other_is_no
     assert "paused by the operator" in ask(run, "status")
     assert ask(run, "agent", "pause", "agent-2", "agent-9", code=1).startswith("coral: cannot find the agent 'agent-9'")
     assert "it is paused already" in ask(run, "agent", "pause", "agent-2", code=1)
-    assert ask(run, "agent", "unpause", "--all", code=1).startswith("agent-2 goes on")
+    answers = json.loads(ask(run, "agent", "unpause", "--all", "--json", code=1))
+    assert [answer["message"] for answer in answers] == ["agent-2 goes on"]
     again = wait_until(lambda: (found := agents(run)["agent-2"])["phase"] == "running" and found, what="its launch")
     assert (again["launch"], again["session"]) == (before["agent-2"]["launch"] + 1, before["agent-2"]["session"])
     assert agents(run)["agent-1"]["launch"] == before["agent-1"]["launch"]
