@@ -35,7 +35,7 @@ def unpause(transaction: Transaction, name: str) -> str:
     agent, unpaused = transaction.set_agent(name, order=Order.WORK), Reason(ReasonKind.UNPAUSED)
     if agent.phase not in LIVE:
         wait(transaction, agent, unpaused)
-    elif agent.reason == PAUSED:  # its launch is still ending
+    elif agent.reason.kind is ReasonKind.PAUSED:  # its launch is still ending
         transaction.set_agent(name, reason=unpaused)
     return f"{name} goes on"
 
@@ -56,7 +56,7 @@ def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
         interrupt(transaction, agent, restarted)
     elif agent.phase not in LIVE:
         wait(transaction, agent, restarted)
-    elif agent.reason in (PAUSED, DISMISSED):
+    elif agent.reason.kind in (ReasonKind.PAUSED, ReasonKind.DISMISSED):
         transaction.set_agent(name, reason=restarted)
     return f"{name} begins again" + (" in a fresh session" if fresh else "")
 
@@ -68,7 +68,7 @@ def dismiss(transaction: Transaction, name: str) -> str:
     agent = transaction.set_agent(name, order=Order.RETIRE)
     if agent.phase not in LIVE:  # a launch is interrupted by the next look at the time
         retire(transaction, agent, DISMISSED, alert=False)
-    elif agent.reason == PAUSED:
+    elif agent.reason.kind is ReasonKind.PAUSED:
         transaction.set_agent(name, reason=DISMISSED)
     return f"{name} retires"
 
