@@ -15,7 +15,7 @@ HOLDS = """
 import os, sys, time
 held = os.urandom(1 << 20) * 100
 children = [os.fork() == 0 for _ in range(2)]
-print("ready", flush=True)
+os.write(1, b"ready\\n")  # in one piece, whatever buffers are set
 sys.stdin.read()
 """
 
