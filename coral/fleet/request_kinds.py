@@ -50,7 +50,7 @@ class Restart:
     """Begin a new launch of an agent, whatever it does now; `fresh`: in a new session."""
 
     agent: str
-    fresh: bool = False
+    fresh: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from coral.fleet.request_kinds import CancelGrade, HoldGrading, Pause, ReleaseGr
 
 RULES = replace(QUIET_RULES, slots=1, stall=9e9)
 PAUSE, UNPAUSE, RETIRE = Pause(agent="ann"), Unpause(agent="ann"), Retire(agent="ann")
-RESTART, FRESH = Restart(agent="ann"), Restart(agent="ann", fresh=True)
+RESTART, FRESH = Restart(agent="ann", fresh=False), Restart(agent="ann", fresh=True)
 
 
 def fleet() -> Stage:
@@ -189,3 +189,68 @@ def test_an_attempt_that_waits_is_cancelled_at_once() -> None:
     stage.at(2, stage.submission("ann"))
     assert stage.ask("operator", CancelGrade(number=1), 3)[0] == "publish #1 void (the operator cancelled it)"
     assert stage.at(4, on.TakenIn(number=1, commit="c", tree="t", parent="")) == []
+
+
+def test_who_waits_is_parked_at_once_and_who_is_ending_ends_first() -> None:
+    stage = fleet()
+    stage.at(3, stage.exited("ann", Ending.CRASHED, "boom"))
+    stage.ask("operator", PAUSE, 3)
+    assert (stage["ann"].phase, stage["ann"].deadline, stage["ann"].reason.kind) == (
+        Phase.PARKED,
+        None,
+        ReasonKind.PAUSED,
+    )
+    stage = fleet()
+    stage.ask("operator", RESTART)
+    stage.ask("operator", PAUSE, 3)
+    assert (stage["ann"].phase, stage["ann"].reason.kind) == (Phase.INTERRUPTED, ReasonKind.RESTARTED)
+    stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
+    assert (stage["ann"].phase, stage["ann"].reason.kind) == (Phase.PARKED, ReasonKind.PAUSED)
+
+
+@pytest.mark.parametrize(
+    ("order", "kind"),
+    [(UNPAUSE, ReasonKind.UNPAUSED), (RESTART, ReasonKind.RESTARTED), (RETIRE, ReasonKind.DISMISSED)],
+)
+def test_an_order_that_follows_a_pause_replaces_its_reason(order: Request, kind: ReasonKind) -> None:
+    stage = fleet()
+    stage.ask("operator", PAUSE)
+    stage.ask("operator", order, 3)
+    assert (stage["ann"].phase, stage["ann"].reason.kind) == (Phase.INTERRUPTED, kind)
+
+
+@pytest.mark.parametrize("orders", [[PAUSE, UNPAUSE], [RESTART], [RETIRE]])
+def test_an_order_keeps_another_reason_for_which_a_launch_ends(orders: list[Request]) -> None:
+    stage = Stage(2, replace(RULES, stall=50.0))
+    stage.at(1, stage.heard("ann"), stage.heard("ben"))
+    stage.until(51)
+    assert stage["ann"].reason.kind is ReasonKind.STALLED
+    for order in orders:
+        stage.ask("operator", order, 52)
+    assert (stage["ann"].phase, stage["ann"].reason.kind) == (Phase.INTERRUPTED, ReasonKind.STALLED)
+
+
+def test_a_restart_tries_a_closed_account_again() -> None:
+    stage = Stage(2, replace(RULES, accounts={"ann": "acme"}))
+    stage.at(1, stage.heard("ann"), stage.heard("ben"))
+    stage.at(2, stage.exited("ann", Ending.TERMINAL, "a wrong key"))
+    assert stage["ann"].phase is Phase.RETIRED
+    assert stage.ask("operator", RESTART, 3)[-1] == "spawn ann/2: restarted, session of ann, told 0"
+
+
+def test_a_cancelled_grade_that_does_not_start_or_cannot_be_killed_is_void() -> None:
+    stage = fleet()
+    stage.in_grading(2, "ann")
+    stage.ask("operator", CancelGrade(number=1), 3)
+    assert stage.at(4, stage.not_started("#1")) == ["publish #1 void (the operator cancelled it)"]
+    stage = fleet()
+    stage.in_grading(2, "ann")
+    stage.ask("operator", CancelGrade(number=1), 3)
+    assert stage.until(100)[-1].endswith("publish #1 void (the operator cancelled it)")
+
+
+def test_what_a_grader_says_of_a_void_attempt_is_in_its_record() -> None:
+    stage = fleet()
+    stage.in_grading(2, "ann")
+    assert stage.at(3, stage.graded(1, outcome=Outcome.VOID, reason="no GPU")) == ["publish #1 void (no GPU)"]
+    assert stage.published().seconds == 2.0

@@ -46,7 +46,7 @@ ORDERS: tuple[on.Order, ...] = (
     on.Unpause(agent="ann"),
     on.Pause(agent="ben"),
     on.Unpause(agent="ben"),
-    on.Restart(agent="ann"),
+    on.Restart(agent="ann", fresh=False),
     on.Restart(agent="ben", fresh=True),
     on.Retire(agent="ann"),
     on.HoldGrading(),
