@@ -156,7 +156,7 @@ def _changed(entry: os.DirEntry[str]) -> int:
 
 
 def read(shared: Path, path: str) -> str | None:
-    """The text of a file in the shared knowledge, cut off after `_MUCH` bytes; None if it is no text or no regular
+    """The text of a file in the shared knowledge, cut off after 128 KiB; None if it is no text or no regular
     file."""
     content = read_below(shared, path[len(f"{shared}/") :], _MUCH)
     if content is None or b"\0" in content:

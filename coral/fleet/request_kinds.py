@@ -1,4 +1,4 @@
-"""What the operator and agents can ask of the supervisor: plain frozen data, which the journal records."""
+"""The requests that the operator and agents send to the supervisor: plain frozen data, which the journal records."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Tell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """Interrupt an agent, and start it no more until `Unpause`."""
+    """Interrupt an agent, and do not start it again until `Unpause`."""
 
     agent: str
 
@@ -117,13 +117,13 @@ class StopJob:
     number: int
 
 
-Order = Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade
+Steering = Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade
 Request = (
     SetHeartbeat
     | RemoveHeartbeat
     | ResetHeartbeats
     | Tell
-    | Order
+    | Steering
     | Stop
     | Leave
     | Acknowledge

@@ -80,11 +80,9 @@ def _check_allowed(transaction: Transaction, event: on.Requested) -> None:
         return
     if event.sender not in transaction.agents:
         raise CoralError(f"cannot answer {event.sender}: there is no such agent", "")
+    if isinstance(event.request, on.Stop | on.Leave | on.Tell | on.Steering):
+        raise CoralError("cannot do this for an agent", "only the operator can")
     match event.request:
-        case on.Stop() | on.Leave() | on.Tell() | on.Pause() | on.Unpause() | on.Restart() | on.Retire():
-            raise CoralError("cannot do this for an agent", "only the operator can")
-        case on.HoldGrading() | on.ReleaseGrading() | on.CancelGrade():
-            raise CoralError("cannot do this for an agent", "only the operator can")
         case on.SetHeartbeat(owner=owner) | on.RemoveHeartbeat(owner=owner) | on.ResetHeartbeats(owner=owner):
             retimes = isinstance(event.request, on.SetHeartbeat) and owner == FLEET
             if owner != event.sender and not retimes:
@@ -126,11 +124,11 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
         case on.StopJob(number=number):
             return jobs.stop(transaction, sender, number)
         case _:
-            return _obey(transaction, request)
+            return _steer(transaction, request)
 
 
-def _obey(transaction: Transaction, order: on.Order) -> str:
-    match order:
+def _steer(transaction: Transaction, request: on.Steering) -> str:
+    match request:
         case on.Pause(agent=agent):
             return orders.pause(transaction, agent)
         case on.Unpause(agent=agent):

@@ -23,7 +23,7 @@ SHARE_OF_TAKEN = 0.9  # of what the disk has lost, from which on it is the grade
 
 @dataclass(frozen=True, slots=True)
 class GradeLimits:
-    """`threads`: of all processes. `memory` and `disk`: in bytes; None: a share of what the machine has."""
+    """`threads`: processes and threads. `memory` and `disk`: bytes; None: a share of what the machine has."""
 
     threads: int
     memory: int | None
@@ -47,7 +47,7 @@ class GradeCheck:
     def exceeded(self) -> str:
         """Which limit the grade is over, as the reason why its attempt fails; empty if it is over none. Blocks."""
         limits = self._limits
-        too_many = f"it started more than {limits.threads} processes and threads (grader.threads)"
+        too_many = f"its grade started more than {limits.threads} processes and threads (grader.threads)"
         pids = cgroup.members(self._identity.group) or [found.pid for found in members(self._identity, self._tag)]
         if len(pids) > limits.threads:
             return too_many
@@ -56,17 +56,17 @@ class GradeCheck:
         if use.threads > limits.threads:
             return too_many
         if use.memory > memory:
-            return f"it used more than {memory / GIGABYTE:.3g} GB of memory (grader.memory)"
+            return f"its grade used more than {memory / GIGABYTE:.3g} GB of memory (grader.memory)"
         return self._over_disk()
 
     def _over_disk(self) -> str:
         if limit := self._limits.disk:
             over = _size(self._folder, limit) > limit
-            return f"it wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if over else ""
+            return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if over else ""
         free = _free(self._folder)
         taken = self._free - free  # by whomever: it is the grade's if it has as much
         if taken > max(free, LEAST_DISK) and _size(self._folder, taken) >= taken * SHARE_OF_TAKEN:
-            return f"it wrote {taken / GIGABYTE:.3g} GB, half of what was free (grader.disk)"
+            return f"its grade wrote {taken / GIGABYTE:.3g} GB, half of what was free (grader.disk)"
         return ""
 
 

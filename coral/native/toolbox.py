@@ -144,8 +144,8 @@ class Toolbox:
         self.output.beat("note", f"wrote the skill {call.name}")
 
     def _submit(self, candidate: Candidate) -> Event:
-        """Write the candidate's files and submit them. Once they are written the trial is pending, whatever interrupts:
-        not before, or an interrupt in between would lose the candidate."""
+        """Write the candidate's files, then submit them. The trial is pending from the moment its files are written:
+        an interrupt before that repeats the step, one after it finds the trial."""
         try:
             self._write_files(candidate.texts)
         except ToolError:

@@ -7,8 +7,12 @@ import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from coral.processes.cgroup import own_group
+
+if TYPE_CHECKING:
+    import psutil
 
 # The kernel adds so many thousandths of all memory to what a process uses, and ends the largest. An agent goes before
 # the supervisor, and a grade, which can be repeated, before an agent.
@@ -61,10 +65,9 @@ def end_first(pid: int, adjustment: int) -> None:
         Path(f"/proc/{pid}/oom_score_adj").write_text(str(adjustment))
 
 
-def _proportional(process: object) -> int:
+def _proportional(process: "psutil.Process") -> int:
     import psutil
 
-    assert isinstance(process, psutil.Process)
     with contextlib.suppress(psutil.Error):
         full = process.memory_full_info()
         return int(getattr(full, "pss", full.uss))

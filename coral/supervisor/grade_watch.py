@@ -12,7 +12,7 @@ from coral.supervisor.context import RunContext
 
 
 class GradeWatch:
-    """Checks the running grades, all at once, in a worker thread. A grade that has just begun is left alone."""
+    """Checks the running grades, all at once, in a worker thread; each first half a second after its start."""
 
     def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
         """`wake`: wakes the loop, from any thread."""

@@ -417,7 +417,7 @@ def test_of_the_seed_it_means_that_the_candidate_is_not_at_fault_either() -> Non
 
 
 def over(launch: int = 1, number: int = 1) -> on.GradeOverLimit:
-    return on.GradeOverLimit(number=number, launch=launch, reason="it wrote more than 1 GB")
+    return on.GradeOverLimit(number=number, launch=launch, reason="its grade wrote more than 1 GB")
 
 
 @pytest.mark.parametrize("outcome", [Outcome.CRASHED, Outcome.SCORED])
@@ -427,7 +427,7 @@ def test_a_grade_over_a_limit_is_killed_at_once_and_the_candidate_failed(outcome
     assert stage.at(3, over(launch=9), over(number=9)) == []
     assert stage.at(4, over(), over()) == ["kill #1/1"]
     assert stage.at(5, stage.graded(1, 9.0, outcome=outcome)) == [
-        "publish #1 failed (it wrote more than 1 GB)",
+        "publish #1 failed (its grade wrote more than 1 GB)",
         "grade #2/1: commit 2",
     ]
     assert stage.published().score is None
@@ -440,7 +440,7 @@ def test_a_limit_that_the_seed_is_over_as_well_makes_void() -> None:
     stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="odd"))
     assert stage.at(4, over(launch=2)) == ["kill #1/2"]
     assert stage.at(5, stage.graded(1, outcome=Outcome.CRASHED, reason="killed")) == [
-        "publish #1 void (the grader fails on the seed too: it wrote more than 1 GB)"
+        "publish #1 void (the grader fails on the seed too: its grade wrote more than 1 GB)"
     ]
 
 
@@ -456,4 +456,4 @@ def test_a_grade_over_a_limit_that_cannot_be_killed_failed_for_that_reason() -> 
     stage = Stage(rules=replace(TIMED, slots=1))
     stage.in_grading(2, "ann")
     stage.at(4, over())
-    assert stage.until(30)[-1] == "14 publish #1 failed (it wrote more than 1 GB)"
+    assert stage.until(30)[-1] == "14 publish #1 failed (its grade wrote more than 1 GB)"

@@ -87,9 +87,9 @@ def test_what_uses_up_the_machine_has_failed_and_its_slot_is_free_for_the_next(s
     run = start([step for pair in steps for step in pair], grade=FUNCTION, overrides=overrides)
     attempts = run.wait_for_attempts(4)
     assert [(attempt.verdict, attempt.reason) for attempt in attempts[:3]] == [
-        ("failed", "it started more than 100 processes and threads (grader.threads)"),
-        ("failed", "it wrote more than 0.1 GB (grader.disk)"),
-        ("failed", "it used more than 0.3 GB of memory (grader.memory)"),
+        ("failed", "its grade started more than 100 processes and threads (grader.threads)"),
+        ("failed", "its grade wrote more than 0.1 GB (grader.disk)"),
+        ("failed", "its grade used more than 0.3 GB of memory (grader.memory)"),
     ]
     assert attempts[3].score == 1.0
     assert all(attempt.seconds < 60 for attempt in attempts)

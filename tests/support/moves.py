@@ -41,7 +41,7 @@ CHANGES: tuple[on.Request, ...] = (
     on.RemoveHeartbeat(owner="*", name="redirect"),
     on.ResetHeartbeats(owner="*"),
 )
-ORDERS: tuple[on.Order, ...] = (
+ORDERS: tuple[on.Steering, ...] = (
     on.Pause(agent="ann"),
     on.Unpause(agent="ann"),
     on.Pause(agent="ben"),

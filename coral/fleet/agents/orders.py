@@ -14,7 +14,7 @@ from coral.fleet.transaction import Transaction
 
 
 def pause(transaction: Transaction, name: str) -> str:
-    """Its launch is interrupted, and none follows until the operator says so. What it submitted is graded."""
+    """Interrupts the agent, and starts it no more until `unpause` or `restart`. Its submissions are still graded."""
     agent = _find(transaction, name, "pause")
     if agent.order is Order.PAUSE:
         raise CoralError(f"cannot pause {name}: it is paused already", f"coral agent unpause {name}")
@@ -46,8 +46,8 @@ def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
     agent = _find(transaction, name, "restart")
     if agent.kills >= MAX_KILLS:
         raise CoralError(f"cannot restart {name}: its program cannot be killed", "see the processes of this machine")
-    if budgets.agent_over(agent, transaction.rules):
-        hint = "coral resume budget.per_agent.attempts=... raises it"
+    if (over := budgets.agent_over(agent, transaction.rules)) and over.budget:
+        hint = f"a larger one: coral resume budget.per_agent.{over.budget.key}=NUMBER"
         raise CoralError(f"cannot restart {name}: its own budget is used up", hint)
     accounts.reopen(transaction, agent)
     restarted = Reason(ReasonKind.RESTARTED)
@@ -62,7 +62,7 @@ def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
 
 
 def dismiss(transaction: Transaction, name: str) -> str:
-    """Its launch is interrupted, and none follows. What it submitted is graded."""
+    """Interrupts the agent, and starts it no more until `restart`. Its submissions are still graded."""
     agent = _find(transaction, name, "retire")
     _check_at_work(agent, "retire")
     agent = transaction.set_agent(name, order=Order.RETIRE)

@@ -46,11 +46,11 @@ def task(folder: Path, candidate: str, level: Level) -> Path:
 @pytest.mark.parametrize(
     ("candidate", "reason"),
     [
-        (FORKS, "it started more than 50 processes and threads (grader.threads)"),
-        (THREADS, "it started more than 50 processes and threads (grader.threads)"),
-        (MEMORY, "it used more than 0.3 GB of memory (grader.memory)"),
-        (FILES, "it wrote more than 0.03 GB (grader.disk)"),
-        (OUTPUT, "it wrote more than 0.03 GB (grader.disk)"),
+        (FORKS, "its grade started more than 50 processes and threads (grader.threads)"),
+        (THREADS, "its grade started more than 50 processes and threads (grader.threads)"),
+        (MEMORY, "its grade used more than 0.3 GB of memory (grader.memory)"),
+        (FILES, "its grade wrote more than 0.03 GB (grader.disk)"),
+        (OUTPUT, "its grade wrote more than 0.03 GB (grader.disk)"),
     ],
     ids=["processes", "threads", "memory", "files", "output"],
 )
