@@ -91,4 +91,4 @@ def test_without_a_limit_a_grade_may_take_half_of_what_was_free(
     free[0] = 900_000  # somebody else took it
     assert check.exceeded() == ""
     (tmp_path / "more").write_bytes(b"x" * 1_700_000)
-    assert check.exceeded() == "it wrote 0.0021 GB, half of what was free (grader.disk)"
+    assert check.exceeded() == "its grade wrote 0.0021 GB, half of what was free (grader.disk)"
