@@ -13,7 +13,8 @@ def example_context() -> dict[str, object]:
             "tips": "The score counts only if no two circles overlap.",
             "direction": "maximize",
             "editable": ["pack.py"],
-            "check": "python check.py",
+            "check": "check.py:check",
+            "check_command": """python3 -c 'import runpy; print(runpy.run_path("check.py")["check"]("."))'""",
         },
         "attempt": second,
         "results": [first, second],
@@ -36,9 +37,15 @@ def example_context() -> dict[str, object]:
         "jobs": [{"number": 3, "what": "wide search over the rings", "time": "42 min"}],
         "notes": [{"name": "wider-ring", "title": "A wider second ring gains 0.012", "author": "agent-1"}],
         "skills": [{"name": "polish-radii", "description": "Solve for the radii once the centres are fixed."}],
+        "synthesis": {
+            "name": "synthesis-after-20",
+            "conclusions": "- A wider second ring gains 0.012 (#14 to #17), while the corners stay free.",
+            "next": "1. Alternate rows of five and six.",
+        },
         "stall": {"times": 2, "silent": False, "lasted": "2 h"},
         "message": "",
         "reason": "a heartbeat is due",
+        "next_step": "",
     }
 
 
@@ -61,7 +68,7 @@ def _fleet() -> dict[str, object]:
         "noise": 0.004,
         "leaderboard": [_row(21, "agent-2", 2.5412), _row(17, "agent-1", 2.5312), _row(19, "agent-3", 2.4990)],
         "rank": 2,
-        "others": [_row(21, "agent-2", 2.5412), _row(19, "agent-3", 2.4990)],
+        "others": [{**_row(21, "agent-2", 2.5412), "now": "Rows of six"}, {**_row(19, "agent-3", 2.4990), "now": ""}],
     }
 
 

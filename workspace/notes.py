@@ -22,6 +22,8 @@ _MUCH = 131_072  # bytes read of one file
 _IN_ALL = 268_435_456  # bytes read of all notes; further ones are left out
 _MANY = 10_000
 _DEEP = 3
+_LOOKED_AT = 200  # of the latest notes, in search of a synthesis
+_SYNTHESES = ("synthesis", "consolidation", "conclusions")
 # The line as `write_note` writes it; in any other form, the whole head is parsed.
 _CREATED = re.compile(r'^created: "?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"?$', re.MULTILINE)
 
@@ -39,6 +41,19 @@ class Note:
     attempts: tuple[int, ...]
     body: str
     number: int = 0
+    superseded_by: str = ""  # the name of the note that says it better, or corrects it
+
+    @property
+    def is_synthesis(self) -> bool:
+        """Whether it draws conclusions from others: its kind says so, or, where it has none, its name."""
+        kind = self.kind.casefold()
+        return kind in _SYNTHESES or (not kind and self.name.casefold().rpartition("/")[2].startswith(_SYNTHESES))
+
+    def section(self, heading: str) -> str:
+        """The text below a heading of the body, up to the next heading of any level; empty if there is no such."""
+        parts = re.split(r"^#{1,6} +(.+?) *$", self.body, flags=re.MULTILINE)
+        texts = dict(zip(map(str.casefold, parts[1::2]), parts[2::2], strict=True))
+        return texts.get(heading.casefold(), "").strip()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,10 @@ class RawNote:
         head = _head(self.text)
         about = f"{self.name}\n{head}".casefold()
         return "\\" in head or any(word in about for word in some)
+
+    @property
+    def is_synthesis(self) -> bool:
+        return self.may_mention(_SYNTHESES) and self.parse(0).is_synthesis
 
     def contains(self, wanted: Sequence[str]) -> bool:
         """Whether every word occurs in it. In a head, words may be written with escapes."""
@@ -80,6 +99,7 @@ class RawNote:
             attempts=tuple(int(number) for number in re.findall(r"\d{1,9}", words(front.get("attempts")))[:100]),
             body=body,
             number=number,
+            superseded_by=as_line(words(front.get("superseded_by")), 200),
         )
 
 
@@ -109,6 +129,14 @@ def recent_notes(shared: Path, limit: int) -> list[Note]:
     found = list(islice(filter(None, (_raw_note(shared, entry.path) for entry in entries)), limit))
     found.sort(key=lambda note: (note.created, note.name), reverse=True)
     return [note.parse(0) for note in found]
+
+
+def latest_synthesis(shared: Path) -> Note | None:
+    """The synthesis written last among the latest notes; None if there is none."""
+    shared = shared.resolve()
+    entries = sorted(markdown(shared / "notes"), key=_changed, reverse=True)[:_LOOKED_AT]
+    notes = filter(None, (_raw_note(shared, entry.path) for entry in entries))
+    return next((note.parse(0) for note in notes if note.is_synthesis), None)
 
 
 def _raw_notes(shared: Path) -> Iterator[RawNote]:

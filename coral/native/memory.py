@@ -153,7 +153,7 @@ class Trial:
     score: float | None = None
     verdict: str = ""
     reason: str = ""
-    noted: bool = False  # whether there is a note on it
+    noted: bool = False  # whether a note, or a line of memory, was written about it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ class Remember:
     block: str
     text: str
     add: bool = False
+    about: tuple[int, ...] = ()  # own attempts that were looked at by this
     request_heartbeat: bool = False
 
 
@@ -39,7 +40,7 @@ class WriteNote:
     kind: str
     attempts: tuple[int, ...]
     body: str
-    about: tuple[int, ...] = ()  # own attempts that need no other note after this one
+    about: tuple[int, ...] = ()  # own attempts that were looked at by this
     request_heartbeat: bool = False
 
 

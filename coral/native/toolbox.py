@@ -123,7 +123,8 @@ class Toolbox:
     def _remember(self, call: Remember) -> None:
         if call.block not in BLOCK_NAMES:
             raise ToolError(f"there is no block {call.block!r} in memory; there are {', '.join(BLOCK_NAMES)}")
-        self.snapshots.memory = self.snapshots.memory.edit(call.block, call.text, add=call.add)
+        memory = self.snapshots.memory.edit(call.block, call.text, add=call.add)
+        self.snapshots.memory = memory.mark_noted(call.about)
 
     def _write_note(self, call: WriteNote) -> None:
         front: dict[str, Value] = {

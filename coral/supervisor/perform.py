@@ -32,7 +32,8 @@ from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import BackgroundActions, WorkerPool
 from coral.views.fleet_view import HeartbeatFiles
-from coral.views.prompt import inline_sections, scale_of
+from coral.views.prompt import inline_sections
+from coral.views.prompt_context import scale_of
 from coral.views.reasons import reason_data, refusal
 from coral.views.report import Report
 from workspace import hub

@@ -22,7 +22,7 @@ from coral.fleet.run_state import Fleet, Job, Run
 from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import agents_of, grading_of, scores_of, seed_score, state_of, used_by
-from coral.views.prompt import budget
+from coral.views.prompt_context import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
 from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
 from workspace.layout import Layout

@@ -37,5 +37,6 @@ def empty_context() -> dict[str, object]:
         "notes": [],
         "skills": [],
         "stall": {"times": 0, "silent": False, "lasted": "0 s"},
+        "synthesis": None,
         "reason": "",
     }

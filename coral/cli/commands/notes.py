@@ -15,12 +15,11 @@ from coral.cli.ui.table import console, dim, print_table, print_title, table
 from coral.errors import CoralError
 from coral.views import format
 from workspace.layout import Layout
-from workspace.notes import Note, NumberedNote, RawNote, find_raw_notes
+from workspace.notes import Note, NumberedNote, find_raw_notes
 
 LISTED = 15
 RECENT = 5
 CHANGES = 20
-SYNTHESES = ("synthesis", "consolidation", "conclusions")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         chosen = notes[::-1]
     if args.json:
-        return print_json([{**asdict(note), "synthesis": is_synthesis(note)} for note in _parse(chosen)])
+        return print_json([{**asdict(note), "synthesis": note.is_synthesis} for note in _parse(chosen)])
     if not chosen:
         print("no note contains these words" if args.search else "no notes yet: agents write them as they reflect")
         return 0
@@ -65,7 +64,7 @@ def _parse(notes: list[NumberedNote]) -> list[Note]:
 
 def _overview(out: Console, notes: list[NumberedNote]) -> None:
     """The latest synthesis in full, earlier ones and the latest other notes by title."""
-    syntheses = [note for note in notes if concludes(note[1])]
+    syntheses = [note for note in notes if note[1].is_synthesis]
     known = {number for number, _ in syntheses}
     others = [note for note in notes if note[0] not in known]
     _in_full(out, _parse(syntheses[:1]))
@@ -86,14 +85,16 @@ def _in_full(out: Console, notes: list[Note]) -> None:
     for place, note in enumerate(notes):
         if place:
             out.print()
-        out.print(Rule(title_line(note), align="left", style="cyan" if is_synthesis(note) else "dim"))
+        out.print(Rule(title_line(note), align="left", style="cyan" if note.is_synthesis else "dim"))
         out.print(markdown(body_of(note)))
 
 
 def _list(out: Console, notes: list[NumberedNote], most: int) -> None:
     rows = []
     for note in _parse(notes[:most]):
-        title = Text(note.title, style="bold cyan" if is_synthesis(note) else "")
+        title = Text(note.title, style="bold cyan" if note.is_synthesis else "dim" if note.superseded_by else "")
+        if note.superseded_by:
+            title.append(f" (superseded by {note.superseded_by})")
         attempts = " ".join(f"#{number}" for number in note.attempts[:6])
         rows.append([str(note.number), title, note.author, format.ago(note.created), attempts])
     out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))
@@ -136,17 +137,6 @@ def folders(layout: Layout) -> list[Path]:
     except OSError:
         alone = []
     return [layout.shared, *alone]
-
-
-def is_synthesis(note: Note) -> bool:
-    """Whether a note draws conclusions from others: its kind says so, or, where it has none, its name."""
-    kind = note.kind.casefold()
-    return kind in SYNTHESES or (not kind and note.name.casefold().rpartition("/")[2].startswith(SYNTHESES))
-
-
-def concludes(note: RawNote) -> bool:
-    """The same for a note that was not read in full."""
-    return note.may_mention(SYNTHESES) and is_synthesis(note.parse(0))
 
 
 def title_line(note: Note) -> Text:

@@ -30,7 +30,7 @@ from coral.journal.replay import Difference, Replay, difference_data, fold_until
 from coral.views import format
 from coral.views.fleet_view import agents_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.holdout import Compared
-from coral.views.prompt import budget
+from coral.views.prompt_context import budget
 from workspace.layout import Layout
 
 SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")

@@ -6,7 +6,7 @@ from rich.text import Text
 from attempts.index.query import Wanted
 from coral.cli.commands.export import repository_around
 from coral.cli.commands.log import leaderboard, ranking
-from coral.cli.commands.notes import body_of, folders, is_synthesis, title_line
+from coral.cli.commands.notes import body_of, folders, title_line
 from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import program
@@ -50,7 +50,7 @@ def summarize(layout: Layout) -> None:
 def _conclusions(out: Console, view: RunView) -> None:
     """The latest synthesis in full: what the run has learned."""
     notes = find_notes(folders(view.layout))
-    latest = next((note for note in reversed(notes) if is_synthesis(note)), None)
+    latest = next((note for note in reversed(notes) if note.is_synthesis), None)
     if latest is not None:
         print_title(out, "What the agents concluded")
         out.print(title_line(latest))

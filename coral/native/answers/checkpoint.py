@@ -19,7 +19,7 @@ def checkpoint(situation: Situation) -> str:
         f"Submitted and not yet graded: {memory.pending.title}." if memory.pending else "Nothing waits for a grade.",
         f"My last results: {', '.join(f'#{trial.number} {trial.verdict}' for trial in graded[-5:]) or 'none yet'}.",
         standing(situation),
-        f"Attempts of mine without a note: {sum(not trial.noted for trial in graded)}.",
+        f"Attempts of mine that I have not looked at: {sum(not trial.noted for trial in graded)}.",
         f"Free on the disk: {observation.free_disk:.0%}.",
     ]
     checklist = observation.checklist.splitlines()

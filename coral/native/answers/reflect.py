@@ -1,5 +1,9 @@
-"""The answer to `reflect`: a note that ties what was changed to what the score did, with the attempts as evidence."""
+"""The answer to `reflect`: a note that ties what was changed to what the score did, with the attempts as evidence.
 
+A note is written where something was not expected; the log has all other results.
+"""
+
+from attempts.failures import kind_of
 from attempts.record import IMPROVED, Verdict
 from coral.native.format import decimals, difference, score_change, score_text
 from coral.native.memory import Trial
@@ -11,15 +15,34 @@ NOTABLE = 1e-6  # relative: check and grade that differ by less agree; smaller g
 
 
 def reflect(situation: Situation) -> tuple[Call, ...]:
-    """A note on every attempt that has none."""
+    """A note on each attempt that was not looked at yet and is surprising; a line in memory on the last of them."""
     unnoted = [trial for trial in situation.memory.trials if not trial.noted and trial.number is not None]
     if not unnoted:
-        return (Say(text="No attempt of mine is without a note; there is nothing new to reflect on."),)
-    calls: list[Call] = [_note(situation, trial) for trial in unnoted]
-    last = unnoted[-1]
-    calls.append(Remember(block="learned", text=_summary(last), add=True))
-    calls.append(Say(text=f"{_title(last)}. {_meaning(situation, last)} The evidence is in the notes."))
+        return (Say(text="I have looked at every attempt of mine; there is nothing new to reflect on."),)
+    surprising = [trial for trial in unnoted if _is_surprising(situation, trial)]
+    calls: list[Call] = [_note(situation, trial) for trial in surprising]
+    last, numbers = unnoted[-1], tuple(trial.number for trial in unnoted if trial.number is not None)
+    calls.append(Remember(block="learned", text=_summary(last), add=True, about=numbers))
+    written = "The evidence is in the notes." if surprising else "It is as expected, so I write no note."
+    calls.append(Say(text=f"{_title(last)}. {_meaning(situation, last)} {written}"))
     return tuple(calls)
+
+
+def _is_surprising(situation: Situation, trial: Trial) -> bool:
+    """A new best of the fleet, a grade that differs from the public check, or a failure of a new kind."""
+    if trial.verdict == Verdict.FAILED:
+        earlier = [other for other in situation.memory.trials if (other.number or 0) < (trial.number or 0)]
+        failed = {kind_of(other.reason) for other in earlier if other.verdict == Verdict.FAILED}
+        return kind_of(trial.reason) not in failed
+    gained = gain(trial.before, trial.score, situation.observation.direction)
+    return _differs(trial) or (trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE))
+
+
+def _differs(trial: Trial) -> bool:
+    """Whether the grade is another than the public check said."""
+    if trial.score is None or trial.expected is None:
+        return False
+    return abs(trial.score - trial.expected) > NOTABLE * max(1.0, abs(trial.expected))
 
 
 def _note(situation: Situation, trial: Trial) -> WriteNote:
@@ -76,8 +99,8 @@ def _evidence(trial: Trial) -> str:
     moves = f"{trial.moves} moves" if trial.moves != 1 else "one move"
     evaluations = f"{trial.evaluations:,} evaluations of the public check in {trial.seconds:.1f} s"
     text = f"{moves} and {evaluations} led to this candidate."
-    gap = abs(trial.score - trial.expected) if trial.score is not None and trial.expected is not None else 0.0
-    if trial.expected is not None and gap > NOTABLE * max(1.0, abs(trial.expected)):
+    if trial.score is not None and trial.expected is not None and _differs(trial):
+        gap = abs(trial.score - trial.expected)
         return text + f" The grade differs from the check by {gap:.3g}: the check is not the whole truth here."
     if trial.score is not None:
         return text + " Check and grade agree, so the check can be trusted at this point."

@@ -7,7 +7,7 @@ import pytest
 
 from workspace import frontmatter, notes
 from workspace.knowledge import create, write_note
-from workspace.notes import find_notes, recent_notes
+from workspace.notes import find_notes, latest_synthesis, recent_notes
 
 
 @pytest.fixture
@@ -100,3 +100,27 @@ def test_reading_ends_where_it_would_fill_the_memory(shared: Path, monkeypatch: 
     for number in range(9):
         (shared / "notes" / f"n{number}.md").write_text("x" * 40)
     assert len(find_notes([shared])) == 3
+
+
+def test_the_latest_synthesis_among_notes_and_its_sections(shared: Path) -> None:
+    assert latest_synthesis(shared) is None
+    body = "# S\n\nBefore.\n\n## Conclusions\n\n- rows pay (#3)\n\n### Detail\n\nx\n\n## next \n\n1. rows\n"
+    for place, (name, kind) in enumerate([("a", "synthesis"), ("b", "synthesis"), ("c", "note"), ("synthesis-9", "")]):
+        front = {"kind": kind} if kind else {}
+        os.utime(write_note(shared, name, front, body + name), (place, place))
+    note = latest_synthesis(shared)
+    assert note is not None
+    assert note.name == "synthesis-9"
+    assert note.section("Conclusions") == "- rows pay (#3)"
+    assert note.section("Next") == "1. rows\nsynthesis-9"
+    assert note.section("Gaps") == ""
+    note.path.unlink()
+    found = latest_synthesis(shared)
+    assert found is not None
+    assert found.name == "b"
+
+
+def test_a_note_says_which_one_took_its_place(shared: Path) -> None:
+    write_note(shared, "old", {"superseded_by": "new\nname"}, "x")
+    (note,) = find_notes([shared])
+    assert note.superseded_by == "new name"

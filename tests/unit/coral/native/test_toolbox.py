@@ -18,6 +18,7 @@ from coral.native.situation import (
     Idle,
     Prompted,
     Redirect,
+    Remember,
     Situation,
     Submit,
     ToolError,
@@ -43,6 +44,8 @@ def test_a_note_marks_the_attempts_that_it_is_about(agent: LocalAgent):
     agent.snapshots.memory = replace(agent.snapshots.memory, trials=(trial, replace(trial, number=5)))
     agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(4,), body="b", about=(4,)))
     assert [held.noted for held in agent.snapshots.memory.trials] == [True, False]
+    agent.toolbox.perform(Remember(block="learned", text="no gain", add=True, about=(5,)))
+    assert [held.noted for held in agent.snapshots.memory.trials] == [True, True]
     (written,) = find_notes([agent.shared])
     assert (written.author, written.attempts, written.kind) == ("agent-1", (4,), "note")
 

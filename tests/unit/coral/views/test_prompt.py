@@ -1,6 +1,7 @@
 """What a prompt says of a budget, and how a prompt that is too long is cut."""
 
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 from sample import attempt
@@ -9,7 +10,8 @@ from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import Fleet, Run
-from coral.views.prompt import LEAST_SHOWN, attempt_data, budget, sections_of, truncate
+from coral.views.prompt import LEAST_SHOWN, next_step, sections_of, truncate
+from coral.views.prompt_context import attempt_data, budget
 from coral.views.scale import Scale
 from heartbeats.example import example_context
 from heartbeats.render import render_file
@@ -33,6 +35,9 @@ def test_of_a_budget_at_most_so_much_is_left_where_some_use_is_not_known() -> No
     assert budget(rules, known, 0.0)["lines"] == ["$4.00 of $5.00 are left to the fleet"]
     without = replace(rules, budget_money=None)
     assert budget(without, fleet, 0.0)["text"] == "at least 10 tokens, $1.00 used so far"
+
+
+FIRST_DECIDES = ("land", "redirect", "consolidate", "reflect", "checkpoint")
 
 
 def sections(*lengths: int) -> list[dict[str, str]]:
@@ -95,3 +100,22 @@ def test_an_attempt_with_the_files_of_another_is_told_as_one_more_grade_of_that(
     assert data["copy_of"] == copy_of
     text = render_file("reflect", {**example_context(), "attempt": data, "results": [data]})
     assert ("#9 has the same files as #4: it is one more grade of that one" in text) == (copy_of is not None)
+
+
+TOGETHER = [names for count in (1, 2, 3, 4, 5) for names in combinations(FIRST_DECIDES, count)]
+
+
+@pytest.mark.parametrize("names", TOGETHER, ids="-".join)
+def test_of_several_heartbeats_one_says_what_the_next_attempt_is(names: tuple[str, ...]) -> None:
+    messages = tuple(message(f"h{place}", name) for place, name in enumerate(reversed(names)))
+    context = {**example_context(), "next_step": next_step(messages)}
+    sections, _ = sections_of(messages, context)
+    assert [section["name"] for section in sections if "coral eval -m" in section["text"]] == [names[0]]
+    text = render_file("resume", {**context, "sections": sections})
+    told = f"one next attempt follows from all of them, the one of `{names[0]}`"
+    assert (told in text) == (len(names) > 1)
+
+
+def test_a_prompt_of_the_user_decides_no_next_step() -> None:
+    assert next_step((message("h1", "redirect", prompt="Think of rings."), message("h2"))) == "reflect"
+    assert next_step((message("h1", "mine", prompt="Think of rings."),)) == ""

@@ -8,7 +8,7 @@ from coral.native.situation import Remember
 
 
 def test_a_note_ties_the_change_to_the_score():
-    calls = reflect(situation(trial(9, "rows", 1.25, 1.3)))
+    calls = reflect(situation(trial(9, "rows", 1.25, 1.3, verdict="new best")))
     (note,) = notes(calls)
     assert note.attempts == (8, 9)
     assert note.about == (9,)
@@ -32,12 +32,12 @@ def test_a_note_ties_the_change_to_the_score():
 @pytest.mark.parametrize(
     ("graded", "words"),
     [
-        (trial(9, "shake", 1.25, 1.1), "found nothing better in 12 moves"),
-        (trial(9, "shake", 1.25, 1.25, verdict="tied"), "The same score again"),
-        (trial(9, "shake", 1.25, 1.26, verdict="tied"), "which is no more than grades of one commit do"),
+        (trial(9, "shake", 1.25, 1.1, expected=1.3), "found nothing better in 12 moves"),
+        (trial(9, "shake", 1.25, 1.25, verdict="tied", expected=1.3), "The same score again"),
+        (trial(9, "shake", 1.25, 1.26, verdict="tied", expected=1.3), "which is no more than grades of one commit do"),
         (trial(9, "shake", 1.25, None, reason="two overlap", expected=1.5), "two overlap"),
         (trial(9, "shake", 1.25, 1.3, expected=1.6), "the check is not the whole truth"),
-        (trial(9, "shake", 1.25, 1.3, expected=None, evaluations=0), "There is no public check"),
+        (trial(9, "shake", 1.25, 1.3, expected=None, evaluations=0, verdict="new best"), "There is no public check"),
         (trial(9, "shake", None, 1.3, start=None, verdict="new best"), "#?"),
     ],
 )
@@ -49,3 +49,26 @@ def test_each_note_says_what_its_own_facts_say(graded, words):
 
 def test_no_attempt_gets_two_notes():
     assert notes(reflect(situation(trial(9, "rows", 1.25, 1.3, noted=True)))) == []
+
+
+@pytest.mark.parametrize(
+    ("graded", "is_noted"),
+    [
+        (trial(9, "rows", 1.25, 1.3), False),  # an own best is no surprise to the fleet
+        (trial(9, "rows", 1.25, 1.1), False),
+        (trial(9, "rows", 1.25, 1.25, verdict="tied"), False),
+        (trial(9, "rows", 1.25, 1.25 + 1e-9, verdict="new best"), False),
+        (trial(9, "rows", 1.25, 1.3, verdict="new best"), True),
+        (trial(9, "rows", None, 1.3, verdict="new best"), True),
+        (trial(9, "rows", 1.25, 1.1, expected=1.2), True),
+        (trial(9, "rows", 1.25, None, reason="row 7 overlaps", expected=1.2), False),
+        (trial(9, "rows", 1.25, None, reason="out of memory", expected=1.2), True),
+    ],
+)
+def test_a_note_is_written_where_something_was_not_expected(graded, is_noted):
+    before = trial(8, "rows", 1.25, None, reason="row 12 overlaps", noted=True)
+    calls = reflect(situation(before, graded))
+    assert len(notes(calls)) == is_noted
+    (remembered,) = [call for call in calls if isinstance(call, Remember)]
+    assert remembered.about == (9,)
+    assert ("write no note" in said(calls)) == (not is_noted)

@@ -1,0 +1,302 @@
+"""What the templates of prompts are given: the run as plain dictionaries, so that they can call no method."""
+
+import json
+import math
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attempts.noise import mean
+from attempts.record import Attempt, Kind, Verdict, to_dict
+from attempts.standing import Measured, lead, noise_of, own_best, ranked
+from coral.fleet.agent_state import Agent, Spent
+from coral.fleet.attempts.confirmations import PAIR, is_affordable
+from coral.fleet.reasons import Finding
+from coral.fleet.rules import Allowance, Rules
+from coral.fleet.run_state import FLEET, Fleet
+from coral.supervisor.context import RunContext
+from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
+from coral.views.format import duration, money, some_of, spending, tokens
+from coral.views.scale import Scale
+from workspace.knowledge import list_skills
+from workspace.notes import latest_synthesis, recent_notes
+
+SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
+TOP = 10  # attempts of the leaderboard
+FAILURES_SHOWN = 5  # kinds of failures
+NOTES_SHOWN = 20
+
+
+def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
+    """The data of every template. Results published after `last_seen` are new to the agent."""
+    shared, scale, epoch = _shared(run_context, agent), scale_of(run_context, fleet, agent), fleet.run.epoch
+    results = [attempt_data(attempt, scale, epoch) for attempt in run_context.results.since(agent, last_seen)]
+    return {
+        **task_context(run_context, agent),
+        "run": {"id": run_context.layout.root.name, "task": run_context.config.task.name, "elapsed": duration(clock)},
+        "baseline": {**_baseline(run_context), "score": seed_score(fleet, run_context.results.baseline)},
+        "attempt": results[-1] if results else None,
+        "results": results,
+        "own": _own(run_context, fleet, agent, scale),
+        "fleet": _fleet(run_context, fleet, agent),
+        "budget": budget(run_context.rules, fleet, clock, agent),
+        "heartbeats": _heartbeats(fleet, agent),
+        "stall": _stall(fleet.agents[agent]),
+        "jobs": _jobs(fleet, agent, clock),
+        "notes": [
+            {"name": note.name, "title": note.title, "author": note.author}
+            for note in recent_notes(shared, NOTES_SHOWN)
+            if not note.superseded_by
+        ],
+        "synthesis": _synthesis(shared),
+        "skills": [
+            {"name": skill.name, "description": skill.description} for skill in list_skills(shared)[:NOTES_SHOWN]
+        ],
+        "research": research_left(fleet.agents[agent], clock),
+    }
+
+
+def research_left(agent: Agent, clock: float) -> str:
+    """How much longer an agent only reads and thinks; empty where it may begin."""
+    return "" if agent.research_until is None else duration(max(agent.research_until - clock, 0.0))
+
+
+def scale_of(run_context: RunContext, fleet: Fleet, agent: str) -> Scale:
+    """What an agent is told differences of scores relative to, now."""
+    seed, first = fleet.standing.seed, _lead_for(run_context, fleet, agent)
+    scoring = run_context.rules.scoring
+    gain = scoring.gain(first.value, seed.value) if first is not None and seed is not None else 0.0
+    return Scale(gain, noise_of(fleet.standing, scoring).deviation, seed.number if seed is not None else 0)
+
+
+def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
+    """`earlier`: its score is not compared with those of the present `epoch`. `copy_of`: the attempt that was graded
+    with the same files before."""
+    plain, earlier = to_dict(attempt), attempt.epoch < epoch
+    shown = {name: plain[name] for name in SHOWN_OF_ATTEMPTS}
+    is_copy = attempt.verdict is Verdict.TIED and attempt.delta is None and not earlier
+    copy_of = attempt.against if is_copy else None
+    return {**shown, "delta": "" if earlier else scale.of(attempt), "earlier": earlier, "copy_of": copy_of}
+
+
+def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
+    """What is left of the run's budget, in words; for an agent also what is left of its own."""
+    run, lines, unknown = fleet.run, [], use_unknown_of(fleet, rules)
+    most, why = ("at most ", f" (what {some_of(unknown)} used is not known)") if unknown else ("", "")
+    if rules.budget_attempts is not None:
+        left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
+        lines.append(f"{left} of {rules.budget_attempts} attempts are left to the fleet")
+    if rules.budget_seconds is not None:
+        left_seconds = max(rules.budget_seconds - clock, 0)
+        lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
+    if rules.budget_money is not None:
+        lines.append(f"{most}{_money_left(run.spent, rules.budget_money)} are left to the fleet{why}")
+    if rules.budget_tokens is not None:
+        lines.append(f"{most}{_tokens_left(run.spent, rules.budget_tokens)} tokens are left to the fleet{why}")
+    if agent:
+        lines += _own_budget(rules.own, fleet.agents[agent], is_known=agent not in unknown)
+    if rules.plateau is not None:
+        since = run.progress.stagnant
+        lines.append(f"the run ends after {rules.plateau} attempts without a new best ({since} so far)")
+    if rules.target is not None:
+        lines.append(f"the run ends when the best, which is proven, reaches {rules.target:.10g}")
+    used = "" if rules.budget_money or rules.budget_tokens else spending(spent_of(run.spent))
+    used = f"at least {used}" if used and unknown else used
+    return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
+
+
+def _own_budget(own: Allowance, agent: Agent, *, is_known: bool) -> list[str]:
+    lines, most = [], "" if is_known else "at most "
+    if own.attempts is not None:
+        lines.append(f"{max(own.attempts - agent.progress.graded, 0)} of your own {own.attempts} attempts are left")
+    if own.money is not None:
+        lines.append(f"{most}{_money_left(agent.spent, own.money)} of your own are left")
+    if own.tokens is not None:
+        lines.append(f"{most}{_tokens_left(agent.spent, own.tokens)} tokens of your own are left")
+    return lines
+
+
+def _money_left(spent: Spent, limit: float) -> str:
+    return f"{money(max(limit - (spent.money or 0.0), 0.0))} of {money(limit)}"
+
+
+def _tokens_left(spent: Spent, limit: int) -> str:
+    return f"{tokens(max(limit - spent.tokens, 0))} of {tokens(limit)}"
+
+
+def task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
+    config = run_context.config
+    return {
+        "agent": {"name": agent},
+        "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
+        "task": {
+            "name": config.task.name,
+            "description": config.task.description,
+            "tips": config.task.tips,
+            "direction": config.grader.direction.value,
+            "editable": list(config.task.editable),
+            "check": config.task.check,
+            "check_command": check_command(config.task.check),
+        },
+        "baseline": _baseline(run_context),
+        "paths": {
+            "shared": os.path.relpath(_shared(run_context, agent), run_context.layout.clone(agent)),
+            "notes": ".shared/notes",
+            "skills": ".shared/skills",
+            "checklist": ".shared/HEARTBEAT.md",
+            "prompts": os.path.relpath(run_context.layout.logs(agent), run_context.layout.clone(agent)),
+        },
+        "budget": {"text": "", "lines": []},
+    }
+
+
+def _baseline(run_context: RunContext) -> dict[str, Any]:
+    """The seed: the number and the score of its record."""
+    baseline = run_context.results.baseline
+    return {"number": baseline.number if baseline else 0, "score": baseline.score if baseline else None}
+
+
+def check_command(check: str) -> str:
+    """What an agent types to run the public check, `file.py:function`, on its folder; empty without one."""
+    if not check:
+        return ""
+    file, _, function = check.partition(":")
+    code = f"""import runpy; print(runpy.run_path({json.dumps(file)})["{function or "check"}"]("."))"""
+    return f"python3 -c {shlex.quote(code)}"
+
+
+def _synthesis(shared: Path) -> dict[str, str] | None:
+    """What the latest synthesis concludes and proposes; the whole of one that has no such headings."""
+    if (note := latest_synthesis(shared)) is None:
+        return None
+    return {
+        "name": note.name,
+        "conclusions": note.section("Conclusions") or note.body,
+        "next": note.section("Next"),
+    }
+
+
+def _shared(run_context: RunContext, agent: str) -> Path:
+    return run_context.layout.shared_of(agent, run_context.config.workspace.share)
+
+
+def _own(run_context: RunContext, fleet: Fleet, agent: str, scale: Scale) -> dict[str, Any]:
+    progress, best = fleet.agents[agent].progress, own_best(fleet.standing, agent, run_context.rules.scoring)
+    held = run_context.results.of_agent.get(agent, ())
+    epoch = fleet.run.epoch
+    recent = [attempt_data(attempt, scale, epoch) for attempt in reversed(held) if attempt.epoch == epoch]
+    shown = {"best": best and best.value, "best_number": best and best.number}
+    tied = _tied(run_context, fleet, agent)
+    return {"attempts": progress.evals, **shown, "stagnant": progress.stagnant, "tied": tied, "recent": recent}
+
+
+def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:
+    """What the tied ones among the agent's latest attempts without improvement show together, where grades are noisy:
+    each alone shows nothing. Empty for fewer than two."""
+    standing, stagnant = fleet.standing, fleet.agents[agent].progress.stagnant
+    noise = noise_of(standing, run_context.rules.scoring).deviation
+    recent = run_context.results.of_agent.get(agent, ())
+    real = [attempt for attempt in recent if attempt.kind is Kind.REAL and attempt.epoch == fleet.run.epoch]
+    counted = [attempt for attempt in real if attempt.verdict is not Verdict.VOID]
+    tied = [attempt for attempt in counted if attempt.verdict is Verdict.TIED and attempt.delta is not None]
+    against = tied[-1].against if tied else None
+    since = {attempt.number for attempt in counted[len(counted) - min(stagnant, len(counted)) :]}
+    alike = [attempt for attempt in tied if attempt.number in since and attempt.against == against]
+    if not noise or against is None or len(alike) < 2:
+        return ""
+    reference = standing.measured.get(against)
+    error = noise * math.sqrt(1 / len(alike) + 1 / (len(reference.scores) if reference else 1))
+    together = mean([attempt.delta or 0.0 for attempt in alike])
+    return f"{len(alike)} tied, together {together:+.2g} ± {error:.2g} against #{against}"
+
+
+def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
+    """The scores of the fleet; where the agents of this run do not see each other, those of this agent alone."""
+    share, scoring, standing = run_context.config.workspace.share, run_context.rules.scoring, fleet.standing
+    first = _lead_for(run_context, fleet, agent)
+    best = standing.best_measured if share else first
+    seen = [measured for measured in ranked(standing, scoring) if share or measured.agent == agent]
+    highest: dict[str, Measured] = {}
+    for measured in seen:
+        highest.setdefault(measured.agent, measured)
+    noise = noise_of(standing, scoring)
+    return {
+        "agents": len(fleet.agents),
+        "attempts": fleet.run.progress.evals,
+        **_named("best", best),
+        **_named("lead", first),
+        "proven": first is best,
+        "confirms": is_affordable(fleet.run, run_context.rules, PAIR),
+        "failed": sum(group.count for group in fleet.run.failures.values()) if share else 0,
+        "failures": failures_of(fleet)[:FAILURES_SHOWN] if share else [],
+        "noise": noise.deviation if noise.freedom else None,
+        "leaderboard": [_row(measured) for measured in seen[:TOP]],
+        "rank": _rank(highest, agent) if share else None,
+        "others": [
+            {**_row(measured), "now": _latest_title(run_context, name)}
+            for name, measured in sorted(highest.items())
+            if name != agent
+        ],
+    }
+
+
+def _lead_for(run_context: RunContext, fleet: Fleet, agent: str) -> Measured | None:
+    """The fleet's lead; the agent's own, where the agents of this run do not see each other."""
+    standing, scoring = fleet.standing, run_context.rules.scoring
+    return lead(standing, scoring) if run_context.config.workspace.share else own_best(standing, agent, scoring)
+
+
+def _named(name: str, measured: Measured | None) -> dict[str, Any]:
+    """An attempt as four names of a prompt: `best`, `best_number`, `best_agent`, `best_title`."""
+    if measured is None:
+        return {name: None, f"{name}_number": None, f"{name}_agent": "", f"{name}_title": ""}
+    agent, title = measured.agent, measured.title
+    return {name: measured.value, f"{name}_number": measured.number, f"{name}_agent": agent, f"{name}_title": title}
+
+
+def _latest_title(run_context: RunContext, agent: str) -> str:
+    recent = run_context.results.of_agent.get(agent)
+    return recent[-1].title if recent else ""
+
+
+def _rank(highest: Mapping[str, Measured], agent: str) -> int | None:
+    """The agent's place among the agents by their highest attempts, from 1."""
+    return list(highest).index(agent) + 1 if agent in highest else None
+
+
+def _row(measured: Measured) -> dict[str, Any]:
+    count = len(measured.scores)
+    return {
+        "number": measured.number,
+        "agent": measured.agent,
+        "score": measured.value,
+        "count": count,
+        "title": measured.title,
+    }
+
+
+def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": heartbeat.name,
+            "when": heartbeat.when,
+            "scope": heartbeat.scope.value,
+            "protected": heartbeat.protected,
+        }
+        for owner in (agent, FLEET)
+        for heartbeat in fleet.heartbeats.get(owner, ())
+    ]
+
+
+def _stall(agent: Agent) -> dict[str, Any]:
+    """Why the agent counts as stalled, and how often this was found in a row."""
+    found = agent.stall
+    lasted = duration(found.lasted) if found.escalations else "too long"  # overtaken by progress, on its way
+    return {"times": found.escalations, "silent": found.finding is Finding.SILENT, "lasted": lasted}
+
+
+def _jobs(fleet: Fleet, agent: str, clock: float) -> list[dict[str, Any]]:
+    own = (job for job in fleet.jobs.values() if job.agent == agent)
+    return [{"number": job.number, "what": job.title, "time": duration(job.seconds(clock))} for job in own]
