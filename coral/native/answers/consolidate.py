@@ -21,15 +21,34 @@ from coral.native.situation import Call, Remember, Say, Situation, WriteNote, Wr
 ENOUGH_TRIES = 2  # that make a family's failure worth a sentence
 COMMON_FAILURE = 0.2  # share of the latest attempts that fail for one reason, from which it is a conclusion
 NOTHING_PROVEN = "- Nothing is proven yet: no family has improved a score twice or failed twice."
+LATELY = 3  # attempts of a family without a gain, after which what it gained before says little
 CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau
 
 
 @dataclass(slots=True)
 class FamilyEvidence:
-    """One family: who tried it, where it gained, by how much at most."""
+    """One family: who tried it, where it gained, by how much at most; `tries` in the order of their numbers.
+
+    Steps away from the seed stand apart: nearly anything gains there, so they say nothing of what helps later.
+    """
 
     tries: list[KnownAttempt] = field(default_factory=list)
     wins: list[tuple[KnownAttempt, float]] = field(default_factory=list)
+    from_seed: list[KnownAttempt] = field(default_factory=list)
+
+    @property
+    def all(self) -> list[KnownAttempt]:
+        return [*self.from_seed, *self.tries]
+
+    @property
+    def since(self) -> int:
+        """How many attempts came after its last gain; all of them where it has none."""
+        last = max((attempt.number for attempt, _ in self.wins), default=-1)
+        return sum(attempt.number > last for attempt in self.tries)
+
+    @property
+    def pays(self) -> bool:
+        return bool(self.wins) and self.since < LATELY
 
     @property
     def largest_win(self) -> tuple[KnownAttempt, float] | None:
@@ -50,13 +69,15 @@ def evidence_by_family(attempts: Iterable[KnownAttempt], direction: Direction) -
     """The evidence for each family that was tried; attempts whose title does not tell are left out."""
     known = {attempt.number: attempt for attempt in attempts}
     out: Evidence = {}
-    for attempt in known.values():
+    for _, attempt in sorted(known.items()):
         family, number = parse_title(attempt.title)
         if not family or attempt.verdict == Verdict.VOID:
             continue
-        evidence = out.setdefault(family, FamilyEvidence())
+        evidence, start = out.setdefault(family, FamilyEvidence()), known.get(number)
+        if start is not None and not start.agent:
+            evidence.from_seed.append(attempt)
+            continue
         evidence.tries.append(attempt)
-        start = known.get(number)
         before = start.score if start else None
         gained = max(0.0, gain(before, attempt.score, direction))
         # An agent's best also improves when it starts from another's better attempt and ends where it began.
@@ -68,6 +89,8 @@ def evidence_by_family(attempts: Iterable[KnownAttempt], direction: Direction) -
 def table(evidence: Evidence) -> str:
     lines = ["| family | attempts | improved | largest gain | by |", "|---|---:|---:|---:|---|"]
     for family, shown in evidence.items():
+        if not shown.tries:
+            continue
         largest = shown.largest_win
         gained, by = (f"{largest[1]:.3g}", f"#{largest[0].number} ({largest[0].agent})") if largest else ("", "")
         lines.append(f"| {family} | {len(shown.tries)} | {len(shown.wins)} | {gained} | {by} |")
@@ -78,7 +101,7 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
     """A synthesis; a skill where something is proven."""
     known, direction, best = situation.known, situation.observation.direction, situation.fleet_best
     evidence = evidence_by_family([*known.best.values(), *known.recent], direction)
-    rests_on = sorted({attempt.number for shown in evidence.values() for attempt in shown.tries})
+    rests_on = sorted({attempt.number for shown in evidence.values() for attempt in shown.all})
     title = f"Synthesis after {known.count} attempts"
     if best is not None and best.score is not None:
         title += f": {score_text(best.score)} (#{best.number})"
@@ -138,13 +161,21 @@ def _failures(attempts: Sequence[KnownAttempt]) -> list[str]:
 
 def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
     lines = []
+    first = [attempt for shown in evidence.values() for attempt in shown.from_seed]
+    if first:
+        numbers = attempt_list(sorted(attempt.number for attempt in first)[-6:])
+        used = ", ".join(f"`{family}`" for family, shown in evidence.items() if shown.from_seed)
+        lines.append(f"- Steps away from the seed ({numbers}, by {used}) are not counted below: nearly all gain there.")
     for family, shown in evidence.items():
         if shown.wins:
             largest = shown.largest_win
             by = f", the largest by {largest[1]:.3g} (#{largest[0].number})" if largest else ""
             support = "well supported" if len(shown.wins) >= ENOUGH_TRIES else "one case only"
             won = attempt_list(sorted(attempt.number for attempt, _ in shown.wins)[-6:])
-            lines.append(f"- `{family}` pays: {len(shown.wins)} of {len(shown.tries)} improved ({won}){by}; {support}.")
+            verb, lately = ("pays", "") if shown.pays else ("paid", f"; not in its last {shown.since} attempts")
+            lines.append(
+                f"- `{family}` {verb}: {len(shown.wins)} of {len(shown.tries)} improved ({won}){by}; {support}{lately}."
+            )
         elif len(shown.tries) >= ENOUGH_TRIES:
             tried = attempt_list(sorted(attempt.number for attempt in shown.tries)[-6:])
             lines.append(f"- `{family}` has not paid in {len(shown.tries)} attempts ({tried}).")
@@ -157,7 +188,7 @@ def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
 def _plateau(evidence: Evidence, direction: Direction) -> str:
     """What several agents reach independently is a ceiling of these families, or the optimum."""
     scored = [
-        (attempt.score, attempt) for shown in evidence.values() for attempt in shown.tries if attempt.score is not None
+        (attempt.score, attempt) for shown in evidence.values() for attempt in shown.all if attempt.score is not None
     ]
     if not scored:
         return ""
@@ -191,10 +222,10 @@ def _contradictions(evidence: Evidence) -> str:
 def _gaps(situation: Situation, evidence: Evidence) -> str:
     untried = [family for family in situation.observation.families if family not in evidence]
     lines = [f"- Nobody has tried `{family}`, which {FAMILIES[family].about}." for family in untried]
-    once = [family for family, shown in evidence.items() if len(shown.tries) == 1]
+    once = [family for family, shown in evidence.items() if len(shown.all) == 1]
     if once:
         lines.append(f"- Tried once only: {', '.join(f'`{family}`' for family in once)}.")
-    tries = [attempt for shown in evidence.values() for attempt in shown.tries]
+    tries = [attempt for shown in evidence.values() for attempt in shown.all]
     failed = [attempt for attempt in tries if attempt.verdict == Verdict.FAILED]
     if failed:
         numbers = attempt_list([attempt.number for attempt in failed][-4:])
@@ -206,9 +237,9 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     """Three ideas: the family that pays, a cross of the two best, and what was tried least."""
     best, families = situation.fleet_best, situation.observation.families
     start = f"#{best.number}" if best is not None else "the seed"
-    proven = next((family for family, shown in evidence.items() if shown.wins), None)
+    proven = next((family for family, shown in evidence.items() if shown.pays), None)
     untried = [family for family in families if family not in evidence]
-    rarest_first = sorted(families, key=lambda family: len(evidence[family].tries) if family in evidence else 0)
+    rarest_first = sorted(families, key=lambda family: len(evidence[family].all) if family in evidence else 0)
     ideas = []
     if proven:
         ideas.append(f"`{proven}` from {start}: what pays, from the best there is.")

@@ -57,7 +57,7 @@ def _note(situation: Situation, trial: Trial) -> WriteNote:
             f"**What follows.** {_next(situation, trial)}",
         )
     )
-    name = f"{trial.number:04d}-{trial.family}-{trial.verdict}"
+    name = f"{trial.number:04d}-{trial.family}-{trial.verdict.replace(' ', '-')}"
     return WriteNote(name=name, title=_title(trial), kind="note", attempts=numbers, body=body, about=numbers[-1:])
 
 

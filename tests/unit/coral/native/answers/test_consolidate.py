@@ -24,10 +24,10 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     parts = ("Conclusions", "Evidence", "Contradictions", "Gaps", "Next", "Read")
     assert [line[3:] for line in note.body.splitlines() if line.startswith("## ")] == list(parts)
     for words in (
-        "`rows` pays: 3 of 5 improved (#1, #3 and #5)",
+        "- Steps away from the seed (#1 and #2, by `rows`) are not counted below",
+        "`rows` pays: 2 of 3 improved (#3 and #5)",
         "`cross` pays: 1 of 1 improved (#9), the largest by",
         "`shake` has not paid in 3 attempts (#6, #7 and #8)",
-        "`rows` gained for agent-2 but never for agent-1",
         "Nobody has tried `descent`",
         "Nobody has tried `scatter`",
     ):
@@ -38,7 +38,7 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     loaded = search_skill_of(written)
     assert loaded is not None
     assert loaded.start == 9
-    assert loaded.stats["rows"] == FamilyStats(5.0, 3.0, loaded.stats["rows"].gain)
+    assert loaded.stats["rows"] == FamilyStats(3.0, 2.0, loaded.stats["rows"].gain)
     assert loaded.stats["shake"].wins == 0
     assert "coral checkout 9" in written.body
 
@@ -73,9 +73,9 @@ def test_notes_of_others_are_read(tmp_path):
 
 
 def test_evidence_is_read_from_titles():
-    evidence = evidence_by_family(history().recent, Direction.MAXIMIZE)
+    evidence = evidence_by_family([*history().best.values(), *history().recent], Direction.MAXIMIZE)
     assert list(evidence) == ["rows", "cross", "shake"]
-    assert "| rows | 5 | 3 |" in table(evidence)
+    assert "| rows | 3 | 2 |" in table(evidence)
     assert evidence_by_family([], Direction.MAXIMIZE) == {}
 
 
@@ -83,5 +83,32 @@ def test_ending_where_another_agent_had_begun_is_no_evidence():
     """It improves the agent's own best, and says nothing for the family."""
     records = [attempt(0, 1.0), attempt(1, 2.0, title="descent from #0: 1 -> 2", verdict=Verdict.OWN_BEST)]
     records.append(attempt(2, 2.0 + 6e-15, title="jump from #1: 2 -> 2", verdict=Verdict.OWN_BEST))
-    evidence = evidence_by_family(known(*records).recent, Direction.MAXIMIZE)
-    assert {family: len(shown.wins) for family, shown in evidence.items()} == {"descent": 1, "jump": 0}
+    evidence = evidence_by_family([*known(*records).best.values(), *known(*records).recent], Direction.MAXIMIZE)
+    assert {family: len(shown.wins) for family, shown in evidence.items()} == {"descent": 0, "jump": 0}
+    assert [attempt.number for attempt in evidence["descent"].from_seed] == [1]
+
+
+def tries(*gains: float) -> list[object]:
+    """The seed, a step away from it, and then attempts of two agents in turn, each from the one before."""
+    records, score = [attempt(0, 1.0), attempt(1, 2.0, title="rows from #0: x", verdict=Verdict.OWN_BEST)], 2.0
+    for number, gained in enumerate(gains, 2):
+        score += gained
+        verdict = Verdict.OWN_BEST if gained > 0 else Verdict.WORSE
+        title = f"rows from #{number - 1}: x"
+        records.append(attempt(number, score, title=title, verdict=verdict, agent=f"agent-{number % 2}"))
+    return list(records)
+
+
+def test_what_paid_for_one_agent_alone_is_a_contradiction():
+    (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, -0.1, 0.2, -0.2)))))
+    assert "`rows` gained for agent-0 but never for agent-1" in note.body
+
+
+def test_a_family_that_has_stopped_gaining_is_not_recommended():
+    (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, 0.1)))))
+    assert "`rows` pays: 2 of 2 improved (#2 and #3)" in note.body
+    assert "`rows` from #3: what pays" in note.body
+    (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, 0.1, -0.1, -0.1, -0.1)))))
+    assert "`rows` paid: 2 of 5 improved (#2 and #3)" in note.body
+    assert "well supported; not in its last 3 attempts" in note.body
+    assert "what pays" not in note.body
