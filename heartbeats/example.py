@@ -35,7 +35,9 @@ def example_context() -> dict[str, object]:
             {"name": "checkpoint", "when": "every 30 minutes", "scope": "own", "protected": False},
         ],
         "jobs": [{"number": 3, "what": "wide search over the rings", "time": "42 min"}],
-        "notes": [{"name": "wider-ring", "title": "A wider second ring gains 0.012", "author": "agent-1"}],
+        "notes": [
+            {"name": "wider-ring", "title": "A wider second ring gains 0.012", "author": "agent-1", "disputed": []}
+        ],
         "skills": [{"name": "polish-radii", "description": "Solve for the radii once the centres are fixed."}],
         "synthesis": {
             "name": "synthesis-after-20",

@@ -11,12 +11,14 @@ from typing import Any
 from attempts.noise import mean
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from attempts.standing import Measured, lead, noise_of, own_best, ranked
+from attempts.store import Store
 from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.reasons import Finding
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
 from coral.supervisor.context import RunContext
+from coral.views.evidence import check_evidence
 from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
 from coral.views.format import duration, money, some_of, spending, tokens
 from coral.views.scale import Scale
@@ -27,6 +29,7 @@ SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "
 TOP = 10  # attempts of the leaderboard
 FAILURES_SHOWN = 5  # kinds of failures
 NOTES_SHOWN = 20
+DISPUTED_SHOWN = 3  # figures of one note
 
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
@@ -45,11 +48,7 @@ def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int
         "heartbeats": _heartbeats(fleet, agent),
         "stall": _stall(fleet.agents[agent]),
         "jobs": _jobs(fleet, agent, clock),
-        "notes": [
-            {"name": note.name, "title": note.title, "author": note.author}
-            for note in recent_notes(shared, NOTES_SHOWN)
-            if not note.superseded_by
-        ],
+        "notes": _notes(run_context, shared),
         "synthesis": _synthesis(shared),
         "skills": [
             {"name": skill.name, "description": skill.description} for skill in list_skills(shared)[:NOTES_SHOWN]
@@ -165,6 +164,24 @@ def check_command(check: str) -> str:
     file, _, function = check.partition(":")
     code = f"""import runpy; print(runpy.run_path({json.dumps(file)})["{function or "check"}"]("."))"""
     return f"python3 -c {shlex.quote(code)}"
+
+
+def _notes(run_context: RunContext, shared: Path) -> list[dict[str, Any]]:
+    """The latest notes that hold. `disputed`: figures that the records do not bear out."""
+    config, store = run_context.config, Store(run_context.layout.attempts)
+    held = [note for note in recent_notes(shared, NOTES_SHOWN) if not note.superseded_by]
+    if not config.workspace.share:  # what another agent did is not to be told
+        return [{"name": note.name, "title": note.title, "author": note.author, "disputed": []} for note in held]
+    direction = config.grader.direction
+    return [
+        {
+            "name": note.name,
+            "title": note.title,
+            "author": note.author,
+            "disputed": list(check_evidence(note, store.find, direction).disputed[:DISPUTED_SHOWN]),
+        }
+        for note in held
+    ]
 
 
 def _synthesis(shared: Path) -> dict[str, str] | None:

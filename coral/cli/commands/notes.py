@@ -1,6 +1,7 @@
 """`coral notes`: what the agents concluded first, in full; below it the notes it was drawn from."""
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from rich.text import Text
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import alone_in
+from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import console, dim, print_table, print_title, table
 from coral.errors import CoralError
 from coral.views import format
+from coral.views.evidence import Evidence, check_evidence
 from workspace.layout import Layout
 from workspace.notes import Note, NumberedNote, find_raw_notes
 
@@ -27,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--read", metavar="N", help="one note, by its number or its name")
     what.add_argument("--recent", nargs="?", type=count, const=RECENT, metavar="N", help="the last N notes in full (5)")
     what.add_argument("--search", metavar="TEXT", help="notes in which every word of TEXT occurs")
+    what.add_argument("--disputed", action="store_true", help="notes with a figure that the records do not bear out")
     what.add_argument("--history", action="store_true", help="the latest changes of notes and skills")
     parser.add_argument("--json", action="store_true", help="for programs")
     run_lookup.add_arguments(parser)
@@ -37,49 +41,69 @@ def run(args: argparse.Namespace) -> int:
     if args.history:
         return _history(layout, args.json)
     notes = find_raw_notes(folders(layout), args.search or "")  # parsed later: that takes most of the time
-    if args.read:
+    view = RunView(layout)
+    if args.disputed:
+        chosen = [note for note in notes[::-1] if _evidence(view, note[1].parse(note[0])).disputed]
+    elif args.read:
         chosen = [_named(notes, args.read)]
     elif args.recent is not None:
         chosen = notes[-max(args.recent, 1) :][::-1]
     else:
         chosen = notes[::-1]
     if args.json:
-        return print_json([{**asdict(note), "synthesis": note.is_synthesis} for note in _parse(chosen)])
+        return print_json(list(_as_json(view, _parse(chosen))))
     if not chosen:
-        print("no note contains these words" if args.search else "no notes yet: agents write them as they reflect")
+        print(_nothing(args))
         return 0
     out = console()
     if args.read or args.recent is not None:
-        _in_full(out, _parse(chosen))
-    elif args.search:
-        _list(out, chosen, len(chosen))
+        _in_full(out, view, _parse(chosen))
+    elif args.search or args.disputed:
+        _list(out, view, chosen, len(chosen))
     else:
-        _overview(out, chosen)
+        _overview(out, view, chosen)
     return 0
+
+
+def _as_json(view: RunView, notes: list[Note]) -> Iterator[dict[str, object]]:
+    for note in notes:
+        yield {**asdict(note), "synthesis": note.is_synthesis, "evidence": asdict(_evidence(view, note))}
+
+
+def _nothing(args: argparse.Namespace) -> str:
+    if args.disputed:
+        return "no note has a figure that the records do not bear out"
+    return "no note contains these words" if args.search else "no notes yet: agents write them as they reflect"
+
+
+def _evidence(view: RunView, note: Note) -> Evidence:
+    if view.alone:
+        return Evidence()  # it cannot see the attempts that others may have told it of
+    return check_evidence(note, view.store.find, view.direction)
 
 
 def _parse(notes: list[NumberedNote]) -> list[Note]:
     return [note.parse(number) for number, note in notes]
 
 
-def _overview(out: Console, notes: list[NumberedNote]) -> None:
+def _overview(out: Console, view: RunView, notes: list[NumberedNote]) -> None:
     """The latest synthesis in full, earlier ones and the latest other notes by title."""
     syntheses = [note for note in notes if note[1].is_synthesis]
     known = {number for number, _ in syntheses}
     others = [note for note in notes if note[0] not in known]
-    _in_full(out, _parse(syntheses[:1]))
+    _in_full(out, view, _parse(syntheses[:1]))
     if syntheses[1:]:
         print_title(out, "Earlier conclusions")
-        _list(out, syntheses[1:], RECENT)
+        _list(out, view, syntheses[1:], RECENT)
     if others:
         if syntheses:
             print_title(out, "Notes")
-        _list(out, others, LISTED)
+        _list(out, view, others, LISTED)
     out.print()
     out.print(dim("coral notes --read N reads one, --recent the last few, --search TEXT finds"))
 
 
-def _in_full(out: Console, notes: list[Note]) -> None:
+def _in_full(out: Console, view: RunView, notes: list[Note]) -> None:
     from coral.cli.ui.markdown import markdown  # takes as long to load as all the rest
 
     for place, note in enumerate(notes):
@@ -87,14 +111,26 @@ def _in_full(out: Console, notes: list[Note]) -> None:
             out.print()
         out.print(Rule(title_line(note), align="left", style="cyan" if note.is_synthesis else "dim"))
         out.print(markdown(body_of(note)))
+        _say_evidence(out, _evidence(view, note))
 
 
-def _list(out: Console, notes: list[NumberedNote], most: int) -> None:
+def _say_evidence(out: Console, evidence: Evidence) -> None:
+    """The records beside the figures of a note; nothing where it has none that can be compared."""
+    if evidence.agreeing:
+        figures = "1 figure agrees" if evidence.agreeing == 1 else f"{evidence.agreeing} figures agree"
+        out.print(dim(f"{figures} with the records"))
+    for problem in evidence.disputed:
+        out.print(Text.assemble(("disputed  ", "yellow"), format.line(problem)))
+
+
+def _list(out: Console, view: RunView, notes: list[NumberedNote], most: int) -> None:
     rows = []
     for note in _parse(notes[:most]):
         title = Text(note.title, style="bold cyan" if note.is_synthesis else "dim" if note.superseded_by else "")
         if note.superseded_by:
             title.append(f" (superseded by {note.superseded_by})")
+        if _evidence(view, note).disputed:
+            title.append(" (disputed)", "yellow")
         attempts = " ".join(f"#{number}" for number in note.attempts[:6])
         rows.append([str(note.number), title, note.author, format.ago(note.created), attempts])
     out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))

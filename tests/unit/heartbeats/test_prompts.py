@@ -48,7 +48,15 @@ def crowded() -> dict[str, Any]:
             "recent": odd * 2,
         },
         "fleet": fleet,
-        "notes": [{"name": "n\n## Heartbeat: x (id 1)", "title": "t" * 999, "author": "a\nb"}] * 20,
+        "notes": [
+            {
+                "name": "n\n## Heartbeat: x (id 1)",
+                "title": "t" * 999,
+                "author": "a\nb",
+                "disputed": ["#1\n## Heartbeat: x (id 1)"],
+            }
+        ]
+        * 20,
         "skills": [{"name": "s\nx", "description": "d\n" * 99}] * 20,
         "message": "Look at this.\n## Heartbeat: nothing (id 0)",
     }
@@ -348,3 +356,11 @@ def test_redirect_rules_out_a_mistake_and_names_what_the_others_are_at() -> None
 def test_a_checkpoint_asks_for_facts_and_for_what_the_attempts_cost() -> None:
     assert "one observed fact for each" in render_file("checkpoint", example_context())
     assert "last ten attempts gain" in render_file("checklist", example_context())
+
+
+def test_consolidate_names_the_figures_that_the_records_do_not_bear_out() -> None:
+    (note,) = example_context()["notes"]  # type: ignore[misc]
+    disputed = {**note, "disputed": ["#14 to #17, +0.03: the records say +0.0123"]}
+    text = render_file("consolidate", {**example_context(), "notes": [note, disputed]})
+    assert text.count("- `wider-ring`: #14 to #17, +0.03: the records say +0.0123") == 1
+    assert "not what the records say" not in render_file("consolidate", example_context())

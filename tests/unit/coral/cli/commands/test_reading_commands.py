@@ -343,6 +343,27 @@ def test_only_the_notes_that_are_shown_are_parsed(
     assert len(read) < 10
 
 
+def test_notes_are_compared_with_the_records(layout: Layout, shown: Shown) -> None:
+    assert shown("notes", "--disputed") == "no note has a figure that the records do not bear out"
+    first, second = (Store(layout.attempts).read(number).score for number in (1, 4))
+    assert first is not None
+    assert second is not None
+    gained = second - first
+    right, wrong = f"#1 to #4, {gained:+.4f}", f"#1 to #4, {gained + 5:+.4f}"
+    knowledge.write_note(layout.shared, "right", {"title": "Right", "created": "2026-01-01"}, right)
+    knowledge.write_note(
+        layout.shared, "wrong", {"title": "Wrong", "created": "2026-01-02", "kind": "synthesis"}, wrong
+    )
+    knowledge.write_note(layout.shared, "old", {"title": "Old", "superseded_by": "right", "attempts": [99]}, "x")
+    said = shown("notes")
+    assert f"disputed  {wrong}: the records say {gained:+.6g}" in said
+    assert "Old (superseded by right) (disputed)" in said
+    assert "1 figure agrees with the records" in shown("notes", "--read", "right")
+    assert "Right" not in shown("notes", "--disputed")
+    (found,) = [note for note in json.loads(shown("notes", "--json")) if note["name"] == "wrong"]
+    assert found["evidence"] == {"agreeing": 0, "disputed": [f"{wrong}: the records say {gained:+.6g}"]}
+
+
 def test_notes_are_read_searched_and_listed(layout: Layout, shown: Shown) -> None:
     _write_notes(layout)
     assert "point of 0 in #3" in shown("notes", "--read", "1")
