@@ -51,8 +51,8 @@ class Note:
 
     def section(self, heading: str) -> str:
         """The text below a heading of the body, up to the next heading of any level; empty if there is no such."""
-        parts = re.split(r"^#{1,6} +(.+?) *$", self.body, flags=re.MULTILINE)
-        texts = dict(zip(map(str.casefold, parts[1::2]), parts[2::2], strict=True))
+        parts = re.split(r"^#{1,6} (.*)$", self.body, flags=re.MULTILINE)
+        texts = {name.strip().casefold(): text for name, text in zip(parts[1::2], parts[2::2], strict=True)}
         return texts.get(heading.casefold(), "").strip()
 
 

@@ -8,6 +8,7 @@ nothing is said.
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from attempts.record import Attempt, Direction
 from workspace.notes import Note
@@ -15,7 +16,7 @@ from workspace.notes import Note
 _NUMBER = r"\d{1,9}(?:\.\d{1,17})?(?:[eE][+-]?\d{1,3})?"
 _DIFFERENCE = re.compile(rf"#(\d{{1,9}}) to #(\d{{1,9}}),? \(?([+-]{_NUMBER})(?![\d.]*\s*%)")
 _SCORE = re.compile(rf"#(\d{{1,9}}) scores? (-?{_NUMBER})(?![\d.]*\s*%)")
-_CHECKED = 200  # figures of one note
+_CHECKED = 30  # figures of each form in one note, and attempts in its head: each may be a record to read
 
 Find = Callable[[int], Attempt | None]
 
@@ -33,16 +34,14 @@ def check_evidence(note: Note, find: Find, direction: Direction) -> Evidence:
     """`find`: the record of an attempt, None if there is none."""
     text = f"{note.title}\n{note.body}"
     found = list(_problems(text, find, direction))
-    missing = [f"#{number}: there is no such attempt" for number in note.attempts if find(number) is None]
+    missing = [f"#{number}: there is no such attempt" for number in note.attempts[:_CHECKED] if find(number) is None]
     disputed = dict.fromkeys([*missing, *(problem for problem in found if problem)])
     return Evidence(sum(not problem for problem in found), tuple(disputed))
 
 
 def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:
     """For each figure what is wrong with it; empty if it agrees."""
-    for place, match in enumerate(_DIFFERENCE.finditer(text)):
-        if place >= _CHECKED:
-            return
+    for match in islice(_DIFFERENCE.finditer(text), _CHECKED):
         first, second = find(int(match[1])), find(int(match[2]))
         if first is None or second is None:
             number = match[1] if first is None else match[2]
@@ -55,9 +54,7 @@ def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:
             signs = (1.0,) if direction is Direction.MAXIMIZE else (1.0, -1.0)
             agrees = any(_is_rounded(match[3], sign * difference) for sign in signs)
             yield "" if agrees else f"{match[0]}: the records say {difference:+.6g}"
-    for place, match in enumerate(_SCORE.finditer(text)):
-        if place >= _CHECKED:
-            return
+    for match in islice(_SCORE.finditer(text), _CHECKED):
         attempt = find(int(match[1]))
         if attempt is None:
             yield f"#{match[1]}: there is no such attempt"

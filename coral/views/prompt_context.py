@@ -5,6 +5,7 @@ import math
 import os
 import shlex
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -168,7 +169,7 @@ def check_command(check: str) -> str:
 
 def _notes(run_context: RunContext, shared: Path) -> list[dict[str, Any]]:
     """The latest notes that hold. `disputed`: figures that the records do not bear out."""
-    config, store = run_context.config, Store(run_context.layout.attempts)
+    config, find = run_context.config, cache(Store(run_context.layout.attempts).find)
     held = [note for note in recent_notes(shared, NOTES_SHOWN) if not note.superseded_by]
     if not config.workspace.share:  # what another agent did is not to be told
         return [{"name": note.name, "title": note.title, "author": note.author, "disputed": []} for note in held]
@@ -178,7 +179,7 @@ def _notes(run_context: RunContext, shared: Path) -> list[dict[str, Any]]:
             "name": note.name,
             "title": note.title,
             "author": note.author,
-            "disputed": list(check_evidence(note, store.find, direction).disputed[:DISPUTED_SHOWN]),
+            "disputed": list(check_evidence(note, find, direction).disputed[:DISPUTED_SHOWN]),
         }
         for note in held
     ]

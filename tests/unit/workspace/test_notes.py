@@ -124,3 +124,9 @@ def test_a_note_says_which_one_took_its_place(shared: Path) -> None:
     write_note(shared, "old", {"superseded_by": "new\nname"}, "x")
     (note,) = find_notes([shared])
     assert note.superseded_by == "new name"
+
+
+def test_sections_of_a_note_full_of_spaces_are_found_at_once(shared: Path) -> None:
+    write_note(shared, "spaces", {}, "# " + " " * 100_000 + "x\n## Next\nrows")
+    (note,) = find_notes([shared])
+    assert note.section("next") == "rows"

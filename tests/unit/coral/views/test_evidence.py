@@ -92,3 +92,11 @@ def test_a_difference_agrees_at_any_rounding(first: float, second: float, digits
     records = {1: attempt(1, first), 2: attempt(2, second)}
     body = f"#1 to #2, {second - first:+.{digits}g}"
     assert check_evidence(note(body), records.get, Direction.MAXIMIZE) == Evidence(1)
+
+
+def test_a_note_of_many_figures_costs_few_records() -> None:
+    asked: list[int] = []
+    body = " ".join(f"#{number} to #{number + 1}, +1 #{number} scores 1" for number in range(0, 4000, 2))
+    checked = check_evidence(note(body, *range(5000, 5200)), asked.append, Direction.MAXIMIZE)  # type: ignore[func-returns-value]
+    assert len(checked.disputed) == 60
+    assert len(asked) <= 120
