@@ -1,27 +1,33 @@
 """Heartbeats of real runs: each arrives in its own agent's session, once, whatever happens at the same time."""
 
+import pytest
 from real_runs import TRY, Run, tries, wait_until
 
 from coral.cli import main
 from coral.fleet.actions import CheckOut
 from coral.fleet.events import Graded
+from coral.journal.replay import replay
+from coral.processes.seal import problem
+from workspace.seal import Level
 
-# Holds every grade until four of them run, so that they settle in the same instant.
-BARRIER = """
+AT_ONCE = 8
+# Holds every grade until as many of them run, so that they settle in the same instant.
+BARRIER = f"""
 import os, pathlib, time
 
-def grade(workspace, private, attempt, kind):
+def grade(workspace, attempt, kind, args):
     if kind != "baseline":
-        here = private / "here"
-        here.mkdir(exist_ok=True)
+        here = pathlib.Path(args["barrier"])
         (here / str(attempt)).touch()
         deadline = time.monotonic() + 100
-        while len(list(here.iterdir())) < 4 and time.monotonic() < deadline:
+        while len(list(here.iterdir())) < {AT_ONCE} and time.monotonic() < deadline:
             time.sleep(0.002)
-        if len(list(here.iterdir())) >= 4:
-            (private / "go").touch()
     return float((workspace / "x.txt").read_text())
 """
+LEVELS = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
+    for level in Level
+]
 
 
 def most_grades_at_once(run: Run) -> int:
@@ -35,24 +41,36 @@ def most_grades_at_once(run: Run) -> int:
     return most
 
 
-def test_four_attempts_that_settle_in_the_same_instant_are_four_heartbeats(start):
+@pytest.mark.parametrize("level", LEVELS)
+def test_attempts_that_settle_in_the_same_instant_are_as_many_heartbeats(start, tmp_path, level):
+    barrier = tmp_path / "barrier"
+    barrier.mkdir()
     script = [{"edit": {"file": "x.txt", "content": "1"}}, {"submit": "try"}, "hang"]
-    overrides = ("agents.count=4", "grader.slots=4", "grader.timeout=120")
+    overrides = (
+        f"agents.count={AT_ONCE}",
+        f"grader.slots={AT_ONCE}",
+        "grader.timeout=120",
+        f"grader.args.barrier={barrier}",
+        f"grader.writable=[{barrier}]",
+        f"workspace.seal={level}",
+    )
     run = start(script, grade=BARRIER, overrides=overrides)
-    agents = [f"agent-{number}" for number in range(1, 5)]
-    wait_until(lambda: all(len(run.prompts(agent)) == 2 for agent in agents), what="four resumes")
+    agents = [f"agent-{number}" for number in range(1, AT_ONCE + 1)]
+    wait_until(lambda: all(len(run.prompts(agent)) == 2 for agent in agents), what="a resume of each")
     wait_until(lambda: not any(agent.pending_messages for agent in run.fleet().agents.values()), what="acknowledgement")
-    # None of them gave up waiting for the others: all four were held until the last one came.
-    assert (run.layout.grader / "go").exists()
-    assert most_grades_at_once(run) == 4
+    # None of them gave up waiting for the others: all were held until the last one came.
+    assert len(list(barrier.iterdir())) == AT_ONCE
+    assert most_grades_at_once(run) == AT_ONCE
     fleet = run.fleet()
-    assert len(run.attempts()) == 4
-    assert fleet.run.progress.evals == 4
+    assert [attempt.seal for attempt in run.attempts()] == [level] * AT_ONCE
+    assert fleet.run.progress.evals == AT_ONCE
     for agent in agents:
         assert fleet.agents[agent].progress.evals == 1
         assert len(run.received(agent, "reflect")) == 1
         first, second = run.prompts(agent)
         assert first["session"] == second["session"]
+    run.stop()
+    assert replay(run.layout.journal).agrees
 
 
 def test_prompts_that_cannot_be_rendered_arrive_as_they_are_written(start):

@@ -21,6 +21,8 @@ from survival import (
 )
 
 from coral.journal import fold, read_lines
+from coral.processes.seal import problem
+from workspace.seal import Level
 
 DEATHS = 120 * int(os.environ.get("TIMES", "1"))  # at least; most of them at random moments
 MARK = {"sum", "at", "wall"}  # what a line has that says no more than how late it is
@@ -31,9 +33,12 @@ AT_THE_END = {f"{side} {what}" for what in ("Refuse", "Finish") for side in ("be
 def mortal(tmp_path):
     made = []
 
-    def make(**task):
+    def make(level=None, **task):
+        """`level`: at which agents and graders are sealed; where this machine does not have it, the strongest that it
+        has."""
         (tmp_path / "runs").mkdir()
-        run = Mortal(write_fragile_task(tmp_path / "task", **task), tmp_path / "runs")
+        seal = "best" if level is None or problem(level) else level
+        run = Mortal(write_fragile_task(tmp_path / "task", **task), tmp_path / "runs", (f"workspace.seal={seal}",))
         made.append(run)
         return run
 
@@ -43,7 +48,7 @@ def mortal(tmp_path):
 
 
 def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_doubles_nothing(mortal):
-    run, chance = mortal(deaf="3"), random.Random(1)
+    run, chance = mortal(Level.BUBBLEWRAP, deaf="3"), random.Random(1)
     over, wanted, asked, budget = False, set(PLACES) - AT_THE_END, [], ()
     while wanted or not budget:
         died = run.places.total()
@@ -72,7 +77,7 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
 
 
 def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_double_nothing(mortal):
-    run, chance = mortal(deaf="3", slow="0.3"), random.Random(2)
+    run, chance = mortal(Level.LANDLOCK, deaf="3", slow="0.3"), random.Random(2)
     number = 0
     while number < 24 or {who[0] for who in run.killed} != {"a", "#"}:
         number += 1
