@@ -9,7 +9,7 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -41,52 +41,68 @@ def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bo
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) -> None:
+    """Write a file. A link in the place of its folder is not followed, but makes way, as a file does."""
     # Unique however coarse the clock is: no two threads of this machine have the same number.
-    temporary = path.parent / f".{path.name}.{os.getpid()}-{threading.get_native_id()}-{time.time_ns()}.tmp"
+    temporary = f".{path.name}.{os.getpid()}-{threading.get_native_id()}-{time.time_ns()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
+    with _folder_to_write(path.parent) as folder:
         try:
-            descriptor = os.open(temporary, flags, 0o644)
-        except (FileNotFoundError, NotADirectoryError):
-            _make_folder(path.parent)
-            descriptor = os.open(temporary, flags, 0o644)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        if new:
-            _put_new(temporary, path)
-        else:
-            temporary.replace(path)
-    except BaseException:
-        # Also Ctrl-C: the agent's program may interrupt `coral eval` at any moment.
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    if durable:
-        sync_folder(path.parent)
+            with os.fdopen(os.open(temporary, flags, 0o644, dir_fd=folder), "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            if new:
+                _put_new(temporary, path.name, folder)
+            else:
+                os.rename(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            # Also Ctrl-C: the agent's program may interrupt `coral eval` at any moment.
+            with contextlib.suppress(OSError):
+                os.unlink(temporary, dir_fd=folder)
+            raise
+        if durable:
+            os.fsync(folder)
+
+
+@contextlib.contextmanager
+def _folder_to_write(folder: Path) -> Iterator[int]:
+    """A descriptor of the folder, which is made where it is not there."""
+    try:
+        descriptor = open_folder(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        _make_folder(folder)
+        descriptor = open_folder(folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_folder(folder: Path) -> int:
+    """A descriptor of a folder. NotADirectoryError for a link, too."""
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and its parents. A file in the place of one is kept under a hidden name: agents can put one where
-    other agents submit, or get their replies."""
+    """Make a folder and its parents. A file or link in the place of one is kept under a hidden name: agents can put one
+    where other agents submit, or get their replies."""
     nearest = next(ancestor for ancestor in (folder, *folder.parents) if os.path.lexists(ancestor))
-    if not nearest.is_dir():
+    if nearest.is_symlink() or not nearest.is_dir():
         nearest.rename(hidden(nearest))
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def _put_new(temporary: Path, path: Path) -> None:
+def _put_new(temporary: str, name: str, folder: int) -> None:
     """Rename, but raise FileExistsError instead of replacing."""
     try:
-        os.link(temporary, path)
-        temporary.unlink()
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.unlink(temporary, dir_fd=folder)
     except FileExistsError:
         raise
     except OSError:  # a file system without links
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644))
-        temporary.replace(path)
+        os.close(os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=folder))
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def hidden(path: Path) -> Path:
@@ -116,10 +132,15 @@ def _witness_of(found: os.stat_result) -> Witness:
 def append_bytes(path: Path, data: bytes) -> None:
     """Append to a file in one write, all or nothing. The file must have no other writer.
 
-    OSError also if it is no regular file: a pipe would block us, a link would lead elsewhere.
+    OSError also if it is no regular file: a pipe would block us, a link would lead elsewhere; so would one in the place
+    of its folder.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(path, flags, 0o600)
+    folder = open_folder(path.parent)
+    try:
+        descriptor = os.open(path.name, flags, 0o600, dir_fd=folder)
+    finally:
+        os.close(folder)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))

@@ -55,7 +55,7 @@ def write_again_now(transaction: Transaction) -> None:
 
 def _report_restored(transaction: Transaction, item: str, found: str, source: str) -> None:
     done = f"restored from {source}" if source else "that cannot be restored"
-    transaction.alert(f"{item} {found}, though only the supervisor writes there; {done}")
+    transaction.alert(f"{item} {found}, though only the supervisor may change it; {done}")
 
 
 _UNPROVEN = (on.Outcome.FAILED, on.Outcome.CRASHED)

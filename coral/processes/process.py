@@ -134,13 +134,18 @@ def wait(child: "subprocess.Popen[bytes]", seconds: float) -> int | None:
 
 def open_output(path: Path) -> BinaryIO:
     """A file to append to. Anything else that lies in its place is renamed: a pipe would block us, a link lead
-    elsewhere. A device is not: it belongs to the system."""
-    with contextlib.suppress(FileNotFoundError):
-        mode = path.lstat().st_mode
-        if not (S_ISREG(mode) or S_ISCHR(mode) or S_ISBLK(mode)):
-            path.rename(path.with_name(f".{path.name}.foreign-{time.time_ns()}"))
+    elsewhere. A device is not: it belongs to the system. OSError where its folder is a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    return os.fdopen(os.open(path, flags, 0o600), "ab")
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            mode = os.stat(path.name, dir_fd=folder, follow_symlinks=False).st_mode
+            if not (S_ISREG(mode) or S_ISCHR(mode) or S_ISBLK(mode)):
+                kept = f".{path.name}.foreign-{time.time_ns()}"
+                os.rename(path.name, kept, src_dir_fd=folder, dst_dir_fd=folder)
+        return os.fdopen(os.open(path.name, flags, 0o600, dir_fd=folder), "ab")
+    finally:
+        os.close(folder)
 
 
 def rearm_interrupts() -> None:

@@ -32,6 +32,7 @@ from coral.supervisor.grade_watch import GradeWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
 from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
+from coral.supervisor.run_folders import RunFolders
 from coral.views.fleet_view import HeartbeatFiles
 from heartbeats.beat import Status
 
@@ -48,14 +49,22 @@ Identities = Mapping[str, tuple[int, Identity]]
 
 
 class DamageCheck:
-    """Reads whether what only the supervisor writes is as it was left: heartbeats in force, journal, records.
+    """Reads whether what only the supervisor writes is as it was left: folders, heartbeats in force, journal, records.
 
-    Agents run as the same user, and may write there. The journal restores itself; the rest is restored by actions.
+    Agents that are not sealed may write there. Folders and the journal restore themselves; the rest is restored by
+    actions.
     """
 
     def __init__(
-        self, run_context: RunContext, heartbeat_files: HeartbeatFiles, journal: Journal, ledger: Ledger, pool: Executor
+        self,
+        run_context: RunContext,
+        folders: RunFolders,
+        heartbeat_files: HeartbeatFiles,
+        journal: Journal,
+        ledger: Ledger,
+        pool: Executor,
     ) -> None:
+        self._folders = folders
         self._scoring = run_context.rules.scoring
         self._heartbeat_files = heartbeat_files
         self._journal = journal
@@ -65,6 +74,7 @@ class DamageCheck:
 
     def read(self, fleet: Fleet) -> Iterator[on.Event]:
         """What was found. The records are compared in a worker thread; what that finds is returned by the next call."""
+        yield from self._folders.put_back()
         yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
         yield from self._journal.repair()
         if self._running_check is not None and self._running_check.done():

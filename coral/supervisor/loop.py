@@ -55,6 +55,7 @@ from coral.supervisor.inbox import Inbox
 from coral.supervisor.lock import Lock, RunFolderGuard, hold_lock, is_gone
 from coral.supervisor.output_monitor import OutputMonitors
 from coral.supervisor.perform import Performer
+from coral.supervisor.run_folders import RunFolders
 from coral.supervisor.starts import Starter
 from coral.supervisor.workers import WorkerPool
 from coral.views.fleet_view import HeartbeatFiles
@@ -107,16 +108,18 @@ class Supervisor:
         self._monitors = OutputMonitors(run_context)
         self._report = Report(run_context, self._clock.now().wall_time)
         heartbeat_files = HeartbeatFiles(layout.heartbeats)
-        folders = (layout.attempts / "inbox", layout.requests)
+        folders = RunFolders(layout, self._agents)
+        damage = DamageCheck(run_context, folders, heartbeat_files, self._journal, self._ledger, self._pool)
+        watched = (layout.attempts / "inbox", layout.requests)
         self._gatherer = Gatherer(
             run_context,
             self._launches,
             Inbox(layout, self._agents),
             self._monitors,
             self._queue,
-            DamageCheck(run_context, heartbeat_files, self._journal, self._ledger, self._pool),
+            damage,
             GradeWatch(run_context, self._launches, self._pool, self._wakeup.wake),
-            FolderWatch(folders, self._wakeup.wake) if config.run.watch else None,
+            FolderWatch(watched, self._wakeup.wake) if config.run.watch else None,
         )
         starter = Starter(run_context, self._launches, self._journal, self._monitors, self._report, self._pool)
         self._performer = Performer(

@@ -61,7 +61,7 @@ def test_nothing_happens_before_a_run_is_opened_and_its_seed_may_have_no_score()
 )
 def test_what_was_restored_is_an_alert(event: on.Restored, told: str) -> None:
     assert Stage(started=False).at(0, event) == [
-        f"alert run-alert-1: {event.item} {event.found}, though only the supervisor writes there; {told}"
+        f"alert run-alert-1: {event.item} {event.found}, though only the supervisor may change it; {told}"
     ]
 
 

@@ -49,7 +49,7 @@ def test_it_is_tried_while_a_run_stops_on_a_full_disk_and_at_once_when_that_can_
 TOLD: dict[on.Event, str] = {
     on.RecordsDamaged(altered=(1, 3), misindexed=(2,)): "restore the records (1, 3), and (2,) in the index",
     on.HeartbeatsAltered(owner="ann"): (
-        "show ann\nalert run-alert-1: heartbeats/ann.yaml was altered, though only the supervisor writes there; "
+        "show ann\nalert run-alert-1: heartbeats/ann.yaml was altered, though only the supervisor may change it; "
         "restored from the journal"
     ),
     on.RequestUnreadable(sender="ann", id="7", reason="it is no object"): (

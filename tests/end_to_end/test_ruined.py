@@ -108,3 +108,20 @@ def test_a_run_whose_folder_is_taken_away_ends_and_goes_on_where_it_is_put_back(
     assert "was removed or moved" in run.layout.log.read_text()
     before = len(run.attempts())
     run.supervise().wait_for_attempts(before + 2)
+
+
+def test_a_run_whose_folders_were_replaced_by_links_goes_on_in_its_own(start, tmp_path):
+    places = ("attempts", "heartbeats", "logs", "grades", "requests", "private/grading")
+    elsewhere = tmp_path / "elsewhere"
+    ruin = "".join(f"mv {place} {place}.moved; ln -s {elsewhere} {place}; " for place in places)
+    script = f'if [ ! -e done ]; then touch done; (cd "$CORAL_RUN"; {ruin}); fi\n'
+    script += "n=$(($(cat x.txt) + 1)); echo $n > x.txt; coral eval -m $n; sleep 600\n"
+    elsewhere.mkdir()
+    run = start(script, overrides=("run.poll_seconds=0.2",))
+    run.wait_for_attempts(3)
+    told = {event["text"].split(",")[0] for event in run.events("alert")}
+    assert {f"the folder {place} was replaced by a link" for place in places} <= told
+    assert [place for place in places if (run.layout.root / place).is_symlink()] == []
+    run.stop()
+    assert list(elsewhere.glob("*.json")) == []
+    assert [attempt.score for attempt in run.attempts()][:3] == [1.0, 2.0, 3.0]

@@ -188,7 +188,7 @@ def test_an_eval_hands_in_what_it_committed_once(nursery: Nursery, made: Layout,
     argv = ["eval", "-m", "a try", "--timeout", "0.05"]
     (layout.clone("agent-1") / "x.txt").write_text("1")
     places = nursery.run(argv, layout.clone("agent-1"), environment)["places"]
-    for n, case in enumerate(nursery.cases(places, 8, "sync_folder")):
+    for n, case in enumerate(nursery.cases(places, 8, "_put_new")):
         layout = copy(made, base)
         clone = layout.clone("agent-1")
         (clone / "x.txt").write_text(str(n + 2))

@@ -1,0 +1,83 @@
+"""The folders of a run that the supervisor writes through. An agent that is not sealed can rename one and lay a link,
+or a file, in its place: what is written would go elsewhere.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from attempts.files import hidden
+from coral.fleet.events import Restored
+from workspace.layout import OPERATOR, Layout
+
+
+class RunFolders:
+    """Compares the folders with what they were when this supervisor began, and puts them back."""
+
+    def __init__(self, layout: Layout, agents: Iterable[str]) -> None:
+        self._layout = layout
+        self._inodes = {folder: _inode(folder) for folder in _folders(layout, agents)}
+
+    def put_back(self) -> Iterator[Restored]:
+        """Put back each folder that is gone, or is no folder any more: the one of before, if it was renamed and lies
+        beside its place, else an empty one. What lies in its place is kept under a hidden name."""
+        if not _is_folder(self._layout.private):
+            return  # the whole run was moved: it must not be begun again in this place
+        for folder, inode in self._inodes.items():
+            if _is_folder(folder):
+                continue
+            found = _what_happened(folder)
+            with contextlib.suppress(OSError):  # the folder that it lies in is not there: that comes first, next time
+                source = _put_back(folder, inode)
+                self._inodes[folder] = _inode(folder)
+                item = f"the folder {folder.relative_to(self._layout.root)}"
+                yield Restored(item=item, found=found, source=source)
+
+
+def _folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
+    """Each one after the folder that it lies in."""
+    attempts, replies = layout.attempts, layout.requests / "replies"
+    shared = [attempts, attempts / "inbox", attempts / "replies", layout.heartbeats, layout.requests, replies]
+    shared += [layout.logs_of_all, layout.root / "grades", layout.agents, layout.states, layout.hub]
+    shared += [layout.journal, layout.grader, layout.private / "grading"]
+    own = [
+        path
+        for agent in agents
+        for path in (attempts / "inbox" / agent, attempts / "replies" / agent, layout.logs(agent), layout.state(agent))
+    ]
+    own += [path for who in (*agents, OPERATOR) for path in (layout.requests_of(who), layout.replies_to(who))]
+    return [folder for folder in (*shared, *own) if _is_folder(folder)]
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether it is a folder, and no link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _inode(folder: Path) -> int:
+    return os.lstat(folder).st_ino
+
+
+def _what_happened(folder: Path) -> str:
+    if folder.is_symlink():
+        return "was replaced by a link"
+    return "was replaced by something else" if os.path.lexists(folder) else "was deleted"
+
+
+def _put_back(folder: Path, inode: int) -> str:
+    """Returns what it was restored from."""
+    if os.path.lexists(folder):
+        folder.rename(hidden(folder))
+    with os.scandir(folder.parent) as entries:
+        same = (entry for entry in entries if entry.inode() == inode and entry.is_dir(follow_symlinks=False))
+        before = next(same, None)
+    if before is None:
+        folder.mkdir(mode=0o700)
+        return "nothing: it is empty"
+    Path(before.path).rename(folder)
+    return f"{before.name}, as it was named"
