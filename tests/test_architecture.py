@@ -121,6 +121,16 @@ MAY_IMPORT = {
         "workspace.seed",
     ),
     "coral.audit.payload": (),
+    "coral.notify": (
+        "coral.notify",
+        "coral.config.alerts",
+        "coral.errors",
+        "coral.extras",
+        "attempts",
+        "workspace.layout",
+    ),
+    "coral.notify.message": (),
+    "coral.notify.schedule": (),
     "coral.views": (
         "coral.views",
         "coral.agent_setup.roster",
@@ -146,6 +156,7 @@ MAY_IMPORT = {
         "coral.supervisor.output_monitor",
         "coral.journal",
         "coral.native",
+        "coral.notify.notifier",  # whether alerts can be sent from here
         "coral.agent_setup.prices",
         "coral.processes",
         "coral.runs.reload",
@@ -172,6 +183,7 @@ EMPTY_PACKAGES = (
     "coral.native.answers",
     "coral.native.search",
     "coral.native.search.numeric",
+    "coral.notify",
     "coral.preflight",
     "coral.processes",
     "coral.records",
@@ -182,6 +194,7 @@ PURE = ("attempts.fields", "attempts.record", "attempts.progress", "attempts.noi
 PURE += ("attempts.failures",)
 PURE += ("heartbeats.heartbeat",)
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
+PURE += ("coral.notify.message", "coral.notify.schedule")
 PURE += ("coral.types", "coral.codec", "coral.grading.finite_score", "coral.records.recent")
 PURE_STDLIB = {
     "__future__",
@@ -241,6 +254,7 @@ HOMES = {
     "numpy": ("coral.native.search.numeric", "coral.grader"),
     "scipy": ("coral.native.search.numeric",),
     "cma": ("coral.native.search.numeric.evolution",),
+    "apprise": ("coral.notify.target",),
 }
 # Who starts or signals processes; each but the first for children of its own: git, ps, the public check, candidates,
 # a trial of the sandbox, a process with a secret for an audit to look for, ourselves.
@@ -259,6 +273,7 @@ PROCESSES = (
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
 PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
 PROCESSES += ("coral.grader.landlock", "coral.processes.seal")
+PROCESSES += ("coral.notify.target",)  # a program that is told of alerts
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (

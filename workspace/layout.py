@@ -77,6 +77,7 @@ class Layout:
     holdout = _Below("private/holdout")  # the files of its grader
     holdout_scores = _Below("private/holdout.json")
     verified = _Below("private/verified.json")  # the attempts that the operator had graded again
+    notified = _Below("private/notified")  # which alerts were sent to whom
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")

@@ -38,6 +38,8 @@ COMMANDS = {
     ),
     "agent": ("run", "pause an agent, let it go on, restart or retire it", "pause agent-2"),
     "grading": ("run", "hold the queue of attempts, release it, cancel one of them", "cancel 17"),
+    "alerts": ("run", "what needs a person: list, acknowledge", "ack"),
+    "notify": ("task", "send a test message to everybody whom a task tells of alerts", "test my-task"),
     "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
     "runs": ("look", "list the runs", "--task my-task"),
     "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),

@@ -16,6 +16,7 @@ from typing import Any
 
 from attempts.files import read_bytes
 from coral.config import document as yaml, validate
+from coral.config.alerts import AlertsSection
 from coral.config.document import Document, Problem, apply_overrides, refuse
 from coral.config.model import (
     GRADER_KINDS,
@@ -24,7 +25,6 @@ from coral.config.model import (
     GraderSection,
     HoldoutSection,
     RunSection,
-    Section,
     SessionSection,
     TaskFile,
     TaskSection,
@@ -32,6 +32,7 @@ from coral.config.model import (
     slug,
 )
 from coral.config.paths import assignments_in, path_problems, with_roles
+from coral.config.section import Section
 from coral.config.validate import read_heartbeats
 from coral.errors import CoralError
 from coral.runtimes.registry import find
@@ -73,6 +74,7 @@ class Config:
     heartbeats: tuple[Heartbeat, ...]
     workspace: WorkspaceSection
     budget: BudgetSection
+    alerts: AlertsSection
     run: RunSection
 
     @property

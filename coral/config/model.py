@@ -1,14 +1,11 @@
 """The sections of task.yaml: every key with its default, its bounds and the sentence that editors show for it."""
 
 import re
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Discriminator,
     Field,
-    JsonValue,
     Strict,
     Tag,
     field_validator,
@@ -17,34 +14,25 @@ from pydantic import (
 
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
+from coral.config.alerts import AlertsSection
+from coral.config.section import (
+    DAY,
+    Count,
+    Finite,
+    Gigabytes,
+    Grace,
+    Minutes,
+    Money,
+    Options,
+    Price,
+    Seconds,
+    Section,
+    Text,
+    Texts,
+    key,
+)
 
-DAY = 86400.0
 MAX_AGENTS = 1000
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Seconds = Annotated[Finite, Field(gt=0, le=30 * DAY)]
-Grace = Annotated[Finite, Field(ge=0, le=DAY)]
-Minutes = Annotated[Finite, Field(gt=0, le=1440)]
-Price = Annotated[Finite, Field(ge=0, le=1_000_000)]
-Money = Annotated[Finite, Field(gt=0, le=1e9)]
-Gigabytes = Annotated[Finite, Field(gt=0, le=1e9)]
-Count = Annotated[int, Field(ge=1, le=10**15)]
-Text = Annotated[str, Field(min_length=1)]
-Texts = Annotated[tuple[Text, ...], Strict(False)]  # YAML gives lists; a tuple cannot change afterwards
-Options = dict[str, JsonValue]
-
-
-def key(description: str, default: Any = ..., **bounds: Any) -> Any:
-    """A key of a section, with the sentence that editors show for it. Without a default, every task must give it.
-    `default` may be what makes one."""
-    if callable(default):
-        return Field(default_factory=default, description=description, **bounds)
-    return Field(default=default, description=description, **bounds)
-
-
-class Section(BaseModel):
-    """A section is strict and frozen, and refuses unknown keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class TaskSection(Section):
@@ -375,4 +363,5 @@ class TaskFile(Section):
     )
     workspace: WorkspaceSection = Field(default_factory=WorkspaceSection)
     budget: BudgetSection = Field(default_factory=BudgetSection)
+    alerts: AlertsSection = Field(default_factory=AlertsSection)
     run: RunSection = Field(default_factory=RunSection)

@@ -13,6 +13,7 @@ from attempts.standing import Scored
 from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.request_kinds import (
     Acknowledge as Acknowledge,
+    AcknowledgeAlerts as AcknowledgeAlerts,
     CancelGrade as CancelGrade,
     HoldGrading as HoldGrading,
     Leave as Leave,

@@ -117,7 +117,14 @@ class StopJob:
     number: int
 
 
-Steering = Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcknowledgeAlerts:
+    """The operator has seen the alerts up to this one. `through`: its number; None: all so far."""
+
+    through: int | None
+
+
+Steering = Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade | AcknowledgeAlerts
 Request = (
     SetHeartbeat
     | RemoveHeartbeat

@@ -143,6 +143,20 @@ def _steer(transaction: Transaction, request: on.Steering) -> str:
             return grading.release(transaction)
         case on.CancelGrade(number=number):
             return grading.cancel(transaction, number)
+        case on.AcknowledgeAlerts(through=through):
+            return _acknowledge_alerts(transaction, through)
+
+
+def _acknowledge_alerts(transaction: Transaction, through: int | None) -> str:
+    """Alerts that come later, and those that were acknowledged before, stay as they are."""
+    count, before = transaction.run.alert_count, transaction.run.alerts_acknowledged
+    last = count if through is None else through
+    if not 1 <= last <= count:
+        hint = f"the last one is {count}" if count else "there is none yet"
+        raise CoralError(f"cannot acknowledge alert {last}: there is no such alert", hint)
+    transaction.set_run(alerts_acknowledged=max(before, last))
+    new = max(last - before, 0)
+    return f"{new} {'alert is' if new == 1 else 'alerts are'} acknowledged"
 
 
 def _leave(transaction: Transaction, end: RunEnd) -> str:

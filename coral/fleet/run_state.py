@@ -178,6 +178,7 @@ class Run:
     unassigned_messages: tuple[PendingMessage, ...] = ()  # the fleet's heartbeats, for whoever submits next
     message_count: int = 0
     alert_count: int = 0
+    alerts_acknowledged: int = 0  # by the operator: those up to this number
     undelivered_alerts: tuple[Alert, ...] = ()
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by account; agents without one share the name ""
     voids_in_a_row: int = 0

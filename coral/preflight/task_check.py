@@ -23,6 +23,7 @@ from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.grading.sandbox import level_of_graders
 from coral.native.search.check import CheckBroken, PublicCheck
+from coral.notify.notifier import targets_of
 from coral.preflight.forecast import forecast
 from coral.preflight.task_changes import seed_change, uncommitted_text
 from coral.runtimes import registry
@@ -74,6 +75,7 @@ def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
             _seed(config, files, notes),
             *([_check(config, files)] if config.task.check else []),
             _heartbeats(config),
+            *(_alerts(config) if any(route.destinations for route in config.alerts.all_routes) else []),
         ]
         for assignment in assignments_of(config):
             finding, runtime = _runtime(config, assignment)
@@ -170,6 +172,14 @@ def _heartbeats(config: Config) -> TaskFinding:
     except CoralError as error:
         return TaskFinding("heartbeats", False, str(error), (error.hint,))
     return TaskFinding("heartbeats", True, text, (f"the checklist of checkpoints is your {CHECKLIST}",) if own else ())
+
+
+def _alerts(config: Config) -> list[TaskFinding]:
+    """Who is told of alerts. Nothing is sent: `coral notify test` does that."""
+    targets, problems = targets_of(config.alerts)
+    names = ", ".join(target.name for target in targets)
+    found = [TaskFinding("alerts", True, f"they go to {names}", ("`coral notify test` sends one",))] if names else []
+    return [*found, *(TaskFinding("alerts", False, str(problem), (problem.hint,)) for problem in problems)]
 
 
 def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runtime | None]:

@@ -34,6 +34,7 @@ from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
 from coral.journal import Journal, fold, salvaged
+from coral.notify.notifier import Notifier
 from coral.processes import process, received_signals, seal
 from coral.processes.launches import Launches, launch_tag
 from coral.processes.process_tree import members
@@ -125,15 +126,16 @@ class Supervisor:
         self._performer = Performer(
             run_context, self._launches, starter, heartbeat_files, self._report, self._ledger, self._pool, self._queue
         )
+        self._notifier = Notifier(layout, config.task.name, config.alerts)
         self._files: tuple[dict[str, str], dict[str, str]] = (self._performer.task_digests, {})
         self._degraded = Degraded()
-        self._supervises = False  # whether the journal says so
-        self._journal_error = ""
+        self._supervises, self._journal_error = False, ""  # whether the journal says so; why it cannot be written
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
     def run(self, lock: Lock) -> RunEnd | None:
         """Supervise until the run ends or is left; returns why. CoralError when another one supervises it."""
         guard = RunFolderGuard(self._layout, lock, lambda: self.stop(RunEnd(RunEndKind.FOLDER_GONE)))
+        self._notifier.start()
         self._turn(self._first_events(self._clock.now()))
         while not _is_over(self._current.run):
             self._forget_change()
@@ -178,6 +180,7 @@ class Supervisor:
         self._queue.put(on.Requested(sender=OPERATOR, id=id, request=on.Stop(end=end)))
 
     def close(self) -> None:
+        self._notifier.close()
         self._performer.close()
         self._gatherer.close()
         self._launches.close()

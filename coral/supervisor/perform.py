@@ -187,7 +187,8 @@ class Performer:
         text = f"{attempt.verdict}{proves}{score}{failure}: {attempt.title}"
         if attempt.kind is Kind.BASELINE:
             text = f"{attempt.title}{score}"
-        self._report.write_line(now, "published", text, attempt.agent, attempt=attempt.number)
+        is_best = attempt.verdict is Verdict.NEW_BEST or None
+        self._report.write_line(now, "published", text, attempt.agent, attempt=attempt.number, is_best=is_best)
         self._queue.put(on.Published(number=attempt.number))
         self._published.append(attempt)
 

@@ -26,10 +26,10 @@ def _run_job(data: Fields) -> on.RunJob:
     return on.RunJob(agent=_text(data, "agent"), argv=_command(data.get("command")), what=what, folder=folder)
 
 
-def _number(data: Fields) -> int:
-    number = data.get("number")
+def _number(data: Fields, name: str = "number") -> int:
+    number = data.get(name)
     if type(number) is not int:
-        raise ValueError("number: must be a whole number")
+        raise ValueError(f"{name}: must be a whole number")
     return number
 
 
@@ -96,6 +96,9 @@ _KINDS: Mapping[str, Callable[[Fields], on.Request]] = {
     "hold_grading": lambda _: on.HoldGrading(),
     "release_grading": lambda _: on.ReleaseGrading(),
     "cancel_grade": lambda data: on.CancelGrade(number=_number(data)),
+    "acknowledge_alerts": lambda data: on.AcknowledgeAlerts(
+        through=None if data.get("through") is None else _number(data, "through")
+    ),
     "stop": lambda data: on.Stop(end=_end(data)),
     "leave": lambda data: on.Leave(end=_end(data)),
     "acknowledge": lambda data: on.Acknowledge(

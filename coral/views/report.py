@@ -31,7 +31,7 @@ STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
 QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
 BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
-ALERT_BYTES = 4_000_000  # of the end of the timeline, from which the alerts of earlier supervisors are read
+ALERT_BYTES = 4_000_000  # of the end of the timeline, from which alerts are read
 DELIVERED_BYTES = 65_536  # of the end of the timeline, in which a delivered alert is looked for
 RUNNING = "running"  # the state of a job
 
@@ -53,7 +53,7 @@ class Report:
     def __init__(self, run_context: RunContext, started_at: str) -> None:
         self._context = run_context
         self._started_at = started_at
-        self._alerts = alerts_in(run_context.layout.events)
+        self._alerts = alerts_in(run_context.layout.events)[-ALERTS_SHOWN:]  # what was said may still hold
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
@@ -96,7 +96,7 @@ class Report:
         text, reason = with_reason(notify.text, notify.reason), reason_data(notify.reason)
         if not any(alert["id"] == notify.id for alert in self._alerts):
             alert = {"id": notify.id, "level": "alert", "text": text, "reason": reason, "at": now.wall_time}
-            self._alerts.append(alert)
+            self._alerts.append({"number": number_of(notify.id), **alert})
             del self._alerts[:-ALERTS_SHOWN]
         delivered = notify.repeat and self._was_delivered(notify.id)
         if not delivered and not self.write_line(now, "alert", text, notify.agent, reason=reason, id=notify.id):
@@ -176,7 +176,8 @@ class Report:
                 self._agent(row | self._account(row["name"], run, now), fleet, monitors.get(row["name"]), now)
                 for row in agents_of(fleet, now.run_time, scoring)
             ],
-            "alerts": list(self._alerts),
+            "alerts": [alert | {"acknowledged": is_acknowledged(alert, run)} for alert in self._alerts],
+            "alerts_acknowledged": run.alerts_acknowledged,
         }
 
     def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
@@ -248,8 +249,18 @@ def _ended(end: JobEnd) -> dict[str, object]:
     return {"state": "ended", "outcome": end.outcome, "reason": reason_data(end.reason), "how": outcome_text(end)}
 
 
+def number_of(id: str) -> int:
+    """The number of an alert in its run, from 1; 0 for what is no id of an alert."""
+    last = id.rpartition("-")[2]
+    return int(last) if last.isdecimal() and last.isascii() else 0
+
+
+def is_acknowledged(alert: Mapping[str, Any], run: Run) -> bool:
+    return 0 < int(alert["number"]) <= run.alerts_acknowledged
+
+
 def alerts_in(timeline: Path) -> list[dict[str, Any]]:
-    """The latest alerts of the supervisors before: what they said may still hold."""
+    """The alerts in the last ALERT_BYTES of a timeline, oldest first."""
     found = []
     for line in read_end(timeline, ALERT_BYTES).splitlines():
         try:
@@ -257,6 +268,6 @@ def alerts_in(timeline: Path) -> list[dict[str, Any]]:
         except ValueError:
             continue  # torn, or not ours
         if event.get("type") == "alert" and all(isinstance(event.get(part), str) for part in ("id", "text", "at")):
-            shown = {part: event.get(part) for part in ("id", "text", "reason", "at")}
-            found.append({**shown, "level": "alert"})
-    return found[-ALERTS_SHOWN:]
+            shown = {part: event.get(part) for part in ("id", "agent", "text", "reason", "at")}
+            found.append({"number": number_of(str(event["id"])), **shown, "level": "alert"})
+    return found

@@ -45,6 +45,9 @@ _PLACES = {
     "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],
     "integration/coral/cli/commands/test_verify": ["coral.runs: verify"],
     "integration/coral/cli/commands/test_orders": ["coral.cli.commands: agent grading"],
+    "integration/coral/cli/commands/test_alerts": ["coral.cli.commands: alerts notify"],
+    "integration/coral/notify/test_notifier": ["coral.notify: outbox"],
+    "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
     "integration/coral/native": ["coral.native.search: check"],
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [
         "coral.cli.commands: doctor resume"
@@ -75,6 +78,7 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.native.interrupt": "set before anything slow is imported",
     "coral.native.search.numeric.compass": "a method of its own",
     "coral.native.search.numeric.evolution": "a method of its own",
+    "coral.notify.schedule": "when a message may go, pure, apart from the threads that send it",
     "coral.processes.without_proc": "what replaces /proc where there is none",
     "coral.records.index_feed": "what keeps the index up to date, apart from who publishes",
     "coral.supervisor.activity": "a reader of its own beside inbox and output",

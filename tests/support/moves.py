@@ -51,6 +51,8 @@ ORDERS: tuple[on.Steering, ...] = (
     on.Retire(agent="ann"),
     on.HoldGrading(),
     on.ReleaseGrading(),
+    on.AcknowledgeAlerts(through=None),
+    on.AcknowledgeAlerts(through=2),
     on.CancelGrade(number=1),
     on.CancelGrade(number=3),
     on.CancelGrade(number=5),

@@ -67,13 +67,14 @@ def run(args: argparse.Namespace) -> int:
             raise
         from attempts.store import Store
         from coral.journal.fold import has_begun
+        from coral.notify.notifier import targets_of
         from workspace.seed import uncommitted
 
         left = uncommitted(config.seed)
         concerns = budget_warning(config, Store(layout.attempts).read(0).seconds)
-        for text in filter(
-            None, (left and uncommitted_text(left), advanced, concerns, seal.warning(config.workspace.seal))
-        ):
+        untold = [f"{problem}: nobody is told there" for problem in targets_of(config.alerts)[1]]
+        sealing = seal.warning(config.workspace.seal)
+        for text in filter(None, (left and uncommitted_text(left), advanced, concerns, sealing, *untold)):
             print(f"coral: {text}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")

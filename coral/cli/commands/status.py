@@ -185,7 +185,7 @@ def _body(out: Console, view: RunView) -> None:
     if view.status.objects("agents"):
         out.print()
         out.print(agents_table(view.status, view.lateness, out.width))
-    alerts = view.status.objects("alerts")
+    alerts = [alert for alert in view.status.objects("alerts") if alert.data.get("acknowledged") is not True]
     if alerts:
         out.print()
     for alert in alerts[-5:]:

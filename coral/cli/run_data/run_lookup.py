@@ -120,7 +120,7 @@ def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, lis
         return _existing_task(to, given), overrides, here()
     folder = task_folder()
     if folder is None:
-        hint = f"coral {to} PATH-OF-A-TASK, or `coral init` makes a task that works"
+        hint = "name the folder of one, or `coral init` makes a task that works"
         raise CoralError(f"cannot {to}: there is no task.yaml in or above {here()}", hint)
     return folder / TASK_FILE, ([given] if given else []) + overrides, folder
 

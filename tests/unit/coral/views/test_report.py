@@ -28,7 +28,8 @@ def test_the_alerts_of_the_supervisors_before_stay(layout: Layout) -> None:
     layout.events.parent.mkdir(parents=True, exist_ok=True)
     layout.events.write_text("\n".join([*lines, '{"type": "alert", "te']))
     assert alerts_in(layout.events) == [
-        {"id": "run-alert-1", "text": "10 of 10 failed", "reason": None, "at": "then", "level": "alert"}
+        {"number": 1, "id": "run-alert-1", "text": "10 of 10 failed", "reason": None, "at": "then"}
+        | {"agent": None, "level": "alert"}
     ]
     assert alerts_in(layout.root / "nothing") == []
 

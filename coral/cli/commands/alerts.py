@@ -1,0 +1,87 @@
+"""`coral alerts`: what the supervisor and agents say needs a person, who was told of it, and what is acknowledged."""
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from rich.text import Text
+
+from coral.cli.parser import Parser, print_json
+from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.run_view import RunView
+from coral.cli.ui.table import console, dim
+from coral.config.load import load_frozen
+from coral.errors import CoralError
+from coral.notify.notifier import delivery_to, targets_of
+from coral.views import format
+from coral.views.report import alerts_in
+from workspace.layout import Layout
+
+SHOWN = 20
+
+
+def add_arguments(parser: Parser) -> None:
+    run_lookup.add_arguments(parser)
+    parser.add_argument("-n", type=int, default=SHOWN, metavar="COUNT", help=f"the latest so many (default: {SHOWN})")
+    parser.add_argument("--json", action="store_true", help="for programs: {alerts, targets}")
+    verbs = parser.verbs()
+    about = "acknowledge the alerts up to this one; `coral status` shows them no more"
+    verb = verbs.add_parser("ack", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    verb.add_argument("number", nargs="?", type=int, metavar="N", help="its number (default: the last one)")
+    verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)
+    run_lookup.add_arguments(verb, argparse.SUPPRESS)
+
+
+def run(args: argparse.Namespace) -> int:
+    layout = run_lookup.run_of(args)
+    if args.verb == "ack":
+        sender = send_request.as_operator("acknowledge alerts")
+        request = {"type": "acknowledge_alerts", "through": args.number}
+        return send_request.ask(layout, sender, request, as_json=args.json)
+    acknowledged = RunView(layout).status.integer("alerts_acknowledged") or 0
+    alerts = [alert | {"acknowledged": 0 < alert["number"] <= acknowledged} for alert in alerts_in(layout.events)]
+    alerts = alerts[-args.n :] if args.n > 0 else []
+    targets = _targets(layout)
+    if args.json:
+        return print_json({"alerts": alerts, "targets": targets})
+    out = console()
+    for alert in alerts:
+        out.print(_line(alert))
+    if not alerts:
+        out.print("no alerts")
+    for target in targets:
+        out.print(_standing(target))
+    return 0
+
+
+def _line(alert: Mapping[str, Any]) -> Text:
+    """The number, when, who and what; yellow until it is acknowledged."""
+    who = format.clean(str(alert.get("agent") or ""))
+    text = f"{who}: {format.clean(alert['text'])}" if who else format.clean(alert["text"])
+    style = "default" if alert["acknowledged"] else "yellow"
+    return Text.assemble((f"{alert['number'] or '':>4}", style), f"  {text}", dim(f"  {format.ago(alert['at'])}"))
+
+
+def _targets(layout: Layout) -> list[dict[str, object]]:
+    """Who is told, and whether that works: `problem` is empty if the last message was taken."""
+    try:
+        found, problems = targets_of(load_frozen(layout.task_file).alerts)
+    except CoralError:
+        return []  # a sealed agent cannot read the task
+    rows: list[dict[str, object]] = []
+    for target in found:
+        delivery = delivery_to(layout, target)
+        problem, since = (delivery.problem, delivery.since) if delivery is not None else ("", "")
+        rows.append({"name": target.name, "level": target.route.level, "problem": problem, "since": since})
+    rows += [{"name": "", "level": "", "problem": str(error), "since": ""} for error in problems]
+    return rows
+
+
+def _standing(target: dict[str, object]) -> Text:
+    if not target["name"]:
+        return Text(str(target["problem"]), style="yellow")
+    who = f"{target['level']} goes to {target['name']}"
+    if not target["problem"]:
+        return dim(who)
+    since = format.ago(target["since"])
+    return Text(f"{who}: not taken, first {since}: {format.clean(str(target['problem']))}; it is tried again", "yellow")

@@ -1,0 +1,32 @@
+"""What every section of task.yaml is made of: strict, frozen models, keys with a sentence, the types of values."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict
+
+DAY = 86400.0
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Seconds = Annotated[Finite, Field(gt=0, le=30 * DAY)]
+Grace = Annotated[Finite, Field(ge=0, le=DAY)]
+Minutes = Annotated[Finite, Field(gt=0, le=1440)]
+Price = Annotated[Finite, Field(ge=0, le=1_000_000)]
+Money = Annotated[Finite, Field(gt=0, le=1e9)]
+Gigabytes = Annotated[Finite, Field(gt=0, le=1e9)]
+Count = Annotated[int, Field(ge=1, le=10**15)]
+Text = Annotated[str, Field(min_length=1)]
+Texts = Annotated[tuple[Text, ...], Strict(False)]  # YAML gives lists; a tuple cannot change afterwards
+Options = dict[str, JsonValue]
+
+
+def key(description: str, default: Any = ..., **bounds: Any) -> Any:
+    """A key of a section, with the sentence that editors show for it. Without a default, every task must give it.
+    `default` may be what makes one."""
+    if callable(default):
+        return Field(default_factory=default, description=description, **bounds)
+    return Field(default=default, description=description, **bounds)
+
+
+class Section(BaseModel):
+    """A section is strict and frozen, and refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)

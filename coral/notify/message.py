@@ -1,0 +1,110 @@
+"""What a person is told: lines of the timeline that are worth it, several of them as one message. Pure."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+SHOWN = 20  # notices that one message names; the others are counted
+TEXT_LENGTH = 400  # characters of one notice
+
+
+class AlertLevel(StrEnum):
+    """ALERT: what needs a person, and the end of the run. NEWS: new bests as well."""
+
+    ALERT = "alert"
+    NEWS = "news"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One line of the timeline. `id`: stable however often it is sent; `count`: how often it was said."""
+
+    id: str
+    level: AlertLevel
+    at: str
+    agent: str
+    text: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    run: str
+    task: str
+    notices: tuple[Notice, ...]
+    omitted: int = 0
+
+    @property
+    def title(self) -> str:
+        count = len(self.notices) + self.omitted
+        alerts = sum(notice.level is AlertLevel.ALERT for notice in self.notices)
+        if count == 1:
+            return f"Coral · {self.task}: {_words(self.notices[0])[:80]}"
+        return f"Coral · {self.task}: {count} notices" + (f", {alerts} of them alerts" if alerts else "")
+
+    @property
+    def text(self) -> str:
+        lines = [f"{notice.at[:16].replace('T', ' ')}  {_words(notice)}" for notice in self.notices]
+        lines += [f"and {self.omitted} more: coral alerts --run {self.run}"] if self.omitted else []
+        return "\n".join([*lines, f"run {self.run}"])
+
+    def data(self) -> dict[str, Any]:
+        """What a webhook receives. `text` is what chat services show."""
+        rows = [
+            {"id": notice.id, "level": notice.level, "at": notice.at, "agent": notice.agent, "text": notice.text}
+            | ({"count": notice.count} if notice.count > 1 else {})
+            for notice in self.notices
+        ]
+        shown = {"text": f"{self.title}\n{self.text}", "run": self.run, "task": self.task}
+        return {**shown, "alerts": rows, "omitted": self.omitted}
+
+
+def _words(notice: Notice) -> str:
+    who = f"{notice.agent}: " if notice.agent else ""
+    times = f" ({notice.count} times)" if notice.count > 1 else ""
+    return f"{who}{notice.text}{times}"
+
+
+def notice_of(run: str, line: bytes) -> Notice | None:
+    """The notice that a line of the timeline is; None if it is none, or not ours."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or (level := _level_of(event)) is None:
+        return None
+    at, text, agent = (str(event.get(name, "")) for name in ("at", "text", "agent"))
+    id = str(event.get("id") or f"{run}-{event.get('type')}-{at}")
+    return Notice(id=id, level=level, at=at, agent=agent, text=" ".join(text.split())[:TEXT_LENGTH])
+
+
+def _level_of(event: Mapping[str, Any]) -> AlertLevel | None:
+    match event.get("type"):
+        case "alert" | "stopped":
+            return AlertLevel.ALERT
+        case "published" if event.get("is_best") is True:
+            return AlertLevel.NEWS
+        case "verified":
+            return AlertLevel.NEWS
+    return None
+
+
+def compose(run: str, task: str, notices: Sequence[Notice]) -> Message:
+    """One message of these notices; what was said several times stands once."""
+    first: dict[tuple[str, str], Notice] = {}
+    counts: dict[tuple[str, str], int] = {}
+    for notice in notices:
+        what = (notice.agent, notice.text)
+        first.setdefault(what, notice)
+        counts[what] = counts.get(what, 0) + 1
+    grouped = [_counted(notice, counts[what]) for what, notice in first.items()]
+    grouped.sort(
+        key=lambda notice: notice.level is not AlertLevel.ALERT
+    )  # what is left out is not an alert, if it can be
+    return Message(run, task, tuple(grouped[:SHOWN]), max(len(grouped) - SHOWN, 0))
+
+
+def _counted(notice: Notice, count: int) -> Notice:
+    return Notice(notice.id, notice.level, notice.at, notice.agent, notice.text, count)

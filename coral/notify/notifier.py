@@ -1,0 +1,87 @@
+"""Sends what people are told, one thread for each target: one that hangs holds up nobody else, and never the loop."""
+
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from coral.config.alerts import AlertsSection
+from coral.errors import CoralError
+from coral.notify.message import AlertLevel, compose
+from coral.notify.outbox import DeliveryState, Outbox, read_delivery
+from coral.notify.schedule import Schedule, quiet_of
+from coral.notify.target import SendError, Target
+from workspace.layout import Layout
+
+LOOK_SECONDS = 1.0  # between two looks at the timeline
+LAST_SECONDS = 5.0  # for so long the end of a run waits for what is not sent yet
+
+
+class Notifier:
+    def __init__(self, layout: Layout, task: str, alerts: AlertsSection) -> None:
+        """Nothing is sent before `start`. `task`: its name, which messages give."""
+        self._layout, self._task, self._alerts = layout, task, alerts
+        self._ending = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """From here on nothing that is written to the timeline is missed."""
+        for target in targets_of(self._alerts)[0]:
+            file, level = delivery_file(self._layout, target), AlertLevel(target.route.level)
+            outbox = Outbox(self._layout.events, file, level)
+            self._threads.append(threading.Thread(target=self._serve, args=(target, outbox), daemon=True))
+            self._threads[-1].start()
+
+    def close(self) -> None:
+        """Send what is left, and wait for that a few seconds. What is not sent by then the next supervisor sends."""
+        self._ending.set()
+        deadline = time.monotonic() + LAST_SECONDS
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0.0))
+
+    def _serve(self, target: Target, outbox: Outbox) -> None:
+        run, schedule = self._layout.root.name, Schedule(target.route.digest, quiet_of(target.route.quiet_hours))
+        while True:
+            is_last = self._ending.wait(LOOK_SECONDS)
+            now, local = time.monotonic(), datetime.now()
+            if schedule.may_send(now, local.hour * 60 + local.minute, is_last=is_last):
+                schedule = _send_waiting(outbox, target, schedule, run, self._task)
+            if is_last:
+                return
+
+
+def _send_waiting(outbox: Outbox, target: Target, schedule: Schedule, run: str, task: str) -> Schedule:
+    """Send what waits as one message. Returns when the next one may go."""
+    notices, offset = outbox.waiting()
+    if not notices:
+        outbox.skip(offset)
+        return schedule
+    try:
+        target.send(compose(run, task, notices))
+    except SendError as error:
+        outbox.has_failed(str(error), datetime.now(UTC).isoformat(timespec="seconds"))
+        return schedule.failed(time.monotonic(), error.wait)
+    outbox.has_sent(offset)
+    return schedule.sent(time.monotonic())
+
+
+def delivery_file(layout: Layout, target: Target) -> Path:
+    return layout.notified / f"{target.key}.json"
+
+
+def targets_of(alerts: AlertsSection) -> tuple[list[Target], list[CoralError]]:
+    """The targets that work on this machine, and why the others do not: a run begins without those."""
+    found: list[Target] = []
+    problems: list[CoralError] = []
+    for route in alerts.all_routes:
+        for destination in route.destinations:
+            try:
+                found.append(Target(route, destination))
+            except CoralError as error:
+                problems.append(error)
+    return found, problems
+
+
+def delivery_to(layout: Layout, target: Target) -> DeliveryState | None:
+    """How a target stands in a run; None if nothing was ever sent to it."""
+    return read_delivery(delivery_file(layout, target))

@@ -1,0 +1,174 @@
+"""Where messages go: an address on the web, a program, the desktop, or whatever the package apprise knows."""
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+from coral.config.alerts import AlertRoute
+from coral.errors import CoralError
+from coral.extras import installs
+from coral.notify.message import Message
+
+SECONDS = 90.0  # that a target may take: some answer after a minute
+VARIABLE = "env:"
+DESKTOP = "desktop"
+WEB = ("http", "https")
+_ANSWER = 200  # characters of an answer that a problem quotes
+
+
+class SendError(Exception):
+    """A message was not taken. The text is the reason; `wait`: seconds that the target asked us to wait."""
+
+    def __init__(self, reason: str, wait: float = 0.0) -> None:
+        super().__init__(reason)
+        self.wait = wait
+
+
+class Target:
+    """One destination of a route. `name`: without what may be a password, a token or a path that works like one."""
+
+    def __init__(self, route: AlertRoute, destination: str | tuple[str, ...]) -> None:
+        """CoralError says why it cannot work on this machine."""
+        self.route = route
+        self.key = hashlib.sha256(repr((destination, route.level)).encode()).hexdigest()[:16]
+        self.name, self._send = _way(route, destination)
+
+    def send(self, message: Message) -> None:
+        """SendError if the target did not take it. Blocks, for SECONDS or a little longer."""
+        self._send(message)
+
+
+def _way(route: AlertRoute, destination: str | tuple[str, ...]) -> tuple[str, Callable[[Message], None]]:
+    if isinstance(destination, tuple):
+        program = _program(destination[0])
+        return f"the program {destination[0]}", lambda message: _run([program, *destination[1:]], message)
+    if destination == DESKTOP:
+        return "the desktop", _desktop()
+    address, shown = destination, ""
+    if destination.startswith(VARIABLE):
+        variable = destination.removeprefix(VARIABLE)
+        address, shown = _variable(variable, "send alerts to it"), f"${variable}"
+    parts = urlsplit(address)
+    if parts.scheme in WEB and parts.hostname:
+        secret = _variable(route.secret, "sign alerts").encode() if route.secret else b""
+        return shown or f"{parts.scheme}://{parts.hostname}/...", lambda message: _post(address, secret, message)
+    name = shown or f"{parts.scheme or 'unknown'}://..."
+    return name, _by_apprise(name, address)
+
+
+def _variable(name: str, what_for: str) -> str:
+    if not (value := os.environ.get(name, "")):
+        raise CoralError(f"cannot {what_for}: the environment variable {name} is not set", f"export {name}")
+    return value
+
+
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        raise CoralError(f"cannot send alerts to {name}: there is no such program", "name one on PATH, or its path")
+    return found
+
+
+def _desktop() -> Callable[[Message], None]:
+    if sys.platform == "darwin":
+        script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
+        program = [_program("osascript"), "-e", script]
+    else:
+        program = [_program("notify-send"), "--app-name=Coral", "--"]
+    return lambda message: _run([*program, message.title, message.text], message)
+
+
+def _run(argv: list[str], message: Message) -> None:
+    """The program gets the message as JSON on its standard input, and has taken it if its exit code is 0."""
+    try:
+        child = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise SendError(f"it cannot be started: {error.strerror}") from None
+    try:
+        _, errors = child.communicate(json.dumps(message.data()).encode(), SECONDS)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+        raise SendError(f"it took more than {SECONDS:g} s") from None
+    if child.returncode:
+        lines = errors.decode("utf-8", "replace").strip().splitlines()
+        raise SendError(f"exit code {child.returncode}" + (f": {lines[-1][:_ANSWER]}" if lines else ""))
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """What redirects has not taken the message: a redirected POST arrives as a GET, without it."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def _post(address: str, secret: bytes, message: Message) -> None:
+    body = json.dumps(message.data()).encode()
+    headers = {"Content-Type": "application/json", "User-Agent": "coral"}
+    if message.notices:
+        headers["X-Coral-Id"] = message.notices[-1].id
+    if secret:
+        headers["X-Coral-Signature"] = f"sha256={hmac.new(secret, body, 'sha256').hexdigest()}"
+    try:
+        with _OPENER.open(urllib.request.Request(address, body, headers), timeout=SECONDS):
+            return
+    except urllib.error.HTTPError as error:
+        with error:
+            raise SendError(
+                f"it answered {error.code} {error.reason}", _retry_after(error.headers.get("Retry-After", "").strip())
+            ) from None
+    except urllib.error.URLError as error:
+        raise SendError(str(getattr(error.reason, "strerror", None) or error.reason)) from None
+    except (OSError, ValueError) as error:  # a connection that breaks off, an answer that is no HTTP
+        raise SendError(str(error) or type(error).__name__) from None
+
+
+def _retry_after(text: str) -> float:
+    """The header Retry-After in seconds; 0 where it does not say."""
+    if text.isdecimal():
+        return float(text[:6])
+    with contextlib.suppress(ValueError, TypeError):
+        return max((parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds(), 0.0)
+    return 0.0
+
+
+def _by_apprise(name: str, address: str) -> Callable[[Message], None]:
+    if find_spec("apprise") is None:
+        raise CoralError(f"cannot send alerts to {name}: the package apprise is missing", installs("notify"))
+    import apprise
+
+    service = apprise.Apprise()
+    if not service.add(address):
+        raise CoralError(
+            f"cannot send alerts to {name}: it is no address of a webhook, and apprise does not know it either",
+            "give https://..., desktop, or an address of apprise's documentation",
+        )
+
+    def send(message: Message) -> None:
+        if not service.notify(title=message.title, body=message.text):
+            raise SendError("it was not accepted")
+
+    return send
