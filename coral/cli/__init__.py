@@ -40,6 +40,7 @@ COMMANDS = {
     "grading": ("run", "hold the queue of attempts, release it, cancel one of them", "cancel 17"),
     "alerts": ("run", "what needs a person: list, acknowledge", "ack"),
     "notify": ("task", "send a test message to everybody whom a task tells of alerts", "test my-task"),
+    "answer": ("run", "answer a question of an agent", "2 'yes, but at most 4 GB'"),
     "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
     "runs": ("look", "list the runs", "--task my-task"),
     "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),
@@ -52,6 +53,8 @@ COMMANDS = {
     "export": ("look", "bring an attempt to a branch of your repository, or to a patch", "17"),
     "eval": ("agent", "submit the workspace as it is and wait for its grade", "-m 'a smaller step'"),
     "wait": ("agent", "wait for the grade of an earlier submission", "17"),
+    "ask": ("agent", "ask the operator something, and go on meanwhile", "'may I use data/extra.csv?'"),
+    "alert": ("agent", "tell the operator what needs a person", "'the data in train/ is truncated'"),
     "job": (
         "agent",
         "long work that survives interrupts: start, list, log, stop, wait",

@@ -14,6 +14,8 @@ from coral.fleet.agent_state import OutputCounts, Spent
 from coral.fleet.request_kinds import (
     Acknowledge as Acknowledge,
     AcknowledgeAlerts as AcknowledgeAlerts,
+    AnswerQuestion as AnswerQuestion,
+    Ask as Ask,
     CancelGrade as CancelGrade,
     HoldGrading as HoldGrading,
     Leave as Leave,

@@ -103,6 +103,19 @@ class RaiseAlert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """An agent asks the operator something, and goes on meanwhile."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerQuestion:
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunJob:
     """Run a command that belongs to an agent. `what`: its name; `folder`: where it runs, within the agent's clone."""
 
@@ -124,7 +137,9 @@ class AcknowledgeAlerts:
     through: int | None
 
 
-Steering = Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade | AcknowledgeAlerts
+Steering = (
+    Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade | AcknowledgeAlerts | AnswerQuestion
+)
 Request = (
     SetHeartbeat
     | RemoveHeartbeat
@@ -135,6 +150,7 @@ Request = (
     | Leave
     | Acknowledge
     | RaiseAlert
+    | Ask
     | RunJob
     | StopJob
 )

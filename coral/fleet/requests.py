@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attempts.fields import one_line
 from coral.errors import CoralError
-from coral.fleet import actions as do, events as on, jobs
+from coral.fleet import actions as do, events as on, jobs, questions
 from coral.fleet.agent_state import Phase
 from coral.fleet.agents import orders
 from coral.fleet.attempts import grading
@@ -68,6 +68,8 @@ def _log_text(request: on.Request, ok: bool) -> str:
             return "job"
         case on.Pause(agent=agent) | on.Unpause(agent=agent) | on.Restart(agent=agent) | on.Retire(agent=agent):
             return agent
+        case on.AnswerQuestion(number=number):
+            return f"question {number}"
         case on.HoldGrading() | on.ReleaseGrading() | on.CancelGrade():
             return "grading"
     return ""
@@ -77,6 +79,8 @@ def _check_allowed(transaction: Transaction, event: on.Requested) -> None:
     if event.sender == OPERATOR:
         if isinstance(event.request, on.Acknowledge):
             raise CoralError("cannot acknowledge a heartbeat for an agent", "an agent does so when it has read it")
+        if isinstance(event.request, on.Ask):
+            raise CoralError("cannot ask yourself", "`coral tell` sends the agents a message")
         return
     if event.sender not in transaction.agents:
         raise CoralError(f"cannot answer {event.sender}: there is no such agent", "")
@@ -103,11 +107,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
         case on.Tell(to=to, text=text):
             return _tell(transaction, to, text)
         case on.Stop(end=end):
-            if not transaction.run.stopping:
-                transaction.set_run(stopping=end, detached_reason=None)
-            else:
-                transaction.set_run(is_hurried=True)
-            return "stopping"
+            return _stop(transaction, end)
         case on.Leave(end=end):
             return _leave(transaction, end)
         case on.Acknowledge(messages=ids, jobs=numbers):
@@ -119,6 +119,8 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
         case on.RaiseAlert(text=text):
             transaction.alert(text, "" if sender == OPERATOR else sender)
             return "the operator gets this alert"
+        case on.Ask(text=text):
+            return questions.ask(transaction, sender, text)
         case on.RunJob():
             return jobs.start(transaction, request)
         case on.StopJob(number=number):
@@ -143,6 +145,8 @@ def _steer(transaction: Transaction, request: on.Steering) -> str:
             return grading.release(transaction)
         case on.CancelGrade(number=number):
             return grading.cancel(transaction, number)
+        case on.AnswerQuestion(number=number, text=text):
+            return questions.answer(transaction, number, text)
         case on.AcknowledgeAlerts(through=through):
             return _acknowledge_alerts(transaction, through)
 
@@ -157,6 +161,14 @@ def _acknowledge_alerts(transaction: Transaction, through: int | None) -> str:
     transaction.set_run(alerts_acknowledged=max(before, last))
     new = max(last - before, 0)
     return f"{new} {'alert is' if new == 1 else 'alerts are'} acknowledged"
+
+
+def _stop(transaction: Transaction, end: RunEnd) -> str:
+    if not transaction.run.stopping:
+        transaction.set_run(stopping=end, detached_reason=None)
+    else:
+        transaction.set_run(is_hurried=True)
+    return "stopping"
 
 
 def _leave(transaction: Transaction, end: RunEnd) -> str:

@@ -145,6 +145,16 @@ class Breaker:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock."""
+
+    number: int
+    agent: str
+    text: str
+    asked_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """A message to the operator that is not known to be delivered: `text`, then the text of `reason`, if any."""
 
@@ -180,6 +190,8 @@ class Run:
     alert_count: int = 0
     alerts_acknowledged: int = 0  # by the operator: those up to this number
     undelivered_alerts: tuple[Alert, ...] = ()
+    question_count: int = 0
+    questions: tuple[Question, ...] = ()  # those that are open
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by account; agents without one share the name ""
     voids_in_a_row: int = 0
     queue_paused_until: float = 0.0

@@ -105,6 +105,8 @@ _KINDS: Mapping[str, Callable[[Fields], on.Request]] = {
         messages=_list(data, "messages", str, "ids"), jobs=_list(data, "jobs", int, "whole numbers")
     ),
     "start_job": _run_job,
+    "ask": lambda data: on.Ask(text=_text(data, "text")),
+    "answer": lambda data: on.AnswerQuestion(number=_number(data), text=_text(data, "text")),
     "stop_job": lambda data: on.StopJob(number=_number(data)),
     "alert": lambda data: on.RaiseAlert(text=_text(data, "text")),
 }

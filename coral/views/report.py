@@ -178,6 +178,10 @@ class Report:
             ],
             "alerts": [alert | {"acknowledged": is_acknowledged(alert, run)} for alert in self._alerts],
             "alerts_acknowledged": run.alerts_acknowledged,
+            "questions": [
+                {"number": asked.number, "agent": asked.agent, "text": asked.text, "clock": round(asked.asked_at, 1)}
+                for asked in run.questions
+            ],
         }
 
     def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:

@@ -45,7 +45,8 @@ _PLACES = {
     "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],
     "integration/coral/cli/commands/test_verify": ["coral.runs: verify"],
     "integration/coral/cli/commands/test_orders": ["coral.cli.commands: agent grading"],
-    "integration/coral/cli/commands/test_alerts": ["coral.cli.commands: alerts notify"],
+    "integration/coral/cli/commands/test_alerts": ["coral.cli.commands: notify"],
+    "integration/coral/cli/commands/test_questions": ["coral.cli.commands: alert answer ask"],
     "integration/coral/notify/test_notifier": ["coral.notify: outbox"],
     "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
     "integration/coral/native": ["coral.native.search: check"],
@@ -71,6 +72,7 @@ TESTED_ELSEWHERE = {
 
 SMALL_WITH_ONE_IMPORTER = {
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
+    "coral.fleet.questions": "a subject of its own among the decisions",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
     "coral.grader.sandbox": "the command line of the sandbox, apart from what runs in it",
     "coral.native.answers.answer": "one module for each heartbeat, and this one to choose",

@@ -51,6 +51,7 @@ ORDERS: tuple[on.Steering, ...] = (
     on.Retire(agent="ann"),
     on.HoldGrading(),
     on.ReleaseGrading(),
+    on.AnswerQuestion(number=1, text="yes"),
     on.AcknowledgeAlerts(through=None),
     on.AcknowledgeAlerts(through=2),
     on.CancelGrade(number=1),

@@ -185,6 +185,13 @@ def _body(out: Console, view: RunView) -> None:
     if view.status.objects("agents"):
         out.print()
         out.print(agents_table(view.status, view.lateness, out.width))
+    questions = view.status.objects("questions")
+    if questions:
+        out.print()
+    for asked in questions:
+        number, who = asked.integer("number"), asked.text("agent")
+        reply = dim(f"  {command(f'answer {number}', view.layout)} '...'")
+        out.print(Text.assemble((f"question {number} ", "yellow"), f"{who}: {asked.text('text')}", reply))
     alerts = [alert for alert in view.status.objects("alerts") if alert.data.get("acknowledged") is not True]
     if alerts:
         out.print()

@@ -1,0 +1,19 @@
+"""`coral answer`: answer a question of an agent, as `coral status` lists them. It arrives when a turn or eval ends."""
+
+import argparse
+
+from coral.cli.parser import count
+from coral.cli.run_data import run_lookup, send_request
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("number", type=count, metavar="N", help="the number of the question")
+    parser.add_argument("text", metavar="TEXT", help="the answer")
+    parser.add_argument("--json", action="store_true", help=send_request.JSON_HELP)
+    run_lookup.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    sender = send_request.as_operator("answer a question")
+    request = {"type": "answer", "number": args.number, "text": args.text}
+    return send_request.ask(run_lookup.run_of(args), sender, request, as_json=args.json)
