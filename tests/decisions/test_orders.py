@@ -259,14 +259,14 @@ def test_what_a_grader_says_of_a_void_attempt_is_in_its_record() -> None:
 def test_alerts_are_acknowledged_up_to_a_number_or_all_so_far() -> None:
     stage = Stage()
     (line,) = stage.at(1, stage.asks("operator", on.AcknowledgeAlerts(through=None)))
-    assert "no, cannot acknowledge alert 0: there is no such alert" in line
+    assert "no, cannot acknowledge alert 0: there is no such alert (there is none yet)" in line
     stage.at(2, *(stage.asks("ann", on.RaiseAlert(text=f"help {number}")) for number in (1, 2, 3)))
     for through, answer, acknowledged in (
         (2, "2 alerts are acknowledged", 2),
         (2, "0 alerts are acknowledged", 2),
         (1, "0 alerts are acknowledged", 2),
         (None, "1 alert is acknowledged", 3),
-        (4, "no, cannot acknowledge alert 4: there is no such alert", 3),
+        (4, "no, cannot acknowledge alert 4: there is no such alert (the last one is 3)", 3),
         (-1, "no, cannot acknowledge alert -1: there is no such alert", 3),
     ):
         (line,) = stage.at(3, stage.asks("operator", on.AcknowledgeAlerts(through=through)))

@@ -22,6 +22,7 @@ def test_a_question_is_an_alert_and_stays_open_until_it_is_answered() -> None:
     assert (question.number, question.agent, question.text, question.asked_at) == (1, "ann", "may I?", 1)
     lines = stage.at(2, stage.asks("operator", on.AnswerQuestion(number=1, text="yes")))
     assert any("ann gets the answer" in line for line in lines)
+    assert any(line.startswith("asked: question 1: ann gets the answer") for line in lines)
     assert stage.fleet.run.questions == ()
     (message,) = stage.fleet.agents["ann"].pending_messages
     assert message.prompt == "You asked (question 1): may I?\n\nThe answer: yes"
@@ -51,6 +52,10 @@ def test_what_cannot_be_asked_or_answered_is_refused() -> None:
         ("operator", on.AnswerQuestion(number=1, text=" "), "cannot answer question 1 with nothing"),
     ):
         assert refusal in stage.at(3, stage.asks(sender, request))[0]
+    line = stage.at(4, stage.asks("operator", on.AnswerQuestion(number=9, text="x")))[0]
+    assert line.endswith("(open are: 1, 2, 3, 4, 5)")
+    line = Stage().at(2, stage.asks("operator", on.AnswerQuestion(number=9, text="x")))[0]
+    assert line.endswith("(no question is open)")
     assert len(stage.fleet.run.questions) == MAX_OPEN
     assert stage.fleet.run.question_count == MAX_OPEN
 
