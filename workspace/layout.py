@@ -75,6 +75,7 @@ class Layout:
     seed_commit = _Below("private/seed")  # the commit that agents start from, in the hub
     staged_task = _Below("private/reload")  # a changed task that a resume takes in
     holdout = _Below("private/holdout")  # the files of its grader
+    venvs = _Below("private/venvs")  # environments of the grader, if it has one of its own
     holdout_scores = _Below("private/holdout.json")
     verified = _Below("private/verified.json")  # the attempts that the operator had graded again
     notified = _Below("private/notified")  # which alerts were sent to whom

@@ -23,6 +23,7 @@ from coral.grading.kinds import grader_files
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.grading.sandbox import level_of_graders
+from coral.grading.venv import make
 from coral.processes import process
 from coral.processes.process_tree import Identity, identify
 from workspace import seed
@@ -75,12 +76,17 @@ class Audit:
 def audit(config: Config, say: Callable[[str], None]) -> Audit:
     """Try every attack on the task's grader, in temporary folders. `say` takes the name of the step that begins.
     CoralError where the seed itself cannot be graded."""
+    with _folder() as folder:
+        return _audited(config, make(config, folder, say), say)
+
+
+def _audited(config: Config, venv: Path | None, say: Callable[[str], None]) -> Audit:
     say("grading the seed")
     scores, seconds, graded = list[float](), 0.0, None
     for _ in range(SEED_GRADES):
         began = time.monotonic()
         with _folder() as folder:
-            graded = grade_once(config, folder)
+            graded = grade_once(config, folder, venv=venv)
         seconds = max(seconds, time.monotonic() - began)
         if graded.score is None:
             raise CoralError(f"cannot audit: the seed has no score: {graded.reason}", "`coral validate` says more")
@@ -92,13 +98,20 @@ def audit(config: Config, say: Callable[[str], None]) -> Audit:
         files = seed.taken_from(config.seed, folder)
         for number, attack in enumerate(listed, 1):
             say(f"attack {number} of {len(listed)}: {attack.name}")
-            results.append(_tried(config, files, attack, scores, limit, variable, key))
+            results.append(_tried(config, files, attack, scores, limit, variable, key, venv))
     level = level_of_graders(config.workspace.seal)
     return Audit(level, tuple(scores), graded.channel, graded.opened, tuple(results))
 
 
 def _tried(
-    config: Config, files: Path, attack: Attack, scores: list[float], limit: float, variable: str, key: str
+    config: Config,
+    files: Path,
+    attack: Attack,
+    scores: list[float],
+    limit: float,
+    variable: str,
+    key: str,
+    venv: Path | None,
 ) -> AttackResult:
     with _folder() as folder:
         candidate, place, report = folder / "seed", folder / "grade", folder / "grade" / "report"
@@ -122,7 +135,7 @@ def _tried(
             return AttackResult(attack.name, State.UNTRIED, f"the seed has no {attack.needs} that agents may change")
         task = config.task.model_copy(update={"seed": str(candidate)})
         try:
-            result = grade_once(replace(config, task=task), place, timeout=limit)
+            result = grade_once(replace(config, task=task), place, timeout=limit, venv=venv)
         except CoralError as error:
             return AttackResult(attack.name, State.CLOSED, f"refused: {error}".replace(f"{folder}/", ""))
         finally:

@@ -10,7 +10,7 @@ import math
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from coral.config.model import (
     WorkspaceSection,
     slug,
 )
+from coral.config.other_format import is_other, translate
 from coral.config.paths import assignments_in, path_problems, with_roles
 from coral.config.section import Section
 from coral.config.validate import read_heartbeats
@@ -60,7 +61,8 @@ _NOT_TEXT = frozenset({"true", "false", "null"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """A checked task. `folder`: where its relative paths start. `text`: the frozen copy that a run keeps. `overrides`:
-    all that were given, at the start and at each resume."""
+    all that were given, at the start and at each resume. `translated`: what is to be said of the translation of a task
+    of the other CORAL, line by line; None of a task of ours."""
 
     path: Path
     folder: Path
@@ -76,6 +78,7 @@ class Config:
     budget: BudgetSection
     alerts: AlertsSection
     run: RunSection
+    translated: tuple[str, ...] | None = None
 
     @property
     def slug(self) -> str:
@@ -104,7 +107,11 @@ def _over(grader: GraderSection, holdout: HoldoutSection) -> GraderSection:
 def load(task: Path, overrides: Sequence[str] = ()) -> Config:
     """Read and check the task of a folder, or a task file. CoralError lists every problem."""
     path = task / TASK_FILE if task.is_dir() else task
-    return _build(path, path.absolute(), yaml.read(_text(path, LARGEST)), overrides, files=True)
+    document, folder = yaml.read(_text(path, LARGEST)), path.absolute().parent
+    if not is_other(document, folder):
+        return _build(path, path.absolute(), document, overrides, files=True)
+    translation, lines = translate(document, folder, overrides)
+    return replace(_build(path, path.absolute(), translation, overrides, files=True), translated=lines)
 
 
 def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:

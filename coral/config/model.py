@@ -94,7 +94,7 @@ class GraderSection(Section):
 
     entry: str = key(
         "A Python function, file.py:function, relative to the task's folder. It returns a number, or a score with "
-        "metrics and feedback.",
+        "metrics and feedback. Or package.module:function, which is installed; or a class, see docs/import.md.",
         "",
     )
     command: Command = key(
@@ -107,6 +107,11 @@ class GraderSection(Section):
     private: Texts = key(
         "Files and folders of the task that the grader needs and agents must not see: hidden data, modules that the "
         "entry imports.",
+        (),
+    )
+    setup: Texts = key(
+        "Shell commands that install what the grader imports. They run once, when a run is made, in a copy of the "
+        "task's folder without its seed, and with a virtual environment of the grader's own.",
         (),
     )
     pass_env: Texts = key(

@@ -21,6 +21,13 @@ def split_entry(entry: str) -> tuple[str, str] | None:
     return (file, function) if colon and file.endswith(".py") and function.isidentifier() else None
 
 
+def split_module(entry: str) -> tuple[str, str] | None:
+    """`package.module:Grader` as module and name; None if it has another form."""
+    module, colon, name = entry.partition(":")
+    is_module = all(part.isidentifier() for part in module.split("."))
+    return (module, name) if colon and is_module and name.isidentifier() and not split_entry(entry) else None
+
+
 def path_problems(
     task: TaskSection | None,
     graders: Mapping[str, Grader],
@@ -124,7 +131,7 @@ def _grader_problems(section: str, grader: Grader, folder: Path) -> Iterator[Pro
     program = grader.command if isinstance(grader.command, str) else "".join(grader.command[:1])
     if grader.command and not program.strip():
         yield Problem((section, "command"), "is blank")
-    if grader.entry:
+    if grader.entry and split_module(grader.entry) is None:
         yield from _function_problems((section, "entry"), grader.entry, folder, "the task's folder")
     for where, name in _private_names(section, grader).items():
         if leads_outside(name):

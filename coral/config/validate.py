@@ -39,10 +39,9 @@ _GRADER = "name the grader by grader.entry (file.py:function) or grader.command"
 _VIEW = "`coral start` shows the run; `coral start --detach` leaves it in the background"
 
 MOVED = {
-    "grader.entrypoint": "name a function by entry: file.py:function",
+    "grader.entrypoint": "write entry: package.module:Class",
     "grader.type": _GRADER,
     "grader.module": _GRADER,
-    "grader.setup": "give a grader an environment of its own by grader.command",
     "grader.parallel": "write slots: N",
     "agents.runtime_options": "write options",
     "agents.timeout": "write stall: the seconds of silence after which an agent is interrupted",

@@ -1,5 +1,5 @@
 """What a grader imports: `Result`, `Fail` and `Void` to answer with, `progress` to show that it is alive,
-`run_candidate` to run code of the candidate where it can do no harm.
+`run_candidate` to run code of the candidate where it can do no harm. Graders of the other CORAL import `TaskGrader`.
 
 A grader needs none of it: a function may return a number or a dict, a command may write a JSON file.
 """
@@ -15,12 +15,13 @@ from coral.types import Fail, Result, Void
 TYPE_CHECKING = False  # as in typing, which few graders need
 if TYPE_CHECKING:
     from coral.grader.candidate import Array, CandidateAnswer, run_candidate
+    from coral.grader.task_grader import TaskGrader
 
 Failed = Fail  # reads better where it is returned: `return Failed("circle 3 leaves the square")`
 TTL = 120.0  # seconds that a beat of a grader stands for
 _LONGEST = 300  # characters of a message: a beat is one write of less than 4 KiB
 
-__all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "Void", "progress", "run_candidate"]
+__all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "TaskGrader", "Void", "progress", "run_candidate"]
 
 
 def __getattr__(name: str) -> object:
@@ -29,6 +30,10 @@ def __getattr__(name: str) -> object:
         from coral.grader import candidate
 
         return getattr(candidate, name)
+    if name == "TaskGrader":
+        from coral.grader.task_grader import TaskGrader
+
+        return TaskGrader
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -16,6 +16,7 @@ from coral.grader.remove_tree import remove_tree
 from coral.grading.command import ARTIFACTS, SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from coral.grading.sandbox import sandbox_of
+from coral.grading.venv import venv_of
 from coral.processes.seal import Sandbox
 from workspace.hub import checkout
 from workspace.layout import Layout, folder_of_runs
@@ -59,6 +60,8 @@ def grade_command(
         kind=grade.kind,
         timeout=grader.timeout,
         sandbox=sandbox,
+        venv=venv_of(files),
+        task=(config.task.name, config.task.description),
     )
     return kind.command(grader, place)
 

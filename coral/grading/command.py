@@ -10,6 +10,7 @@ from typing import Any
 from attempts.record import Kind
 from coral.grader.remove_tree import remove_tree
 from coral.grading.limits import GradeLimits
+from coral.grading.venv import variables
 from coral.processes import environment
 from coral.processes.prestarted import Interpreter, PrestartedInterpreter
 from coral.processes.process import Program
@@ -22,7 +23,8 @@ ARTIFACTS = "artifacts"  # a folder for files that agents may read
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradePlace:
     """The folders of one grade. `workspace`: the checkout; `private`: the grader's own files, which
-    `copy_grader_files` copied; `folder`: what the grade itself writes; `timeout`: in seconds."""
+    `copy_grader_files` copied; `folder`: what the grade itself writes; `timeout`: in seconds; `venv`: the grader's
+    environment, None where it has that of Coral; `task`: its name and its description."""
 
     workspace: Path
     private: Path
@@ -31,6 +33,8 @@ class GradePlace:
     kind: Kind
     timeout: float
     sandbox: Sandbox
+    venv: Path | None = None
+    task: tuple[str, str] = ("", "")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -44,6 +48,7 @@ class GradePlace:
             "CORAL_SEED": str(int.from_bytes(os.urandom(4))),
             "TMPDIR": str(self.folder / SCRATCH),
             "CORAL_SEAL": self.sandbox.level,
+            **variables(self.venv),
         }
 
 

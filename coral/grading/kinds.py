@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from coral.config.model import GraderSection
-from coral.config.paths import split_entry
+from coral.config.paths import split_entry, split_module
 from coral.errors import CoralError
 from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
 from coral.grading.limits import GradeLimits
@@ -31,9 +31,9 @@ _PATHS = re.compile(r"[\w@%+=:,./-]+")
 
 
 class GraderKind(Protocol):
-    @property
-    def interpreter(self) -> Interpreter:
-        """What can be started before it is known which grade it is for, and then runs what `command` says."""
+    def interpreter(self, venv: Path | None) -> Interpreter:
+        """What can be started before it is known which grade it is for, and then runs what `command` says. `venv`: the
+        grader's environment, if it has one of its own."""
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         """The files and folders of the task's `folder` that the grader needs, relative to it."""
@@ -45,28 +45,36 @@ class GraderKind(Protocol):
 class FunctionGrader:
     """`entry: grade.py:grade`. A process of its own calls the function, in an empty folder."""
 
-    interpreter = Interpreter((sys.executable, "-P", "-u", "-c", _WAIT_AND_CALL), python_order, hands_over=True)
+    def interpreter(self, venv: Path | None) -> Interpreter:
+        python = sys.executable if venv is None else str(venv / "bin" / "python")
+        return Interpreter((python, "-P", "-u", "-c", _WAIT_AND_CALL), python_order, hands_over=True)
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:  # noqa: ARG002 - as the protocol says
-        """An entry in a folder of its own brings the whole folder, so that its siblings can be imported."""
-        path = Path(_entry(grader)[0])
-        yield path.parent if path.parent.parts else path
+        """An entry in a folder of its own brings the whole folder, so that its siblings can be imported. A module is
+        installed."""
+        if split_module(grader.entry) is None:
+            path = Path(_entry(grader)[0])
+            yield path.parent if path.parent.parts else path
 
     def command(self, grader: GraderSection, place: GradePlace) -> GradeCommand:
         path, function = _entry(grader)
+        name, description = place.task
+        section = grader.model_dump(include={"setup", "timeout", "args", "private"}, mode="json")
         spec = {
-            "entry": str(place.private / path),
+            "entry": path if split_module(grader.entry) else str(place.private / path),
             "function": function,
             "workspace": str(place.workspace),
             "private": str(place.private),
             "args": grader.args,
             "kind": place.kind.value,
             "attempt": place.attempt,
+            "section": {**section, "entrypoint": grader.entry, "direction": grader.direction.value},
+            "task": {"name": name, "description": description},
             "result": str(place.folder / RESULT),
         }
         argv, cwd = (str(place.folder / SPEC),), place.folder / SCRATCH
         return GradeCommand(
-            interpreter=self.interpreter,
+            interpreter=self.interpreter(place.venv),
             argv=argv,
             env=place.environment,
             inherits=grader.pass_env,
@@ -81,7 +89,8 @@ class FunctionGrader:
 class CommandGrader:
     """`command: ./grade.sh`. Any program, started in the checkout; it writes its result to `$CORAL_RESULT`."""
 
-    interpreter = SHELL
+    def interpreter(self, venv: Path | None) -> Interpreter:  # noqa: ARG002 - it finds the environment by PATH
+        return SHELL
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         """The files that the command names."""
@@ -97,7 +106,7 @@ class CommandGrader:
         }
         argv = command_argv(grader.command, place.private)
         return GradeCommand(
-            interpreter=self.interpreter,
+            interpreter=self.interpreter(place.venv),
             argv=argv,
             env=place.environment | env,
             inherits=grader.pass_env,
@@ -109,13 +118,13 @@ class CommandGrader:
 
 
 def prestart(
-    grader: GraderSection, tag: str, group: str = "", sandbox: Sandbox = UNSEALED
+    grader: GraderSection, tag: str, group: str = "", sandbox: Sandbox = UNSEALED, venv: Path | None = None
 ) -> PrestartedInterpreter | None:
     """An interpreter that makes itself ready while the commit of its grade is taken in and checked out. `tag`, `group`
-    and `sandbox` are those of the grade's launch."""
+    and `sandbox` are those of the grade's launch, `venv` is the grader's environment."""
     env = environment.of_grader(grader.pass_env)
     with contextlib.suppress(OSError):  # then the grade starts one itself, or fails
-        return PrestartedInterpreter(kind_of(grader).interpreter, env, tag, group, sandbox)
+        return PrestartedInterpreter(kind_of(grader).interpreter(venv), env, tag, group, sandbox)
     return None
 
 
@@ -147,7 +156,7 @@ def _own(word: str, private: Path) -> str:
 
 
 def _entry(grader: GraderSection) -> tuple[str, str]:
-    entry = split_entry(grader.entry)
+    entry = split_module(grader.entry) or split_entry(grader.entry)
     assert entry is not None, "the configuration was checked"
     return entry
 

@@ -19,6 +19,7 @@ from coral.grading.kinds import copy_grader_files, kind_of
 from coral.grading.limits import CHECK_SECONDS, GradeCheck, pause_after
 from coral.grading.result import GradeResult, read_result
 from coral.grading.sandbox import sandbox_of
+from coral.grading.venv import make, note, venv_of
 from coral.processes import cgroup, namespaces, process, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process_tree import Identity
@@ -28,12 +29,20 @@ from workspace.errors import GitError
 KILL_SECONDS = 5.0  # to wait for a killed process; one in the kernel's hands may take longer
 
 
-def grade_once(config: Config, folder: Path, timeout: float | None = None, kind: Kind = Kind.BASELINE) -> GradeResult:
-    """Grades the seed in `folder`, which is empty and private to the caller. The default is the task's timeout.
+def grade_once(
+    config: Config,
+    folder: Path,
+    timeout: float | None = None,
+    kind: Kind = Kind.BASELINE,
+    venv: Path | None = None,
+) -> GradeResult:
+    """Grades the seed in `folder`, which is empty and private to the caller. The default is the task's timeout. `venv`:
+    the grader's environment, if `grading.venv` has made it for several grades.
 
     CoralError when the seed or the grader's files cannot be prepared; a grader's failure is in the result.
     """
     copy_grader_files(config.grader, config.folder, folder / "grader")
+    note(folder / "grader", venv or make(config, folder / "venvs"))
     try:
         commit = hub.create(folder / "hub.git", config.seed)
         hub.checkout(folder / "hub.git", commit, folder / "checkout")
@@ -48,6 +57,8 @@ def grade_once(config: Config, folder: Path, timeout: float | None = None, kind:
         kind=kind,
         timeout=config.grader.timeout,
         sandbox=sandbox_of(config, config.grader, private=private, folder=folder, runs=runs),
+        venv=venv_of(private),
+        task=(config.task.name, config.task.description),
     )
     command = kind_of(config.grader).command(config.grader, place)
     prepare_folder(command)

@@ -28,13 +28,14 @@ _VARIADIC, _KEYWORDS = 0x04, 0x08  # flags of a function's code: it takes *args,
 
 
 def main(spec_path: str, memory: int, notices: int) -> None:
-    """The spec: `entry` (path), `function`, `workspace`, `private`, `args`, `kind`, `attempt`, `result` (path). The
+    """The spec: `entry` (a path, or the name of a module), `function`, `workspace`, `private`, `args`, `kind`,
+    `attempt`, `result` (path); for a grader that is a class, `section` and `task`, see `coral.grader.task_grader`. The
     descriptors are those of a result channel."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
     result = ResultWriter(Path(spec["result"]), memory)
     sys.excepthook = _crash_report(result, spec["entry"])
     called = watch(spec["private"], spec["workspace"], notices)
-    grade = _load(Path(spec["entry"]), spec["function"], spec["private"])
+    grade = _load(spec["entry"], spec["function"], spec["private"])
     called()
     result.write(_outcome(grade, spec))
     _leave()
@@ -110,8 +111,14 @@ def _enter(group: str, entered: _thread.LockType) -> None:
     entered.release()
 
 
-def _load(path: Path, function: str, private: str) -> Callable[..., object]:
-    """The function of the file. Its folder comes first on the path, as for a script, then the grader's other files."""
+def _load(entry: str, function: str, private: str) -> Callable[..., object]:
+    """The function of the file or module. The file's folder comes first on the path, as for a script, then the grader's
+    other files."""
+    path = Path(entry)
+    if not path.is_absolute():
+        sys.path[:0] = [private]
+        __import__(entry)
+        return _function(sys.modules[entry], function)
     sys.path[:0] = dict.fromkeys((str(path.parent), private))
     if path.suffix != ".py":
         raise ImportError(f"cannot load the grader: {path} is not a Python file")
@@ -145,9 +152,10 @@ def _outcome(grade: Callable[..., object], spec: Mapping[str, object]) -> dict[s
         "seed": int(os.environ["CORAL_SEED"]),
         "artifacts": Path(os.environ["CORAL_ARTIFACTS"]),
     }
-    keywords = _wanted(grade, offered)
     try:
-        return _record(grade(Path(str(spec["workspace"])), **keywords))
+        if (classes := sys.modules.get("coral.grader.task_grader")) and _is_class_of(grade, classes.TaskGrader):
+            return _record(classes.grade(grade, spec))
+        return _record(grade(Path(str(spec["workspace"])), **_wanted(grade, offered)))
     except (*_types("Fail"), *_types("Void")) as verdict:
         return _record(verdict)
 
@@ -193,6 +201,10 @@ def _types(name: str) -> tuple[type[Any], ...]:
     """The type of that name in `coral.types`. Unless that is imported, no value of it can exist."""
     types = sys.modules.get("coral.types")
     return () if types is None else (getattr(types, name),)
+
+
+def _is_class_of(grade: object, kind: type[Any]) -> bool:
+    return isinstance(grade, type) and issubclass(grade, kind)
 
 
 def _record(value: object) -> dict[str, object]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from coral.config.load import Config
 from coral.config.model import GraderSection
+from coral.grading.venv import venv_of
 from coral.processes import seal
 from coral.processes.seal import UNSEALED, Sandbox
 from workspace.seal import PRIVATE, Access, Level, View, view_of_grader
@@ -37,7 +38,9 @@ def sandbox_of(config: Config, grader: GraderSection, *, private: Path, folder: 
         return UNSEALED
     folder.mkdir(parents=True, exist_ok=True)
     view = _view(runs, config.folder, Path.home(), grader.readable, grader.writable, grader.network)
-    view = {**view, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
+    venv = venv_of(private)
+    own = {} if venv is None else {venv.parent: Access.READ}
+    view = {**view, **own, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
     return Sandbox(level, view, network=grader.network)
 
 

@@ -22,6 +22,7 @@ from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.grading.sandbox import level_of_graders
+from coral.grading.venv import make
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.notify.notifier import targets_of
 from coral.preflight.forecast import forecast
@@ -95,26 +96,36 @@ def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
 def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskFinding]:
     """Grades the seed several times: it must score, and differ no more than the task says. `say` is called before a
     step that takes long."""
+    with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
+        try:
+            venv = make(config, Path(folder), say)
+        except CoralError as error:
+            yield TaskFinding("grader", False, str(error), tuple(error.hint.splitlines()[-OUTPUT_LINES:]))
+            return
+        yield from _grade_findings(config, venv, say)
+
+
+def _grade_findings(config: Config, venv: Path | None, say: Callable[[str], None]) -> Iterator[TaskFinding]:
     say("grading the seed")
     try:
         began = time.monotonic()
-        first = _grade(config)
+        first = _grade(config, venv)
         seconds = time.monotonic() - began
     except CoralError as error:
         yield TaskFinding("grader", False, str(error), (error.hint,))
         return
-    yield _graded(config, first)
+    yield _graded(config, venv, first)
     if first.score is None:
         return
     if config.holdout_grader is not None:
-        yield _held_out(replace(config, grader=config.holdout_grader))
+        yield _held_out(replace(config, grader=config.holdout_grader), venv)
     if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
         text = f"the seed reaches the target {target:g} already"
         yield TaskFinding("target", False, text, ("set budget.target further",))
     if found_concerns := tuple(budget_concerns(config, seconds)):
         yield TaskFinding("budget", True, "it may be too small; nothing is refused for that", found_concerns)
     say("grading the seed again")
-    yield _noise(config, first.score, seconds)
+    yield _noise(config, venv, first.score, seconds)
 
 
 def _seed(config: Config, seed: Path, notes: tuple[str, ...]) -> TaskFinding:
@@ -200,25 +211,25 @@ def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runti
     return TaskFinding("runtime", True, f"{name}, {plural(assignment.count, 'agent')}", more), runtime
 
 
-def _grade(config: Config, kind: Kind = Kind.BASELINE) -> GradeResult:
+def _grade(config: Config, venv: Path | None, kind: Kind = Kind.BASELINE) -> GradeResult:
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
-        return grade_once(config, Path(folder), kind=kind)
+        return grade_once(config, Path(folder), kind=kind, venv=venv)
 
 
-def _graded(config: Config, result: GradeResult) -> TaskFinding:
+def _graded(config: Config, venv: Path | None, result: GradeResult) -> TaskFinding:
     if result.outcome is Outcome.SCORED and result.score is not None:
         return TaskFinding("grader", True, f"the seed scores {result.score:.10g}", _channel_advice(config, result))
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
-    advice = _seal_advice(config) or _module_advice(config, f"{result.reason}\n{result.output}")
+    advice = _seal_advice(config, venv) or _module_advice(config, f"{result.reason}\n{result.output}")
     return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed, *advice))
 
 
-def _seal_advice(config: Config) -> tuple[str, ...]:
+def _seal_advice(config: Config, venv: Path | None) -> tuple[str, ...]:
     """Advice for a grader that fails only because it is sealed. Grades the seed without a sandbox to find out."""
     if level_of_graders(config.workspace.seal) is Level.NONE:
         return ()
     unsealed = replace(config, workspace=config.workspace.model_copy(update={"seal": "none"}))
-    if _grade(unsealed).score is None:
+    if _grade(unsealed, venv).score is None:
         return ()
     return (
         "it can be graded if the grader is not sealed: name what it reads of your home or /tmp in grader.readable, and "
@@ -235,15 +246,15 @@ def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:
     return (f"channel: open, since {result.opened}: docs/trust.md says how to close it",)
 
 
-def _held_out(config: Config) -> TaskFinding:
+def _held_out(config: Config, venv: Path | None) -> TaskFinding:
     """Grades the seed on the hold-out. `config.grader` must be the grader of the hold-out."""
     try:
-        result = _grade(config, Kind.HOLDOUT)
+        result = _grade(config, venv, Kind.HOLDOUT)
     except CoralError as error:
         return TaskFinding("hold-out", False, str(error), (error.hint,))
     if result.score is not None:
         return TaskFinding("hold-out", True, f"the seed scores {result.score:.10g} on it")
-    return replace(_graded(config, result), name="hold-out", text="the seed cannot be graded on it")
+    return replace(_graded(config, venv, result), name="hold-out", text="the seed cannot be graded on it")
 
 
 def _module_advice(config: Config, text: str) -> tuple[str, ...]:
@@ -258,11 +269,11 @@ def _module_advice(config: Config, text: str) -> tuple[str, ...]:
     return (f"the Python that grades is {sys.executable}: `{sys.executable} -m pip install {name}` installs it",)
 
 
-def _noise(config: Config, first: float, seconds: float) -> TaskFinding:
+def _noise(config: Config, venv: Path | None, first: float, seconds: float) -> TaskFinding:
     """Grades the seed several times, to compare `grader.noise` with how far the scores differ."""
     scores = [first]
     while len(scores) < (SEED_GRADES if seconds * SEED_GRADES <= SEED_SECONDS else 2):
-        again = _grade(config)
+        again = _grade(config, venv)
         if again.score is None:
             return TaskFinding("again", False, "graded once more, it has no score", (again.reason,))
         scores.append(again.score)

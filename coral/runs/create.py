@@ -21,6 +21,7 @@ from coral.config.load import Config, checklist
 from coral.errors import CoralError
 from coral.grading.checkout import sandbox_of_attempt
 from coral.grading.kinds import copy_grader_files, prestart
+from coral.grading.venv import make as make_venv, note, venv_of
 from coral.processes import cgroup, received_signals, seal
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
@@ -81,6 +82,9 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
             copy_grader_files(config.holdout_grader, config.folder, layout.holdout)
         if (text := checklist(config)) is not None:
             layout.checklist.write_text(text, encoding="utf-8")
+    venv = make_venv(config, layout.venvs, say)
+    for private in (layout.grader, layout.holdout):
+        note(private, venv)
     say("taking in the seed")
     with _threads() as begin, _interpreter(layout, config) as interpreter:
         git.load()
@@ -123,7 +127,7 @@ def _interpreter(layout: Layout, config: Config) -> Iterator[PrestartedInterpret
     """The interpreter that grades the seed."""
     name = f"grade-{os.getpid()}-0"
     sandbox = sandbox_of_attempt(layout, config, 0)
-    interpreter = prestart(config.grader, name, cgroup.Groups(name).make("grade"), sandbox)
+    interpreter = prestart(config.grader, name, cgroup.Groups(name).make("grade"), sandbox, venv_of(layout.grader))
     try:
         yield interpreter
     finally:

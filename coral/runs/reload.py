@@ -22,6 +22,7 @@ from coral.config.load import Config, checklist, load_frozen
 from coral.errors import CoralError
 from coral.fleet.events import TaskChanged
 from coral.grading.kinds import copied_files, copy_grader_files, list_of
+from coral.grading.venv import make, note, note_of, venv_of
 from coral.journal import Journal, RecoveredState, fold
 from coral.runs.prepare import add_agents, context_of, grade_seed, latest_baseline
 from coral.runs.task_files import digest_of, names
@@ -132,8 +133,10 @@ def install(layout: Layout) -> TaskChanged | None:
         place(layout.private, target.name, (folder / target.name).read_text(encoding="utf-8"))
     for target in (layout.grader, layout.holdout):
         _replace(folder / target.name, target)
-        if (listed := list_of(folder / target.name)).is_file():
-            place(layout.private, listed.name, listed.read_text(encoding="utf-8"))
+        note_of(target).unlink(missing_ok=True)
+        for beside in (list_of(folder / target.name), note_of(folder / target.name)):
+            if beside.is_file():
+                place(layout.private, beside.name, beside.read_text(encoding="utf-8"))
     _install_checklist(layout, folder)
     commit, config = layout.seed_commit.read_text(), load_frozen(layout.task_file)
     hub.set_seed(layout.hub, commit, (folder / layout.seed_commit.name).stat().st_mtime)
@@ -159,6 +162,9 @@ def _copy(layout: Layout, folder: Path, config: Config, commit: str) -> None:
     copy_grader_files(config.grader, config.folder, folder / layout.grader.name)
     if config.holdout_grader is not None:
         copy_grader_files(config.holdout_grader, config.folder, folder / layout.holdout.name)
+    venv = make(config, layout.venvs)
+    for private in (layout.grader, layout.holdout):
+        note(folder / private.name, venv)
     if (text := checklist(config)) is not None:
         (folder / layout.checklist.name).write_text(text, encoding="utf-8")
 
@@ -173,7 +179,10 @@ def _replace(staged: Path, target: Path) -> None:
 
 
 def _is_same(staged: Path, target: Path) -> bool:
-    """Whether the staged files lie in the run's folder as well. What a grader has left beside them is no change."""
+    """Whether the staged files lie in the run's folder as well, and the environment is the same. What a grader has left
+    beside them is no change."""
+    if venv_of(staged) != venv_of(target):
+        return False
     if not staged.is_dir() or not target.is_dir():
         return staged.is_dir() == target.is_dir()
     names = set(copied_files(staged))

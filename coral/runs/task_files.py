@@ -21,7 +21,7 @@ from coral.grading.kinds import list_of
 from workspace.layout import Layout
 
 HELD = 16_000_000  # bytes of files that are kept in memory; what is more is restored from the task's folder
-_SINGLE = ("task.yaml", "task.source.yaml", "seed", "hub.config", "HEARTBEAT.md")
+_SINGLE = ("task.yaml", "task.source.yaml", "seed", "hub.config", "HEARTBEAT.md", "grader.venv", "holdout.venv")
 _GRADERS = ("grader", "holdout")
 _CACHE = "__pycache__"
 _PIECE = 1 << 20

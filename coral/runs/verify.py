@@ -14,6 +14,7 @@ from coral.grading.command import GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from coral.grading.once import run_grader
 from coral.grading.sandbox import sandbox_of
+from coral.grading.venv import venv_of
 from coral.journal import fold
 from coral.runs.task_files import changed
 from coral.views import format
@@ -72,6 +73,8 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
             sandbox=sandbox_of(
                 config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout)
             ),
+            venv=venv_of(layout.grader),
+            task=(config.task.name, config.task.description),
         )
         command = kind_of(config.grader).command(config.grader, place)
         prepare_folder(command)

@@ -14,6 +14,7 @@ from coral.fleet.process_key import of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout
 from coral.grading.kinds import prestart
+from coral.grading.venv import venv_of
 from coral.journal import Journal
 from coral.processes.launches import Launches
 from coral.processes.prestarted import PrestartedInterpreter
@@ -76,7 +77,7 @@ class Starter:
             return
         group = self._launches.make_group(who, FIRST_LAUNCH)
         sandbox = checkout.sandbox_of_attempt(self._layout, self._config, number)
-        if (interpreter := prestart(self._grader, tag, group, sandbox)) is not None:
+        if (interpreter := prestart(self._grader, tag, group, sandbox, venv_of(self._layout.grader))) is not None:
             self._interpreters[tag] = interpreter
 
     def end_interpreter(self, number: int) -> None:

@@ -16,8 +16,9 @@ from coral.errors import CoralError
 from coral.views.format import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    from coral.config.load import Config
     from coral.preflight.task_check import TaskFinding
 
 
@@ -53,6 +54,7 @@ def _found(args: argparse.Namespace) -> list[TaskFinding]:
         return [TaskFinding("task", False, first, (*(line.strip() for line in lines), error.hint))]
     found = [
         TaskFinding("task", True, f"{config.task.name} ({config.path})"),
+        *_translated(config),
         *quick_findings(config, base / config.workspace.runs),
     ]
     _print(found, quiet=args.json)
@@ -62,6 +64,15 @@ def _found(args: argparse.Namespace) -> list[TaskFinding]:
         _print(graded, quiet=args.json)
         found += graded
     return found
+
+
+def _translated(config: Config) -> Iterator[TaskFinding]:
+    """What is said of a task of the other CORAL."""
+    from coral.preflight.task_check import TaskFinding
+
+    if config.translated is not None:
+        text = "of the other CORAL; what it needs is translated, as docs/import.md says"
+        yield TaskFinding("format", True, text, config.translated)
 
 
 def _print(found: Iterable[TaskFinding], *, quiet: bool) -> None:

@@ -1,0 +1,140 @@
+"""The agents and heartbeats of a task of the other CORAL, as ours. docs/import.md tells users what becomes of them."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from coral.config.translation import Translation, flag, unknown, whole
+from coral.runtimes.other_names import DEFAULT, options_of, runtime_of
+from heartbeats.heartbeat import BUILT_IN, MAX_ATTEMPTS, PROTECTED_SLACK, find
+from heartbeats.trigger import Every
+
+RESEARCH_MINUTES = 20.0  # of a phase that the other system ends by itself
+NEVER = 30 * 86_400.0  # seconds: the longest that there is
+_NAMES = {"pivot": "redirect"}  # of what both have
+_UNKNOWN_HERE = "lint_wiki"  # a built-in heartbeat whose prompt is not in the task
+_OF_THE_FLEET = ("consolidate", _UNKNOWN_HERE)  # whatever the entry says
+_JINJA = re.compile(r"\{[{%#]")
+_BREAKER = {
+    "restart_burst_threshold": "run.breaker_crashes",
+    "restart_burst_window": "run.breaker_window",
+    "restart_pause_seconds": "run.breaker_pause",
+}
+_NO_COUNTERPART = {
+    "max_turns": "no counterpart: agents go on until a budget ends the run",
+    "gateway": "no counterpart: tell the agent program its endpoint, by its own environment",
+    "grader_pending_max_age": "no counterpart: who waits for a grade is never taken for stalled",
+    "min_clean_runtime_seconds": "no counterpart: docs/agents.md says how crashes are judged",
+}
+_ASSIGNED = {"count", "runtime", "model", "runtime_options"}
+_KNOWN = {*_ASSIGNED, *_BREAKER, *_NO_COUNTERPART, "assignments", "timeout", "heartbeat", "skills", "research"}
+_KNOWN |= {"stagger_seconds", "warmstart", "reflect_every", "heartbeat_every"}
+
+
+def read_agents(made: Translation, *, chosen: bool) -> None:
+    """`chosen`: whether the command line chooses the agents' program: then models and options are not the task's."""
+    given = made.section("agents")
+    assignments = given.get("assignments") or []
+    warm = given.get("warmstart")
+    research = isinstance(warm, dict) and flag(warm.get("enabled"))
+    if isinstance(assignments, list) and assignments:
+        made.put("agents.assignments", [], "agents.assignments")
+        entries: list[Any] = made.document.data["agents"]["assignments"]  # type: ignore[index]  # it was just put there
+        for number, entry in enumerate(assignments):
+            where = f"agents.assignments[{number}]"
+            entries.append(_assignment(made, {**given, **_inherited(given, entry)}, where, research=research))
+    else:
+        for name, value in _assignment(made, given, "agents", research=research).items():
+            if not (chosen and name in ("runtime", "model", "options")):
+                made.put(f"agents.{name}", value, f"agents.{name}")
+    made.move("agents.stall", "agents.timeout", lambda seconds: whole(seconds) or NEVER)
+    made.move("agents.stagger", "agents.stagger_seconds", whole)
+    for name, target in _BREAKER.items():
+        made.move(target, f"agents.{name}", whole)
+    for name, why in _NO_COUNTERPART.items():
+        if name in given and (name != "gateway" or flag((given[name] or {}).get("enabled"))):
+            made.leave(f"agents.{name}", why)
+    if not flag(given.get("research"), default=True):
+        made.leave("agents.research", "no counterpart: whether agents reach the web is a setting of their program")
+    unknown(made, "agents", given, _KNOWN)
+
+
+def _inherited(given: dict[str, Any], entry: Any) -> dict[str, Any]:
+    """What an assignment says; it inherits what it leaves empty, but no model for another program."""
+    values = entry if isinstance(entry, dict) else {}
+    said = {name: value for name, value in values.items() if value not in ("", None)}
+    options = {**(given.get("runtime_options") or {}), **(said.get("runtime_options") or {})}
+    model = {} if "runtime" not in said else {"model": said.get("model")}
+    return {"count": 1, **said, "runtime_options": options, **model}
+
+
+def _assignment(made: Translation, given: dict[str, Any], where: str, *, research: bool) -> dict[str, Any]:
+    name = str(given.get("runtime") or DEFAULT)
+    found: dict[str, Any] = {"count": whole(given.get("count", 1)), "runtime": runtime_of(name) or name}
+    if not runtime_of(name):
+        made.leave(f"{where}.runtime", f"{name} is none of ours: choose one by agents.runtime=NAME")
+    if given.get("model"):
+        found["model"] = str(given["model"])
+    if research:
+        found["research"] = RESEARCH_MINUTES
+        made.leave("agents.warmstart", f"research: {RESEARCH_MINUTES:g} minutes, unless the agents end it before")
+    options, mounts = dict(given.get("runtime_options") or {}), dict[str, str]()
+    for source, target in dict(options.pop("mounts", None) or {}).items():
+        mounts[str(target)] = str(source)
+    for source in given.get("skills") or ():
+        target = f"skills/{Path(str(source)).name}"
+        mounts[target] = str(source)
+        made.leave("agents.skills", f"{source} is in each workspace, as {target}")
+    if mounts:
+        found["mounts"] = mounts
+    if role := options.pop("role_file", ""):
+        found["role_file"] = str(role)
+    known, others = options_of(options)
+    if known:
+        found["options"] = known
+    for other in others:
+        made.leave(f"{where}.runtime_options.{other}", "no counterpart, left out")
+    return found
+
+
+def read_heartbeats(made: Translation) -> None:
+    given = made.section("agents")
+    listed = given.get("heartbeat") or []
+    old = {"reflect": given.get("reflect_every"), "consolidate": given.get("heartbeat_every")}
+    entries = [entry for entry in listed if isinstance(entry, dict) and entry.get("name")]
+    entries += [{"name": name, "every": every} for name, every in old.items() if every is not None]
+    found = {entry["name"]: entry for entry in (_heartbeat(made, entry) for entry in entries) if entry}
+    if found:
+        made.put("heartbeats", list(found.values()), "agents.heartbeat")
+
+
+def _heartbeat(made: Translation, given: dict[str, Any]) -> dict[str, Any] | None:
+    """Our entry; None for a built-in heartbeat that we do not have."""
+    title = str(given["name"]).strip()
+    name = _NAMES.get(title, re.sub(r"[^a-z0-9-]+", "-", title.lower()).strip("-"))
+    where, prompt = f"agents.heartbeat {title}", str(given.get("prompt") or "")
+    if title == _UNKNOWN_HERE and not prompt.strip():
+        made.leave(where, "left out: its prompt is not in the task, and consolidate keeps the notes in order")
+        return None
+    every, trigger = whole(given.get("every", 1)), "stagnant" if given.get("trigger") == "plateau" else "every"
+    built_in = find(BUILT_IN, name)
+    entry: dict[str, Any] = {"name": name, trigger: every}
+    if built_in is not None and built_in.protected and isinstance(built_in.trigger, Every):
+        most = PROTECTED_SLACK * built_in.trigger.n
+        bounded = min(max(every, 1), most) if isinstance(every, int) else every
+        if bounded != every or trigger != "every":
+            made.leave(where, f"every {bounded}: it is protected, and comes after 1 to {most} attempts")
+        entry = {"name": name, "every": bounded}
+    elif isinstance(every, int):
+        entry[trigger] = min(max(every, 1), MAX_ATTEMPTS)
+        is_global = flag(given.get("global")) or title in _OF_THE_FLEET
+        entry["scope"] = "fleet" if is_global and trigger == "every" else "own"
+    if prompt.strip():
+        entry["prompt"] = _prompt(prompt)
+    return entry
+
+
+def _prompt(text: str) -> str:
+    """A template of ours that says the same: braces of the text itself are no template."""
+    plain = _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", text)
+    return plain.replace("{shared_dir}", ".shared").replace("{agent_id}", "{{ agent.name }}")

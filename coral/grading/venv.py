@@ -1,0 +1,192 @@
+"""Makes the virtual environment that `grader.setup` asks for: once for a run, beside the grader's own files.
+
+What the commands install stays as it was: they run in a copy of the task's folder, to which an editable install then
+leads. The environment has of Coral what graders import, as the distribution `coral`: graders of the other CORAL depend
+on that, and on the package index it is another project.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from coral.config.load import Config
+from coral.errors import CoralError
+from coral.grader.remove_tree import remove_tree
+from coral.processes import environment, received_signals
+
+VENV, SOURCES, DONE = "venv", "sources", "done"
+SHOWN = 3000  # bytes of the output of a command that failed
+_HERE = Path(__file__).resolve().parents[1]
+_PARTS: tuple[str, ...] = (
+    "__init__.py",
+    "types.py",
+    "grading/__init__.py",
+    "grading/runner.py",
+    "grading/finite_score.py",
+)
+_PARTS += ("grading/foreign_code.py", *(f"grader/{path.name}" for path in sorted((_HERE / "grader").glob("*.py"))))
+_VERSION = "99.0"  # of the distribution: graders ask for at least some version
+_METADATA = f"Metadata-Version: 2.1\nName: coral\nVersion: {_VERSION}\nSummary: What graders import of Coral.\n"
+_JUNK = frozenset({"__pycache__", ".git", ".venv", "runs", "results", "node_modules"})
+_UV_PIP = re.compile(r"\buv pip\b(?! (?:compile|sync|tree))")
+
+
+def make(config: Config, folder: Path, say: Callable[[str], None] = lambda _: None) -> Path | None:
+    """The grader's environment below `folder`, which is made unless it is there with the same sources; None for a task
+    without `grader.setup`. CoralError says which command failed. Blocks, for minutes perhaps."""
+    if not config.grader.setup:
+        return None
+    copies = _copies(config)
+    place = folder.resolve() / _digest(config.grader.setup, copies)[:16]
+    if (place / DONE).is_file():
+        return place / VENV
+    say("setting up the grader's environment")
+    try:
+        remove_tree(place)
+        place.mkdir(mode=0o700, parents=True)
+        for target, source in copies.items():
+            _copy(config, source, place / SOURCES / target)
+        _run([sys.executable, "-m", "venv", str(place / VENV)], place, {}, "python -m venv")
+        _install_coral(place / VENV)
+        at = place / SOURCES / next(target for target, source in copies.items() if source == config.folder.resolve())
+        for command in config.grader.setup:
+            _run(["/bin/sh", "-c", _without_uv(command)], at, _variables(place / VENV), command)
+        _install_coral(place / VENV)  # again: a command may have put another in its place
+        (place / DONE).touch()
+    except OSError as error:
+        raise CoralError(f"cannot make the grader's environment: {error}", "see grader.setup in task.yaml") from error
+    return place / VENV
+
+
+def note(private: Path, venv: Path | None) -> None:
+    """Keeps where the environment of the grader is whose files are in `private`, beside that folder."""
+    if venv is not None:
+        note_of(private).write_text(f"{venv}\n", encoding="utf-8")
+
+
+def venv_of(private: Path) -> Path | None:
+    """The environment of the grader whose files are in `private`; None where it has that of Coral."""
+    try:
+        return Path(note_of(private).read_text(encoding="utf-8").strip())
+    except FileNotFoundError:
+        return None
+
+
+def variables(venv: Path | None) -> dict[str, str]:
+    """By which programs that a grader starts find the environment."""
+    if venv is None:
+        return {}
+    return {"VIRTUAL_ENV": str(venv), "PATH": os.pathsep.join((str(venv / "bin"), os.environ.get("PATH", os.defpath)))}
+
+
+def note_of(private: Path) -> Path:
+    """The file that names the environment."""
+    return private.with_name(f"{private.name}.venv")
+
+
+def _variables(venv: Path) -> dict[str, str]:
+    """Without those that lead a Python elsewhere."""
+    kept = {name: value for name, value in environment.base().items() if not name.startswith("PYTHON")}
+    return {**kept, **variables(venv)}
+
+
+def _copies(config: Config) -> dict[Path, Path]:
+    """The folders that the commands need, by their place in the copy: the task's, and those beside it that a command
+    names by `../`."""
+    folder = config.folder.resolve()
+    named = [folder]
+    for word in _words(config.grader.setup):
+        path = (folder / word).resolve()
+        if ".." in Path(word).parts and path.is_dir() and not folder.is_relative_to(path):
+            named.append(path)
+    top = Path(os.path.commonpath(named))
+    outer = [path for path in named if not any(path != other and path.is_relative_to(other) for other in named)]
+    return {path.relative_to(top): path for path in outer}
+
+
+def _words(commands: tuple[str, ...]) -> Iterator[str]:
+    for command in commands:
+        try:
+            words = shlex.split(command)
+        except ValueError:  # a quote without its end: the shell will say so
+            words = command.split()
+        for word in words:
+            yield word.partition("[")[0].rpartition("=")[2]  # --editable=../grader[extra]
+
+
+def _copy(config: Config, source: Path, target: Path) -> None:
+    """Without the seed, which agents get, and without runs."""
+    seed, runs = config.seed.resolve(), (source / config.workspace.runs).resolve()
+
+    def ignored(folder: str, names: list[str]) -> set[str]:
+        here = Path(folder).resolve()
+        return {name for name in names if name in _JUNK or here / name in (seed, runs)}
+
+    shutil.copytree(source, target, ignore=ignored, ignore_dangling_symlinks=True, dirs_exist_ok=True)
+
+
+def _digest(commands: tuple[str, ...], copies: dict[Path, Path]) -> str:
+    """Of the commands, of this Python and of all files that the copies would have."""
+    digest = hashlib.sha256(repr((commands, sys.version, _VERSION)).encode())
+    for name in _PARTS:
+        digest.update((_HERE / name).read_bytes())
+    for target, source in sorted(copies.items()):
+        for root, folders, files in os.walk(source):
+            folders[:] = sorted(name for name in folders if name not in _JUNK)
+            for path in (Path(root, name) for name in sorted(files)):
+                digest.update(f"\0{target}/{path.relative_to(source)}\0".encode("utf-8", "surrogateescape"))
+                with contextlib.suppress(OSError), path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _install_coral(venv: Path) -> None:
+    packages = next((venv / "lib").glob("python3*/site-packages"))
+    for name in _PARTS:
+        (packages / "coral" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(_HERE / name, packages / "coral" / name)
+    for other in packages.glob("coral-*.dist-info"):
+        shutil.rmtree(other)
+    about = packages / f"coral-{_VERSION}.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text(_METADATA, encoding="utf-8")
+    (about / "INSTALLER").write_text("coral\n", encoding="utf-8")
+
+
+def _without_uv(command: str) -> str:
+    """The command as it stands; where there is no uv, with the pip of the environment instead."""
+    return command if shutil.which("uv") else _UV_PIP.sub("python -m pip", command)
+
+
+def _run(argv: list[str], folder: Path, env: dict[str, str], shown: str) -> None:
+    """Runs a command of the task's author, and ends what it leaves running. CoralError where it fails."""
+    with tempfile.TemporaryFile() as output:
+        child = subprocess.Popen(
+            argv,
+            cwd=folder,
+            env=env or environment.base(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            with received_signals.let_through():
+                child.wait()
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+        if child.returncode != 0:
+            output.seek(max(output.tell() - SHOWN, 0))
+            text = output.read().decode(errors="replace").strip()
+            raise CoralError(f"cannot set up the grader: `{shown}` ended with exit code {child.returncode}", text)
