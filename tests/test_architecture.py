@@ -34,7 +34,7 @@ MAY_IMPORT = {
     "workspace": ("workspace",),
     "coral": PACKAGES,
     "coral.errors": (),
-    "coral.types": (),
+    "coral.types": ("coral.grader.scores",),  # by the name that graders of the other CORAL import
     "coral.grader": ("coral.grader", "coral.types"),
     "coral.grading.runner": ("coral.grading.finite_score", "coral.grading.foreign_code"),
     "coral.grading.foreign_code": (),
@@ -44,6 +44,7 @@ MAY_IMPORT = {
     "coral.config": (
         "coral.config",
         "coral.errors",
+        "coral.runtimes.other_names",  # of agent programs, in tasks of the other CORAL
         "coral.runtimes.registry",  # whether agents can do the research that the task asks of them
         "attempts",
         "heartbeats",
@@ -110,6 +111,7 @@ MAY_IMPORT = {
         "heartbeats.beat",
         "workspace",
     ),
+    "coral.importing": ("coral.importing", "coral.config", "coral.errors", "coral.grading.venv"),
     "coral.audit": (
         "coral.audit",
         "coral.config",
@@ -179,6 +181,7 @@ EMPTY_PACKAGES = (
     "coral.config",
     "coral.fleet",
     "coral.grading",
+    "coral.importing",
     "coral.native",
     "coral.native.answers",
     "coral.native.search",
@@ -195,7 +198,7 @@ PURE += ("attempts.failures",)
 PURE += ("heartbeats.heartbeat",)
 PURE += ("heartbeats.trigger", "heartbeats.reply", "heartbeats.beat", "heartbeats.entry", "coral.fleet", "coral.errors")
 PURE += ("coral.notify.message", "coral.notify.schedule")
-PURE += ("coral.types", "coral.codec", "coral.grading.finite_score", "coral.records.recent")
+PURE += ("coral.types", "coral.grader.scores", "coral.codec", "coral.grading.finite_score", "coral.records.recent")
 PURE_STDLIB = {
     "__future__",
     "abc",
@@ -251,6 +254,7 @@ HOMES = {
     "pydantic_core": ("coral.config",),
     "rich": ("coral.cli",),
     "acp": ("coral.runtimes.acp.conversation",),
+    "pytest": ("coral.templates.pytest",),
     "numpy": ("coral.native.search.numeric", "coral.grader"),
     "scipy": ("coral.native.search.numeric",),
     "cma": ("coral.native.search.numeric.evolution",),
@@ -274,6 +278,8 @@ PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.
 PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
 PROCESSES += ("coral.grader.landlock", "coral.processes.seal")
 PROCESSES += ("coral.notify.target",)  # a program that is told of alerts
+PROCESSES += ("coral.grader.task_grader", "coral.templates.benchmark")  # in graders, of candidates
+PROCESSES += ("coral.grading.venv",)  # the commands of grader.setup
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
@@ -493,6 +499,8 @@ def test_modules_and_functions_are_short_and_modules_have_a_docstring(module: st
 # Where a runtime's name stands outside coral/runtimes, and what it means there.
 NAMED_RUNTIMES = {
     ("coral.config.model", "native"),  # the default of agents.runtime
+    ("coral.importing.repository", "command"),  # a key of a task's args
+    ("coral.templates.benchmark.grade", "command"),
     ("coral.extras", "acp"),  # the extra of the package
     *((f"coral.{module}", "command") for module in ("config.model", "config.paths", "grading.kinds")),  # grader.command
     *((f"coral.{module}", "command") for module in ("cli.commands.job", "supervisor.request_format", "views.report")),

@@ -34,6 +34,7 @@ from coral.config.model import (
 from coral.config.other_format import is_other, translate
 from coral.config.paths import assignments_in, path_problems, with_roles
 from coral.config.section import Section
+from coral.config.translation import Translation
 from coral.config.validate import read_heartbeats
 from coral.errors import CoralError
 from coral.runtimes.registry import find
@@ -110,8 +111,15 @@ def load(task: Path, overrides: Sequence[str] = ()) -> Config:
     document, folder = yaml.read(_text(path, LARGEST)), path.absolute().parent
     if not is_other(document, folder):
         return _build(path, path.absolute(), document, overrides, files=True)
-    translation, lines = translate(document, folder, overrides)
-    return replace(_build(path, path.absolute(), translation, overrides, files=True), translated=lines)
+    made = translate(document, folder, overrides)
+    config = _build(path, path.absolute(), made.document, overrides, files=True)
+    return replace(config, translated=tuple(made.lines))
+
+
+def translation_of(path: Path) -> Translation | None:
+    """The translation of a task file of the other CORAL; None of one of ours. CoralError if it cannot be read."""
+    document, folder = yaml.read(_text(path, LARGEST)), path.absolute().parent
+    return translate(document, folder, ()) if is_other(document, folder) else None
 
 
 def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
@@ -142,7 +150,10 @@ def _text(path: Path, limit: int) -> str:
         # Reading a pipe would wait for a writer.
         raw = path.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= limit else b"\0"
     except FileNotFoundError:
-        raise CoralError(f"cannot read the task: no file {path}", "`coral init` makes a task that works") from None
+        hint = "`coral init` makes a task that works"
+        if (path.parent / "evaluator.py").is_file():
+            hint = f"`coral import {path.parent}` makes a task of a folder for OpenEvolve"
+        raise CoralError(f"cannot read the task: no file {path}", hint) from None
     except OSError as error:
         raise CoralError(f"cannot read the task: {path}: {error.strerror}", "it must be a readable file") from None
     try:

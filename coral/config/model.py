@@ -132,6 +132,10 @@ class GraderSection(Section):
         "fails. Empty: half of what was free when it began.",
         None,
     )
+    seed_may_fail: bool = key(
+        "Whether a run begins although the grader fails the seed, because agents write the solution from nothing.",
+        False,
+    )
     direction: Direction = key("Whether a larger or a smaller score is better.", Direction.MAXIMIZE, strict=False)
     noise: NoiseValue = key(
         "How noisy scores are, as a standard deviation: auto (estimated from what was measured twice), a number in "

@@ -60,12 +60,12 @@ def read_agents(made: Translation, *, chosen: bool) -> None:
 
 
 def _inherited(given: dict[str, Any], entry: Any) -> dict[str, Any]:
-    """What an assignment says; it inherits what it leaves empty, but no model for another program."""
+    """What an assignment has; it inherits what it leaves empty, but no model for another program."""
     values = entry if isinstance(entry, dict) else {}
-    said = {name: value for name, value in values.items() if value not in ("", None)}
-    options = {**(given.get("runtime_options") or {}), **(said.get("runtime_options") or {})}
-    model = {} if "runtime" not in said else {"model": said.get("model")}
-    return {"count": 1, **said, "runtime_options": options, **model}
+    own = {name: value for name, value in values.items() if value not in ("", None)}
+    options = {**(given.get("runtime_options") or {}), **(own.get("runtime_options") or {})}
+    model = {} if "runtime" not in own else {"model": own.get("model")}
+    return {"count": 1, **own, "runtime_options": options, **model}
 
 
 def _assignment(made: Translation, given: dict[str, Any], where: str, *, research: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from coral.config.translation import Translation, texts, unknown, whole
 
 GRADER = Path("eval", "grader.py")
 CLASS = "Grader"
+SEED = "seed"
 SHARED_DIR = ".shared"  # where agents find the shared knowledge in their clone: workspace.clone_overlay
 ANSWER_SECONDS = 30  # coral.grader.task_grader.MARGIN: a grader's own timeout is shorter by this
 NO_TIMEOUT = 30 * DAY
@@ -45,9 +46,8 @@ def is_other(document: Document, folder: Path) -> bool:
     return bool(grader.get("entrypoint")) or (folder / GRADER).is_file()
 
 
-def translate(document: Document, folder: Path, overrides: Sequence[str]) -> tuple[Document, tuple[str, ...]]:
-    """Our task, and what is to be said of it, line by line. `overrides`: those of the command line; a model is left
-    out where they choose another program."""
+def translate(document: Document, folder: Path, overrides: Sequence[str]) -> Translation:
+    """`overrides`: those of the command line; a model is left out where they choose another program."""
     made = Translation(document, folder)
     _task(made)
     _seed(made)
@@ -63,7 +63,7 @@ def translate(document: Document, folder: Path, overrides: Sequence[str]) -> tup
         section, _, name = key.partition(".")
         if made.section(section).get(name) not in (None, "", 1):
             made.leave(key, f"no counterpart: {why}")
-    return made.document, tuple(made.lines)
+    return made
 
 
 def _task(made: Translation) -> None:
@@ -78,15 +78,16 @@ def _task(made: Translation) -> None:
 def _seed(made: Translation) -> None:
     """The folder `seed` of the task, or what `workspace.repo_path` names; that one is relative to the current folder,
     and may only be right from another."""
-    own, given = made.folder / "seed", made.section("workspace").get("repo_path")
+    own, given = made.folder / SEED, made.section("workspace").get("repo_path")
     named = Path(str(given)).expanduser().resolve() if given else None
     beside = (made.folder / str(given)).resolve() if given else None
     repository = next((path for path in (named, beside) if path is not None and path.is_dir()), None)
     holds_task = repository is not None and made.folder.resolve().is_relative_to(repository)
     if own.is_dir():
-        made.put("task.seed", "seed", "workspace.repo_path")
+        made.put("task.seed", SEED, "workspace.repo_path")
         if repository not in (None, own.resolve()) and not holds_task:
-            made.leave("workspace.repo_path", "left out: agents begin at the folder seed, which is not laid over it")
+            made.below = repository
+            made.leave("workspace.repo_path", "left out, agents begin at seed alone: `coral import` joins the two")
         return
     if repository is not None and not holds_task:
         made.put("task.seed", str(repository), "workspace.repo_path")
@@ -102,6 +103,7 @@ def _grader(made: Translation) -> None:
     for name in ("args", "direction"):
         made.move(f"grader.{name}", f"grader.{name}")
     made.move("grader.setup", "grader.setup", texts)
+    made.put("grader.seed_may_fail", True, "grader")  # no seed is graded there before agents begin
     seconds = whole(given.get("timeout", 300))
     if isinstance(seconds, int):
         made.put("grader.timeout", NO_TIMEOUT if seconds == 0 else seconds + ANSWER_SECONDS, "grader.timeout")
@@ -135,8 +137,8 @@ def _needs(made: Translation) -> None:
             made.say(f"eval/{path.name}: a link to nothing, left out")
     sources = list(_sources(made))
     for module in sorted({module for text in sources for module in _FOREIGN.findall(text)}):
-        made.say(f"grader: it imports {module} of the other system, which is not here: it will fail where it uses that")
-    project = made.folder / "seed" / "pyproject.toml"
+        made.say(f"grader: it imports {module} of the other system, which is not here: it fails where it uses that")
+    project = made.folder / SEED / "pyproject.toml"
     uses_uv = any("get_python_command" in text or "uv run" in text for text in sources)
     if uses_uv and project.is_file() and shutil.which("uv"):
         made.put("grader.network", True, "grader")
@@ -148,7 +150,7 @@ def _needs(made: Translation) -> None:
 
 def _sources(made: Translation) -> Iterator[str]:
     """The texts of the grader's Python files."""
-    seed = made.folder / "seed"
+    seed = made.folder / SEED
     paths = (path for path in made.folder.rglob("*.py") if not path.is_relative_to(seed) and path.is_file())
     for path in islice(paths, MOST_SOURCES):
         yield path.read_text(encoding="utf-8", errors="replace")

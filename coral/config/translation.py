@@ -16,6 +16,7 @@ class Translation:
         self.given, self.folder = given, folder
         self.document = Document(data={}, problems=given.problems)
         self.lines: list[str] = []
+        self.below: Path | None = None  # a folder over which the seed's files were to be laid
         self.say: Callable[[str], None] = self.lines.append
 
     def section(self, name: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def make(config: Config, folder: Path, say: Callable[[str], None] = lambda _: No
     if not config.grader.setup:
         return None
     copies = _copies(config)
-    place = folder.resolve() / _digest(config.grader.setup, copies)[:16]
+    place = folder.resolve() / _digest(config, copies)[:16]
     if (place / DONE).is_file():
         return place / VENV
     say("setting up the grader's environment")
@@ -103,14 +103,20 @@ def _copies(config: Config) -> dict[Path, Path]:
     """The folders that the commands need, by their place in the copy: the task's, and those beside it that a command
     names by `../`."""
     folder = config.folder.resolve()
-    named = [folder]
-    for word in _words(config.grader.setup):
-        path = (folder / word).resolve()
-        if ".." in Path(word).parts and path.is_dir() and not folder.is_relative_to(path):
-            named.append(path)
+    named = [folder, *folders_beside(config.grader.setup, folder).values()]
     top = Path(os.path.commonpath(named))
     outer = [path for path in named if not any(path != other and path.is_relative_to(other) for other in named)]
     return {path.relative_to(top): path for path in outer}
+
+
+def folders_beside(commands: tuple[str, ...], folder: Path) -> dict[str, Path]:
+    """The folders outside a task's folder that commands name by `../`: as it is written, and the folder."""
+    found = {}
+    for word in _words(commands):
+        path = (folder / word).resolve()
+        if ".." in Path(word).parts and path.is_dir() and not folder.resolve().is_relative_to(path):
+            found[word] = path
+    return found
 
 
 def _words(commands: tuple[str, ...]) -> Iterator[str]:
@@ -125,23 +131,26 @@ def _words(commands: tuple[str, ...]) -> Iterator[str]:
 
 def _copy(config: Config, source: Path, target: Path) -> None:
     """Without the seed, which agents get, and without runs."""
-    seed, runs = config.seed.resolve(), (source / config.workspace.runs).resolve()
 
     def ignored(folder: str, names: list[str]) -> set[str]:
-        here = Path(folder).resolve()
-        return {name for name in names if name in _JUNK or here / name in (seed, runs)}
+        return {name for name in names if _is_ignored(config, Path(folder, name))}
 
     shutil.copytree(source, target, ignore=ignored, ignore_dangling_symlinks=True, dirs_exist_ok=True)
 
 
-def _digest(commands: tuple[str, ...], copies: dict[Path, Path]) -> str:
+def _is_ignored(config: Config, path: Path) -> bool:
+    runs = config.folder / config.workspace.runs
+    return path.name in _JUNK or path.resolve() in (config.seed.resolve(), runs.resolve())
+
+
+def _digest(config: Config, copies: dict[Path, Path]) -> str:
     """Of the commands, of this Python and of all files that the copies would have."""
-    digest = hashlib.sha256(repr((commands, sys.version, _VERSION)).encode())
+    digest = hashlib.sha256(repr((config.grader.setup, sys.version, _VERSION)).encode())
     for name in _PARTS:
         digest.update((_HERE / name).read_bytes())
     for target, source in sorted(copies.items()):
         for root, folders, files in os.walk(source):
-            folders[:] = sorted(name for name in folders if name not in _JUNK)
+            folders[:] = sorted(name for name in folders if not _is_ignored(config, Path(root, name)))
             for path in (Path(root, name) for name in sorted(files)):
                 digest.update(f"\0{target}/{path.relative_to(source)}\0".encode("utf-8", "surrogateescape"))
                 with contextlib.suppress(OSError), path.open("rb") as file:

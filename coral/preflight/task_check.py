@@ -114,6 +114,9 @@ def _grade_findings(config: Config, venv: Path | None, say: Callable[[str], None
     except CoralError as error:
         yield TaskFinding("grader", False, str(error), (error.hint,))
         return
+    if config.grader.seed_may_fail and first.outcome is Outcome.FAILED:
+        yield TaskFinding("grader", True, f"the seed fails, as it may: {first.reason}", _channel_advice(config, first))
+        return
     yield _graded(config, venv, first)
     if first.score is None:
         return

@@ -16,6 +16,7 @@ from coral.agent_setup.roster import Roster, seed_conflict
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.actions import CheckOut
+from coral.fleet.events import Outcome
 from coral.grading.checkout import prepare_grade
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
@@ -43,14 +44,15 @@ def grade_seed(
     files: Path | None = None,
 ) -> Attempt:
     """The baseline of an epoch: of the first, attempt #0; a later one gets its number from the run. `files`: see
-    `prepare_grade`. CoralError if the seed gets no score: no attempt would get one."""
+    `prepare_grade`. CoralError if the seed gets no score, unless it has failed and may: no attempt would get one."""
     started = wall()
     check_out = CheckOut(number=0, launch=epoch, commit=commit, kind=Kind.BASELINE)
     command = prepare_grade(layout, config, check_out, files)
     began = time.monotonic()
     result = run_grader(command, config.grader.timeout, interpreter)
     seconds = time.monotonic() - began
-    if result.score is None:
+    may_fail = config.grader.seed_may_fail and result.outcome is Outcome.FAILED
+    if result.score is None and not may_fail:
         raise CoralError(f"cannot grade the seed: {result.reason}", _shown(result))
     return Attempt(
         number=0,
@@ -64,8 +66,9 @@ def grade_seed(
         submitted_at=started,
         published_at=wall(),
         order=0,
-        verdict=Verdict.NEW_BEST,
+        verdict=Verdict.FAILED if result.score is None else Verdict.NEW_BEST,
         score=result.score,
+        reason=result.reason,
         feedback=result.feedback,
         metrics=result.metrics,
         seconds=round(seconds, 3),

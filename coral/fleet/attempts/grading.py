@@ -310,8 +310,10 @@ def _on_lost_grade(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _end_seed_check(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
-    """The seed was graded in the candidate's place: if that worked, the candidate is at fault, else the grader."""
-    if event.outcome is on.Outcome.SCORED:
+    """The seed was graded in the candidate's place: if that worked, the candidate is at fault, else the grader. It
+    worked if the seed has failed as it had at the start."""
+    has_failed = event.outcome is on.Outcome.FAILED and transaction.standing.seed is None and not pending.exceeded
+    if event.outcome is on.Outcome.SCORED or has_failed:
         settle(transaction, pending, Judgement(Verdict.FAILED), reason=pending.suspicion, graded=event)
     else:
         reason = f"the grader fails on the seed too: {pending.exceeded or event.reason or pending.suspicion}"

@@ -1,0 +1,67 @@
+"""Makes a task of ours from one of the other CORAL. That also runs as it is; a task of ours can be changed."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from coral.config.load import TASK_FILE, load, translation_of
+from coral.config.other_format import SEED
+from coral.grading.venv import folders_beside
+from coral.importing.written_task import NOT_COPIED, MadeTask
+
+_NOT_OURS = {SEED, "results", "runs", "task.schema.json", *NOT_COPIED}
+
+
+def import_task(path: Path) -> MadeTask:
+    """`path`: the task's file. CoralError where it could not run as it is."""
+    config, folder = load(path), path.absolute().parent
+    translation = translation_of(path)
+    assert translation is not None, "the caller has asked"
+    sections: dict[str, Any] = translation.document.data  # type: ignore[assignment]  # load has refused anything else
+    made = MadeTask(f"Made from {folder.name}, a task of the other CORAL.", sections, report=list(translation.lines))
+    if (below := translation.below) is not None:
+        made.copies += [(f"{SEED}/{item.name}", item) for item in sorted(below.iterdir()) if item.name != ".git"]
+        made.report = [line for line in made.report if not line.startswith("workspace.repo_path:")]
+        made.report.append(f"workspace.repo_path: {SEED} holds its files, and over them those of the task's own seed")
+    made.copies.append((SEED, config.seed))
+    sections["task"]["seed"] = SEED
+    for item in sorted(folder.iterdir()):
+        if item.name not in _NOT_OURS and not item.name.startswith((".", "task")) and item.exists():
+            made.copies.append((item.name, item))
+    _take_in_sources(made, config.grader.setup, folder)
+    for assignment in _assignments(sections):
+        _keep_paths(assignment, folder)
+    return made
+
+
+def _take_in_sources(made: MadeTask, commands: tuple[str, ...], folder: Path) -> None:
+    """Folders beside the task that its set-up installs are copied into it, and its commands name them there."""
+    for word, source in folders_beside(commands, folder).items():
+        made.copies.append((source.name, source))
+        commands = tuple(
+            re.sub(rf"(?<![\w./]){re.escape(word)}(?![\w.])", source.name, command) for command in commands
+        )
+        made.report.append(f"grader.setup: {word} is copied to {source.name}")
+    if commands:
+        made.sections["grader"]["setup"] = list(commands)
+
+
+def _assignments(sections: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    agents = sections.get("agents") or {}
+    yield agents
+    yield from agents.get("assignments") or ()
+
+
+def _keep_paths(assignment: dict[str, Any], folder: Path) -> None:
+    """Paths outside the task's folder, which are relative to it, are true from another one as well."""
+    if "role_file" in assignment:
+        assignment["role_file"] = _kept(assignment["role_file"], folder)
+    if "mounts" in assignment:
+        assignment["mounts"] = {target: _kept(name, folder) for target, name in assignment["mounts"].items()}
+
+
+def _kept(name: str, folder: Path) -> str:
+    path = folder / Path(name).expanduser()
+    is_copied = path.resolve().is_relative_to(folder.resolve()) and path.name != TASK_FILE
+    return name if is_copied else str(path.resolve())
