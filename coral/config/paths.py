@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
@@ -40,7 +41,7 @@ def path_problems(
     if not unusable:  # no other check may look up such a path
         yield from _task_problems(task, folder) if task else ()
         for section, grader in graders.items():
-            yield from _grader_problems(section, grader, folder)
+            yield from _grader_problems(section, grader, folder, installs=_installs(graders))
         yield from _exposed(task, graders, folder) if task else ()
     if agents:
         seed = _resolved(task.seed, folder) if task else None
@@ -119,7 +120,12 @@ def _function_problems(where: KeyPath, text: str, folder: Path | None, name: str
         yield Problem(where, f'"{entry[0]}" does not exist (looked in {folder})')
 
 
-def _grader_problems(section: str, grader: Grader, folder: Path) -> Iterator[Problem]:
+def _installs(graders: Mapping[str, Grader]) -> bool:
+    """Whether a module that is not there yet may be one that `grader.setup` installs."""
+    return any(isinstance(grader, GraderSection) and grader.setup for grader in graders.values())
+
+
+def _grader_problems(section: str, grader: Grader, folder: Path, *, installs: bool) -> Iterator[Problem]:
     chosen = [key for key in GRADER_KINDS if getattr(grader, key)]
     if isinstance(grader, HoldoutSection):
         if not grader.is_given and grader != HoldoutSection():
@@ -131,7 +137,9 @@ def _grader_problems(section: str, grader: Grader, folder: Path) -> Iterator[Pro
     program = grader.command if isinstance(grader.command, str) else "".join(grader.command[:1])
     if grader.command and not program.strip():
         yield Problem((section, "command"), "is blank")
-    if grader.entry and split_module(grader.entry) is None:
+    module = split_module(grader.entry)
+    is_module = module is not None and (installs or find_spec(module[0].partition(".")[0]) is not None)
+    if grader.entry and not is_module:
         yield from _function_problems((section, "entry"), grader.entry, folder, "the task's folder")
     for where, name in _private_names(section, grader).items():
         if leads_outside(name):

@@ -42,7 +42,11 @@ _PLACES = {
     "integration/coral/grading/test_once and test_runner": ["coral: types"],
     "unit/coral/config/test_other_format": ["coral.config: other_agents translation", "coral.runtimes: other_names"],
     "integration/coral/grader/test_task_grader": ["coral.grader: scores"],
-    "integration/coral/importing/test_import": ["coral.importing: other_coral openevolve written_task"],
+    "integration/coral/importing/test_import": [
+        "coral.importing: other_coral openevolve written_task",
+        "coral.cli.commands: import",
+        "coral.grader: openevolve",
+    ],
     "integration/coral/grader/test_candidate": ["coral.grader: inside"],
     "integration/coral/processes/test_seal": ["coral.grader: landlock"],
     "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],

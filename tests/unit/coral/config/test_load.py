@@ -126,9 +126,17 @@ def test_a_grader_needs_exactly_one_of_entry_and_command(folder: Path) -> None:
     assert problems(folder, MINIMAL.replace("entry: grade.py:grade", "slots: 2")) == [
         "task.yaml:4:1: grader: needs entry or command"
     ]
-    assert problems(folder, MINIMAL.replace("entry: grade.py:grade", "entrypoint: a:B"))[0].startswith(
-        'task.yaml:5:3: grader.entrypoint: unknown key (with "a:B"); name a function by entry: file.py:function'
+    assert problems(folder, MINIMAL + "  entrypoint: a:B\n")[0].startswith(
+        'task.yaml:6:3: grader.entrypoint: unknown key (with "a:B"); write entry: package.module:Class'
     )
+
+
+def test_an_entry_may_be_a_module_that_is_installed_or_will_be(folder: Path) -> None:
+    installed = MINIMAL.replace("entry: grade.py:grade", "entry: json.tool:main")
+    assert load(write(folder, installed)).grader.entry == "json.tool:main"
+    text = MINIMAL.replace("entry: grade.py:grade", "entry: not_there.grade:Judge")
+    assert NO_ENTRY in problems(folder, text)[0]
+    assert load(write(folder, text + "  setup: [pip install not-there]\n")).grader.setup == ("pip install not-there",)
 
 
 ENTRY = "entry: grade.py:grade"
