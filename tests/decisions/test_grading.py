@@ -80,6 +80,23 @@ def test_a_crash_that_the_seed_shares_is_void(outcome: Outcome, reason: str, tol
     assert stage["ann"].progress == Progress(0, 0, 0)
 
 
+def test_a_seed_that_failed_at_the_start_proves_by_failing_again_that_the_grader_works() -> None:
+    # As the seed may of a task whose agents write the solution from nothing.
+    for outcome, said in (
+        (Outcome.FAILED, "publish #1 failed (no module x)"),
+        (Outcome.CRASHED, "publish #1 void (the grader fails on the seed too: no GPU)"),
+    ):
+        stage = Stage(baseline=None)
+        stage.in_grading(2, "ann")
+        stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="no module x"))
+        reason = "too small" if outcome is Outcome.FAILED else "no GPU"
+        assert stage.at(4, stage.graded(1, outcome=outcome, reason=reason)) == [said]
+    # The first attempt with a score is the best.
+    stage = Stage(baseline=None)
+    stage.in_grading(2, "ann")
+    assert stage.at(3, stage.graded(1, 0.5)) == ["publish #1 new best 0.5"]
+
+
 def test_a_question_of_fault_is_answered_before_the_queue_and_before_earlier_attempts() -> None:
     stage = Stage(rules=ONE_SLOT)
     stage.in_grading(2, "ann", "ann")

@@ -38,7 +38,9 @@ def rules_with(*heartbeats: Heartbeat) -> Rules:
 class Stage:
     """A fleet of up to four. Its agents have started and printed their first words, unless `started` is False."""
 
-    def __init__(self, agents: int = 1, rules: Rules = QUIET_RULES, *, started: bool = True, baseline: float = 0.0):
+    def __init__(
+        self, agents: int = 1, rules: Rules = QUIET_RULES, *, started: bool = True, baseline: float | None = 0.0
+    ):
         self.rules = rules
         self.names = NAMES[:agents]
         self.fleet = Fleet()
@@ -241,7 +243,7 @@ def attempt_zero(score: float | None = 0.0) -> Attempt:
         submitted_at="",
         published_at="",
         order=0,
-        verdict=Verdict.NEW_BEST,
+        verdict=Verdict.FAILED if score is None else Verdict.NEW_BEST,
         score=score,
     )
 

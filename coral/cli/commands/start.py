@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import sys
 import threading
 from pathlib import Path
@@ -16,6 +17,7 @@ from coral.cli.run_data.run_lookup import command
 from coral.cli.ui.progress import steps
 from coral.errors import CoralError
 from coral.processes import received_signals
+from coral.views.format import plural
 from workspace.layout import Layout
 
 if TYPE_CHECKING:
@@ -71,10 +73,11 @@ def run(args: argparse.Namespace) -> int:
         from workspace.seed import uncommitted
 
         left = uncommitted(config.seed)
+        foreign = _translated_text(config, args.task)
         concerns = budget_warning(config, Store(layout.attempts).read(0).seconds)
         untold = [f"{problem}: nobody is told there" for problem in targets_of(config.alerts)[1]]
-        sealing = seal.warning(config.workspace.seal)
-        for text in filter(None, (left and uncommitted_text(left), advanced, concerns, sealing, *untold)):
+        notices = (foreign, left and uncommitted_text(left), advanced, concerns, seal.warning(config.workspace.seal))
+        for text in filter(None, (*notices, *untold)):
             print(f"coral: {text}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
@@ -87,6 +90,15 @@ def run(args: argparse.Namespace) -> int:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise CoralError(str(error), "nothing was left behind") from error
+
+
+def _translated_text(config: Config, task: str | None) -> str:
+    """What is said of a task of the other CORAL; empty where all of it has a counterpart."""
+    if not config.translated:
+        return ""
+    name = f" {shlex.quote(task)}" if task else ""
+    count = plural(len(config.translated), "thing")
+    return f"a task of the other CORAL, of which {count} came out otherwise: `coral validate{name}` says what"
 
 
 def ask_for_cost(config: Config, runs: Path, verb: str, *, agreed: bool) -> None:
