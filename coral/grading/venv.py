@@ -45,7 +45,7 @@ def make(config: Config, folder: Path, say: Callable[[str], None] = lambda _: No
     without `grader.setup`. CoralError says which command failed. Blocks, for minutes perhaps."""
     if not config.grader.setup:
         return None
-    copies = _copies(config)
+    top, copies = _copies(config)
     place = folder.resolve() / _digest(config, copies)[:16]
     if (place / DONE).is_file():
         return place / VENV
@@ -57,7 +57,7 @@ def make(config: Config, folder: Path, say: Callable[[str], None] = lambda _: No
             _copy(config, source, place / SOURCES / target)
         _run([sys.executable, "-m", "venv", str(place / VENV)], place, {}, "python -m venv")
         _install_coral(place / VENV)
-        at = place / SOURCES / next(target for target, source in copies.items() if source == config.folder.resolve())
+        at = place / SOURCES / config.folder.resolve().relative_to(top)
         for command in config.grader.setup:
             _run(["/bin/sh", "-c", _without_uv(command)], at, _variables(place / VENV), command)
         _install_coral(place / VENV)  # again: a command may have put another in its place
@@ -99,14 +99,14 @@ def _variables(venv: Path) -> dict[str, str]:
     return {**kept, **variables(venv)}
 
 
-def _copies(config: Config) -> dict[Path, Path]:
-    """The folders that the commands need, by their place in the copy: the task's, and those beside it that a command
-    names by `../`."""
+def _copies(config: Config) -> tuple[Path, dict[Path, Path]]:
+    """The folder around all that the commands need, and what they need, by its place in the copy: the task's folder,
+    and those beside or around it that a command names by `../`."""
     folder = config.folder.resolve()
     named = [folder, *folders_beside(config.grader.setup, folder).values()]
     top = Path(os.path.commonpath(named))
     outer = [path for path in named if not any(path != other and path.is_relative_to(other) for other in named)]
-    return {path.relative_to(top): path for path in outer}
+    return top, {path.relative_to(top): path for path in outer}
 
 
 def folders_beside(commands: tuple[str, ...], folder: Path) -> dict[str, Path]:
@@ -114,7 +114,7 @@ def folders_beside(commands: tuple[str, ...], folder: Path) -> dict[str, Path]:
     found = {}
     for word in _words(commands):
         path = (folder / word).resolve()
-        if ".." in Path(word).parts and path.is_dir() and not folder.resolve().is_relative_to(path):
+        if ".." in Path(word).parts and path.is_dir() and not Path.home().is_relative_to(path):
             found[word] = path
     return found
 

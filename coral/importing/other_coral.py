@@ -38,13 +38,21 @@ def import_task(path: Path) -> MadeTask:
 def _take_in_sources(made: MadeTask, commands: tuple[str, ...], folder: Path) -> None:
     """Folders beside the task that its set-up installs are copied into it, and its commands name them there."""
     for word, source in folders_beside(commands, folder).items():
-        made.copies.append((source.name, source))
-        commands = tuple(
-            re.sub(rf"(?<![\w./]){re.escape(word)}(?![\w.])", source.name, command) for command in commands
-        )
-        made.report.append(f"grader.setup: {word} is copied to {source.name}")
+        is_around, name = folder.resolve().is_relative_to(source), source.name
+        if is_around:
+            name = str(source)
+            made.report.append(f"grader.setup: {word} is {source}, which has the task in it, and is not copied")
+        else:
+            made.copies.append((name, source))
+            made.report.append(f"grader.setup: {word} is copied to {name}")
+        commands = tuple(_with_word(command, word, name) for command in commands)
     if commands:
         made.sections["grader"]["setup"] = list(commands)
+
+
+def _with_word(command: str, word: str, name: str) -> str:
+    """The command with another path in the place of that one."""
+    return re.sub(rf"(?<![\w./]){re.escape(word)}(?![\w./])", lambda _: name, command)
 
 
 def _assignments(sections: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -54,7 +54,7 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
         commit = hub.take_in_seed(layout.hub, new.seed)
     except GitError as error:
         raise CoralError(str(error), error.hint) from error
-    _copy(layout, folder, new, commit)
+    _copy(layout, folder, new, commit, say)
     os.utime(folder / layout.seed_commit.name, (began, began))
     baseline, grader, holdout = None, folder / layout.grader.name, folder / layout.holdout.name
     is_same_seed = commit == layout.seed_commit.read_text()
@@ -155,14 +155,14 @@ def _numbered(baseline: Attempt, number: int) -> Attempt:
     return attempt_from_dict({**to_dict(baseline), "number": number})
 
 
-def _copy(layout: Layout, folder: Path, config: Config, commit: str) -> None:
+def _copy(layout: Layout, folder: Path, config: Config, commit: str, say: Callable[[str], None]) -> None:
     (folder / layout.task_file.name).write_text(config.text, encoding="utf-8")
     shutil.copyfile(config.path, folder / layout.task_source.name)
     (folder / layout.seed_commit.name).write_text(commit)
     copy_grader_files(config.grader, config.folder, folder / layout.grader.name)
     if config.holdout_grader is not None:
         copy_grader_files(config.holdout_grader, config.folder, folder / layout.holdout.name)
-    venv = make(config, layout.venvs)
+    venv = make(config, layout.venvs, say)
     for private in (layout.grader, layout.holdout):
         note(folder / private.name, venv)
     if (text := checklist(config)) is not None:
