@@ -260,8 +260,8 @@ HOMES = {
     "cma": ("coral.native.search.numeric.evolution",),
     "apprise": ("coral.notify.target",),
 }
-# Who starts or signals processes; each but the first for children of its own: git, ps, the public check, candidates,
-# a trial of the sandbox, a process with a secret for an audit to look for, ourselves.
+# Who starts or signals processes; each but the first for children of its own: set-up commands, git, ps, the public
+# check, candidates, a trial of the sandbox, a process with a secret for an audit to look for, ourselves.
 # `scripted.steps` is itself an agent, which does what agents do; `acp.program` starts the agent that it talks to.
 PROCESSES = (
     "coral.processes.process",
@@ -271,7 +271,7 @@ PROCESSES = (
     "workspace.locks",
     "workspace.seal",
     "coral.native",
-    "coral.runs.prepare",
+    "coral.processes.command",
     "coral.runs.detach",
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
@@ -279,7 +279,6 @@ PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.gra
 PROCESSES += ("coral.grader.landlock", "coral.processes.seal")
 PROCESSES += ("coral.notify.target",)  # a program that is told of alerts
 PROCESSES += ("coral.grader.task_grader", "coral.templates.benchmark")  # in graders, of candidates
-PROCESSES += ("coral.grading.venv",)  # the commands of grader.setup
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (

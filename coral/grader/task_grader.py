@@ -154,15 +154,7 @@ class TaskGrader(ABC):
         part = Score(value=value, name="eval", explanation=explanation or None)
         return ScoreBundle(scores={"eval": part}, aggregated=value, feedback=feedback, metadata=dict(metadata or {}))
 
-    def score(
-        self,
-        value: Any,
-        explanation: str = "",
-        feedback: str | None = None,
-        metadata: dict[str, Any] | None = None,
-    ) -> ScoreBundle:
-        """The same as `bundle`."""
-        return self.bundle(value, explanation, feedback, metadata)
+    score = bundle
 
     def fail(self, explanation: str = "", feedback: str | None = None) -> ScoreBundle:
         """The attempt has failed, and the explanation says why."""

@@ -11,20 +11,17 @@ import os
 import re
 import shlex
 import shutil
-import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grader.remove_tree import remove_tree
-from coral.processes import environment, received_signals
+from coral.processes import environment
+from coral.processes.command import run_command
 
 VENV, SOURCES, DONE = "venv", "sources", "done"
-SHOWN = 3000  # bytes of the output of a command that failed
 _HERE = Path(__file__).resolve().parents[1]
 _PARTS: tuple[str, ...] = (
     "__init__.py",
@@ -177,25 +174,7 @@ def _without_uv(command: str) -> str:
 
 
 def _run(argv: list[str], folder: Path, env: dict[str, str], shown: str) -> None:
-    """Runs a command of the task's author, and ends what it leaves running. CoralError where it fails."""
-    with tempfile.TemporaryFile() as output:
-        child = subprocess.Popen(
-            argv,
-            cwd=folder,
-            env=env or environment.base(),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        try:
-            with received_signals.let_through():
-                child.wait()
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
-        if child.returncode != 0:
-            output.seek(max(output.tell() - SHOWN, 0))
-            text = output.read().decode(errors="replace").strip()
-            raise CoralError(f"cannot set up the grader: `{shown}` ended with exit code {child.returncode}", text)
+    """CoralError where a command of the task's author fails."""
+    code, output = run_command(argv, folder, env or environment.base())
+    if code != 0:
+        raise CoralError(f"cannot set up the grader: `{shown}` ended with exit code {code}", output)

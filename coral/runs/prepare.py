@@ -1,11 +1,7 @@
 """The part of creating a run that grades the seed and prepares each agent. `create` imports it while git works."""
 
-import contextlib
 import os
 import shutil
-import signal
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 
@@ -21,7 +17,8 @@ from coral.grading.checkout import prepare_grade
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
 from coral.journal import fold
-from coral.processes import environment, received_signals
+from coral.processes import environment
+from coral.processes.command import run_command
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.records.recent import RecentResults
 from coral.runs.rules import rules_of
@@ -30,8 +27,6 @@ from coral.supervisor.context import RunContext
 from workspace import hub
 from workspace.clone_overlay import SHARED
 from workspace.layout import Layout, create
-
-SHOWN_OF_SETUP = 2000  # bytes of the output of a command that failed
 
 
 def grade_seed(
@@ -123,33 +118,10 @@ def add_agents(layout: Layout, config: Config, baseline: Attempt | None = None) 
 
 
 def _set_up(layout: Layout, agent: str, command: str) -> None:
-    """Run a set-up command in an agent's clone. What it leaves running is killed, because nothing would end it later.
-    Its output goes to a file: a process that is left would hold a pipe open."""
-    with tempfile.TemporaryFile() as output:
-        shell = subprocess.Popen(
-            ["/bin/sh", "-c", command],
-            cwd=layout.clone(agent),
-            env=environment.of_agent(layout, agent),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-        try:
-            with received_signals.let_through():
-                if hasattr(os, "waitid"):
-                    # Waited for but not reaped: no other process gets its number until its group is killed.
-                    os.waitid(os.P_PID, shell.pid, os.WEXITED | os.WNOWAIT)
-                else:  # macOS, before Python 3.13
-                    shell.wait()
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(shell.pid, signal.SIGKILL)
-            shell.wait()
-        if shell.returncode != 0:
-            output.seek(max(output.tell() - SHOWN_OF_SETUP, 0))
-            shown = output.read().decode(errors="replace").strip()
-            raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {shell.returncode}", shown)
+    """Run a set-up command in an agent's clone."""
+    code, output = run_command(["/bin/sh", "-c", command], layout.clone(agent), environment.of_agent(layout, agent))
+    if code != 0:
+        raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {code}", output)
 
 
 def _shown(result: GradeResult) -> str:
