@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from coral.config.document import Document, shown
-from coral.config.model import DAY, GRADER_KINDS
+from coral.config.model import GRADER_KINDS
 from coral.config.other_agents import read_agents, read_heartbeats
+from coral.config.section import DAY
 from coral.config.translation import Translation, texts, unknown, whole
 
 GRADER = Path("eval", "grader.py")
