@@ -192,9 +192,19 @@ class Notify:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedMessage:
+    """What a line of the timeline says of a heartbeat: its name, the id of its message (empty: it was not sent), and
+    the attempt that fired it."""
+
+    name: str
+    id: str = ""
+    attempt: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
     """Write a line of the run's timeline: `text`, then the text of `reason`, if there is one. `ending`: how the launch
-    ended."""
+    ended. `messages`: what was received, withdrawn or skipped."""
 
     type: str
     text: str = ""
@@ -202,6 +212,7 @@ class LogEvent:
     launch: int = 0
     ending: Ending | None = None
     reason: Reason | None = None
+    messages: tuple[LoggedMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -212,7 +212,7 @@ def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]
         elif ends:
             stays.append(replace(message, job_ends=ends))
         else:
-            transaction.log("withdrawn", f"{message.name} ({message.id}) was seen", name)
+            transaction.log_messages("withdrawn", f"{message.name} ({message.id}) was seen", name, (message,))
     if stays != list(transaction.agents[name].pending_messages):
         transaction.set_agent(name, pending_messages=tuple(stays))
 

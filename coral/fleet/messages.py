@@ -43,7 +43,8 @@ def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, be
         unassigned = transaction.run.unassigned_messages
         for message in unassigned:
             if message.stagnant:
-                transaction.log("withdrawn", f"{message.name} ({message.id}) is overtaken by an improvement")
+                text = f"{message.name} ({message.id}) is overtaken by an improvement"
+                transaction.log_messages("withdrawn", text, "", (message,))
         transaction.set_run(unassigned_messages=tuple(message for message in unassigned if not message.stagnant))
     for name in list(transaction.agents):
         scopes = [Scope.FLEET] * best_improved + [Scope.OWN] * (improved and name == author)
@@ -55,7 +56,7 @@ def withdraw_stagnation(transaction: Transaction) -> None:
     why = ": the task has changed"
     for message in transaction.run.unassigned_messages:
         if message.stagnant:
-            transaction.log("withdrawn", f"{message.name} ({message.id}){why}")
+            transaction.log_messages("withdrawn", f"{message.name} ({message.id}){why}", "", (message,))
     unassigned = tuple(message for message in transaction.run.unassigned_messages if not message.stagnant)
     transaction.set_run(unassigned_messages=unassigned)
     for name in list(transaction.agents):
@@ -108,7 +109,7 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
         if agent.phase is not Phase.RETIRED:
             for heartbeat in _fire(transaction, name, by_clock=True):
                 if reason := _reason_to_skip(transaction.agents[name], heartbeat):
-                    transaction.log("skipped", heartbeat.name, name, reason=reason)
+                    transaction.log_skipped(heartbeat.name, name, reason)
                     if reason.kind is ReasonKind.UNANSWERED:
                         mark_unanswered(transaction, name)
                 else:
@@ -116,7 +117,7 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
     # A clock heartbeat of the fleet has no author: it goes to the next agent that submits.
     for heartbeat in _fire(transaction, FLEET, by_clock=True):
         if _waits_for_delivery(transaction, heartbeat):
-            transaction.log("skipped", heartbeat.name, reason=UNDELIVERED)
+            transaction.log_skipped(heartbeat.name, "", UNDELIVERED)
         else:
             _leave_unassigned(transaction, heartbeat, None)
 
@@ -136,7 +137,8 @@ def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> No
         in_flight=tuple(id for id in agent.in_flight if id not in ids),
         awaiting_reply=tuple(dict.fromkeys(agent.awaiting_reply + questions)),
     )
-    transaction.log("heartbeat", f"{', '.join(names)} ({', '.join(message.id for message in received)}) received", name)
+    text = f"{', '.join(names)} ({', '.join(message.id for message in received)}) received"
+    transaction.log_messages("heartbeat", text, name, received)
 
 
 def read_reply(transaction: Transaction, name: str, text: str) -> None:

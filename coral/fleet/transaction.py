@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from attempts.standing import Measured, Standing
-from coral.fleet.actions import Action, LogEvent, Notify
+from coral.fleet.actions import Action, LogEvent, LoggedMessage, Notify
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.events import Moment
 from coral.fleet.reasons import Reason
@@ -52,6 +52,16 @@ class Transaction:
 
     def log(self, type: str, text: str = "", agent: str = "", *, launch: int = 0, reason: Reason | None = None) -> None:
         self.act(LogEvent(type=type, text=text, agent=agent, launch=launch, reason=reason))
+
+    def log_messages(self, type: str, text: str, agent: str, messages: Iterable[PendingMessage]) -> None:
+        """Log what became of these messages."""
+        named = tuple(LoggedMessage(name=one.name, id=one.id, attempt=one.attempt) for one in messages)
+        self.act(LogEvent(type=type, text=text, agent=agent, messages=named))
+
+    def log_skipped(self, heartbeat: str, agent: str, reason: Reason) -> None:
+        """Log that a heartbeat was due and is not sent."""
+        named = (LoggedMessage(name=heartbeat),)
+        self.act(LogEvent(type="skipped", text=heartbeat, agent=agent, reason=reason, messages=named))
 
     def alert(self, text: str, agent: str = "", reason: Reason | None = None) -> None:
         """Alert the operator once. The id stays the same however often the alert has to be delivered."""
@@ -104,7 +114,7 @@ class Transaction:
         """Drop the agent's pointless messages, but for those in flight: its launch was given them already."""
         withdrawn = [message for message in self.agents[agent].undelivered if is_pointless(message)]
         for message in withdrawn:
-            self.log("withdrawn", f"{message.name} ({message.id}){why}", agent)
+            self.log_messages("withdrawn", f"{message.name} ({message.id}){why}", agent, (message,))
         if withdrawn:
             pending = self.agents[agent].pending_messages
             self.set_agent(agent, pending_messages=tuple(message for message in pending if message not in withdrawn))

@@ -28,6 +28,15 @@ def score(value: object) -> str:
     return NONE if isinstance(value, bool) or not isinstance(value, int | float) else f"{value:.10g}"
 
 
+def scores(values: Sequence[object]) -> list[str]:
+    """Scores that are compared: with five significant digits, or as many more as tell those apart that nine do. Dashes
+    for what is none."""
+    numbers = [_number(value) for value in values]
+    shown = [{f"{number:.{count}g}" for number in numbers if number is not None} for count in range(5, 10)]
+    digits = 5 + next(place for place, texts in enumerate(shown) if len(texts) == len(shown[-1]))
+    return [NONE if number is None else f"{number:.{digits}g}" for number in numbers]
+
+
 def delta(value: object, base: object) -> str:
     """The difference between `value` and `base`, with its sign; empty when one of them is missing."""
     if not isinstance(value, int | float) or not isinstance(base, int | float):

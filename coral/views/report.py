@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from attempts.files import append_bytes, make_way, parse_object, read_bytes, read_end, write_bytes, write_json
-from coral.fleet.actions import Finish, LogEvent, Notify, ShowJob, Spawn
+from coral.fleet.actions import Finish, LogEvent, LoggedMessage, Notify, ShowJob, Spawn
 from coral.fleet.agent_state import LIVE, JobEnd, Phase
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
@@ -60,7 +60,9 @@ class Report:
         self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
 
     def log(self, now: Moment, event: LogEvent) -> None:
-        given = {"launch": event.launch or None, "ending": event.ending, "reason": reason_data(event.reason)}
+        messages = [logged_data(message) for message in event.messages]
+        given: dict[str, object] = {"launch": event.launch or None, "ending": event.ending, "messages": messages}
+        given["reason"] = reason_data(event.reason)
         self.write_line(now, event.type, log_text(event), event.agent, **given)
 
     def write_line(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
@@ -212,6 +214,12 @@ class Report:
             beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
         assignment = self._context.roster.assignment(view["name"])
         return {**view, "runtime": assignment.runtime, "model": assignment.model, "beat": beat}
+
+
+def logged_data(message: LoggedMessage) -> dict[str, object]:
+    """What the timeline holds of a heartbeat's message; no empty fields."""
+    data = {"name": message.name, "id": message.id, "attempt": message.attempt}
+    return {name: value for name, value in data.items() if value not in (None, "")}
 
 
 def _left(until: float | None, now: Moment) -> float | None:

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     notes = find_raw_notes(folders(layout), args.search or "")  # parsed later: that takes most of the time
     view = RunView(layout)
     if args.disputed:
-        chosen = [note for note in notes[::-1] if _evidence(view, note[1].parse(note[0])).disputed]
+        chosen = [note for note in notes[::-1] if evidence_of(view, note[1].parse(note[0])).disputed]
     elif args.read:
         chosen = [_named(notes, args.read)]
     elif args.recent is not None:
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _as_json(view: RunView, notes: list[Note]) -> Iterator[dict[str, object]]:
     for note in notes:
-        yield {**asdict(note), "synthesis": note.is_synthesis, "evidence": asdict(_evidence(view, note))}
+        yield {**asdict(note), "synthesis": note.is_synthesis, "evidence": asdict(evidence_of(view, note))}
 
 
 def _nothing(args: argparse.Namespace) -> str:
@@ -76,7 +76,8 @@ def _nothing(args: argparse.Namespace) -> str:
     return "no note contains these words" if args.search else "no notes yet: agents write them as they reflect"
 
 
-def _evidence(view: RunView, note: Note) -> Evidence:
+def evidence_of(view: RunView, note: Note) -> Evidence:
+    """What the records say of the note's figures."""
     if view.alone:
         return Evidence()  # it cannot see the attempts that others may have told it of
     return check_evidence(note, view.store.find, view.direction)
@@ -111,7 +112,7 @@ def _in_full(out: Console, view: RunView, notes: list[Note]) -> None:
             out.print()
         out.print(Rule(title_line(note), align="left", style="cyan" if note.is_synthesis else "dim"))
         out.print(markdown(body_of(note)))
-        _say_evidence(out, _evidence(view, note))
+        _say_evidence(out, evidence_of(view, note))
 
 
 def _say_evidence(out: Console, evidence: Evidence) -> None:
@@ -129,7 +130,7 @@ def _list(out: Console, view: RunView, notes: list[NumberedNote], most: int) -> 
         title = Text(note.title, style="bold cyan" if note.is_synthesis else "dim" if note.superseded_by else "")
         if note.superseded_by:
             title.append(f" (superseded by {note.superseded_by})")
-        if _evidence(view, note).disputed:
+        if evidence_of(view, note).disputed:
             title.append(" (disputed)", "yellow")
         attempts = " ".join(f"#{number}" for number in note.attempts[:6])
         rows.append([str(note.number), title, note.author, format.ago(note.created), attempts])

@@ -182,7 +182,7 @@ class RunView:
         run_lookup.check_may_see(self.alone, found, to)
         return found
 
-    def attempt_or_none(self, number: int) -> Attempt | None:
+    def attempt_or_none(self, number: int | None) -> Attempt | None:
         found = self.store.find(number)
         return found if found is not None and run_lookup.may_see(self.alone, found) else None
 

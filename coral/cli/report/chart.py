@@ -1,0 +1,242 @@
+"""Draws a run's curve as SVG: no script, no style of its own but classes, so that a page's policy can forbid both.
+
+Of many attempts those that improved are all drawn, and of the others the first in each cell of a grid: what lies on top
+of each other would look the same. What lies outside of the axis is left out, and counted in the text below.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from attempts.record import Verdict
+from coral.cli.report.markup import Html, element, join
+from coral.views import axis, format
+from coral.views.curve import Curve, Point, Step
+
+GRID = 3.0  # pixels of a cell's side
+ONE_BY_ONE = 1500  # attempts that improved, which are drawn as marks that say what they are
+COLOURS = 8  # agents that have one of their own
+MARGIN_TOP, MARGIN_RIGHT, MARGIN_BOTTOM = 10.0, 14.0, 26.0
+DIGIT = 7.2  # pixels of a label's character
+NAMES = {verdict: verdict.replace(" ", "-") for verdict in Verdict}
+
+
+class Scale(StrEnum):
+    SCORE = "score"
+    GAP = "gap"  # to the best, logarithmic
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where things lie in a picture. `low` and `high`: the values at the bottom and at the top of the plot."""
+
+    width: float
+    height: float
+    left: float
+    low: float
+    high: float
+    end: float
+    is_log: bool
+
+    @property
+    def bottom(self) -> float:
+        return self.height - MARGIN_BOTTOM
+
+    def x(self, at: float) -> float:
+        share = min(max(at / self.end, 0.0), 1.0) if self.end > 0 else 0.0
+        return self.left + share * (self.width - MARGIN_RIGHT - self.left)
+
+    def y(self, value: float) -> float:
+        """Values outside of the axis lie on its edge."""
+        low, high = self.low, self.high
+        if self.is_log:
+            value, low, high = (math.log10(max(part, min(self.low, self.high))) for part in (value, low, high))
+        whole = high / 4 - low / 4
+        share = min(max((value / 4 - low / 4) / whole, 0.0), 1.0) if whole else 0.5
+        return self.bottom - share * (self.bottom - MARGIN_TOP)
+
+    def holds(self, value: float) -> bool:
+        return min(self.low, self.high) <= value <= max(self.low, self.high) or self.is_log
+
+
+@dataclass(frozen=True)
+class Chart:
+    """The picture of a curve. `outside`: attempts that lie beyond the axis; `left_out`: those that share a cell."""
+
+    svg: Html
+    outside: int = 0
+    left_out: int = 0
+    begins: Step | None = None  # where the axis begins after a step that would hide the others
+
+
+def draw(curve: Curve, scale: Scale, width: float, height: float, *, agents: Sequence[str] = (), title: str) -> Chart:
+    """`agents`: whose own bests are drawn instead of the attempts; the first few have colours."""
+    start = axis.first_shown([step.value for step in curve.steps]) if scale is Scale.SCORE else 0
+    value = (lambda score: score) if scale is Scale.SCORE else curve.gap
+    frame = _frame(curve, scale, start, width, height)
+    if frame is None:
+        return Chart(Html(""))
+    shown = [] if agents else [point for point in curve.points if point.score is not None]
+    inside = [point for point in shown if frame.holds(value(point.score or 0.0))]
+    drawn = _thinned(inside, frame, value)
+    failed = [] if agents else _thinned_failures(curve.points, frame)
+    layers = [
+        element("title", title),
+        element("desc", description(curve)),
+        _axes(frame, scale, curve),
+        _line(curve.steps, frame, value, curve.end, "behind" if agents else "fleet"),
+        *([] if agents else [_marks(drawn, frame, value), *failed]),
+        _agent_lines(curve, frame, value, agents),
+    ]
+    svg = element("svg", *layers, viewBox=f"0 0 {width:g} {height:g}", role="img", xmlns="http://www.w3.org/2000/svg")
+    begins = curve.steps[start] if start else None
+    return Chart(svg, len(shown) - len(inside), len(inside) - len(drawn), begins)
+
+
+def description(curve: Curve) -> str:
+    """What the picture shows, in words."""
+    if not curve.steps:
+        return "There is no score yet."
+    first, last = curve.steps[0], curve.steps[-1]
+    if first is last:
+        return f"The seed scores {format.score(first.value)}; nothing has beaten it for {format.duration(curve.end)}."
+    return (
+        f"From the seed's {format.score(first.value)} to {format.score(last.value)} (#{last.number}) in "
+        f"{format.plural(len(curve.steps) - 1, 'step')}, the last after {format.duration(last.at)} of "
+        f"{format.duration(curve.end)}; {format.plural(len(curve.points), 'attempt')}."
+    )
+
+
+def _frame(curve: Curve, scale: Scale, start: int, width: float, height: float) -> Frame | None:
+    if not curve.steps:
+        return None
+    bounds = _score_bounds(curve, start) if scale is Scale.SCORE else _gap_bounds(curve)
+    if bounds is None:
+        return None
+    low, high = bounds
+    longest = max(len(label) for label in _labels(_ticks(scale, low, high)))
+    return Frame(width, height, 10 + longest * DIGIT, low, high, curve.end, scale is Scale.GAP)
+
+
+def _score_bounds(curve: Curve, start: int) -> tuple[float, float]:
+    """From the first step that is shown to the best, with some room; better single scores lie inside as well."""
+    held = [step.value for step in curve.steps[start:]]
+    held += [
+        point.score for point in curve.points if point.improved and point.score is not None and _is_above(curve, point)
+    ]
+    low, high = min(held), max(held)
+    room = (high / 20 - low / 20) or abs(high) / 20 or 1.0
+    return max(low - room, -1.7e308), min(high + room, 1.7e308)
+
+
+def _is_above(curve: Curve, point: Point) -> bool:
+    return curve.gap(point.score or 0.0) < 0
+
+
+def _gap_bounds(curve: Curve) -> tuple[float, float] | None:
+    """The largest gap of a step at the top; at the bottom half the smallest of anything, for those that have none."""
+    gaps = [gap for step in curve.steps if (gap := curve.gap(step.value)) > 0]
+    if not gaps or not math.isfinite(max(gaps)):
+        return None
+    near = [curve.gap(point.score) for point in curve.points if point.score is not None]
+    smallest = min(gap for gap in (*gaps, *near) if gap > max(gaps) * 1e-12)
+    return smallest / 2, max(gaps) * 1.3
+
+
+def _ticks(scale: Scale, low: float, high: float) -> list[float]:
+    return axis.ticks(low, high) if scale is Scale.SCORE else axis.powers(low, high) or [low, high]
+
+
+def _labels(values: Sequence[float]) -> list[str]:
+    return [f"{value:.6g}" for value in values] or [""]
+
+
+def _axes(frame: Frame, scale: Scale, curve: Curve) -> Html:
+    right = frame.width - MARGIN_RIGHT
+    values = _ticks(scale, frame.low, frame.high)
+    parts = []
+    for value, label in zip(values, _labels(values), strict=False):
+        y = f"{frame.y(value):.1f}"
+        parts.append(element("line", x1=f"{frame.left:.1f}", x2=f"{right:.1f}", y1=y, y2=y, class_="rule"))
+        parts.append(element("text", label, x=f"{frame.left - 6:.1f}", y=y, dy="0.35em", class_="tick end"))
+    times = axis.minutes(curve.end, 6 if frame.width > 500 else 3) if curve.end > 0 else [0.0]
+    for at in times:
+        x = frame.x(at)
+        anchor = "tick last" if x > right - 20 else "tick middle"
+        label = format.duration(at) if at else "0"
+        parts.append(element("text", label, x=f"{x:.1f}", y=f"{frame.height - 8:.1f}", class_=anchor))
+    base = f"{frame.bottom:.1f}"
+    parts.append(element("line", x1=f"{frame.left:.1f}", x2=f"{right:.1f}", y1=base, y2=base, class_="base"))
+    return element("g", *parts, aria_hidden="true")
+
+
+def _line(steps: Sequence[Step], frame: Frame, value: Callable[[float], float], end: float, kind: str) -> Html:
+    """A staircase up to the end."""
+    if not steps:
+        return Html("")
+    path = [f"M{frame.x(steps[0].at):.1f} {frame.y(value(steps[0].value)):.1f}"]
+    path += [f"H{frame.x(step.at):.1f}V{frame.y(value(step.value)):.1f}" for step in steps[1:]]
+    return element("path", d="".join([*path, f"H{frame.x(end):.1f}"]), class_=f"line {kind}")
+
+
+def _agent_lines(curve: Curve, frame: Frame, value: Callable[[float], float], agents: Sequence[str]) -> Html:
+    """The ones with colours on top of the others."""
+    lines = [
+        _line(_thin_steps(curve.own.get(name, ()), frame), frame, value, curve.end, colour_of(place))
+        for place, name in reversed(list(enumerate(agents)))
+    ]
+    return join(*lines)
+
+
+def colour_of(place: int) -> str:
+    """The class of an agent's line, by its place among all."""
+    return f"agent-{place + 1}" if place < COLOURS else "other"
+
+
+def _thin_steps(steps: Sequence[Step], frame: Frame) -> list[Step]:
+    """Of several steps within one pixel the last: it is where the line goes on from."""
+    kept: dict[int, Step] = {round(frame.x(step.at)): step for step in steps}
+    return list(kept.values())
+
+
+def _thinned(points: Sequence[Point], frame: Frame, value: Callable[[float], float]) -> list[Point]:
+    def cell(point: Point) -> tuple[object, ...]:
+        if point.improved and point.verdict is Verdict.NEW_BEST:
+            return (point.number,)
+        return (int(frame.x(point.at) / GRID), int(frame.y(value(point.score or 0.0)) / GRID), point.verdict)
+
+    return axis.one_each(points, cell)
+
+
+def _thinned_failures(points: Sequence[Point], frame: Frame) -> list[Html]:
+    """Attempts without a score: ticks at the bottom."""
+    failed = [point for point in points if point.score is None]
+    drawn = axis.one_each(failed, lambda point: int(frame.x(point.at) / GRID))
+    path = "".join(f"M{frame.x(point.at):.1f} {frame.bottom - 5:.1f}v5" for point in drawn)
+    return [element("path", d=path, class_="failed")] if path else []
+
+
+def _marks(points: Sequence[Point], frame: Frame, value: Callable[[float], float]) -> Html:
+    """Those that improved one by one, where they are not too many; the others as one path for each verdict."""
+    improved = [point for point in points if point.improved]
+    single = improved if len(improved) <= ONE_BY_ONE else []
+    named = {point.number for point in single}
+    others = [point for point in points if point.number not in named]
+    paths = []
+    for verdict in (Verdict.WORSE, Verdict.TIED, Verdict.OWN_BEST, Verdict.NEW_BEST):
+        places = (point for point in others if point.verdict is verdict)
+        path = "".join(f"M{frame.x(point.at):.1f} {frame.y(value(point.score or 0.0)):.1f}h0" for point in places)
+        paths.append(element("path", d=path, class_=f"dots {NAMES[verdict]}") if path else None)
+    marks = [
+        _mark(point, frame, value) for point in sorted(single, key=lambda point: point.verdict is Verdict.NEW_BEST)
+    ]
+    return join(*paths, *marks)
+
+
+def _mark(point: Point, frame: Frame, value: Callable[[float], float]) -> Html:
+    score = point.score or 0.0
+    is_best = point.verdict is Verdict.NEW_BEST
+    says = f"#{point.number} by {point.agent}: {format.score(point.score)}, {point.verdict}"
+    place = {"cx": f"{frame.x(point.at):.1f}", "cy": f"{frame.y(value(score)):.1f}", "r": 3.6 if is_best else 2.6}
+    return element("circle", element("title", says), **place, class_=f"mark {NAMES[point.verdict]}")

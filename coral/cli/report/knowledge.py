@@ -1,0 +1,40 @@
+"""Renders Markdown that agents wrote into HTML that runs nothing: no raw HTML, no pictures, links to the web alone."""
+
+from functools import cache
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+
+from coral.cli.report.markup import Html
+from coral.views.format import clean
+
+SAFE = ("http://", "https://", "mailto:", "#")
+DEEPEST = 20  # levels of lists and quotes
+
+
+class _Safe(MarkdownIt):
+    def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
+        """What a link may lead to; anything else stays text."""
+        return url.strip().lower().startswith(SAFE)
+
+
+def rendered(text: str) -> Html:
+    """Markdown as HTML; its headings begin below those of the page."""
+    return Html(_renderer().render(clean(text)))
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    made = _Safe("commonmark", {"html": False, "maxNesting": DEEPEST}, renderer_cls=RendererHTML)
+    made.enable("table").disable(["image", "html_block", "html_inline"])
+    made.core.ruler.push("below", _lower_headings)
+    return made
+
+
+def _lower_headings(state: object) -> None:
+    for token in getattr(state, "tokens", ()):
+        if token.type in ("heading_open", "heading_close"):
+            token.tag = f"h{min(6, int(token.tag[1:]) + 2)}"
+        for child in token.children or ():
+            if child.type == "link_open":
+                child.attrSet("rel", "noopener noreferrer")

@@ -1,0 +1,113 @@
+"""A run as one HTML file that needs no server, no network and no script: good to send, to print, to attach."""
+
+import hashlib
+from base64 import b64encode
+from collections import Counter
+from pathlib import Path
+
+from coral.cli.commands.notes import body_of, evidence_of, folders
+from coral.cli.report import figures, results, summary
+from coral.cli.report.knowledge import rendered
+from coral.cli.report.markup import Html, element, join
+from coral.cli.report.parts import data_table, section
+from coral.cli.run_data.curve import read_curve
+from coral.cli.run_data.run_view import RunView
+from coral.cli.run_data.settings import config_of
+from coral.cli.run_data.timeline import Told, told
+from coral.views import format
+from workspace.notes import find_raw_notes
+
+STYLE = Path(__file__).with_name("style.css")
+NOTES = 10
+MARKDOWN = 60_000  # characters of one note
+
+
+def page(view: RunView) -> str:
+    """The whole document."""
+    heard = told(view.layout)
+    config, curve = config_of(view), read_curve(view, heard.clocks)
+    sections = [
+        figures.curves(curve),
+        conclusions(view),
+        results.leaderboard(view),
+        results.lineage(view),
+        results.difference(view),
+        heartbeats(view, heard),
+        results.failures(view),
+        results.holdout(view),
+        summary.making(view, config),
+    ]
+    main = [summary.heading(view, config, curve), *(part for part in sections if part), summary.footer()]
+    title = f"{format.line(view.task, 100)} · {view.name}"
+    style = Html(STYLE.read_text(encoding="utf-8"))
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy(style)),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", name="referrer", content="no-referrer"),
+        element("meta", name="color-scheme", content="light dark"),
+        element("title", title),
+        element("style", style),
+    )
+    document = element("html", head, element("body", element("main", *main)), lang="en")
+    return f"<!doctype html>\n{document}\n"
+
+
+def policy(style: str) -> str:
+    """Nothing may be loaded or run; only our own style, by its digest."""
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+
+
+def conclusions(view: RunView) -> Html:
+    """The latest synthesis in full, with what the records say of its figures; the titles of the latest notes."""
+    notes = find_raw_notes(folders(view.layout))
+    latest = next(((number, note) for number, note in reversed(notes) if note.is_synthesis), None)
+    parts: list[Html | None] = []
+    if latest is not None:
+        note = latest[1].parse(latest[0])
+        when = note.created[:16].replace("T", " ")
+        cites = ", ".join(f"#{number}" for number in note.attempts[:20])
+        about = ", ".join(
+            part for part in (f"note {note.number}", note.author, when, f"about {cites}" if cites else "") if part
+        )
+        parts.append(element("h3", element("bdi", note.title)))
+        parts.append(element("p", about, class_="quiet"))
+        parts.append(element("div", rendered(body_of(note)[:MARKDOWN]), class_="foreign prose"))
+        evidence = evidence_of(view, note)
+        if evidence.agreeing or evidence.disputed:
+            says = f"{evidence.agreeing} of its figures agree with the records"
+            disputed = [element("li", format.line(problem, 300)) for problem in evidence.disputed]
+            parts.append(element("p", f"{says}; {len(disputed)} do not:" if disputed else f"{says}."))
+            parts.append(element("ul", *disputed) if disputed else None)
+    rows = [
+        [str(number), element("bdi", note.title), note.author, note.created[:16].replace("T", " ")]
+        for number, note in ((number, raw.parse(number)) for number, raw in notes[: -NOTES - 1 : -1])
+    ]
+    if rows:
+        parts.append(
+            data_table(
+                f"The latest of {format.plural(len(notes), 'note')}", (">note", "title", "author", "written"), rows
+            )
+        )
+    nothing = element("p", "The agents wrote nothing down.")
+    return section("conclusions", "What the agents concluded", *(parts or [nothing]))
+
+
+def heartbeats(view: RunView, heard: Told) -> Html | None:
+    """How many messages of each heartbeat reached agents, and how many did not and why."""
+    waiting = Counter(name for agent in view.status.objects("agents") for name in agent.texts("pending"))
+    names = dict.fromkeys([*heard.heartbeats, *waiting])
+    rows = [
+        [
+            format.line(name, 80),
+            *(str(count[name] or "") for count in (heard.received, heard.withdrawn, heard.skipped, waiting)),
+        ]
+        for name in names
+    ]
+    if not rows:
+        return None
+    columns = ("heartbeat", ">received", ">withdrawn", ">skipped", ">pending")
+    says = "Messages of each heartbeat. Withdrawn: an improvement overtook them. Skipped: the one before was open"
+    return section("heartbeats", "Heartbeats", join(data_table(says, columns, rows)))

@@ -1,0 +1,158 @@
+"""The top of a report: the task, what came of it, what it took, why it ended. And the bottom: how the run was made."""
+
+from collections.abc import Iterable, Sequence
+
+from coral import __version__
+from coral.cli.report.markup import Html, element, join
+from coral.cli.report.parts import data_table, pairs, section
+from coral.cli.run_data import settings
+from coral.cli.run_data.run_view import RunView, is_seed
+from coral.config.load import Config
+from coral.errors import CoralError
+from coral.journal.lines import Lines
+from coral.journal.segments import segments
+from coral.runs.verify import verified
+from coral.views import format
+from coral.views.curve import Curve
+from workspace.seal import Level
+
+
+def heading(view: RunView, config: Config | None, curve: Curve) -> Html:
+    """Title, the figures that matter most, and the task in its author's words."""
+    when = view.status.text("started_at")[:16].replace("T", " ")
+    about = " · ".join(part for part in (view.name, view.state, f"started {when} UTC" if when else "") if part)
+    task = config.task.description if config else ""
+    return element(
+        "header",
+        element("h1", format.line(view.task, 200)),
+        element("p", about, class_="quiet"),
+        element("dl", *(_tile(*tile) for tile in _tiles(view, curve)), class_="tiles"),
+        element("p", _ended(view)) if _ended(view) else None,
+        element("details", element("summary", "The task"), element("div", task.strip(), class_="foreign prose"))
+        if task.strip()
+        else None,
+    )
+
+
+def _tile(name: str, value: str, more: str) -> Html:
+    said = element("dd", element("span", value, class_="figure"), element("span", more, class_="more"))
+    return element("div", element("dt", name), said)
+
+
+def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
+    status = view.status
+    best, lead = status.inner("best"), status.inner("lead")
+    best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
+    if best.integer("number") is None or is_seed(best):
+        yield "Best", seed, "the seed: nobody has beaten it"
+    else:
+        gain = format.delta(best.number("median"), view.baseline)
+        checked = verified(view.layout).get(best.text("number"), {}).get("is_same") is True
+        yield (
+            "Best, proven",
+            best_score,
+            f"#{best.text('number')} by {best.text('agent', 60)}, {gain} against the seed's {seed}"
+            + (", graded again with the same score" if checked else ""),
+        )
+    if lead.data.get("proven") is False:
+        who = f"#{lead.text('number')} by {lead.text('agent', 60)}, not proven to be better"
+        yield "Lead", lead_score, who
+    attempts, failed = status.integer("attempts") or 0, status.integer("failed") or 0
+    yield "Attempts", str(attempts), f"{failed} failed" if failed else "none failed"
+    agents = len(status.objects("agents")) or len(view.agents())
+    yield "Time", format.duration(curve.end), f"with {format.plural(agents, 'agent')}"
+    if curve.to_best is not None:
+        yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.steps) - 1, 'step')}"
+    money, tokens = format.money(status.inner("spent").data.get("money")), status.inner("spent").number("tokens")
+    unknown = status.texts("use_unknown_of")
+    if money or tokens:
+        yield (
+            "Use",
+            money or format.tokens(tokens),
+            ("at least; " if unknown else "") + (f"{format.tokens(tokens)} tokens" if tokens else "of models"),
+        )
+
+
+def _ended(view: RunView) -> str:
+    why = view.status.inner("reason").text("text")
+    if view.state == "stopped":
+        return f"It stopped: {why}." if why else "It stopped."
+    if view.state in ("running", "stopping"):
+        return "It was not over when this report was made."
+    return "Nobody supervised it when this report was made."
+
+
+def making(view: RunView, config: Config | None) -> Html:
+    """How the run was made: versions, trust, agents, settings."""
+    best = view.attempt_or_none(view.best)
+    seal = view.status.text("seal")
+    facts = [
+        ("Run", view.name),
+        ("Supervised by", ", ".join(f"coral {version}" for version in _versions(view)) or "not known"),
+        ("Report made by", f"coral {__version__}"),
+        ("Direction", f"{view.direction} the score"),
+        ("Epochs", str(view.epoch) + ("; scores of earlier ones are not compared" if view.epoch > 1 else "")),
+        (
+            "Agents sealed",
+            "no: they could change what their operator can" if seal == Level.NONE else seal and f"by {seal}",
+        ),
+        ("Result channel of the best", best.channel if best is not None else ""),
+        ("Commit of the best", best.commit if best is not None else ""),
+        ("Noise", format.score(noise) if (noise := view.status.number("noise")) else ""),
+        ("Overrides", " ".join(config.overrides) if config else ""),
+    ]
+    return section(
+        "how",
+        "How it was made",
+        pairs((name, format.line(value, 500)) for name, value in facts if value),
+        _agents(view),
+        _settings(settings.settings(config)) if config else None,
+    )
+
+
+def _versions(view: RunView) -> Sequence[str]:
+    """The versions that wrote the journal, as its files begin."""
+    found: dict[str, None] = {}
+    try:
+        for path in segments(view.layout.journal):
+            line = next(iter(Lines(path, may_be_torn=True)), {})
+            found[format.line(line.get("version", "?"), 40)] = None
+    except (CoralError, OSError):
+        pass
+    return list(found)
+
+
+def _agents(view: RunView) -> Html | None:
+    agents = view.status.objects("agents")
+    scores = format.scores([agent.number("best") for agent in agents])
+    rows = [
+        [
+            agent.text("name", 80),
+            agent.text("runtime", 80),
+            agent.text("model", 80),
+            agent.text("attempts"),
+            score,
+            f"#{number}" if (number := agent.integer("best_number")) is not None else "",
+            format.spending(agent.inner("spent").data),
+        ]
+        for agent, score in zip(agents, scores, strict=True)
+    ]
+    names = ("agent", "program", "model", ">attempts", ">own best", "which", ">used")
+    return data_table("The agents", names, rows) if rows else None
+
+
+def _settings(found: dict[str, str]) -> Html:
+    rows = sorted(found.items())
+    table = data_table("Settings that are not at their defaults", ("key", "value"), rows)
+    return element("details", element("summary", f"Settings ({len(rows)})"), table)
+
+
+def contents(sections: Iterable[tuple[str, str]]) -> Html:
+    """Links to the sections."""
+    links = [element("li", element("a", title, href=f"#{name}")) for name, title in sections]
+    return element("nav", element("ul", *links), aria_label="Contents")
+
+
+def footer() -> Html:
+    text = "Made by coral report. It holds everything it shows: no script, no request, nothing outside of this file."
+    return element("footer", join(element("p", text, class_="quiet")))

@@ -1,0 +1,69 @@
+"""The settings of a run from its frozen task, one text for each dotted key.
+
+What may be a secret is never shown: a report is made to be sent.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+
+from pydantic_core import PydanticUndefined
+
+from coral.cli.run_data.run_view import RunView
+from coral.config.load import SECTIONS, Config, load_frozen
+from coral.config.model import Section
+from coral.errors import CoralError
+from coral.views import format
+
+LONGEST = 300  # characters of a value
+HIDDEN = "(not shown)"
+_SECRET = re.compile(r"(^|[_-])(key|token|secret|passwd|password|credentials?|auth|authorization)$", re.IGNORECASE)
+_ITS_OWN = ("task.name", "task.description", "task.tips")  # what the task is, apart from how it was run
+
+
+def config_of(view: RunView) -> Config | None:
+    """The frozen task; None where it cannot be read."""
+    try:
+        return load_frozen(view.layout.task_file)
+    except CoralError:
+        return None
+
+
+def settings(config: Config, *, defaults: bool = False) -> dict[str, str]:
+    """The settings that are not at their defaults; with `defaults` all of them."""
+    found: dict[str, str] = {}
+    for name in SECTIONS:
+        section = getattr(config, name)
+        if isinstance(section, Section):
+            found |= dict(_values(name, section, defaults))
+    found |= {f"heartbeats.{heartbeat.name}": heartbeat.when for heartbeat in config.heartbeats}
+    return {key: value for key, value in found.items() if key not in _ITS_OWN}
+
+
+def _values(name: str, section: Section, defaults: bool) -> Iterator[tuple[str, str]]:
+    for key, field in type(section).model_fields.items():
+        value = getattr(section, key)
+        default = field.get_default(call_default_factory=True)
+        dotted = f"{name}.{key}"
+        if isinstance(value, Section):
+            yield from _values(dotted, value, defaults)
+        elif isinstance(value, tuple) and value and isinstance(value[0], Section):
+            for place, part in enumerate(value):
+                yield from _values(f"{dotted}.{place}", part, defaults)
+        elif defaults or value != default or default is PydanticUndefined:
+            yield dotted, _text(key, value)
+
+
+def _text(key: str, value: object) -> str:
+    if isinstance(value, Section):
+        value = value.model_dump(mode="json")
+    return format.line(json.dumps(_shown(key, value), default=str, ensure_ascii=False).strip('"'), LONGEST)
+
+
+def _shown(key: str, value: object) -> object:
+    """The value without what may be a secret, wherever in it."""
+    if isinstance(value, Mapping):
+        return {str(name): _shown(str(name), part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_shown(key, part) for part in value]
+    return HIDDEN if value and _SECRET.search(key) else value

@@ -1,0 +1,91 @@
+"""Reads the timeline, logs/events.jsonl: on and on for a live view, or whole for what is counted in it.
+
+A line may be of any length: one longer than `LONGEST` is passed over, and is never held as a whole.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from attempts.files import open_plain
+from coral.cli.run_data.lenient_json import LenientJson, parse
+from workspace.layout import Layout
+
+AT_ONCE = 8_000_000  # bytes
+LONGEST = 1_000_000  # bytes of a line
+RECEIVED, WITHDRAWN, SKIPPED = "heartbeat", "withdrawn", "skipped"
+PUBLISHED = "published"
+
+
+class Timeline:
+    """Reads it from `since` (in bytes), then from where it was last read; an unfinished line waits."""
+
+    def __init__(self, layout: Layout, since: int = 0) -> None:
+        self._path = layout.events
+        self._offset = since
+
+    def new(self) -> list[LenientJson]:
+        try:
+            with open_plain(self._path) as file:
+                if os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset = 0  # replaced by a shorter file: the run was copied or repaired
+                file.seek(self._offset)
+                data = file.read(AT_ONCE)
+        except (OSError, ValueError):
+            return []
+        whole = data[: data.rfind(b"\n") + 1]
+        # A line longer than what is read at once would never end: it is passed over, part by part.
+        self._offset += len(whole) if whole else len(data) if len(data) == AT_ONCE else 0
+        return [event for event in map(parse, whole.splitlines()) if event]
+
+
+def events(layout: Layout, *types: str) -> Iterator[LenientJson]:
+    """All events of these types, oldest first. Reading passes over the others without parsing them."""
+    wanted = [f'"type": "{type}"'.encode() for type in types]
+    try:
+        with open_plain(layout.events) as file:
+            while line := file.readline(LONGEST):
+                if len(line) == LONGEST and not line.endswith(b"\n"):
+                    _pass_over(file)
+                elif any(part in line for part in wanted) and (event := parse(line)).text("type") in types:
+                    yield event
+    except (OSError, ValueError):
+        return
+
+
+def _pass_over(file: Iterator[bytes]) -> None:
+    """Read up to the end of this line."""
+    while (rest := file.readline(LONGEST)) and not rest.endswith(b"\n"):  # type: ignore[attr-defined]
+        pass
+
+
+@dataclass(slots=True)
+class Told:
+    """What one pass over the timeline gives: when each record was published, on the run's clock; and how many messages
+    of each heartbeat agents received, were withdrawn, or were due and skipped."""
+
+    clocks: dict[int, float] = field(default_factory=dict)
+    received: Counter[str] = field(default_factory=Counter)
+    withdrawn: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+
+    def counts(self) -> Mapping[str, Counter[str]]:
+        return {RECEIVED: self.received, WITHDRAWN: self.withdrawn, SKIPPED: self.skipped}
+
+    @property
+    def heartbeats(self) -> list[str]:
+        """The names of all heartbeats, the most frequent first."""
+        return [name for name, _ in (self.received + self.withdrawn + self.skipped).most_common()]
+
+
+def told(layout: Layout) -> Told:
+    found = Told()
+    counts = found.counts()
+    for event in events(layout, PUBLISHED, *counts):
+        kind = event.text("type")
+        if kind in counts:
+            counts[kind].update(message.text("name", 80) for message in event.objects("messages"))
+        elif (number := event.integer("attempt")) is not None and (clock := event.number("clock")) is not None:
+            found.clocks.setdefault(number, clock)
+    return found

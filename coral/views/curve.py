@@ -1,0 +1,159 @@
+"""A run's score over time: the fleet's best, each agent's own best, and every attempt as a point. Screens draw it."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from attempts.index.history import Graded
+from attempts.noise import median
+from attempts.record import IMPROVED, Direction, Kind, Verdict
+from attempts.standing import FAILURES
+
+HOUR = 3600.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From `at` (seconds of the run's clock) on, attempt `number` is the best; `value` is the median of its grades."""
+
+    at: float
+    number: int
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One attempt, when it was published, and its own score: None where it failed."""
+
+    at: float
+    number: int
+    agent: str
+    verdict: Verdict
+    score: float | None
+
+    @property
+    def improved(self) -> bool:
+        return self.verdict in IMPROVED
+
+
+@dataclass(frozen=True)
+class Curve:
+    """`steps`: the fleet's proven best, first the seed. `own`: each agent's own best, from the seed on. `end`: the
+    run's clock now, or when the run ended."""
+
+    direction: Direction
+    steps: Sequence[Step] = ()
+    own: Mapping[str, Sequence[Step]] = field(default_factory=dict)
+    points: Sequence[Point] = ()
+    end: float = 0.0
+
+    @property
+    def best(self) -> float | None:
+        return self.steps[-1].value if self.steps else None
+
+    def gap(self, value: float) -> float:
+        """How much worse a score is than the best; below 0 where a single score is better."""
+        best = self.best or 0.0
+        return best - value if self.direction is Direction.MAXIMIZE else value - best
+
+    def gained(self, since: float) -> list[Step]:
+        """The new bests after a time; the seed is none."""
+        return [step for step in self.steps[1:] if step.at > since]
+
+    @property
+    def to_best(self) -> float | None:
+        """Seconds until the best was found and proven; None while it is the seed."""
+        return self.steps[-1].at if len(self.steps) > 1 else None
+
+
+def curve_of(
+    direction: Direction,
+    bests: Iterable[tuple[str, int, float]],
+    records: Sequence[Graded],
+    at: Callable[[int], float],
+    end: float = 0.0,
+) -> Curve:
+    """`bests` as from `query.curve`; `records` in the order of publication; `at`: when a record was published."""
+    measured = {record.number: record.of for record in records if record.kind is Kind.CONFIRM}
+    steps = [Step(at(number), measured.get(number) or number, value) for _, number, value in bests]
+    points = [
+        Point(at(record.number), record.number, record.agent, record.verdict, record.score)
+        for record in records
+        if record.agent and record.kind in (Kind.REAL, Kind.TUNE) and record.verdict is not Verdict.VOID
+    ]
+    last = max([end, *(step.at for step in steps[-1:]), *(point.at for point in points[-1:])])
+    return Curve(direction, steps, own_steps(direction, records, at), points, last)
+
+
+def own_steps(direction: Direction, records: Iterable[Graded], at: Callable[[int], float]) -> dict[str, list[Step]]:
+    """Each agent's own best over time, as `standing.own_best` has it at each moment: the highest median among its
+    attempts, the seed's while none is higher."""
+    agents: dict[str, _Own] = {}
+    seed = _Own(direction)
+    author: dict[int, str] = {}
+    best: int | None = None
+    for record in records:
+        if record.kind is Kind.TUNE:
+            continue
+        if record.verdict is Verdict.NEW_BEST:
+            best = record.number if record.of is None else record.of
+        number = record.number if record.of is None else record.of
+        name = author.setdefault(number, record.agent)
+        if not name:
+            seed.take(record, number, at(record.number), keep=True)
+            for own in agents.values():
+                own.seed_is(seed, at(record.number))
+            continue
+        if name not in agents:
+            agents[name] = _Own(direction)
+            agents[name].seed_is(seed, 0.0)
+        agents[name].take(record, number, at(record.number), keep=number == best)
+    return {name: own.steps for name, own in agents.items()}
+
+
+class _Own:
+    """One agent's attempts with their scores, and the steps of the best of them; number None is the seed."""
+
+    def __init__(self, direction: Direction) -> None:
+        self._direction = direction
+        self._scores: dict[int, list[float]] = {}
+        self._failures: dict[int, int] = {}
+        self._seed: int | None = None
+        self.steps: list[Step] = []
+
+    def seed_is(self, seed: "_Own", at: float) -> None:
+        """Take the seed's scores for those of an attempt of its own."""
+        for number, scores in seed._scores.items():
+            self._seed, self._scores[number] = number, scores
+            self._step(number, at)
+
+    def take(self, record: Graded, number: int, at: float, *, keep: bool) -> None:
+        """One more grade of attempt `number`. `keep`: it stays, however often it fails."""
+        if record.score is None:
+            again = record.kind is Kind.CONFIRM and record.verdict is Verdict.FAILED
+            self._failures[number] = self._failures.get(number, 0) + again
+            if self._failures[number] >= FAILURES and not keep and number in self._scores:
+                del self._scores[number]
+                self._step(number, at)
+        elif record.of is None or number in self._scores:
+            self._scores.setdefault(number, []).append(record.score)
+            self._step(number, at)
+
+    def _step(self, changed: int, at: float) -> None:
+        """Compare the changed attempt with the best; all of them, where it was the best itself."""
+        held = self.steps[-1] if self.steps else None
+        if held is None or held.number == changed:
+            found = self._highest()
+        elif changed in self._scores and self._direction.better(median(self._scores[changed]), held.value):
+            found = (changed, median(self._scores[changed]))
+        else:
+            return
+        if found is not None and (held is None or found != (held.number, held.value)):
+            self.steps.append(Step(at, *found))
+
+    def _highest(self) -> tuple[int, float] | None:
+        best: tuple[int, float] | None = None
+        for number, scores in self._scores.items():
+            value = median(scores)
+            if best is None or self._direction.better(value, best[1]):
+                best = (number, value)
+        return best
