@@ -64,11 +64,12 @@ def family(rows: Rows, alone: str = "") -> list[Child]:
     for number, *_, commit, _parent in found:
         first.setdefault(str(commit), int(number))
     children = [
-        Child(int(number), _other(first.get(str(parent)), int(number)), str(agent), Verdict(verdict), score)
+        Child(int(number), _earlier(first.get(str(parent)), int(number)), str(agent), Verdict(verdict), score)
         for number, agent, verdict, score, _, parent in found
     ]
     return sorted(children, key=lambda child: child.number)
 
 
-def _other(parent: int | None, number: int) -> int | None:
-    return None if parent == number else parent
+def _earlier(parent: int | None, number: int) -> int | None:
+    """The parent, if its number is lower: what closes a circle of equal commits has none."""
+    return parent if parent is not None and parent < number else None

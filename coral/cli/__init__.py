@@ -46,6 +46,8 @@ COMMANDS = {
     "runs": ("look", "list the runs", "--task my-task"),
     "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),
     "show": ("look", "one attempt: its score, feedback and change", "17 --diff"),
+    "lineage": ("look", "who built on whom, as a tree", "17"),
+    "compare": ("look", "runs side by side: settings, results, curves", "RUN RUN"),
     "transcript": ("look", "what an agent was told, said and did, launch by launch", "agent-1"),
     "replay": ("look", "repeat every decision and compare; or see the fleet as it was", "--at 1h30m"),
     "notes": ("look", "what the agents concluded and wrote down", "--search gradient"),

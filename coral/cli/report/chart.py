@@ -137,11 +137,12 @@ def _is_above(curve: Curve, point: Point) -> bool:
 def _gap_bounds(curve: Curve) -> tuple[float, float] | None:
     """The largest gap of a step at the top; at the bottom half the smallest of anything, for those that have none."""
     gaps = [gap for step in curve.steps if (gap := curve.gap(step.value)) > 0]
-    if not gaps or not math.isfinite(max(gaps)):
+    largest = max(gaps, default=math.inf)
+    if not math.isfinite(largest):
         return None
     near = [curve.gap(point.score) for point in curve.points if point.score is not None]
-    smallest = min(gap for gap in (*gaps, *near) if gap > max(gaps) * 1e-12)
-    return smallest / 2, max(gaps) * 1.3
+    smallest = min(gap for gap in (*gaps, *near) if gap > largest * 1e-12)
+    return smallest / 2, largest * 1.3
 
 
 def _ticks(scale: Scale, low: float, high: float) -> list[float]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
+from attempts.index import query
 from coral import __version__
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, pairs, section
 from coral.cli.run_data import settings
-from coral.cli.run_data.run_view import RunView, is_seed
+from coral.cli.run_data.run_view import RunView
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.journal.lines import Lines
@@ -40,24 +41,27 @@ def _tile(name: str, value: str, more: str) -> Html:
 
 
 def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
-    status = view.status
-    best, lead = status.inner("best"), status.inner("lead")
-    best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
-    if best.integer("number") is None or is_seed(best):
+    status, lead = view.status, view.status.inner("lead")
+    best = view.attempt_or_none(view.proven)  # from the records, which stay when status.json is gone
+    value = curve.best if best else None
+    best_score, lead_score, seed = format.scores([value, lead.number("median"), view.baseline])
+    if best is None:
         yield "Best", seed, "the seed: nobody has beaten it"
     else:
-        gain = format.delta(best.number("median"), view.baseline)
-        checked = verified(view.layout).get(best.text("number"), {}).get("is_same") is True
+        gain = format.delta(value, view.baseline)
+        checked = verified(view.layout).get(str(best.number), {}).get("is_same") is True
         yield (
             "Best, proven",
             best_score,
-            f"#{best.text('number')} by {best.text('agent', 60)}, {gain} against the seed's {seed}"
+            f"#{best.number} by {format.line(best.agent, 60)}, {gain} against the seed's {seed}"
             + (", graded again with the same score" if checked else ""),
         )
     if lead.data.get("proven") is False:
         who = f"#{lead.text('number')} by {lead.text('agent', 60)}, not proven to be better"
         yield "Lead", lead_score, who
-    attempts, failed = status.integer("attempts") or 0, status.integer("failed") or 0
+    attempts, failed = status.integer("attempts"), status.integer("failed") or 0
+    if attempts is None:
+        attempts = view.index.ask(lambda rows: query.totals(rows, view.alone)).attempts
     yield "Attempts", str(attempts), f"{failed} failed" if failed else "none failed"
     agents = len(status.objects("agents")) or len(view.agents())
     yield "Time", format.duration(curve.end), f"with {format.plural(agents, 'agent')}"

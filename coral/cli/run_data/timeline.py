@@ -48,7 +48,7 @@ def events(layout: Layout, *types: str) -> Iterator[LenientJson]:
             while line := file.readline(LONGEST):
                 if len(line) == LONGEST and not line.endswith(b"\n"):
                     _pass_over(file)
-                elif any(part in line for part in wanted) and (event := parse(line)).text("type") in types:
+                elif any(part in line for part in wanted) and (event := parse(line)).data.get("type") in types:
                     yield event
     except (OSError, ValueError):
         return
@@ -83,9 +83,9 @@ def told(layout: Layout) -> Told:
     found = Told()
     counts = found.counts()
     for event in events(layout, PUBLISHED, *counts):
-        kind = event.text("type")
-        if kind in counts:
-            counts[kind].update(message.text("name", 80) for message in event.objects("messages"))
+        kind = counts.get(str(event.data.get("type")))
+        if kind is not None:
+            kind.update(message.text("name", 80) for message in event.objects("messages"))
         elif (number := event.integer("attempt")) is not None and (clock := event.number("clock")) is not None:
             found.clocks.setdefault(number, clock)
     return found

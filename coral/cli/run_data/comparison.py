@@ -1,0 +1,133 @@
+"""Several runs side by side: what came of each, what it took, and in which settings they differ."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coral.cli.run_data.curve import read_curve
+from coral.cli.run_data.run_view import RunView
+from coral.cli.run_data.settings import config_of, settings
+from coral.cli.run_data.timeline import told
+from coral.errors import CoralError
+from coral.views.curve import Curve
+
+MOST = 10  # runs: more cannot be told apart on a screen
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One run. `settings`: all of them, by dotted key; None where its task cannot be read."""
+
+    view: RunView
+    curve: Curve
+    settings: dict[str, str] | None
+
+    @property
+    def gain(self) -> float | None:
+        """How much better the proven best is than the seed, in units of the score; above 0 is better."""
+        best, seed = self.curve.best, self.view.baseline
+        return None if best is None or seed is None else abs(best - seed)
+
+    @property
+    def attempts(self) -> int:
+        """Real attempts with any verdict but void."""
+        return self.view.status.integer("attempts") or 0
+
+    @property
+    def gain_per_attempt(self) -> float | None:
+        return self.gain / self.attempts if self.gain is not None and self.attempts else None
+
+    @property
+    def money(self) -> float | None:
+        return self.view.status.inner("spent").number("money")
+
+    @property
+    def tokens(self) -> float | None:
+        return self.view.status.inner("spent").number("tokens")
+
+    def over_time(self) -> list[tuple[float, float]]:
+        """(Seconds of the run's clock, the best from then on)."""
+        points = [(step.at, step.value) for step in self.curve.steps]
+        return [*points, (self.curve.end, points[-1][1])] if points else []
+
+    def over_attempts(self) -> list[tuple[float, float]]:
+        """(How many attempts were graded, the best from then on). Trials of numbers count, voids do not."""
+        points: list[tuple[float, float]] = []
+        graded = 0
+        steps = list(self.curve.steps)
+        for point in self.curve.points:
+            while steps and steps[0].at < point.at:
+                points.append((graded, steps.pop(0).value))
+            graded += 1
+        points += [(graded, step.value) for step in steps]
+        return [*points, (float(graded), points[-1][1])] if points else []
+
+    def data(self) -> dict[str, object]:
+        status = self.view.status
+        return {
+            "run": self.view.name,
+            "task": self.view.task,
+            "folder": str(self.view.layout.root),
+            "state": self.view.state,
+            "reason": status.data.get("reason"),
+            "epoch": self.view.epoch,
+            "seed": self.view.baseline,
+            "best": self.curve.best,
+            "best_number": self.view.proven,
+            "lead": status.inner("lead").number("median"),
+            "lead_number": status.inner("lead").integer("number"),
+            "gain": self.gain,
+            "attempts": self.attempts,
+            "failed": status.integer("failed"),
+            "agents": len(self.view.agents()),
+            "seconds": self.curve.end,
+            "seconds_to_best": self.curve.to_best,
+            "money": self.money,
+            "tokens": self.tokens,
+            "use_unknown_of": status.texts("use_unknown_of"),
+            "gain_per_attempt": self.gain_per_attempt,
+        }
+
+
+def outcome(view: RunView) -> Outcome:
+    config = config_of(view)
+    curve = read_curve(view, told(view.layout).clocks)
+    return Outcome(view, curve, settings(config, defaults=True) if config else None)
+
+
+def check_comparable(views: Sequence[RunView]) -> list[str]:
+    """What makes the comparison doubtful, in sentences. CoralError where it would mean nothing."""
+    if not 2 <= len(views) <= MOST:
+        raise CoralError(f"cannot compare {len(views)} runs: it takes 2 to {MOST}", "coral compare RUN RUN ...")
+    roots = [view.layout.root.resolve() for view in views]
+    twice = next((root for root in roots if roots.count(root) > 1), None)
+    if twice is not None:
+        raise CoralError(f"cannot compare {twice.name} with itself", "name another run; `coral runs` lists them")
+    directions = {view.direction for view in views}
+    if len(directions) > 1:
+        each = ", ".join(f"{view.name} is to {view.direction}" for view in views)
+        raise CoralError(f"cannot compare runs of different directions: {each}", "compare runs of one task")
+    tasks = list(dict.fromkeys(view.task for view in views))
+    concerns = (
+        [f"different tasks ({', '.join(tasks)}): their scores may mean different things"] if len(tasks) > 1 else []
+    )
+    seeds = {view.baseline for view in views if view.baseline is not None}
+    if len(seeds) > 1 and len(tasks) == 1:
+        concerns.append("the seeds score differently: the seed or the grader is not the same")
+    return concerns
+
+
+def differing(outcomes: Sequence[Outcome]) -> list[tuple[str, list[str]]]:
+    """The settings in which they differ, each with its value in every run; empty where one has no such setting."""
+    held = [each.settings or {} for each in outcomes]
+    keys = dict.fromkeys(key for values in held for key in values)
+    rows = [(key, [values.get(key, "") for values in held]) for key in keys]
+    return [(key, values) for key, values in rows if len(set(values)) > 1]
+
+
+def labels(views: Sequence[RunView]) -> list[str]:
+    """A short name for each: the end of its run's name, as long as it must be to tell them apart."""
+    names = [view.name for view in views]
+    tails = [name.rpartition("-")[2] for name in names]
+    if len(set(tails)) == len(names) and all(tails):
+        return tails
+    return names if len(set(names)) == len(names) else [f"{view.task}/{view.name}" for view in views]

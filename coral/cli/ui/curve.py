@@ -1,0 +1,112 @@
+"""Draws scores over time or over attempts with the dots of braille characters: best-so-far lines, attempts as points.
+
+A character has one colour: that of a line where one crosses it, else that of its first point. The axis begins where the
+steps can be told apart (`axis.first_shown`): what is worse than that lies below it, and is not drawn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from coral.views import axis
+from coral.views.format import scores
+
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # [row][column] of one braille character
+AGENT_STYLES = ("cyan", "magenta", "yellow", "blue", "red", "bright_cyan", "bright_magenta", "bright_yellow")
+RUN_STYLES = ("green", *AGENT_STYLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The best so far from each x on, in order."""
+
+    points: Sequence[tuple[float, float]]
+    style: str = "green"
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    x: float
+    y: float
+    style: str
+
+
+def draw(lines: Sequence[Line], dots: Sequence[Dot], width: int, height: int, end: float, end_text: str) -> list[Text]:
+    """`height` lines of at most `width` characters, and one for the axis, which goes from 0 to `end`. An empty list
+    without points, or where it would not fit."""
+    lines = [line for line in lines if line.points]
+    shown = [y for line in lines for y in _shown(line)]
+    if not shown or height < 2:
+        return []
+    low, high = min(shown), max(shown)
+    labels = scores([high, low])
+    margin = max(len(label) for label in labels) + 2
+    columns = width - margin
+    if columns < 8:
+        return []
+    grid = _Grid(columns, height, low, high, end)
+    for line in lines:
+        grid.staircase(line)
+    for dot in dots:
+        grid.dot(dot)
+    names = {0: labels[0], height - 1: labels[1] if high > low else ""}
+    drawn = [
+        Text.assemble(f"{names.get(row, ''):>{margin - 2}} {'┤' if names.get(row) else '│'}", *cells, no_wrap=True)
+        for row, cells in enumerate(grid.rows())
+    ]
+    return [*drawn, Text(" " * (margin - 1) + "└0" + end_text.rjust(columns - 1, "─"), no_wrap=True)]
+
+
+def _shown(line: Line) -> list[float]:
+    """The values that the axis must reach."""
+    values = [y for _, y in line.points]
+    return values[axis.first_shown(values) :]
+
+
+class _Grid:
+    """Dots, two wide and four high in each character, with the style of each character."""
+
+    def __init__(self, columns: int, height: int, low: float, high: float, end: float) -> None:
+        self._bits = [[0] * columns for _ in range(height)]
+        self._styles = [[""] * columns for _ in range(height)]
+        self._across, self._down = columns * 2, height * 4
+        self._low, self._high, self._end = low, high, end
+
+    def rows(self) -> list[list[tuple[str, str]]]:
+        return [
+            [(chr(0x2800 + bits), style) for bits, style in zip(line, styles, strict=True)]
+            for line, styles in zip(self._bits, self._styles, strict=True)
+        ]
+
+    def staircase(self, line: Line) -> None:
+        before, at = None, 0
+        for column in range(self._column(line.points[0][0]), self._across):
+            now = self._end * (column + 1) / self._across
+            while at + 1 < len(line.points) and line.points[at + 1][0] <= now:
+                at += 1
+            row = self._row(line.points[at][1])
+            for each in range(
+                min(row, row if before is None else before), max(row, row if before is None else before) + 1
+            ):
+                self._set(column, each, line.style, over=True)
+            before = row
+
+    def dot(self, dot: Dot) -> None:
+        if self._low <= dot.y <= self._high:
+            self._set(self._column(dot.x), self._row(dot.y), dot.style)
+
+    def _column(self, x: float) -> int:
+        share = min(max(x / self._end, 0.0), 1.0) if self._end > 0 else 0.0
+        return min(int(share * self._across), self._across - 1)
+
+    def _row(self, y: float) -> int:
+        # In quarters: the whole range of floats is more than a float can hold.
+        whole = self._high / 4 - self._low / 4
+        share = (self._high / 4 - min(max(y, self._low), self._high) / 4) / whole if whole > 0 else 0.5
+        return round(share * (self._down - 1))
+
+    def _set(self, column: int, row: int, style: str, *, over: bool = False) -> None:
+        self._bits[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
+        if over or not self._styles[row // 4][column // 2]:
+            self._styles[row // 4][column // 2] = style

@@ -1,0 +1,125 @@
+"""Who built on whom: chooses the attempts of a run that are worth a line, and lays them out as a tree. Pure.
+
+The child that leads to the best goes on in the column of its parent, the others branch off: a line of a thousand
+attempts does not move to the right.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from attempts.index.history import Child
+from attempts.record import Direction, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One line of the tree. `between`: how many attempts lie between it and the one that it is drawn under; `hidden`:
+    how many others were built on it that are not shown, directly."""
+
+    prefix: str
+    child: Child
+    between: int
+    hidden: int
+
+
+class Family:
+    """The attempts of an epoch by number, each with the attempt that it was built on."""
+
+    def __init__(self, children: Iterable[Child], direction: Direction) -> None:
+        self.members = {child.number: child for child in children}
+        self._direction = direction
+        self._built_on: dict[int, list[int]] = {}
+        for child in self.members.values():
+            if child.parent is not None:
+                self._built_on.setdefault(child.parent, []).append(child.number)
+
+    def line(self, number: int) -> list[int]:
+        """The attempt and those that it was built on, itself first."""
+        found = [number] if number in self.members else []
+        while found and (parent := self.members[found[-1]].parent) in self.members:
+            assert parent is not None
+            found.append(parent)
+        return found
+
+    def descendants(self, number: int) -> list[int]:
+        """All that was built on it, directly or not, the earliest first."""
+        found, todo = [], [*self._built_on.get(number, ())]
+        while todo:
+            found.append(todo.pop())
+            todo += self._built_on.get(found[-1], ())
+        return sorted(found)
+
+    def of_run(self, best: int | None, bests: Sequence[int], most: int | None) -> list[int]:
+        """What a tree of the whole run shows, at most so many: where the best comes from, then where the own bests of
+        the agents (`bests`, the best first) come from; of these lines the new bests first."""
+        own = [self.line(number) for number in bests]
+        line = self.line(best) if best is not None else []
+        news = [number for number, child in self.members.items() if child.verdict is Verdict.NEW_BEST]
+        wanted = [*line[:1], *line[-1:], *(number for number in line if self._is_new(number)), *bests, *line]
+        wanted += [*news, *(number for each in own for number in each)]
+        if most is None:
+            wanted += self.members
+        return _first(wanted, most, self.members)
+
+    def around(self, number: int, most: int | None) -> list[int]:
+        """What a tree of one attempt shows: those that it was built on, and what was built on it."""
+        line, later = self.line(number), self.descendants(number)
+        room = None if most is None else max(most - len(later), most // 2)
+        return _first([*line[:1], *line[-1:], *line[1:room], *self._ranked(later)], most, self.members)
+
+    def layout(self, chosen: Sequence[int], best: int | None) -> Iterator[Leaf]:
+        """The lines of the tree of these, in order."""
+        shown = set(chosen)
+        above = {number: self._above(number, shown) for number in sorted(shown)}
+        below: dict[int | None, list[int]] = {}
+        for number, (parent, _) in above.items():
+            below.setdefault(parent, []).append(number)
+        leads_on = set(self.line(best)) if best is not None else set[int]()
+        counted = {number: sum(other not in shown for other in self._built_on.get(number, ())) for number in shown}
+        highest = self._highest_below(below, shown)
+        todo = [("", "", number) for number in reversed(below.get(None, []))]
+        while todo:
+            first, rest, number = todo.pop()
+            yield Leaf(first, self.members[number], above[number][1], counted[number])
+            under = below.get(number, [])
+            if not under:
+                continue
+            main = next((other for other in under if other in leads_on), None) or self._ranked(under, highest)[0]
+            todo.append((rest, rest, main))
+            sides = [other for other in under if other != main]
+            todo += [(f"{rest}├─ ", f"{rest}│  ", other) for other in reversed(sides)]
+
+    def _is_new(self, number: int) -> bool:
+        return self.members[number].verdict is Verdict.NEW_BEST
+
+    def _above(self, number: int, shown: set[int]) -> tuple[int | None, int]:
+        """The closest attempt that is shown and that it was built on, and how many lie between."""
+        between, parent = 0, self.members[number].parent
+        while parent is not None and parent in self.members and parent not in shown:
+            between, parent = between + 1, self.members[parent].parent
+        return (parent if parent in shown else None), between
+
+    def _highest_below(self, below: Mapping[int | None, list[int]], shown: set[int]) -> dict[int, float | None]:
+        """The best score of each attempt and of all that is shown below it; children have higher numbers."""
+        found: dict[int, float | None] = {}
+        for number in sorted(shown, reverse=True):
+            held = [self.members[number].score, *(found[other] for other in below.get(number, ()))]
+            values = [score for score in held if score is not None]
+            found[number] = (max if self._direction is Direction.MAXIMIZE else min)(values, default=None)
+        return found
+
+    def _ranked(self, numbers: Iterable[int], by: Mapping[int, float | None] | None = None) -> list[int]:
+        """The best score first; those without one last."""
+
+        def place(number: int) -> tuple[bool, float, int]:
+            score = by[number] if by is not None else self.members[number].score
+            sign = -1.0 if self._direction is Direction.MAXIMIZE else 1.0
+            return score is None, sign * (score or 0.0), number
+
+        return sorted(numbers, key=place)
+
+
+def _first(wanted: Iterable[int], most: int | None, members: Mapping[int, Child]) -> list[int]:
+    """The first few different ones that there are."""
+    found = [number for number in dict.fromkeys(wanted) if number in members]
+    return found[:most]
