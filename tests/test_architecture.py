@@ -253,6 +253,8 @@ HOMES = {
     "pydantic": ("coral.config",),
     "pydantic_core": ("coral.config",),
     "rich": ("coral.cli",),
+    "markdown_it": ("coral.cli.report.knowledge",),
+    "matplotlib": ("coral.cli.report.picture",),
     "acp": ("coral.runtimes.acp.conversation",),
     "pytest": ("coral.templates.pytest",),
     "numpy": ("coral.native.search.numeric", "coral.grader"),

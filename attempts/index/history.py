@@ -8,7 +8,7 @@ from attempts.record import Kind, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Graded:
+class GradedRecord:
     """One record. `of`: the attempt that it measures again."""
 
     number: int
@@ -32,7 +32,7 @@ class Child:
     score: float | None
 
 
-def graded(rows: Rows, alone: str = "", most: int | None = None) -> list[Graded]:
+def graded(rows: Rows, alone: str = "", most: int | None = None) -> list[GradedRecord]:
     """The records of the present epoch in the order of publication; the last `most` of them. `alone`: only those of
     this agent, and the seed."""
     statement = "SELECT number, agent, kind, verdict, score, published_at, again_of FROM records"
@@ -41,9 +41,9 @@ def graded(rows: Rows, alone: str = "", most: int | None = None) -> list[Graded]
     return [_graded(row) for row in reversed(found)]
 
 
-def _graded(row: Sequence[object]) -> Graded:
+def _graded(row: Sequence[object]) -> GradedRecord:
     number, agent, kind, verdict, score, published_at, of = row
-    return Graded(
+    return GradedRecord(
         int(str(number)),
         str(agent),
         Kind(str(kind)),

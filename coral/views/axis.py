@@ -53,7 +53,7 @@ def minutes(end: float, most: int = 6) -> list[float]:
     return [step * count for count in range(int(end / step) + 1)]
 
 
-def one_each(items: Iterable[T], cell: Callable[[T], Hashable | None]) -> list[T]:
+def first_in_cells(items: Iterable[T], cell: Callable[[T], Hashable | None]) -> list[T]:
     """The first item of each cell; those without a cell (None) are all left out."""
     seen: set[Hashable] = set()
     kept = []

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from attempts.index.history import Graded
+from attempts.index.history import GradedRecord
 from attempts.noise import median
 from attempts.record import IMPROVED, Direction, Kind, Verdict
 from attempts.standing import FAILURES
@@ -12,7 +12,7 @@ HOUR = 3600.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BestStep:
     """From `at` (seconds of the run's clock) on, attempt `number` is the best; `value` is the median of its grades."""
 
     at: float
@@ -41,8 +41,8 @@ class Curve:
     run's clock now, or when the run ended."""
 
     direction: Direction
-    steps: Sequence[Step] = ()
-    own: Mapping[str, Sequence[Step]] = field(default_factory=dict)
+    steps: Sequence[BestStep] = ()
+    own: Mapping[str, Sequence[BestStep]] = field(default_factory=dict)
     points: Sequence[Point] = ()
     end: float = 0.0
 
@@ -55,7 +55,7 @@ class Curve:
         best = self.best or 0.0
         return best - value if self.direction is Direction.MAXIMIZE else value - best
 
-    def gained(self, since: float) -> list[Step]:
+    def gained(self, since: float) -> list[BestStep]:
         """The new bests after a time; the seed is none."""
         return [step for step in self.steps[1:] if step.at > since]
 
@@ -68,13 +68,13 @@ class Curve:
 def curve_of(
     direction: Direction,
     bests: Iterable[tuple[str, int, float]],
-    records: Sequence[Graded],
+    records: Sequence[GradedRecord],
     at: Callable[[int], float],
     end: float = 0.0,
 ) -> Curve:
     """`bests` as from `query.curve`; `records` in the order of publication; `at`: when a record was published."""
     measured = {record.number: record.of for record in records if record.kind is Kind.CONFIRM}
-    steps = [Step(at(number), measured.get(number) or number, value) for _, number, value in bests]
+    steps = [BestStep(at(number), measured.get(number) or number, value) for _, number, value in bests]
     points = [
         Point(at(record.number), record.number, record.agent, record.verdict, record.score)
         for record in records
@@ -84,7 +84,9 @@ def curve_of(
     return Curve(direction, steps, own_steps(direction, records, at), points, last)
 
 
-def own_steps(direction: Direction, records: Iterable[Graded], at: Callable[[int], float]) -> dict[str, list[Step]]:
+def own_steps(
+    direction: Direction, records: Iterable[GradedRecord], at: Callable[[int], float]
+) -> dict[str, list[BestStep]]:
     """Each agent's own best over time, as `standing.own_best` has it at each moment: the highest median among its
     attempts, the seed's while none is higher."""
     agents: dict[str, _Own] = {}
@@ -118,7 +120,7 @@ class _Own:
         self._scores: dict[int, list[float]] = {}
         self._failures: dict[int, int] = {}
         self._seed: int | None = None
-        self.steps: list[Step] = []
+        self.steps: list[BestStep] = []
 
     def seed_is(self, seed: "_Own", at: float) -> None:
         """Take the seed's scores for those of an attempt of its own."""
@@ -126,7 +128,7 @@ class _Own:
             self._seed, self._scores[number] = number, scores
             self._step(number, at)
 
-    def take(self, record: Graded, number: int, at: float, *, keep: bool) -> None:
+    def take(self, record: GradedRecord, number: int, at: float, *, keep: bool) -> None:
         """One more grade of attempt `number`. `keep`: it stays, however often it fails."""
         if record.score is None:
             again = record.kind is Kind.CONFIRM and record.verdict is Verdict.FAILED
@@ -148,7 +150,7 @@ class _Own:
         else:
             return
         if found is not None and (held is None or found != (held.number, held.value)):
-            self.steps.append(Step(at, *found))
+            self.steps.append(BestStep(at, *found))
 
     def _highest(self) -> tuple[int, float] | None:
         best: tuple[int, float] | None = None

@@ -22,7 +22,7 @@ class Leaf:
     hidden: int
 
 
-class Family:
+class FamilyTree:
     """The attempts of an epoch by number, each with the attempt that it was built on."""
 
     def __init__(self, children: Iterable[Child], direction: Direction) -> None:
@@ -56,7 +56,7 @@ class Family:
         line = self.line(best) if best is not None else []
         news = [number for number, child in self.members.items() if child.verdict is Verdict.NEW_BEST]
         wanted = [*line[:1], *line[-1:], *(number for number in line if self._is_new(number)), *bests, *line]
-        wanted += [*news, *(number for each in own for number in each)]
+        wanted += [*news, *(number for line_of_one in own for number in line_of_one)]
         if most is None:
             wanted += self.members
         return _first(wanted, most, self.members)
@@ -64,8 +64,8 @@ class Family:
     def around(self, number: int, most: int | None) -> list[int]:
         """What a tree of one attempt shows: those that it was built on, and what was built on it."""
         line, later = self.line(number), self.descendants(number)
-        room = None if most is None else max(most - len(later), most // 2)
-        return _first([*line[:1], *line[-1:], *line[1:room], *self._ranked(later)], most, self.members)
+        margin = None if most is None else max(most - len(later), most // 2)
+        return _first([*line[:1], *line[-1:], *line[1:margin], *self._ranked(later)], most, self.members)
 
     def layout(self, chosen: Sequence[int], best: int | None) -> Iterator[Leaf]:
         """The lines of the tree of these, in order."""

@@ -16,6 +16,7 @@ from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.messages import BEGIN
+from coral.fleet.reasons import BudgetKey
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import FLEET, OCCUPYING, AttemptStep, Fleet, Run
 from coral.views.format import duration
@@ -181,6 +182,22 @@ def _agent_of(
 
 def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
     return {"spent": spent_of(fleet.run.spent), "use_unknown_of": use_unknown_of(fleet, rules)}
+
+
+def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]:
+    """The run's budgets that can be used up: how much of each, in the unit of task.yaml."""
+    spent = fleet.run.spent
+    found: dict[BudgetKey, tuple[float | None, float]] = {
+        BudgetKey.ATTEMPTS: (rules.budget_attempts, fleet.run.progress.graded),
+        BudgetKey.HOURS: (None if rules.budget_seconds is None else rules.budget_seconds / 3600, clock / 3600),
+        BudgetKey.MONEY: (rules.budget_money, spent.money or 0.0),
+        BudgetKey.TOKENS: (rules.budget_tokens, spent.tokens),
+    }
+    return [
+        {"key": key.value, "limit": limit, "used": round(used, 6)}
+        for key, (limit, used) in found.items()
+        if limit is not None
+    ]
 
 
 def use_unknown_of(fleet: Fleet, rules: Rules) -> list[str]:

@@ -21,7 +21,7 @@ from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job, Run
 from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
-from coral.views.fleet_view import agents_of, grading_of, scores_of, seed_score, state_of, used_by
+from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.prompt_context import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
 from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
@@ -174,6 +174,7 @@ class Report:
             "seal": run_context.level,
             **used_by(fleet, run_context.rules),
             "budget": budget(run_context.rules, fleet, now.run_time),
+            "budgets": budgets_of(fleet, run_context.rules, now.run_time),
             "agents": [
                 self._agent(row | self._account(row["name"], run, now), fleet, monitors.get(row["name"]), now)
                 for row in agents_of(fleet, now.run_time, scoring)

@@ -81,6 +81,8 @@ TESTED_ELSEWHERE = {
 SMALL_WITH_ONE_IMPORTER = {
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
     "coral.fleet.questions": "a subject of its own among the decisions",
+    "coral.cli.report.knowledge": "the one place that turns what agents wrote into HTML",
+    "coral.cli.ui.keys": "what a terminal is set to, apart from what is shown on it",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
     "coral.grader.sandbox": "the command line of the sandbox, apart from what runs in it",
     "coral.config.translation": "what is built, apart from the format that it is read from",

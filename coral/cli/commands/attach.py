@@ -14,6 +14,7 @@ HINT = "Ctrl-C leaves; the run continues"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plain", action="store_true", help="one line per event instead of a live view")
+    parser.add_argument("--verbose", action="store_true", help="every step of each launch, as with the key v")
     run_lookup.add_arguments(parser)
 
 
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
         hint = f"`{status}` shows where it stands, `{command('resume', layout)}` continues it"
         raise CoralError(f"cannot attach to {name}: nobody supervises it", hint)
     try:
-        follow(layout, lambda: RunView(layout).supervisor is None, plain=args.plain, hint=HINT)
+        follow(layout, lambda: RunView(layout).supervisor is None, plain=args.plain, verbose=args.verbose, hint=HINT)
     except KeyboardInterrupt:
         print(f"left; {name} continues: `{command('attach', layout)}` shows it, `{command('stop', layout)}` ends it")
         return 0

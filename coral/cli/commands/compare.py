@@ -10,9 +10,9 @@ from rich.text import Text
 
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.comparison import Outcome, check_comparable, differing, labels, outcome
+from coral.cli.run_data.comparison import RunOutcome, check_comparable, differing, labels, outcome_of
 from coral.cli.run_data.run_view import RunView
-from coral.cli.ui.curve import RUN_STYLES, Line, draw
+from coral.cli.ui.curve import RUN_STYLES, BestLine, draw
 from coral.cli.ui.table import console, dim, print_title, table, tone
 from coral.errors import CoralError
 from coral.views import format
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if alone := next((view for view in views if view.alone), None):
         raise CoralError(f"cannot compare {alone.name}: its agents do not share", "compare runs outside of a workspace")
     concerns = check_comparable(views)
-    outcomes, names = [outcome(view) for view in views], labels(views)
+    outcomes, names = [outcome_of(view) for view in views], labels(views)
     different = differing(outcomes)
     if args.json:
         return print_json(_data(outcomes, different, concerns))
@@ -61,17 +61,20 @@ def run(args: argparse.Namespace) -> int:
     out.print(table(_columns(outcomes), _rows(outcomes, names), out.width))
     _settings(out, outcomes, names, different)
     for title, series, end_text in (
-        ("Best score over time", Outcome.over_time, format.duration),
-        ("Best score over attempts", Outcome.over_attempts, lambda end: format.plural(int(end), "attempt")),
+        ("Best score over time", RunOutcome.over_time, format.duration),
+        ("Best score over attempts", RunOutcome.over_attempts, lambda end: format.plural(int(end), "attempt")),
     ):
         _curves(out, title, outcomes, names, series, end_text)
     return 0
 
 
 def _data(
-    outcomes: Sequence[Outcome], different: list[tuple[str, list[str]]], concerns: list[str]
+    outcomes: Sequence[RunOutcome], different: list[tuple[str, list[str]]], concerns: list[str]
 ) -> dict[str, object]:
-    runs = [{**each.data(), "over_time": each.over_time(), "over_attempts": each.over_attempts()} for each in outcomes]
+    runs = [
+        {**outcome.data(), "over_time": outcome.over_time(), "over_attempts": outcome.over_attempts()}
+        for outcome in outcomes
+    ]
     return {
         "runs": runs,
         "settings": [{"key": key, "values": values} for key, values in different],
@@ -79,10 +82,10 @@ def _data(
     }
 
 
-def _csv(outcomes: Sequence[Outcome]) -> int:
+def _csv(outcomes: Sequence[RunOutcome]) -> int:
     rows = [
-        {key: value for key, value in each.data().items() if key not in ("reason", "use_unknown_of")}
-        for each in outcomes
+        {key: value for key, value in outcome.data().items() if key not in ("reason", "use_unknown_of")}
+        for outcome in outcomes
     ]
     writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -90,51 +93,51 @@ def _csv(outcomes: Sequence[Outcome]) -> int:
     return 0
 
 
-def _columns(outcomes: Sequence[Outcome]) -> list[str]:
+def _columns(outcomes: Sequence[RunOutcome]) -> list[str]:
     """Without what no run has."""
     has = {
-        ".lead?": any(_lead(each) is not None for each in outcomes),
-        ">cost": any(each.money is not None for each in outcomes),
-        ">tokens?": any(each.tokens for each in outcomes),
+        ".lead?": any(_lead(outcome) is not None for outcome in outcomes),
+        ">cost": any(outcome.money is not None for outcome in outcomes),
+        ">tokens?": any(outcome.tokens for outcome in outcomes),
     }
     return [column for column in COLUMNS if has.get(column, True)]
 
 
-def _rows(outcomes: Sequence[Outcome], names: Sequence[str]) -> list[list[object]]:
-    bests = format.scores([each.curve.best for each in outcomes])
-    leads = format.scores([_lead(each) for each in outcomes])
+def _rows(outcomes: Sequence[RunOutcome], names: Sequence[str]) -> list[list[object]]:
+    bests = format.scores([outcome.curve.best for outcome in outcomes])
+    leads = format.scores([_lead(outcome) for outcome in outcomes])
     rows = [
-        dict(zip(COLUMNS, _row(*each, place), strict=True))
-        for place, each in enumerate(zip(outcomes, names, bests, leads, strict=True))
+        dict(zip(COLUMNS, _row(*outcome, place), strict=True))
+        for place, outcome in enumerate(zip(outcomes, names, bests, leads, strict=True))
     ]
     return [[row[column] for column in _columns(outcomes)] for row in rows]
 
 
-def _row(each: Outcome, name: str, best: str, lead: str, place: int) -> list[object]:
-    view, status = each.view, each.view.status
+def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> list[object]:
+    view, status = outcome.view, outcome.view.status
     at_least = "≥" if status.texts("use_unknown_of") else ""
-    is_leading = _lead(each) is not None
+    is_leading = _lead(outcome) is not None
     return [
         Text(name, style=_style(place)),
         tone(view.state),
         str(len(view.agents())),
         best,
-        format.delta(each.curve.best, view.baseline) if view.proven is not None else "",
+        format.delta(outcome.curve.best, view.baseline) if view.proven is not None else "",
         f"#{view.proven}" if view.proven is not None else "the seed",
         f"{lead} #{status.inner('lead').text('number')}" if is_leading else "",
-        str(each.attempts),
+        str(outcome.attempts),
         str(status.integer("failed") or 0),
-        format.duration(each.curve.end),
-        "" if each.curve.to_best is None else format.duration(each.curve.to_best),
-        f"{at_least}{format.money(each.money)}" if each.money is not None else "",
-        f"{at_least}{format.tokens(each.tokens)}" if each.tokens else "",
-        f"{each.gain_per_attempt:.3g}" if each.gain_per_attempt else "",
+        format.duration(outcome.curve.end),
+        "" if outcome.curve.to_best is None else format.duration(outcome.curve.to_best),
+        f"{at_least}{format.money(outcome.money)}" if outcome.money is not None else "",
+        f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else "",
+        f"{outcome.gain_per_attempt:.3g}" if outcome.gain_per_attempt else "",
     ]
 
 
-def _lead(each: Outcome) -> float | None:
+def _lead(outcome: RunOutcome) -> float | None:
     """The lead, where it is not the best itself."""
-    lead = each.view.status.inner("lead")
+    lead = outcome.view.status.inner("lead")
     return lead.number("median") if lead.data.get("proven") is False else None
 
 
@@ -143,10 +146,10 @@ def _style(place: int) -> str:
 
 
 def _settings(
-    out: Console, outcomes: Sequence[Outcome], names: Sequence[str], different: list[tuple[str, list[str]]]
+    out: Console, outcomes: Sequence[RunOutcome], names: Sequence[str], different: list[tuple[str, list[str]]]
 ) -> None:
     print_title(out, "Settings that differ")
-    unread = [name for name, each in zip(names, outcomes, strict=True) if each.settings is None]
+    unread = [name for name, outcome in zip(names, outcomes, strict=True) if outcome.settings is None]
     if unread:
         out.print(Text(f"the task of {format.some_of(unread)} cannot be read", style="yellow"))
     if not different:
@@ -159,13 +162,13 @@ def _settings(
 def _curves(
     out: Console,
     title: str,
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[RunOutcome],
     names: Sequence[str],
-    series: Callable[[Outcome], list[tuple[float, float]]],
+    series: Callable[[RunOutcome], list[tuple[float, float]]],
     end_text: Callable[[float], str],
 ) -> None:
     """The curves of all runs on one axis; later runs lie over earlier ones."""
-    lines = [Line(series(each), _style(place)) for place, each in enumerate(outcomes)]
+    lines = [BestLine(series(outcome), _style(place)) for place, outcome in enumerate(outcomes)]
     end = max((line.points[-1][0] for line in lines if line.points), default=0.0)
     drawn = draw(lines, (), min(out.width - 2, WIDEST), HEIGHT, end, end_text(end))
     if not drawn:

@@ -11,7 +11,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import console, dim, tone
 from coral.views import format
-from coral.views.family import Family, Leaf
+from coral.views.family import FamilyTree, Leaf
 
 SHOWN = 40
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     most = args.n if args.n > 0 else None
     if args.number is not None:
         view.attempt(args.number, "show the lineage of")
-    family = Family(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
+    family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
     chosen = _chosen(view, family, args.number, most)
     if args.json:
         on_line = set(family.line(view.best)) if view.best is not None else set()
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(view: RunView, family: Family, number: int | None, most: int | None) -> list[int]:
+def _chosen(view: RunView, family: FamilyTree, number: int | None, most: int | None) -> list[int]:
     if number is not None:
         record = view.attempt(number, "show the lineage of")
         of = record.of if record.kind is Kind.CONFIRM and record.of is not None else number
@@ -55,7 +55,7 @@ def _chosen(view: RunView, family: Family, number: int | None, most: int | None)
     return family.of_run(view.best, bests, most)
 
 
-def _print(view: RunView, family: Family, chosen: list[int], asked: int | None) -> None:
+def _print(view: RunView, family: FamilyTree, chosen: list[int], asked: int | None) -> None:
     out = console()
     leaves = list(family.layout(chosen, view.best))
     scores = dict(zip(chosen, format.scores([family.members[number].score for number in chosen]), strict=True))
@@ -98,11 +98,11 @@ def _about(leaf: Leaf) -> str:
         f"{leaf.between} between" if leaf.between else "",
         f"{leaf.hidden} more built on it" if leaf.hidden else "",
     ]
-    said = ", ".join(part for part in parts if part)
-    return f"({said})" if said else ""
+    text = ", ".join(part for part in parts if part)
+    return f"({text})" if text else ""
 
 
-def _data(family: Family, number: int, on_line: set[int]) -> dict[str, object]:
+def _data(family: FamilyTree, number: int, on_line: set[int]) -> dict[str, object]:
     child = family.members[number]
     return {
         "number": number,

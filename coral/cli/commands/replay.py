@@ -28,7 +28,7 @@ from coral.journal import RecoveredState, read_lines, segments
 from coral.journal.changes import encode_fleet
 from coral.journal.replay import Difference, Replay, difference_data, fold_until, replay
 from coral.views import format
-from coral.views.fleet_view import agents_of, grading_of, scores_of, seed_score, state_of, used_by
+from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.holdout import Compared
 from coral.views.prompt_context import budget
 from workspace.layout import Layout
@@ -166,6 +166,7 @@ def past_status(memory: RecoveredState) -> dict[str, Any]:
         "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
         **used_by(fleet, rules),
         "budget": budget(rules, fleet, memory.clock),
+        "budgets": budgets_of(fleet, rules, memory.clock),
         "agents": [_with_beat(agent, memory) for agent in agents_of(fleet, memory.clock, rules.scoring)],
     }
 

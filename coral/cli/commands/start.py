@@ -23,6 +23,7 @@ from workspace.layout import Layout
 if TYPE_CHECKING:
     from coral.config.load import Config
 
+HINT = "Ctrl-C stops the run"
 BEGIN_LOOK_SECONDS = 0.02  # between two looks whether the supervisor has begun
 
 
@@ -37,6 +38,7 @@ def add_watching(parser: argparse.ArgumentParser) -> None:
     """How the run is watched: shared by `start` and `resume`."""
     parser.add_argument("--detach", action="store_true", help="supervise in the background and return at once")
     parser.add_argument("--plain", action="store_true", help="one line per event instead of a live view")
+    parser.add_argument("--verbose", action="store_true", help="every step of each launch, as with the key v")
     parser.add_argument("--json", action="store_true", help="for programs, with --detach: run, path, pid")
 
 
@@ -150,7 +152,7 @@ def watch(
         from coral.cli.ui.live import follow
 
         with contextlib.suppress(BrokenPipeError):  # nobody reads any more, as after `| head`: the run continues
-            follow(layout, over.is_set, plain=args.plain, since=since, hint="Ctrl-C stops the run")
+            follow(layout, over.is_set, plain=args.plain, verbose=args.verbose, since=since, hint=HINT)
 
     view = threading.Thread(target=show, name="view", daemon=True)
     with received_signals.hold():

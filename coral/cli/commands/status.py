@@ -2,6 +2,7 @@
 
 import argparse
 import math
+from collections.abc import Mapping
 
 from rich.console import Console
 from rich.text import Text
@@ -47,6 +48,11 @@ def print_heading(out: Console, view: RunView) -> None:
 
 def heading(view: RunView) -> list[Text]:
     """The run, its best attempt, what is being graded and what is left of the budget: three or four lines."""
+    return [*summary_lines(view), *_budget(view.status)]
+
+
+def summary_lines(view: RunView) -> list[Text]:
+    """The heading without the budget."""
     status = view.status
     clock = status.number("clock")
     epoch = [Text(f"epoch {view.epoch}")] if view.epoch > 1 else []
@@ -54,7 +60,7 @@ def heading(view: RunView) -> list[Text]:
     if clock is not None:
         first.append(Text(format.duration(int(clock + view.lateness))))
     held_out = holdout_line(view)
-    return [Text(" · ").join(first), _best(view), *([held_out] if held_out else []), _work(view), *_budget(status)]
+    return [Text(" · ").join(first), _best(view), *([held_out] if held_out else []), _work(view)]
 
 
 def _budget(status: LenientJson) -> list[Text]:
@@ -65,9 +71,14 @@ def _budget(status: LenientJson) -> list[Text]:
 def _best(view: RunView) -> Text:
     """The proven best; where nobody has beaten the seed, that. And the lead, where it is another attempt."""
     best, lead = view.status.inner("best"), view.status.inner("lead")
-    number, seed = best.integer("number"), format.score(view.baseline)
+    number = best.integer("number")
+    best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
     why = "" if view.status.data.get("confirms") is not False else f": {NOT_CONFIRMED}"
-    unproven = Text(f"  lead {_attempt(view, lead)}, not proven{why}") if lead.data.get("proven") is False else Text()
+    unproven = (
+        Text(f"  lead {lead_score}{_attempt(view, lead)}, not proven{why}")
+        if lead.data.get("proven") is False
+        else Text()
+    )
     if number is None:
         return Text(f"no score yet; the seed has {seed}")
     if is_seed(best):
@@ -75,19 +86,17 @@ def _best(view: RunView) -> Text:
         return Text.assemble(f"nobody has beaten the seed ({seed}){proven}", unproven)
     gain = format.delta(best.number("median"), view.baseline)
     than = dim(f"  seed {seed}" + (f" ({gain})" if gain else ""))
-    score = format.score(best.number("median"))
-    who = _attempt(view, best).removeprefix(score)
-    return Text.assemble("best ", (score, "bold green"), who, than, unproven, f"  {best.text('title', 200)}")
+    who = _attempt(view, best)
+    return Text.assemble("best ", (best_score, "bold green"), who, than, unproven, f"  {best.text('title', 200)}")
 
 
 def _attempt(view: RunView, measured: LenientJson) -> str:
-    """`2.54 ±0.003 (4 grades) #17 by agent-2`: of what was graded several times the median; its standard error, by the
-    noise of all that was measured again: a few grades of one attempt may agree by chance."""
+    """What follows its score, ` ±0.003 (4 grades) #17 by agent-2`: the standard error, by the noise of all that was
+    measured again, since a few grades of one attempt may agree by chance."""
     count, noise = measured.integer("count") or 1, view.status.number("noise")
     error = f" ±{noise / math.sqrt(count):.2g}" if noise else ""
     grades = f" ({count} grades)" if count > 1 else ""
-    score = format.score(measured.number("median"))
-    return f"{score}{error}{grades} #{measured.text('number')} by {measured.text('agent')}"
+    return f"{error}{grades} #{measured.text('number')} by {measured.text('agent')}"
 
 
 def _work(view: RunView) -> Text:
@@ -215,11 +224,17 @@ COLUMNS = (
 )
 
 
-def agents_table(status: LenientJson, late: float, width: int, most: int | None = None) -> Table:
-    """One row per agent, at most `most`; `late` is how old the status is, in seconds."""
+def agents_table(
+    status: LenientJson, late: float, width: int, most: int | None = None, styles: Mapping[str, str] | None = None
+) -> Table:
+    """One row per agent, at most `most`; `late` is how old the status is, in seconds. `styles`: of their names."""
     agents = status.objects("agents")
     best = status.inner("best").text("agent")
-    rows = [dict(zip(COLUMNS, _row(agent, late, best), strict=True)) for agent in agents[:most]]
+    bests = format.scores([agent.number("best") for agent in agents[:most]])
+    rows = [
+        dict(zip(COLUMNS, _row(agent, own, late, best, (styles or {}).get(agent.text("name"), "")), strict=True))
+        for agent, own in zip(agents, bests, strict=False)
+    ]
     # Some programs use no model, or do not report it.
     columns = [name for name in COLUMNS if name != ">used?" or any(row[name] for row in rows)]
     made = table(columns, [[row[name] for name in columns] for row in rows], width)
@@ -228,14 +243,14 @@ def agents_table(status: LenientJson, late: float, width: int, most: int | None 
     return made
 
 
-def _row(agent: LenientJson, late: float, best: str) -> list[object]:
+def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
     stagnant, spent = agent.integer("stagnant"), agent.inner("spent").data
     return [
-        Text(agent.text("name"), style="bold" if agent.text("name") == best else ""),
+        Text(agent.text("name"), style=f"bold {style}" if agent.text("name") == best else style),
         tone(agent.text("phase")),
         agent.text("launch"),
         agent.text("attempts"),
-        format.score(agent.number("best")),
+        own,
         "" if stagnant is None else str(stagnant),
         format.money(spent.get("money")) or format.spending(spent),  # in money where that is known, else in tokens
         _activity(agent, late),

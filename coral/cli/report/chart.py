@@ -12,7 +12,7 @@ from enum import StrEnum
 from attempts.record import Verdict
 from coral.cli.report.markup import Html, element, join
 from coral.views import axis, format
-from coral.views.curve import Curve, Point, Step
+from coral.views.curve import BestStep, Curve, Point
 
 GRID = 3.0  # pixels of a cell's side
 ONE_BY_ONE = 1500  # attempts that improved, which are drawn as marks that say what they are
@@ -22,7 +22,7 @@ DIGIT = 7.2  # pixels of a label's character
 NAMES = {verdict: verdict.replace(" ", "-") for verdict in Verdict}
 
 
-class Scale(StrEnum):
+class AxisScale(StrEnum):
     SCORE = "score"
     GAP = "gap"  # to the best, logarithmic
 
@@ -67,14 +67,16 @@ class Chart:
     svg: Html
     outside: int = 0
     left_out: int = 0
-    begins: Step | None = None  # where the axis begins after a step that would hide the others
+    begins: BestStep | None = None  # where the axis begins after a step that would hide the others
 
 
-def draw(curve: Curve, scale: Scale, width: float, height: float, *, agents: Sequence[str] = (), title: str) -> Chart:
+def draw(
+    curve: Curve, scale: AxisScale, width: float, height: float, *, agents: Sequence[str] = (), title: str
+) -> Chart:
     """`agents`: whose own bests are drawn instead of the attempts; the first few have colours."""
-    start = axis.first_shown([step.value for step in curve.steps]) if scale is Scale.SCORE else 0
-    value = (lambda score: score) if scale is Scale.SCORE else curve.gap
-    frame = _frame(curve, scale, start, width, height)
+    start = _first_shown(curve) if scale is AxisScale.SCORE else 0
+    value = (lambda score: score) if scale is AxisScale.SCORE else curve.gap
+    frame = _frame(curve, scale, width, height)
     if frame is None:
         return Chart(Html(""))
     shown = [] if agents else [point for point in curve.points if point.score is not None]
@@ -108,26 +110,35 @@ def description(curve: Curve) -> str:
     )
 
 
-def _frame(curve: Curve, scale: Scale, start: int, width: float, height: float) -> Frame | None:
+def bounds(curve: Curve, scale: AxisScale) -> tuple[float, float] | None:
+    """The values at the bottom and at the top of the axis; None where there is nothing to draw."""
     if not curve.steps:
         return None
-    bounds = _score_bounds(curve, start) if scale is Scale.SCORE else _gap_bounds(curve)
-    if bounds is None:
+    return _score_bounds(curve) if scale is AxisScale.SCORE else _gap_bounds(curve)
+
+
+def _frame(curve: Curve, scale: AxisScale, width: float, height: float) -> Frame | None:
+    found = bounds(curve, scale)
+    if found is None:
         return None
-    low, high = bounds
+    low, high = found
     longest = max(len(label) for label in _labels(_ticks(scale, low, high)))
-    return Frame(width, height, 10 + longest * DIGIT, low, high, curve.end, scale is Scale.GAP)
+    return Frame(width, height, 10 + longest * DIGIT, low, high, curve.end, scale is AxisScale.GAP)
 
 
-def _score_bounds(curve: Curve, start: int) -> tuple[float, float]:
+def _score_bounds(curve: Curve) -> tuple[float, float]:
     """From the first step that is shown to the best, with some room; better single scores lie inside as well."""
-    held = [step.value for step in curve.steps[start:]]
+    held = [step.value for step in curve.steps[_first_shown(curve) :]]
     held += [
         point.score for point in curve.points if point.improved and point.score is not None and _is_above(curve, point)
     ]
     low, high = min(held), max(held)
-    room = (high / 20 - low / 20) or abs(high) / 20 or 1.0
-    return max(low - room, -1.7e308), min(high + room, 1.7e308)
+    margin = (high / 20 - low / 20) or abs(high) / 20 or 1.0
+    return max(low - margin, -1.7e308), min(high + margin, 1.7e308)
+
+
+def _first_shown(curve: Curve) -> int:
+    return axis.first_shown([step.value for step in curve.steps])
 
 
 def _is_above(curve: Curve, point: Point) -> bool:
@@ -145,15 +156,15 @@ def _gap_bounds(curve: Curve) -> tuple[float, float] | None:
     return smallest / 2, largest * 1.3
 
 
-def _ticks(scale: Scale, low: float, high: float) -> list[float]:
-    return axis.ticks(low, high) if scale is Scale.SCORE else axis.powers(low, high) or [low, high]
+def _ticks(scale: AxisScale, low: float, high: float) -> list[float]:
+    return axis.ticks(low, high) if scale is AxisScale.SCORE else axis.powers(low, high) or [low, high]
 
 
 def _labels(values: Sequence[float]) -> list[str]:
     return [f"{value:.6g}" for value in values] or [""]
 
 
-def _axes(frame: Frame, scale: Scale, curve: Curve) -> Html:
+def _axes(frame: Frame, scale: AxisScale, curve: Curve) -> Html:
     right = frame.width - MARGIN_RIGHT
     values = _ticks(scale, frame.low, frame.high)
     parts = []
@@ -172,7 +183,7 @@ def _axes(frame: Frame, scale: Scale, curve: Curve) -> Html:
     return element("g", *parts, aria_hidden="true")
 
 
-def _line(steps: Sequence[Step], frame: Frame, value: Callable[[float], float], end: float, kind: str) -> Html:
+def _line(steps: Sequence[BestStep], frame: Frame, value: Callable[[float], float], end: float, kind: str) -> Html:
     """A staircase up to the end."""
     if not steps:
         return Html("")
@@ -195,9 +206,9 @@ def colour_of(place: int) -> str:
     return f"agent-{place + 1}" if place < COLOURS else "other"
 
 
-def _thin_steps(steps: Sequence[Step], frame: Frame) -> list[Step]:
+def _thin_steps(steps: Sequence[BestStep], frame: Frame) -> list[BestStep]:
     """Of several steps within one pixel the last: it is where the line goes on from."""
-    kept: dict[int, Step] = {round(frame.x(step.at)): step for step in steps}
+    kept: dict[int, BestStep] = {round(frame.x(step.at)): step for step in steps}
     return list(kept.values())
 
 
@@ -207,13 +218,13 @@ def _thinned(points: Sequence[Point], frame: Frame, value: Callable[[float], flo
             return (point.number,)
         return (int(frame.x(point.at) / GRID), int(frame.y(value(point.score or 0.0)) / GRID), point.verdict)
 
-    return axis.one_each(points, cell)
+    return axis.first_in_cells(points, cell)
 
 
 def _thinned_failures(points: Sequence[Point], frame: Frame) -> list[Html]:
     """Attempts without a score: ticks at the bottom."""
     failed = [point for point in points if point.score is None]
-    drawn = axis.one_each(failed, lambda point: int(frame.x(point.at) / GRID))
+    drawn = axis.first_in_cells(failed, lambda point: int(frame.x(point.at) / GRID))
     path = "".join(f"M{frame.x(point.at):.1f} {frame.bottom - 5:.1f}v5" for point in drawn)
     return [element("path", d=path, class_="failed")] if path else []
 
@@ -238,6 +249,6 @@ def _marks(points: Sequence[Point], frame: Frame, value: Callable[[float], float
 def _mark(point: Point, frame: Frame, value: Callable[[float], float]) -> Html:
     score = point.score or 0.0
     is_best = point.verdict is Verdict.NEW_BEST
-    says = f"#{point.number} by {point.agent}: {format.score(point.score)}, {point.verdict}"
+    text = f"#{point.number} by {point.agent}: {format.score(point.score)}, {point.verdict}"
     place = {"cx": f"{frame.x(point.at):.1f}", "cy": f"{frame.y(value(score)):.1f}", "r": 3.6 if is_best else 2.6}
-    return element("circle", element("title", says), **place, class_=f"mark {NAMES[point.verdict]}")
+    return element("circle", element("title", text), **place, class_=f"mark {NAMES[point.verdict]}")

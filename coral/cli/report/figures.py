@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from attempts.record import Direction, Verdict
-from coral.cli.report.chart import COLOURS, Chart, Scale, colour_of, description, draw
+from coral.cli.report.chart import COLOURS, AxisScale, Chart, colour_of, description, draw
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import section
 from coral.views import format
@@ -22,13 +22,15 @@ def curves(curve: Curve) -> Html:
         "curve",
         "Score over time",
         element("p", description(curve)),
-        _figure(curve, Scale.SCORE, "The fleet's best, and every attempt"),
-        _figure(curve, Scale.GAP, "How far from the best, on a logarithmic scale") if len(curve.steps) > 2 else None,
+        _figure(curve, AxisScale.SCORE, "The fleet's best, and every attempt"),
+        _figure(curve, AxisScale.GAP, "How far from the best, on a logarithmic scale")
+        if len(curve.steps) > 2
+        else None,
         _per_agent(curve) if len(curve.own) > 1 else None,
     )
 
 
-def _figure(curve: Curve, scale: Scale, title: str) -> Html | None:
+def _figure(curve: Curve, scale: AxisScale, title: str) -> Html | None:
     wide = draw(curve, scale, *WIDE, title=title)
     if not wide.svg:
         return None
@@ -76,8 +78,8 @@ def _verdict_legend(curve: Curve) -> Html:
 def _per_agent(curve: Curve) -> Html | None:
     names = ranked_agents(curve)
     title = "Each agent's own best"
-    wide = draw(curve, Scale.SCORE, *WIDE, agents=names[:LINES], title=title)
-    narrow = draw(curve, Scale.SCORE, *NARROW, agents=names[:LINES], title=title)
+    wide = draw(curve, AxisScale.SCORE, *WIDE, agents=names[:LINES], title=title)
+    narrow = draw(curve, AxisScale.SCORE, *NARROW, agents=names[:LINES], title=title)
     scores = format.scores([curve.own[name][-1].value for name in names])
     items = [
         element("li", element("span", class_=f"key {colour_of(place)}"), f"{format.line(name, 60)} {score}")

@@ -13,7 +13,7 @@ from coral.cli.report.parts import data_table, section
 from coral.cli.run_data.curve import read_curve
 from coral.cli.run_data.run_view import RunView
 from coral.cli.run_data.settings import config_of
-from coral.cli.run_data.timeline import Told, told
+from coral.cli.run_data.timeline import TimelineFigures, read_figures
 from coral.views import format
 from workspace.notes import find_raw_notes
 
@@ -24,15 +24,15 @@ MARKDOWN = 60_000  # characters of one note
 
 def page(view: RunView) -> str:
     """The whole document."""
-    heard = told(view.layout)
-    config, curve = config_of(view), read_curve(view, heard.clocks)
+    figures_read = read_figures(view.layout)
+    config, curve = config_of(view), read_curve(view, figures_read.clocks)
     sections = [
         figures.curves(curve),
         conclusions(view),
         results.leaderboard(view),
         results.lineage(view),
         results.difference(view),
-        heartbeats(view, heard),
+        heartbeats(view, figures_read),
         results.failures(view),
         results.holdout(view),
         summary.making(view, config),
@@ -77,9 +77,9 @@ def conclusions(view: RunView) -> Html:
         parts.append(element("div", rendered(body_of(note)[:MARKDOWN]), class_="foreign prose"))
         evidence = evidence_of(view, note)
         if evidence.agreeing or evidence.disputed:
-            says = f"{evidence.agreeing} of its figures agree with the records"
+            text = f"{evidence.agreeing} of its figures agree with the records"
             disputed = [element("li", format.line(problem, 300)) for problem in evidence.disputed]
-            parts.append(element("p", f"{says}; {len(disputed)} do not:" if disputed else f"{says}."))
+            parts.append(element("p", f"{text}; {len(disputed)} do not:" if disputed else f"{text}."))
             parts.append(element("ul", *disputed) if disputed else None)
     rows = [
         [str(number), element("bdi", note.title), note.author, note.created[:16].replace("T", " ")]
@@ -95,19 +95,22 @@ def conclusions(view: RunView) -> Html:
     return section("conclusions", "What the agents concluded", *(parts or [nothing]))
 
 
-def heartbeats(view: RunView, heard: Told) -> Html | None:
+def heartbeats(view: RunView, figures_read: TimelineFigures) -> Html | None:
     """How many messages of each heartbeat reached agents, and how many did not and why."""
     waiting = Counter(name for agent in view.status.objects("agents") for name in agent.texts("pending"))
-    names = dict.fromkeys([*heard.heartbeats, *waiting])
+    names = dict.fromkeys([*figures_read.heartbeats, *waiting])
     rows = [
         [
             format.line(name, 80),
-            *(str(count[name] or "") for count in (heard.received, heard.withdrawn, heard.skipped, waiting)),
+            *(
+                str(count[name] or "")
+                for count in (figures_read.received, figures_read.withdrawn, figures_read.skipped, waiting)
+            ),
         ]
         for name in names
     ]
     if not rows:
         return None
     columns = ("heartbeat", ">received", ">withdrawn", ">skipped", ">pending")
-    says = "Messages of each heartbeat. Withdrawn: an improvement overtook them. Skipped: the one before was open"
-    return section("heartbeats", "Heartbeats", join(data_table(says, columns, rows)))
+    text = "Messages of each heartbeat. Withdrawn: an improvement overtook them. Skipped: the one before was open"
+    return section("heartbeats", "Heartbeats", join(data_table(text, columns, rows)))

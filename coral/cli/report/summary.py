@@ -36,8 +36,8 @@ def heading(view: RunView, config: Config | None, curve: Curve) -> Html:
 
 
 def _tile(name: str, value: str, more: str) -> Html:
-    said = element("dd", element("span", value, class_="figure"), element("span", more, class_="more"))
-    return element("div", element("dt", name), said)
+    value_text = element("dd", element("span", value, class_="figure"), element("span", more, class_="more"))
+    return element("div", element("dt", name), value_text)
 
 
 def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from coral.cli.run_data.curve import read_curve
 from coral.cli.run_data.run_view import RunView
 from coral.cli.run_data.settings import config_of, settings
-from coral.cli.run_data.timeline import told
+from coral.cli.run_data.timeline import read_figures
 from coral.errors import CoralError
 from coral.views.curve import Curve
 
@@ -14,7 +14,7 @@ MOST = 10  # runs: more cannot be told apart on a screen
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """One run. `settings`: all of them, by dotted key; None where its task cannot be read."""
 
     view: RunView
@@ -88,10 +88,10 @@ class Outcome:
         }
 
 
-def outcome(view: RunView) -> Outcome:
+def outcome_of(view: RunView) -> RunOutcome:
     config = config_of(view)
-    curve = read_curve(view, told(view.layout).clocks)
-    return Outcome(view, curve, settings(config, defaults=True) if config else None)
+    curve = read_curve(view, read_figures(view.layout).clocks)
+    return RunOutcome(view, curve, settings(config, defaults=True) if config else None)
 
 
 def check_comparable(views: Sequence[RunView]) -> list[str]:
@@ -104,8 +104,8 @@ def check_comparable(views: Sequence[RunView]) -> list[str]:
         raise CoralError(f"cannot compare {twice.name} with itself", "name another run; `coral runs` lists them")
     directions = {view.direction for view in views}
     if len(directions) > 1:
-        each = ", ".join(f"{view.name} is to {view.direction}" for view in views)
-        raise CoralError(f"cannot compare runs of different directions: {each}", "compare runs of one task")
+        one = ", ".join(f"{view.name} is to {view.direction}" for view in views)
+        raise CoralError(f"cannot compare runs of different directions: {one}", "compare runs of one task")
     tasks = list(dict.fromkeys(view.task for view in views))
     concerns = (
         [f"different tasks ({', '.join(tasks)}): their scores may mean different things"] if len(tasks) > 1 else []
@@ -116,9 +116,9 @@ def check_comparable(views: Sequence[RunView]) -> list[str]:
     return concerns
 
 
-def differing(outcomes: Sequence[Outcome]) -> list[tuple[str, list[str]]]:
+def differing(outcomes: Sequence[RunOutcome]) -> list[tuple[str, list[str]]]:
     """The settings in which they differ, each with its value in every run; empty where one has no such setting."""
-    held = [each.settings or {} for each in outcomes]
+    held = [one.settings or {} for one in outcomes]
     keys = dict.fromkeys(key for values in held for key in values)
     rows = [(key, [values.get(key, "") for values in held]) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]

@@ -7,8 +7,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from pydantic_core import PydanticUndefined
-
 from coral.cli.run_data.run_view import RunView
 from coral.config.load import SECTIONS, Config, load_frozen
 from coral.config.model import Section
@@ -43,14 +41,14 @@ def settings(config: Config, *, defaults: bool = False) -> dict[str, str]:
 def _values(name: str, section: Section, defaults: bool) -> Iterator[tuple[str, str]]:
     for key, field in type(section).model_fields.items():
         value = getattr(section, key)
-        default = field.get_default(call_default_factory=True)
+        is_default = not field.is_required() and value == field.get_default(call_default_factory=True)
         dotted = f"{name}.{key}"
         if isinstance(value, Section):
             yield from _values(dotted, value, defaults)
         elif isinstance(value, tuple) and value and isinstance(value[0], Section):
             for place, part in enumerate(value):
                 yield from _values(f"{dotted}.{place}", part, defaults)
-        elif defaults or value != default or default is PydanticUndefined:
+        elif defaults or not is_default:
             yield dotted, _text(key, value)
 
 

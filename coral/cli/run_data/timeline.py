@@ -40,6 +40,15 @@ class Timeline:
         return [event for event in map(parse, whole.splitlines()) if event]
 
 
+def end_of(layout: Layout, most: int) -> int:
+    """Where its last `most` bytes begin."""
+    try:
+        with open_plain(layout.events) as file:
+            return max(0, os.fstat(file.fileno()).st_size - most)
+    except (OSError, ValueError):
+        return 0
+
+
 def events(layout: Layout, *types: str) -> Iterator[LenientJson]:
     """All events of these types, oldest first. Reading passes over the others without parsing them."""
     wanted = [f'"type": "{type}"'.encode() for type in types]
@@ -61,7 +70,7 @@ def _pass_over(file: Iterator[bytes]) -> None:
 
 
 @dataclass(slots=True)
-class Told:
+class TimelineFigures:
     """What one pass over the timeline gives: when each record was published, on the run's clock; and how many messages
     of each heartbeat agents received, were withdrawn, or were due and skipped."""
 
@@ -79,8 +88,8 @@ class Told:
         return [name for name, _ in (self.received + self.withdrawn + self.skipped).most_common()]
 
 
-def told(layout: Layout) -> Told:
-    found = Told()
+def read_figures(layout: Layout) -> TimelineFigures:
+    found = TimelineFigures()
     counts = found.counts()
     for event in events(layout, PUBLISHED, *counts):
         kind = counts.get(str(event.data.get("type")))

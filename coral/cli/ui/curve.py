@@ -18,7 +18,7 @@ RUN_STYLES = ("green", *AGENT_STYLES)
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BestLine:
     """The best so far from each x on, in order."""
 
     points: Sequence[tuple[float, float]]
@@ -32,7 +32,9 @@ class Dot:
     style: str
 
 
-def draw(lines: Sequence[Line], dots: Sequence[Dot], width: int, height: int, end: float, end_text: str) -> list[Text]:
+def draw(
+    lines: Sequence[BestLine], dots: Sequence[Dot], width: int, height: int, end: float, end_text: str
+) -> list[Text]:
     """`height` lines of at most `width` characters, and one for the axis, which goes from 0 to `end`. An empty list
     without points, or where it would not fit."""
     lines = [line for line in lines if line.points]
@@ -58,7 +60,7 @@ def draw(lines: Sequence[Line], dots: Sequence[Dot], width: int, height: int, en
     return [*drawn, Text(" " * (margin - 1) + "└0" + end_text.rjust(columns - 1, "─"), no_wrap=True)]
 
 
-def _shown(line: Line) -> list[float]:
+def _shown(line: BestLine) -> list[float]:
     """The values that the axis must reach."""
     values = [y for _, y in line.points]
     return values[axis.first_shown(values) :]
@@ -79,17 +81,17 @@ class _Grid:
             for line, styles in zip(self._bits, self._styles, strict=True)
         ]
 
-    def staircase(self, line: Line) -> None:
+    def staircase(self, line: BestLine) -> None:
         before, at = None, 0
-        for column in range(self._column(line.points[0][0]), self._across):
+        for column in range(self._column(line.points[0][0]), self._column(line.points[-1][0]) + 1):
             now = self._end * (column + 1) / self._across
             while at + 1 < len(line.points) and line.points[at + 1][0] <= now:
                 at += 1
             row = self._row(line.points[at][1])
-            for each in range(
+            for dot_row in range(
                 min(row, row if before is None else before), max(row, row if before is None else before) + 1
             ):
-                self._set(column, each, line.style, over=True)
+                self._set(column, dot_row, line.style, over=True)
             before = row
 
     def dot(self, dot: Dot) -> None:

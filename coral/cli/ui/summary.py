@@ -41,8 +41,8 @@ def summarize(layout: Layout) -> None:
         out.print(holdout_table(view, out.width))
     if len(watch.points) > 1:
         print_title(out, "Best score over time")
-        for text in curve(watch.until_now(), min(out.width - 2, 100), CURVE):
-            out.print(Text(text, style="green"))
+        for text in curve(watch, min(out.width - 2, 100), CURVE):
+            out.print(text)
     _conclusions(out, view)
     _further(out, view, view.proven)
 

@@ -1,0 +1,67 @@
+"""The timeline as people read it: one line for each heartbeat, and without the steps that every heartbeat takes.
+
+With `verbose` each event is a line: what was interrupted, what ended, what was started again, what was withdrawn.
+"""
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.ui.table import dim
+from coral.fleet.reasons import ReasonKind
+from coral.views import format
+
+# Events whose text says of what type they are.
+SELF_EVIDENT = frozenset(["published", "exited", "spawned", "stalled", "crashed", "outage", "stopped", "job"])
+STYLES = {"alert": "yellow", "refused": "yellow", "heartbeat": "cyan", "interrupted": "cyan", "stopped": "bold"}
+STEPS = frozenset(["interrupted", "exited", "withdrawn", "skipped"])
+ROUTINE = frozenset([ReasonKind.HEARTBEAT, ReasonKind.PROGRESS, ReasonKind.TURN_ENDED])  # of a launch
+# What an agent does that has received a heartbeat; any other: "gets NAME".
+DOES: Mapping[str, str] = {
+    "reflect": "reflects",
+    "consolidate": "consolidates what the fleet knows",
+    "redirect": "changes direction",
+    "checkpoint": "goes through its checklist",
+    "message": "gets a message",
+    "land": "is to finish",
+    "begin": "may submit from now on",
+    "stalled": "is asked why it does not progress",
+    "changed": "is told that the task has changed",
+    "job ended": "is told that a job ended",
+}
+
+
+def is_step(event: LenientJson) -> bool:
+    """Whether it is one of the steps between two attempts that say nothing by themselves."""
+    kind = event.text("type", 40)
+    return kind in STEPS or (kind == "spawned" and event.inner("reason").data.get("kind") in ROUTINE)
+
+
+def event_line(event: LenientJson, *, verbose: bool = False, styles: Mapping[str, str] | None = None) -> Text:
+    """One event: when on the run's clock, who, what. `styles`: of the agents' names."""
+    clock = event.number("clock")
+    when = format.run_clock(clock) if clock is not None else ""
+    number = event.integer("attempt")
+    text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
+    kind, agent = event.text("type", 40), event.text("agent", 40)
+    name = "" if kind in SELF_EVIDENT else f"{kind} "
+    says = "" if verbose else _received(event)
+    style = STYLES.get(kind, "")
+    return Text.assemble(
+        dim(f"{when:>8}  "), (f"{agent:<9}", (styles or {}).get(agent, "")), " ", (says or name + text, style)
+    )
+
+
+def _received(event: LenientJson) -> str:
+    """`reflects on #7, consolidates what the fleet knows`; empty for anything but a heartbeat that was received."""
+    if event.text("type", 40) != "heartbeat":
+        return ""
+    return ", ".join(dict.fromkeys(_does(message) for message in event.objects("messages")))
+
+
+def _does(message: LenientJson) -> str:
+    name, attempt = message.text("name", 60), message.integer("attempt")
+    does = DOES.get(name, f"gets {name}")
+    about = {"reflect": " on"}.get(name, " after")
+    return does if attempt is None else f"{does}{about} #{attempt}"
