@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 def first_shown(values: Sequence[float]) -> int:
     """The index of the first step that a curve's axis reaches to. A step that takes most of the range hides the others:
-    then the axis begins after it, as long as two steps are left."""
+    then the axis begins after it, unless nothing rises after it."""
     start = 0
     while len(values) - start >= 3:
         steps = [
@@ -18,7 +18,8 @@ def first_shown(values: Sequence[float]) -> int:
         ]
         whole = abs(values[-1] / 4 - values[start] / 4)
         widest = max(range(len(steps)), key=steps.__getitem__)
-        if steps[widest] <= WALL * whole or start + widest + 1 > len(values) - 2:
+        rest = values[start + widest + 1 :]
+        if steps[widest] <= WALL * whole or min(rest) == max(rest):
             break
         start += widest + 1
     return start

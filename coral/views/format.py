@@ -29,11 +29,13 @@ def score(value: object) -> str:
 
 
 def scores(values: Sequence[object]) -> list[str]:
-    """Scores that are compared: with five significant digits, or as many more as tell those apart that nine do. Dashes
-    for what is none."""
+    """Scores that are compared: with five significant digits, or as many more as whole numbers have, or as tell those
+    apart that nine do. Dashes for what is none."""
     numbers = [_number(value) for value in values]
-    shown = [{f"{number:.{count}g}" for number in numbers if number is not None} for count in range(5, 10)]
-    digits = 5 + next(place for place, texts in enumerate(shown) if len(texts) == len(shown[-1]))
+    given = [number for number in numbers if number is not None]
+    different = len({f"{number:.9g}" for number in given})
+    digits = next(count for count in range(5, 10) if len({f"{number:.{count}g}" for number in given}) == different)
+    digits = max([digits, *(len(f"{abs(number):.0f}") for number in given if abs(number) < 1e10)])
     return [NONE if number is None else f"{number:.{digits}g}" for number in numbers]
 
 

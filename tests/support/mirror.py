@@ -9,6 +9,12 @@ _PLACES = {
         "coral.cli.run_data: run_view",
         "coral.cli.ui: markdown",
     ],
+    "integration/coral/cli/report/test_page": [
+        "coral.cli.report: figures parts results summary",
+        "coral.cli.run_data: curve",
+    ],
+    "unit/coral/cli/commands/test_compare": ["coral.cli.run_data: comparison"],
+    "unit/coral/cli/report/test_picture": ["coral.cli.commands: plot", "coral.cli.run_data: write_file"],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from attempts.record import Verdict
+from attempts.record import LARGEST, Verdict
 from coral.cli.report.markup import Html, element, join
 from coral.views import axis, format
 from coral.views.curve import BestStep, Curve, Point
@@ -153,11 +153,18 @@ def _gap_bounds(curve: Curve) -> tuple[float, float] | None:
         return None
     near = [curve.gap(point.score) for point in curve.points if point.score is not None]
     smallest = min(gap for gap in (*gaps, *near) if gap > largest * 1e-12)
-    return smallest / 2, largest * 1.3
+    return smallest / 2 or smallest, min(largest * 1.3, LARGEST)
 
 
 def _ticks(scale: AxisScale, low: float, high: float) -> list[float]:
-    return axis.ticks(low, high) if scale is AxisScale.SCORE else axis.powers(low, high) or [low, high]
+    if scale is AxisScale.SCORE:
+        return axis.ticks(low, high)
+    powers = axis.powers(low, high)
+    return (
+        powers
+        if len(powers) > 1
+        else [float(f"{value:.1g}") for value in (low * 1.5, low**0.5 * high**0.5, high / 1.5)]
+    )
 
 
 def _labels(values: Sequence[float]) -> list[str]:

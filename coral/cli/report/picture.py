@@ -19,6 +19,7 @@ STYLE = Path(__file__).with_name("style.css")
 SVG = ".svg"
 DRAWN = (".png", ".pdf", ".jpg", ".webp", ".eps")  # by matplotlib
 SIZE = (900.0, 400.0)
+UNITS = ((86400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 COLOURS = {Verdict.WORSE: "#9a9d9f", Verdict.TIED: "#9a7500", Verdict.OWN_BEST: "#2a78d6", Verdict.NEW_BEST: "#0b7a43"}
 
 
@@ -36,7 +37,7 @@ def picture(curve: Curve, scale: AxisScale, title: str, suffix: str) -> bytes:
 def _svg(curve: Curve, scale: AxisScale, title: str) -> bytes:
     """With the page's style inside, which browsers and editors of pictures read; on the page's ground."""
     drawn = draw(curve, scale, *SIZE, title=title).svg
-    style = element("style", Html(STYLE.read_text(encoding="utf-8").replace("</", "<\\/")))
+    style = element("style", Html(STYLE.read_text(encoding="utf-8")))
     ground = element("rect", width="100%", height="100%", class_="ground")
     head, _, rest = drawn.partition(">")
     return f'<?xml version="1.0" encoding="utf-8"?>\n{head}>{style}{ground}{rest}\n'.encode("utf-8", "replace")
@@ -51,11 +52,12 @@ def _by_matplotlib(curve: Curve, scale: AxisScale, title: str, suffix: str) -> b
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
     value = (lambda score: score) if scale is AxisScale.SCORE else curve.gap
+    unit, name = next((unit, name) for unit, name in UNITS if curve.end >= 2 * unit or unit == 1)
     for verdict, colour in COLOURS.items():
         points = [point for point in curve.points if point.verdict is verdict and point.score is not None]
-        places = [point.at / 3600 for point in points], [value(point.score or 0.0) for point in points]
+        places = [point.at / unit for point in points], [value(point.score or 0.0) for point in points]
         axes.scatter(*places, s=14 if verdict is Verdict.NEW_BEST else 7, c=colour, label=f"{verdict}", linewidths=0)
-    ends = [step.at / 3600 for step in curve.steps] + [curve.end / 3600]
+    ends = [step.at / unit for step in curve.steps] + [curve.end / unit]
     values = [value(step.value) for step in curve.steps]
     axes.step(ends, [*values, values[-1]], where="post", color=COLOURS[Verdict.NEW_BEST], label="the proven best")
     low, high = bounds(curve, scale) or (0.0, 1.0)
@@ -63,7 +65,7 @@ def _by_matplotlib(curve: Curve, scale: AxisScale, title: str, suffix: str) -> b
         axes.set_yscale("log")
     axes.set_ylim(low, high)
     axes.set(
-        title=format.line(title, 100), xlabel="hours", ylabel="score" if scale is AxisScale.SCORE else "gap to the best"
+        title=format.line(title, 100), xlabel=name, ylabel="score" if scale is AxisScale.SCORE else "gap to the best"
     )
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize="small")

@@ -12,8 +12,10 @@ from coral.cli.ui.table import dim
 from coral.fleet.reasons import ReasonKind
 from coral.views import format
 
-# Events whose text says of what type they are.
-SELF_EVIDENT = frozenset(["published", "exited", "spawned", "stalled", "crashed", "outage", "stopped", "job"])
+# Events whose text says of what type they are, or of which attempt.
+SELF_EVIDENT = frozenset(
+    ["published", "exited", "spawned", "stalled", "crashed", "outage", "stopped", "job", "verifying", "verified"]
+)
 STYLES = {"alert": "yellow", "refused": "yellow", "heartbeat": "cyan", "interrupted": "cyan", "stopped": "bold"}
 STEPS = frozenset(["interrupted", "exited", "withdrawn", "skipped"])
 ROUTINE = frozenset([ReasonKind.HEARTBEAT, ReasonKind.PROGRESS, ReasonKind.TURN_ENDED])  # of a launch
@@ -42,8 +44,9 @@ def event_line(event: LenientJson, *, verbose: bool = False, styles: Mapping[str
     """One event: when on the run's clock, who, what. `styles`: of the agents' names."""
     clock = event.number("clock")
     when = format.run_clock(clock) if clock is not None else ""
-    number = event.integer("attempt")
-    text = event.text("text", 1000) if number is None else f"#{number} {event.text('text', 1000)}"
+    number, text = event.integer("attempt"), event.text("text", 1000)
+    if number is not None and not text.startswith(f"#{number}"):
+        text = f"#{number} {text}"
     kind, agent = event.text("type", 40), event.text("agent", 40)
     name = "" if kind in SELF_EVIDENT else f"{kind} "
     says = "" if verbose else _received(event)

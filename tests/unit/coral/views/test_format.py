@@ -6,6 +6,22 @@ from coral.views import format
 
 
 @pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([2.634292402, 1.82], ["2.6343", "1.82"]),
+        ([2.634292402, 2.634291], ["2.634292", "2.634291"]),
+        ([2.6342924021, 2.6342924022], ["2.6343", "2.6343"]),  # nine digits do not tell them apart
+        ([2.634292402, 2.634292402, None, "x"], ["2.6343", "2.6343", format.NONE, format.NONE]),
+        ([1234567.25, 3.0], ["1234567", "3"]),  # whole numbers stay whole
+        ([1e300, float("inf")], ["1e+300", "inf"]),
+        ([], []),
+    ],
+)
+def test_scores_have_as_many_digits_as_tell_them_apart(values: list[object], shown: list[str]) -> None:
+    assert format.scores(values) == shown
+
+
+@pytest.mark.parametrize(
     ("seconds", "text"),
     [
         *((0, "0 s"), (-1, "0 s"), (0.0124, "0.012 s"), (1.25, "1.2 s"), (9.96, "10 s"), (59.9, "59 s")),

@@ -22,7 +22,7 @@ from workspace.layout import Layout
 
 Shown = Callable[..., str]
 LOOKING = ("status", "runs", "log", "log --recent", "show 1", "notes", "notes --history", "notes --recent", "skills")
-LOOKING += ("heartbeat",)
+LOOKING += ("heartbeat", "lineage", "plot -o picture.svg --force")
 OF_AGENT = ("redirect", "checkpoint")
 
 

@@ -12,8 +12,10 @@ from sample import AGENTS, agent_status, attempt, make_run, stamp, write_events,
 from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.run_data.timeline import Timeline
 from coral.cli.ui import live
-from coral.cli.ui.live import RunFollower, Timeline, event_line, follow, frame
+from coral.cli.ui.events import event_line
+from coral.cli.ui.live import RunFollower, follow, frame
 from coral.cli.ui.summary import summarize
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.views import format
@@ -25,6 +27,18 @@ from workspace.layout import Layout
 def published(number: int, clock: float) -> dict[str, object]:
     text = f"improved: try {number}"
     return {"at": stamp(1), "clock": clock, "type": "published", "agent": "agent-1", "text": text, "attempt": number}
+
+
+def heartbeat(number: int, clock: float) -> list[dict[str, object]]:
+    """What one heartbeat leaves in the timeline."""
+    common = {"clock": clock, "agent": "agent-2"}
+    message = {"name": "reflect", "id": f"h{number}", "attempt": number}
+    return [
+        {**common, "type": "interrupted", "text": "launch 1"},
+        {**common, "type": "exited", "text": "launch 1 ended: interrupted", "launch": 1, "ending": "interrupted"},
+        {**common, "type": "spawned", "text": "launch 2 (heartbeat): reflect", "reason": {"kind": "heartbeat"}},
+        {**common, "type": "heartbeat", "text": f"reflect (h{number}) received", "messages": [message]},
+    ]
 
 
 def test_an_unfinished_line_waits(layout: Layout) -> None:
@@ -117,6 +131,40 @@ def test_the_view_shows_everything_where_it_fits(layout: Layout) -> None:
         assert text in said
 
 
+def test_the_view_says_whether_it_gets_anywhere_before_whether_it_is_alive(layout: Layout) -> None:
+    knowledge.write_note(layout.shared, "s", {"title": "Rows win", "kind": "synthesis"}, "# Rows win")
+    write_status(layout, clock=4000.0, budgets=[{"key": "attempts", "limit": 10, "used": 4}])
+    write_events(layout, published(1, 5), published(4, 3990), *heartbeat(4, 3991))
+    watch = RunFollower(layout)
+    watch.update()
+    lines = _drawn(watch, 120, 40)
+    said = "\n".join(lines)
+    assert "1 new best in the last hour · the last 10 s ago · concluded " in said.replace("  ", " ")
+    assert "Rows win" in said
+    assert "budget attempts █████░░░░░░░ 4 of 10, ~1 h left" in said
+    places = [next(place for place, line in enumerate(lines) if part in line) for part in ("Rows win", "┤", "phase")]
+    assert places == sorted(places)
+    assert "agent-2   reflects on #4" in said
+    assert "launch 2" not in said
+    out = Console(width=120, height=40, file=io.StringIO(), color_system=None, force_terminal=True)
+    with out.capture() as capture:
+        out.print(frame(watch, out, "Ctrl-C leaves", verbose=True))
+    assert "launch 2 (heartbeat): reflect" in capture.get()
+
+
+def test_attempts_are_points_with_the_colour_of_their_agent(layout: Layout) -> None:
+    write_events(layout, *(published(number, number * 10.0) for number in range(1, 5)))
+    watch = RunFollower(layout)
+    watch.update()
+    assert list(watch.attempts) == [(10.0, 1.5, "agent-2"), (30.0, 1.25, "agent-2"), (40.0, 2.0, "agent-1")]
+    Store(layout.attempts).publish(attempt(5, 1.75))
+    write_events(layout, published(5, 61))
+    watch.update()
+    assert watch.attempts[-1] == (61, 1.75, "agent-2")
+    styles = {span.style for text in live.curve(watch, 80, 7) for span in text.spans}
+    assert set(watch.styles().values()) & styles
+
+
 def test_an_event_is_one_safe_line() -> None:
     said = event_line(LenientJson({"clock": 3.2, "type": "alert", "agent": "a\x1b", "text": "b\x1b[2J\nc"})).plain
     assert said == "    0:03  a         alert b[2J c"
@@ -125,7 +173,7 @@ def test_an_event_is_one_safe_line() -> None:
 
 
 def test_without_a_terminal_every_event_is_a_line(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
-    write_events(layout, published(1, 5))
+    write_events(layout, published(1, 5), *heartbeat(1, 5)[:3])
     looks = iter([False, True])
 
     def over() -> bool:

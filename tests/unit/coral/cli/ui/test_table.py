@@ -1,10 +1,9 @@
-"""Tables and curves that fit: which column shrinks, which is left out, what is aligned; steps of any figures."""
+"""Tables that fit: which column shrinks, which is left out, what is aligned."""
 
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from coral.cli.ui.live import curve
 from coral.cli.ui.table import table
 from coral.views import format
 
@@ -56,22 +55,3 @@ def test_a_table_fits(rows: list[list[str]], width: int) -> None:
         for row in rows
     ]
     assert all(len(line) <= width for line in _shown(["name", ".n", "one*", "two*?"], cells, width))
-
-
-def test_a_curve_is_a_staircase() -> None:
-    lines = curve([(0.0, 1.0), (50.0, 2.0), (100.0, 2.0)], 24, 2)
-    assert lines == ["2 ┤⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀⡏⠉⠉⠉⠉⠉⠉⠉⠉⠉⠉", "1 ┤⣀⣀⣀⣀⣀⣀⣀⣀⣀⣀⡇⠀⠀⠀⠀⠀⠀⠀⠀⠀⠀", "  └0──────────1 min 40 s"]
-    assert curve([], 80, 8) == []
-    assert curve([(0.0, 1.0)], 8, 8) == []
-
-
-@given(
-    st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=30),
-    st.integers(min_value=0, max_value=160),
-    st.integers(min_value=0, max_value=12),
-)
-@example([1.7976931348623157e308, -1.7976931348623157e308], 80, 8)
-def test_a_curve_of_anything_fits(values: list[float], width: int, height: int) -> None:
-    lines = curve([(float(at), value) for at, value in enumerate(values)], width, height)
-    assert all(len(line) <= max(width, 0) for line in lines)
-    assert len(lines) in (0, height + 1)

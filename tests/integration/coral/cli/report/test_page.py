@@ -1,0 +1,134 @@
+"""A report: whole, self-contained, and deaf to whatever agents wrote into it."""
+
+import re
+import shutil
+from html.parser import HTMLParser
+
+import pytest
+from sample import write_status
+
+from coral.cli.report.page import page
+from coral.cli.run_data.run_view import RunView
+from workspace.layout import Layout
+
+VOID = {"meta", "br", "hr"}
+# The elements that a report is made of.
+ALLOWED = """
+html head meta title style body main header footer section h1 h2 h3 h4 h5 h6 p div span dl dt dd ul ol li details
+summary figure figcaption svg desc g line text path circle table caption thead tbody tr th td a strong em code pre bdi
+blockquote
+"""
+
+
+class Page(HTMLParser):
+    """The elements of a page, and whether each is closed where it should be."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.text.append(data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def test_hostile_content_stays_text(hostile: Layout) -> None:
+    found = Page(page(RunView(hostile)))
+    assert found.open == []
+    assert {tag for tag, _ in found.elements} <= set(ALLOWED.split())
+    assert len(found.of("style")) == 1
+    for tag, attributes in found.elements:
+        assert not [
+            name for name in attributes if name.startswith("on") or name in ("style", "src", "srcset", "action")
+        ]
+        link = attributes.get("href")
+        assert tag == "a" or link is None
+        assert link is None or link.startswith(("https://example.org/", "#"))
+    text = "".join(found.text)
+    assert "<script>" in text, "what they wrote is shown"
+    assert "\x1b" not in text
+
+
+def test_the_policy_forbids_everything_but_our_own_style(hostile: Layout) -> None:
+    found = Page(page(RunView(hostile)))
+    metas = found.of("meta")
+    place = [attributes.get("http-equiv") for attributes in metas].index("Content-Security-Policy")
+    policy = metas[place]["content"] or ""
+    parts = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    assert parts["default-src"] == "'none'"
+    assert re.fullmatch(r"'sha256-[A-Za-z0-9+/]{43}='", parts["style-src"])
+    assert set(parts) == {"default-src", "style-src", "base-uri", "form-action"}
+    assert [tag for tag, _ in found.elements].index("style") > place, "it holds for the style, too"
+
+
+def test_a_huge_note_makes_no_huge_page(hostile: Layout) -> None:
+    (hostile.shared / "notes" / "synthesis-2.md").write_text("---\nkind: synthesis\n---\n# Big\n\n" + "- x " * 40_000)
+    assert len(page(RunView(hostile))) < 400_000
+
+
+def test_a_page_says_what_came_of_the_run(finished: Layout) -> None:
+    found = Page(page(RunView(finished)))
+    text = " ".join(" ".join(found.text).split())
+    for part in (
+        "#4 by agent-1, +1 against the seed's 1",
+        "It stopped: the budget of 4 attempts is used up.",
+        "From the seed's 1 to 2 (#4) in 2 steps, the last after 40 s of 10 min; 4 attempts.",
+        "$2.50 1.0k tokens",
+        "two circles overlap",
+        "-one +two",
+    ):
+        assert part in text
+    assert re.search(r"Messages of each heartbeat.*reflect 3 2 1", text)
+
+
+def test_tables_and_pictures_can_be_listened_to(finished: Layout) -> None:
+    found = Page(page(RunView(finished)))
+    assert found.of("table")
+    assert len(found.of("caption")) == len(found.of("table"))
+    assert all(attributes.get("scope") in ("col", "row") for attributes in found.of("th"))
+    assert len(found.of("desc")) == len(found.of("svg")) > 0
+    assert all(attributes.get("role") == "img" for attributes in found.of("svg"))
+    assert found.of("html")[0]["lang"] == "en"
+
+
+@pytest.mark.parametrize("harm", ["status", "timeline", "task", "records", "hub", "shapes"])
+def test_a_damaged_run_has_a_report(harm: str, finished: Layout) -> None:
+    match harm:
+        case "status":
+            finished.status.write_bytes(b"\x00\xff{")
+        case "timeline":
+            finished.events.write_bytes(b"\xff" * 3_000_000 + b'\n{"type": "published", "attempt": "x"}\n')
+        case "task":
+            finished.task_file.write_bytes(b"\x00")
+        case "records":
+            (finished.attempts / "000003.json").write_text("{")
+        case "hub":
+            shutil.rmtree(finished.hub)
+        case "shapes":
+            write_status(finished, wall="yesterday", clock="soon", spent=[], agents="none")
+    found = Page(page(RunView(finished)))
+    assert found.open == []
+    assert "Score over time" in "".join(found.text)
+
+
+def test_a_run_without_an_attempt(finished: Layout) -> None:
+    for path in finished.attempts.glob("*.json"):
+        path.unlink()
+    text = "".join(Page(page(RunView(finished))).text)
+    assert "There is no score yet." in text
+    assert "No attempt has a score." in text

@@ -1,0 +1,81 @@
+"""`coral compare`: runs side by side, and what cannot be compared."""
+
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sample import make_run, write_events, write_status
+
+from coral.cli.run_data.comparison import outcome_of
+from coral.cli.run_data.run_view import RunView
+from coral.config.load import frozen
+from coral.config.model import TaskFile
+from workspace.layout import Layout
+
+Shown = Callable[..., str]
+
+
+@pytest.fixture
+def other(layout: Layout, tmp_path: Path) -> Layout:
+    made = make_run(tmp_path / "runs", scores=(1.0, 1.25, 1.5, 1.75))
+    write_status(made, "stopped", spent={"money": 2.0, "tokens": 5000}, failed=0)
+    for number, clock in enumerate((0.0, 10.0, 20.0, 30.0)):
+        write_events(made, {"clock": clock, "type": "published", "text": "x", "attempt": number})
+    return made
+
+
+def with_task(layout: Layout, **budget: object) -> None:
+    task = TaskFile.model_validate(
+        {"task": {"name": "toy", "description": "x"}, "grader": {"entry": "g.py:grade"}, "budget": budget}
+    )
+    layout.task_file.write_text(frozen(layout.root / "task.yaml", task))
+
+
+def test_results_side_by_side(layout: Layout, other: Layout, shown: Shown) -> None:
+    with_task(layout, attempts=10)
+    with_task(other, attempts=20)
+    said = shown("compare", str(layout.root), str(other.root))
+    lines = said.splitlines()
+    first, second = (layout.root.name.rpartition("-")[2], other.root.name.rpartition("-")[2])
+    assert lines[1].split()[:2] == [first, "dead"]
+    assert lines[2].split() == [
+        *(second, "stopped", "2", "1.75", "+0.75", "#3", "3", "0", "10", "min", "30", "s"), *("$2.00", "5.0k", "0.25")
+    ]  # fmt: skip
+    row = next(line for line in lines if line.startswith("budget.attempts"))
+    assert row.split() == ["budget.attempts", "10", "20"]
+    assert sum(line.startswith(("budget.", "grader.", "agents.")) for line in lines) == 1
+    assert "Best score over time" in said
+    assert "Best score over attempts" in said
+    assert said.count(f"━ {first}  ━ {second}") == 2
+
+
+def test_curves_over_time_and_over_attempts(other: Layout) -> None:
+    found = outcome_of(RunView(other))
+    assert found.over_time() == [(0.0, 1.0), (10.0, 1.25), (20.0, 1.5), (30.0, 1.75), (600.0, 1.75)]
+    assert found.over_attempts() == [(0.0, 1.0), (1.0, 1.25), (2.0, 1.5), (3.0, 1.75), (3.0, 1.75)]
+
+
+def test_for_programs(layout: Layout, other: Layout, shown: Shown) -> None:
+    data = json.loads(shown("compare", str(layout.root), str(other.root), "--json"))
+    assert [run["best"] for run in data["runs"]] == [2.0, 1.75]
+    assert data["runs"][1]["gain_per_attempt"] == 0.25
+    assert data["runs"][1]["seconds_to_best"] == 30.0
+    rows = list(csv.DictReader(io.StringIO(shown("compare", str(layout.root), str(other.root), "--csv"))))
+    assert [row["best"] for row in rows] == ["2.0", "1.75"]
+
+
+def test_what_cannot_be_compared(layout: Layout, other: Layout, tmp_path: Path, shown: Shown) -> None:
+    here, there = str(layout.root), str(other.root)
+    assert "cannot compare 1 runs: it takes 2 to 10" in shown("compare", here, code=1)
+    assert f"cannot compare {layout.root.name} with itself" in shown("compare", here, there, here, code=1)
+    write_status(other, direction="minimize")
+    said = shown("compare", here, there, code=1)
+    assert "cannot compare runs of different directions: " in said
+    assert f"{other.root.name} is to minimize" in said
+    write_status(other, task="another")
+    assert shown("compare", here, there).startswith("different tasks (toy, another): ")
+    write_status(other, baseline=1.5)
+    assert shown("compare", here, there).startswith("the seeds score differently: ")

@@ -1,0 +1,117 @@
+"""Curves as SVG: nothing that counts is left out, what is left out is said, and of any figures a picture comes."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, strategies as st
+
+from attempts.record import Direction, Verdict
+from coral.cli.report.chart import COLOURS, AxisScale, Chart, bounds, colour_of, draw
+from coral.views.curve import BestStep, Curve, Point
+
+NEW, OWN, WORSE, FAILED = Verdict.NEW_BEST, Verdict.OWN_BEST, Verdict.WORSE, Verdict.FAILED
+
+
+def curve(*values: float, points: tuple[Point, ...] = (), direction: Direction = Direction.MAXIMIZE) -> Curve:
+    steps = [BestStep(place * 10.0, place, value) for place, value in enumerate(values)]
+    own = {"ann": steps, "bob": steps[:1]}
+    return Curve(direction, steps, own, points, max(len(values) * 10.0, 100.0))
+
+
+def drawn(of: Curve, scale: AxisScale = AxisScale.SCORE, **more: object) -> tuple[Chart, ElementTree.Element]:
+    made = draw(of, scale, 900, 340, title="A <title>", **more)  # type: ignore[arg-type]  # agents
+    return made, ElementTree.fromstring(made.svg)
+
+
+def classes(picture: ElementTree.Element) -> list[str]:
+    return [str(part.get("class")) for part in picture.iter() if part.get("class")]
+
+
+def test_attempts_are_coloured_by_their_verdict() -> None:
+    points = tuple(
+        Point(at, int(at), "ann", verdict, None if verdict is FAILED else 1.5)
+        for at, verdict in ((5.0, NEW), (15.0, OWN), (25.0, WORSE), (35.0, Verdict.TIED), (45.0, FAILED))
+    )
+    _, picture = drawn(curve(1.0, 2.0, points=points))
+    assert {"mark new-best", "mark own-best", "dots worse", "dots tied", "failed"} <= set(classes(picture))
+    titles = [part.text for part in picture.iter("{http://www.w3.org/2000/svg}title")]
+    assert titles == ["A <title>", "#15 by ann: 1.5, own best", "#5 by ann: 1.5, new best"]
+
+
+def test_every_new_best_is_drawn_however_many_attempts_there_are() -> None:
+    points = [Point(float(at), at, "ann", NEW if at % 100 == 0 else WORSE, at / 1e5) for at in range(100_000)]
+    made, picture = drawn(curve(0.0, 1.0, points=tuple(points)))
+    marks = classes(picture).count("mark new-best")
+    dots = sum(
+        len(re.findall("M", part.get("d") or "")) for part in picture.iter() if part.get("class") == "dots worse"
+    )
+    assert marks == 1000
+    assert 100 < dots < 5000
+    assert made.left_out + marks + dots == 100_000
+    assert len(made.svg) < 300_000
+
+
+def test_so_many_new_bests_become_one_path() -> None:
+    points = [Point(float(at), at, "ann", NEW, at / 1e4) for at in range(10_000)]
+    made, picture = drawn(curve(0.0, 1.0, points=tuple(points)))
+    path = next(part for part in picture.iter() if part.get("class") == "dots new-best")
+    assert len(re.findall("M", path.get("d") or "")) == 10_000
+    assert made.left_out == 0
+
+
+def test_what_lies_below_the_axis_is_counted() -> None:
+    points = (Point(5.0, 1, "ann", WORSE, -1e9), Point(6.0, 2, "ann", WORSE, 2.625), Point(7.0, 3, "ann", FAILED, None))
+    made, _ = drawn(curve(1.82, 2.62, 2.63, 2.636, points=points))
+    assert made.begins == BestStep(10.0, 1, 2.62)
+    assert (made.outside, made.left_out) == (1, 0)
+    low, high = bounds(curve(1.82, 2.62, 2.63, 2.636), AxisScale.SCORE) or (0.0, 0.0)
+    assert 2.61 < low < 2.62 < 2.636 < high < 2.64
+    gap, _ = drawn(curve(1.82, 2.62, 2.63, 2.636, points=points), AxisScale.GAP)
+    assert gap.outside == 0, "a logarithm has room for all"
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_a_gap_falls(direction: Direction) -> None:
+    values = (1.0, 2.0, 2.9, 3.0) if direction is Direction.MAXIMIZE else (5.0, 4.0, 3.1, 3.0)
+    _, picture = drawn(curve(*values, direction=direction), AxisScale.GAP)
+    path = next(part.get("d") or "" for part in picture.iter() if part.get("class") == "line fleet")
+    heights = [float(y) for y in re.findall(r"V([\d.]+)", path)]
+    assert heights == sorted(heights), "down the page"
+    assert len(heights) == 3
+
+
+def test_each_agent_has_a_line_and_the_first_a_colour() -> None:
+    _, picture = drawn(curve(1.0, 2.0), agents=("ann", "bob"))
+    assert {"line agent-1", "line agent-2", "line behind"} <= set(classes(picture))
+    assert not [name for name in classes(picture) if name.startswith(("mark", "dots"))]
+    assert colour_of(COLOURS) == "other"
+
+
+def test_there_is_nothing_to_draw() -> None:
+    assert draw(Curve(Direction.MAXIMIZE), AxisScale.SCORE, 900, 340, title="") == Chart("")  # type: ignore[arg-type]
+    assert not draw(curve(1.0), AxisScale.GAP, 900, 340, title="").svg
+    assert draw(curve(1.0), AxisScale.SCORE, 900, 340, title="").svg
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(
+    st.lists(FINITE, min_size=1, max_size=8),
+    st.lists(st.tuples(st.floats(0, 1e9), st.one_of(st.none(), FINITE), st.sampled_from(Verdict)), max_size=8),
+    st.sampled_from(AxisScale),
+    st.sampled_from(Direction),
+)
+def test_a_picture_of_anything(
+    values: list[float],
+    given_points: list[tuple[float, float | None, Verdict]],
+    scale: AxisScale,
+    direction: Direction,
+) -> None:
+    points = tuple(Point(at, 1, "ann", verdict, score) for at, score, verdict in given_points)
+    made = draw(curve(*values, points=points, direction=direction), scale, 360, 280, title="")
+    assert "nan" not in made.svg
+    assert "inf" not in made.svg
+    if made.svg:
+        ElementTree.fromstring(made.svg)

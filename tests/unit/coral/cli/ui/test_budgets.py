@@ -1,0 +1,49 @@
+"""Budgets as bars, and when they will be used up."""
+
+import pytest
+
+from coral.cli.run_data.lenient_json import LenientJson
+from coral.cli.ui.budgets import bars, forecast, per_hour
+
+
+def shown(budget: dict[str, object], clock: float = 3600.0, late: float = 0.0, **status: object) -> str:
+    return "\n".join(bar.plain for bar in bars(LenientJson({"clock": clock, "budgets": [budget], **status}), late))
+
+
+@pytest.mark.parametrize(
+    ("budget", "says"),
+    [
+        ({"key": "attempts", "limit": 400, "used": 100}, "attempts ███░░░░░░░░░ 100 of 400, ~3 h left"),
+        ({"key": "money", "limit": 50, "used": 25.0}, "money ██████░░░░░░ $25.00 of $50.00, ~1 h left"),
+        ({"key": "tokens", "limit": 20_000_000, "used": 20_000_000}, "tokens ████████████ 20.00M of 20.00M"),
+        ({"key": "hours", "limit": 2.0, "used": 1.0}, "hours ██████░░░░░░ 1 h of 2 h, 1 h left"),
+        ({"key": "attempts", "limit": 400, "used": 1}, "attempts ░░░░░░░░░░░░ 1 of 400"),  # too early to tell
+        ({"key": "attempts", "limit": 0, "used": 1}, ""),
+        ({"key": "patience", "limit": 9, "used": 1}, ""),
+        ({"key": "hours", "limit": "x", "used": 1}, ""),
+    ],
+)
+def test_a_budget_is_a_bar_with_a_forecast(budget: dict[str, object], says: str) -> None:
+    assert shown(budget) == says
+
+
+def test_what_is_not_known_of_the_use_makes_a_forecast_an_upper_bound() -> None:
+    text = shown({"key": "money", "limit": 50, "used": 25.0}, use_unknown_of=["agent-1"])
+    assert text.endswith(", at most ~1 h left")
+
+
+def test_time_goes_on_while_the_status_grows_old() -> None:
+    assert shown({"key": "hours", "limit": 2.0, "used": 1.0}, late=1800.0).endswith("1 h of 2 h, 30 min left")
+
+
+def test_a_forecast_goes_on_as_it_went() -> None:
+    assert forecast(25.0, 100.0, 60.0) == 180.0
+    assert forecast(100.0, 100.0, 60.0) is None
+    assert forecast(0.0, 100.0, 60.0) is None
+    assert forecast(25.0, 100.0, 0.0) is None
+
+
+def test_the_cost_of_an_hour() -> None:
+    assert per_hour(LenientJson({"clock": 1800.0, "spent": {"money": 2.0}}), 0.0) == "$4.00 an hour"
+    assert per_hour(LenientJson({"clock": 30.0, "spent": {"money": 2.0}}), 0.0) == ""
+    assert per_hour(LenientJson({"clock": 1800.0, "spent": {"money": None}}), 0.0) == ""

@@ -1,0 +1,88 @@
+"""A run's curve: own bests as the standings have them at each moment, gaps, gains, the time to the best."""
+
+from dataclasses import replace
+
+from hypothesis import given, strategies as st
+from sample import attempt
+
+from attempts.index.history import GradedRecord
+from attempts.record import Attempt, Direction, Kind, Verdict
+from attempts.standing import Confirmation, Scoring, Standing, advance, judge, judge_confirmation, own_bests
+from coral.views.curve import BestStep, Curve, curve_of, own_steps
+
+AGENTS = ("ann", "bob", "cid")
+
+
+def graded(record: Attempt) -> GradedRecord:
+    return GradedRecord(
+        record.number, record.agent, record.kind, record.verdict, record.score, record.published_at, record.of
+    )
+
+
+moves = st.tuples(
+    st.sampled_from(AGENTS),
+    st.one_of(st.none(), st.integers(0, 6).map(float)),  # few values: many are equal
+    st.sampled_from(["real", "real", "tune", "confirm", "copy"]),
+)
+
+
+def history(given_moves: list[tuple[str, float | None, str]], scoring: Scoring) -> tuple[list[Attempt], Standing]:
+    """Records as a supervisor publishes them, judged by the real standings."""
+    records = [attempt(0, 3.0)]
+    standing = advance(Standing(), records[0], scoring)
+    for number, (agent, score, kind) in enumerate(given_moves, start=1):
+        earlier = [one for one in records if one.kind is Kind.REAL and one.of is None and one.score is not None]
+        record = attempt(number, score, agent=agent, kind=Kind.TUNE if kind == "tune" else Kind.REAL)
+        if kind in ("confirm", "copy") and earlier:
+            of = earlier[number % len(earlier)]
+            record = replace(record, of=of.number, tree=of.tree)
+            if kind == "confirm":
+                record = replace(record, kind=Kind.CONFIRM, agent=of.agent)
+        if score is not None and record.kind is Kind.CONFIRM:
+            verdict = judge_confirmation(standing, Confirmation(record.of or 0), score, scoring).verdict
+            record = replace(record, verdict=verdict)
+        elif score is not None:
+            record = replace(record, verdict=judge(standing, agent, score, scoring).verdict)
+        standing = advance(standing, record, scoring)
+        records.append(record)
+    return records, standing
+
+
+@given(st.lists(moves, max_size=40), st.sampled_from(Direction))
+def test_an_own_best_is_what_the_standings_say(
+    given_moves: list[tuple[str, float | None, str]], direction: Direction
+) -> None:
+    scoring = Scoring(direction=direction)
+    records, standing = history(given_moves, scoring)
+    steps = own_steps(direction, map(graded, records), float)
+    expected = {agent: best.value for agent, best in own_bests(standing, scoring).items() if agent}
+    held = {agent: own[-1].value for agent, own in steps.items() if agent in expected}
+    assert held == expected
+    assert all([step.at for step in own] == sorted(step.at for step in own) for own in steps.values())
+
+
+def test_a_curve_counts_what_agents_tried() -> None:
+    records = [
+        graded(attempt(0, 1.0)),
+        graded(attempt(1, 2.0, agent="ann")),
+        graded(attempt(2, None, agent="bob")),
+        graded(attempt(3, None, agent="bob", verdict=Verdict.VOID)),
+        graded(attempt(4, 2.5, agent="bob", kind=Kind.TUNE, verdict=Verdict.WORSE)),
+        graded(attempt(5, 2.2, agent="ann", kind=Kind.CONFIRM, of=1, verdict=Verdict.NEW_BEST)),
+    ]
+    bests = [("", 0, 1.0), ("", 5, 2.1)]
+    curve = curve_of(Direction.MAXIMIZE, bests, records, lambda number: number * 10.0, end=70.0)
+    assert list(curve.steps) == [BestStep(0.0, 0, 1.0), BestStep(50.0, 1, 2.1)], "the attempt, when it was proven"
+    assert [(point.number, point.score) for point in curve.points] == [(1, 2.0), (2, None), (4, 2.5)]
+    assert curve.own["ann"] == [BestStep(0.0, 0, 1.0), BestStep(10.0, 1, 2.0), BestStep(50.0, 1, 2.1)]
+    assert (curve.best, curve.to_best, curve.end) == (2.1, 50.0, 70.0)
+
+
+def test_a_gap_is_how_much_worse_it_is() -> None:
+    steps = [BestStep(0.0, 0, 5.0), BestStep(9.0, 1, 3.0)]
+    assert Curve(Direction.MINIMIZE, steps).gap(3.5) == 0.5
+    assert Curve(Direction.MAXIMIZE, steps).gap(3.5) == -0.5
+    assert [step.number for step in Curve(Direction.MINIMIZE, steps).gained(8.0)] == [1]
+    assert Curve(Direction.MINIMIZE, steps).gained(9.0) == []
+    assert Curve(Direction.MINIMIZE, steps[:1]).to_best is None
+    assert Curve(Direction.MINIMIZE).best is None
