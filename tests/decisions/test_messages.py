@@ -39,6 +39,18 @@ def test_an_agent_is_interrupted_resumed_with_all_that_is_owed_and_acknowledges_
     assert stage.at(66, stage.exited("ann"))[1:] == ["spawn ann/3: turn ended, session of ann, told 1"]
 
 
+def test_the_timeline_says_for_programs_which_heartbeats_were_received_and_of_which_attempt() -> None:
+    stage = Stage(rules=rules_with(REFLECT, REDIRECT))
+    stage.tried(2, "ann", -1.0, wait=60)
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    stage.at(4, stage.heard("ann"))
+    logged = [action for action in stage.actions if isinstance(action, do.LogEvent) and action.messages]
+    assert [(message.name, message.id, message.attempt) for action in logged for message in action.messages] == [
+        ("reflect", "h1", 1),
+        ("redirect", "h2", 1),
+    ]
+
+
 def test_several_crossings_of_one_heartbeat_are_one_delivery_that_names_them_all() -> None:
     stage = Stage(rules=rules_with(REFLECT))
     stage.in_grading(2, "ann", "ann")

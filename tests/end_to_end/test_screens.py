@@ -17,7 +17,7 @@ from attempts.noise import median
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.cli.ui.live import RunFollower, frame
-from coral.views.format import money, score
+from coral.views.format import money, score, scores
 from workspace.layout import Layout, runs_under
 
 USE = {"use": {"input": 1000, "cached": 500, "output": 10, "cost": 0.25}}
@@ -195,9 +195,11 @@ def assert_best(said: Said, status: Any, layout: Layout, case: Case, summary: st
         next(row for row in ranked if row["number"] == best).get("measured", {"median": winner.score})["median"]
         == middle
     )
+    lead = status["lead"]["median"] if status["lead"] else None
+    shown = scores([middle, lead, status["baseline"]])[0]  # as many digits as tell these apart
     for screen in screens:
         assert f"#{best} by {winner.agent}" in screen
-        assert score(middle) in screen
+        assert f"best {shown} " in screen
         assert "nobody has beaten" not in screen
     assert score(middle) in said.words("runs")
     assert f"coral export {best}" in summary

@@ -347,7 +347,13 @@ def _spawn(action: do.Spawn) -> str:
     )
 
 
+MESSAGES = ("heartbeat", "withdrawn", "skipped")  # types of lines that are about messages
+
+
 def _log_event(event: do.LogEvent) -> str:
+    # What such a line says for programs is what it says in words: its transcript stands for both.
+    assert bool(event.messages) == (event.type in MESSAGES)
+    assert all(message.name in event.text and message.id in event.text for message in event.messages)
     launch = f"launch {event.launch}" if event.launch else ""
     ended = f"ended: {event.ending}" if event.ending is not None else ""
     said = _joined(" ".join(part for part in (launch, ended) if part), event.text, brief(event.reason))

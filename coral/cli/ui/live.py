@@ -191,7 +191,9 @@ def _top(watch: RunFollower, width: int) -> list[Text]:
             lines[-1] = Text.assemble(lines[-1], "   ", bar)
         else:
             lines.append(Text.assemble("budget ", bar))
-    return lines
+    # What ends the run and is no amount, a target or a plateau, is said in words; these come after the amounts.
+    others = view.status.inner("budget").texts("lines")[len(budgets) :] if budgets else []
+    return [*lines, *([Text("budget " + " · ".join(others))] if others else [])]
 
 
 def progress(watch: RunFollower) -> Text:

@@ -100,7 +100,7 @@ def test_the_version(capsys) -> None:
     [
         ("evla", "did you mean `coral eval`?"),
         ("stat", "did you mean `coral status`?"),
-        ("plot", "`coral --help` lists the commands"),  # and nothing that is as near as export
+        ("zebra", "`coral --help` lists the commands"),
     ],
 )
 def test_a_misspelt_command_gets_a_hint(word: str, hint: str, capsys) -> None:

@@ -4,13 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from attempts.progress import Progress
 from attempts.standing import Scoring
-from coral.fleet.actions import LogEvent
-from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase, Stall
+from coral.fleet.actions import LogEvent, LoggedMessage
+from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase, Spent, Stall
 from coral.fleet.events import Ending
 from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, ReasonKind, RunEnd, RunEndKind
+from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, Run
-from coral.views.fleet_view import agents_of, state_of
+from coral.views.fleet_view import agents_of, budgets_of, state_of
 from coral.views.reasons import (
     job_notice,
     log_text,
@@ -21,6 +23,7 @@ from coral.views.reasons import (
     run_end_text,
     with_reason,
 )
+from coral.views.report import logged_data
 
 TOKENS = Budget(BudgetKey.TOKENS, 1000)
 FIGURES = {
@@ -183,6 +186,28 @@ def test_a_line_of_the_timeline_says_what_it_is_about_and_why() -> None:
     assert log_text(LogEvent(type="retired", reason=crashed)) == "crashed: no key"
     assert with_reason("ann has retired", crashed) == "ann has retired: crashed: no key"
     assert with_reason("the disk is full", None) == "the disk is full"
+
+
+def test_budgets_are_amounts_in_the_units_of_the_task() -> None:
+    spent = Spent(input=600, output=200, money=1.25)
+    fleet = Fleet(run=Run(progress=Progress(graded=3), spent=spent))
+    rules = Rules(budget_attempts=10, budget_seconds=7200.0, budget_money=5.0, budget_tokens=1000, target=2.0)
+    assert budgets_of(fleet, rules, 1800.0) == [
+        {"key": "attempts", "limit": 10, "used": 3},
+        {"key": "hours", "limit": 2.0, "used": 0.5},
+        {"key": "money", "limit": 5.0, "used": 1.25},
+        {"key": "tokens", "limit": 1000, "used": 800},
+    ]
+    assert budgets_of(fleet, Rules(budget_tokens=1000), 0.0) == [{"key": "tokens", "limit": 1000, "used": 800}]
+
+
+def test_what_the_timeline_says_of_a_message_has_no_empty_fields() -> None:
+    assert logged_data(LoggedMessage(name="reflect", id="h1", attempt=0)) == {
+        "name": "reflect",
+        "id": "h1",
+        "attempt": 0,
+    }
+    assert logged_data(LoggedMessage(name="checkpoint")) == {"name": "checkpoint"}
 
 
 LEFT = RunEnd(RunEndKind.REQUEST, detail="an upgrade")
