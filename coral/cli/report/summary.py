@@ -103,7 +103,6 @@ def making(view: RunView, config: Config | None) -> Html:
         ("Result channel of the best", best.channel if best is not None else ""),
         ("Commit of the best", best.commit if best is not None else ""),
         ("Noise", format.score(noise) if (noise := view.status.number("noise")) else ""),
-        ("Overrides", " ".join(config.overrides) if config else ""),
     ]
     return section(
         "how",

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping
 
 from coral.cli.run_data.run_view import RunView
 from coral.config.load import SECTIONS, Config, load_frozen
-from coral.config.model import Section
+from coral.config.section import Section
 from coral.errors import CoralError
 from coral.views import format
 
 LONGEST = 300  # characters of a value
 HIDDEN = "(not shown)"
 _SECRET = re.compile(r"(^|[_-])(key|token|secret|passwd|password|credentials?|auth|authorization)$", re.IGNORECASE)
+_OF_THE_OPERATOR = "alerts"  # whom it tells: addresses hold tokens, and say nothing of how a run was made
 _ITS_OWN = ("task.name", "task.description", "task.tips")  # what the task is, apart from how it was run
 
 
@@ -32,7 +33,7 @@ def settings(config: Config, *, defaults: bool = False) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in SECTIONS:
         section = getattr(config, name)
-        if isinstance(section, Section):
+        if isinstance(section, Section) and name != _OF_THE_OPERATOR:
             found |= dict(_values(name, section, defaults))
     found |= {f"heartbeats.{heartbeat.name}": heartbeat.when for heartbeat in config.heartbeats}
     return {key: value for key, value in found.items() if key not in _ITS_OWN}

@@ -13,6 +13,7 @@ agents:
     - {count: 2, options: {seconds: 1.5, password: s3cret}}
     - {runtime: native, model: "", role: Tune.}
 budget: {attempts: 7, tokens: 1000, per_agent: {attempts: 3}}
+alerts: {to: ["https://hooks.example.org/s3cret"]}
 heartbeats: [{name: redirect, stagnant: 8}]
 """
 
