@@ -55,10 +55,6 @@ class Curve:
         best = self.best or 0.0
         return best - value if self.direction is Direction.MAXIMIZE else value - best
 
-    def gained(self, since: float) -> list[BestStep]:
-        """The new bests after a time; the seed is none."""
-        return [step for step in self.steps[1:] if step.at > since]
-
     @property
     def to_best(self) -> float | None:
         """Seconds until the best was found and proven; None while it is the seed."""

@@ -150,12 +150,6 @@ def _settings(found: dict[str, str]) -> Html:
     return element("details", element("summary", f"Settings ({len(rows)})"), table)
 
 
-def contents(sections: Iterable[tuple[str, str]]) -> Html:
-    """Links to the sections."""
-    links = [element("li", element("a", title, href=f"#{name}")) for name, title in sections]
-    return element("nav", element("ul", *links), aria_label="Contents")
-
-
 def footer() -> Html:
     text = "Made by coral report. It holds everything it shows: no script, no request, nothing outside of this file."
     return element("footer", join(element("p", text, class_="quiet")))

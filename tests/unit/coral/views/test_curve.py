@@ -82,7 +82,14 @@ def test_a_gap_is_how_much_worse_it_is() -> None:
     steps = [BestStep(0.0, 0, 5.0), BestStep(9.0, 1, 3.0)]
     assert Curve(Direction.MINIMIZE, steps).gap(3.5) == 0.5
     assert Curve(Direction.MAXIMIZE, steps).gap(3.5) == -0.5
-    assert [step.number for step in Curve(Direction.MINIMIZE, steps).gained(8.0)] == [1]
-    assert Curve(Direction.MINIMIZE, steps).gained(9.0) == []
     assert Curve(Direction.MINIMIZE, steps[:1]).to_best is None
     assert Curve(Direction.MINIMIZE).best is None
+
+
+def test_an_attempt_that_fails_when_it_is_repeated_is_no_own_best_unless_it_is_proven() -> None:
+    records = [attempt(0, 1.0), attempt(1, 5.0, agent="ann", verdict=Verdict.OWN_BEST), attempt(2, 3.0, agent="ann")]
+    records += [attempt(number, None, agent="ann", kind=Kind.CONFIRM, of=1) for number in (3, 4)]
+    steps = own_steps(Direction.MAXIMIZE, map(graded, records), float)["ann"]
+    assert [(step.at, step.number) for step in steps] == [(0.0, 0), (1.0, 1), (4.0, 2)]
+    records[1] = replace(records[1], verdict=Verdict.NEW_BEST)
+    assert own_steps(Direction.MAXIMIZE, map(graded, records), float)["ann"][-1].number == 1
