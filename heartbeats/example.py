@@ -14,7 +14,6 @@ def example_context() -> dict[str, object]:
             "direction": "maximize",
             "editable": ["pack.py"],
             "check": "check.py:check",
-            "check_command": """python3 -c 'import runpy; print(runpy.run_path("check.py")["check"]("."))'""",
         },
         "attempt": second,
         "results": [first, second],

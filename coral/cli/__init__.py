@@ -57,6 +57,7 @@ COMMANDS = {
     "verify": ("look", "grade an attempt again, strictly, and compare", "17"),
     "export": ("look", "bring an attempt to a branch of your repository, or to a patch", "17"),
     "eval": ("agent", "submit the workspace as it is and wait for its grade", "-m 'a smaller step'"),
+    "check": ("agent", "run the task's public check here, without submitting", ""),
     "wait": ("agent", "wait for the grade of an earlier submission", "17"),
     "ask": ("agent", "ask the operator something, and go on meanwhile", "'may I use data/extra.csv?'"),
     "alert": ("agent", "tell the operator what needs a person", "'the data in train/ is truncated'"),

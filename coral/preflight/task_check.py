@@ -23,7 +23,7 @@ from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.grading.sandbox import level_of_graders
 from coral.grading.venv import make
-from coral.native.search.check import CheckBroken, PublicCheck
+from coral.native.search.check import CheckBroken, check_once
 from coral.notify.notifier import targets_of
 from coral.preflight.forecast import forecast
 from coral.preflight.task_changes import seed_change, uncommitted_text
@@ -160,16 +160,12 @@ def _inspected(config: Config, seed: Path, runtime: Runtime) -> list[TaskFinding
 
 
 def _check(config: Config, seed: Path) -> TaskFinding:
-    """Calls the public check as the built-in agent does."""
-    with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
-        check = PublicCheck(seed, config.task.check, Path(folder) / "seed", CHECK_SECONDS)
-        try:
-            measured = check.measure([{}])[0]
-        except CheckBroken as error:
-            details = (str(error), *_module_advice(config, str(error)))
-            return TaskFinding("check", False, "the public check cannot be used", details)
-        finally:
-            check.close()
+    """Calls the public check as `coral check` and the built-in agent do."""
+    try:
+        measured = check_once(seed, config.task.check, CHECK_SECONDS)
+    except CheckBroken as error:
+        details = (str(error), *_module_advice(config, str(error)))
+        return TaskFinding("check", False, "the public check cannot be used", details)
     if measured.error:
         details = (measured.error, *_module_advice(config, measured.error))
         return TaskFinding("check", False, "the public check cannot measure the seed", details)

@@ -1,9 +1,7 @@
 """What the templates of prompts are given: the run as plain dictionaries, so that they can call no method."""
 
-import json
 import math
 import os
-import shlex
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -138,7 +136,6 @@ def task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
             "direction": config.grader.direction.value,
             "editable": list(config.task.editable),
             "check": config.task.check,
-            "check_command": check_command(config.task.check),
         },
         "baseline": _baseline(run_context),
         "paths": {
@@ -156,15 +153,6 @@ def _baseline(run_context: RunContext) -> dict[str, Any]:
     """The seed: the number and the score of its record."""
     baseline = run_context.results.baseline
     return {"number": baseline.number if baseline else 0, "score": baseline.score if baseline else None}
-
-
-def check_command(check: str) -> str:
-    """What an agent types to run the public check, `file.py:function`, on its folder; empty without one."""
-    if not check:
-        return ""
-    file, _, function = check.partition(":")
-    code = f"""import runpy; print(runpy.run_path({json.dumps(file)})["{function or "check"}"]("."))"""
-    return f"python3 -c {shlex.quote(code)}"
 
 
 def _notes(run_context: RunContext, shared: Path) -> list[dict[str, Any]]:

@@ -8,11 +8,14 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from array import array
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from coral.native.search import check_child
@@ -62,7 +65,7 @@ class PublicCheck:
         """End the child, whatever it is doing."""
         child, self._child = self._child, None
         if child is not None:
-            child.kill()
+            _kill(child)
             child.wait()
             for pipe in (child.stdin, child.stdout):
                 if pipe is not None:
@@ -72,7 +75,7 @@ class PublicCheck:
     def kill(self) -> None:
         """As `close`, while this process is ending: waits for nothing."""
         if self._child is not None:
-            self._child.kill()
+            _kill(self._child)
 
     def _exchange(self, batch: Sequence[Texts]) -> tuple[list[Measurement], str]:
         """The measurements that came, and what ended the exchange early."""
@@ -93,7 +96,9 @@ class PublicCheck:
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-P", "-B", check_child.__file__, self.spec, str(self.scratch)]
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.scratch)
+        # A group of its own, so that what the check starts ends with it.
+        pipe = subprocess.PIPE
+        child = subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=self.scratch, process_group=0)
         self._child = child
         try:
             loaded = self._read_answer(child, START_SECONDS)
@@ -126,6 +131,23 @@ class PublicCheck:
             if not data:
                 raise EOFError
             self._buffer += data
+
+
+def check_once(root: Path, spec: str, seconds: float) -> Measurement:
+    """What the check says of a workspace as it is. CheckBroken where the check cannot be used at all."""
+    with tempfile.TemporaryDirectory(prefix="coral-check-", ignore_cleanup_errors=True) as folder:
+        check = PublicCheck(root, spec, Path(folder) / "candidate", seconds)
+        try:
+            return check.measure([{}])[0]
+        finally:
+            check.close()
+
+
+def _kill(child: subprocess.Popen[bytes]) -> None:
+    """Kill a check and what it started, while its number cannot be anybody else's: before it is waited for."""
+    if child.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def copy_workspace(root: Path, scratch: Path) -> None:

@@ -18,7 +18,6 @@ FRAMES = ["start", "resume", "keep_going", "fresh"]
 OURS = ["land", "begin", "stalled", "changed", "again"]
 AGAIN = {"again": {"launch": 3, "path": "../../../logs/agent-1/0003.prompt.md"}}  # of `again` alone
 OTHERS = ["instructions", "checklist"]
-COMMAND = 'runpy.run_path("check.py")["check"](".")'
 HEADING = re.compile(r"^## Heartbeat: (\S+) \(id (.+)\)$", re.MULTILINE)
 
 
@@ -262,7 +261,7 @@ def test_the_instructions_need_the_task_alone() -> None:
         "higher is better",
         "1.9",
         "`pack.py`",
-        COMMAND,
+        "`coral check`",
         "no `git commit`",
         "hidden data",
         "SKILL.md",

@@ -1,7 +1,4 @@
-"""What a prompt is given of a real run's folder, and that the commands it names work as they stand there."""
-
-import subprocess
-from pathlib import Path
+"""What a prompt is given of a real run's folder."""
 
 from real_runs import context_of as run_context_of
 from sample import attempt
@@ -9,7 +6,7 @@ from sample import attempt
 from attempts.store import Store
 from coral.fleet.agent_state import Agent
 from coral.fleet.run_state import Fleet
-from coral.views.prompt_context import check_command, context_of
+from coral.views.prompt_context import context_of
 from heartbeats.render import render_file
 from workspace.knowledge import write_note
 
@@ -32,12 +29,3 @@ def test_a_prompt_is_given_the_conclusions_the_disputed_notes_and_what_others_ar
     assert given["synthesis"] == shown
     text = render_file("consolidate", {**given, "next_step": ""})
     assert "- `wrong`: #1 to #2, +7.0: the records say +1" in text
-
-
-def test_the_command_of_a_check_runs_it(tmp_path: Path) -> None:
-    (tmp_path / "it's one").mkdir()
-    (tmp_path / "it's one" / "look.py").write_text("def score(folder):\n    return {'score': 3.5, 'in': folder}\n")
-    command = check_command("it's one/look.py:score")
-    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "{'score': 3.5, 'in': '.'}\n"
-    assert check_command("") == ""
