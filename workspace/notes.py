@@ -42,6 +42,7 @@ class Note:
     body: str
     number: int = 0
     superseded_by: str = ""  # the name of the note that says it better, or corrects it
+    claims: str | None = None  # what its author has taken up: see `claims`; None: it says nothing of that
 
     @property
     def is_synthesis(self) -> bool:
@@ -100,6 +101,7 @@ class RawNote:
             body=body,
             number=number,
             superseded_by=as_line(words(front.get("superseded_by")), 200),
+            claims=as_line(words(front["claims"]), 200) if "claims" in front else None,
         )
 
 

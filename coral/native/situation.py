@@ -41,6 +41,7 @@ class WriteNote:
     attempts: tuple[int, ...]
     body: str
     about: tuple[int, ...] = ()  # own attempts that were looked at by this
+    claims: str = ""  # what the agent takes up, so that no other does
     request_heartbeat: bool = False
 
 

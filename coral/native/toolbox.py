@@ -80,7 +80,7 @@ class Toolbox:
             families=self.explorer.families() if asked or isinstance(event, Idle) else (),
             has_check=bool(self.explorer.check),
             skills=tuple(self.run_view.skills()),
-            notes=tuple(self.run_view.notes()) if "consolidate" in asked else (),
+            notes=tuple(self.run_view.notes()) if asked & {"consolidate", "redirect"} else (),
             checklist=self.run_view.checklist() if "checkpoint" in asked else "",
             free_disk=disk.free / disk.total,
         )
@@ -133,6 +133,7 @@ class Toolbox:
             "created": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
             "attempts": list(call.attempts),
             "kind": call.kind,
+            **({"claims": call.claims} if call.claims else {}),
         }
         with _writing(f"the note {call.name}"):
             write_note(self.run_view.shared, call.name, front, call.body)

@@ -17,6 +17,7 @@ from coral.cli.ui.table import console, dim, print_table, print_title, table
 from coral.errors import CoralError
 from coral.views import format
 from coral.views.evidence import Evidence, check_evidence
+from workspace.claims import LATEST, claims_of
 from workspace.layout import Layout
 from workspace.notes import Note, NumberedNote, find_raw_notes
 
@@ -93,6 +94,7 @@ def _overview(out: Console, view: RunView, notes: list[NumberedNote]) -> None:
     known = {number for number, _ in syntheses}
     others = [note for note in notes if note[0] not in known]
     _in_full(out, view, _parse(syntheses[:1]))
+    _say_claims(out, notes)
     if syntheses[1:]:
         print_title(out, "Earlier conclusions")
         _list(out, view, syntheses[1:], RECENT)
@@ -102,6 +104,15 @@ def _overview(out: Console, view: RunView, notes: list[NumberedNote]) -> None:
         _list(out, view, others, LISTED)
     out.print()
     out.print(dim("coral notes --read N reads one, --recent the last few, --search TEXT finds"))
+
+
+def _say_claims(out: Console, notes: list[NumberedNote]) -> None:
+    """What each agent has taken up."""
+    claiming = [note for note in notes[:LATEST] if note[1].may_mention(("claims",))]
+    if claims := claims_of(_parse(claiming)):
+        print_title(out, "Taken up")
+        rows = [[claim.agent, claim.gap, format.ago(claim.created), claim.note] for claim in claims]
+        out.print(table(("agent", "what*", "since", "note*??"), rows, out.width))
 
 
 def _in_full(out: Console, view: RunView, notes: list[Note]) -> None:

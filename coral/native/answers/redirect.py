@@ -37,7 +37,7 @@ def redirect(situation: Situation) -> tuple[Call, ...]:
     calls: list[Call] = [Redirect(redirection=redirection)]
     if attempts:
         name = f"{attempts[-1]:04d}-ceiling-of-{left}"
-        calls.append(WriteNote(name=name, title=title, kind="note", attempts=attempts, body=body))
+        calls.append(WriteNote(name=name, title=title, kind="note", attempts=attempts, body=body, claims=family))
     calls.append(Remember(block="plan", text=plan))
     calls.append(Say(text=f"{diagnosis} {plan[:1].upper()}{plan[1:]}. {wrong}"))
     return tuple(calls)

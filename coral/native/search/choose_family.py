@@ -6,6 +6,7 @@ from random import Random
 from attempts.record import IMPROVED
 from coral.native.search.bandit import FamilyStats, merge_stats, sample_family
 from coral.native.situation import Situation
+from workspace.claims import claims_of
 
 START_FROM_SKILL = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
@@ -29,11 +30,15 @@ def choose_family(situation: Situation, random: Random) -> str:
 
 
 def choose_other_family(situation: Situation, left: str) -> str:
-    """Another family than the one that is left: of those that were tried least lately, the likeliest to win."""
+    """Another family than the one that is left, and if possible none that another agent claims: of those that were
+    tried least lately, the likeliest to win."""
     recent = Counter(trial.family for trial in situation.memory.trials[-RECENT:])
     stats, families = situation.memory.stats, situation.observation.families
     others = [name for name in families if name != left] or families
-    return min(others, key=lambda name: (recent[name], -stats.get(name, FamilyStats()).win_rate(name)))
+    agent, claims = situation.observation.agent, claims_of(situation.observation.notes)
+    claimed = {claim.gap for claim in claims if claim.agent != agent}
+    free = [name for name in others if name not in claimed]
+    return min(free or others, key=lambda name: (recent[name], -stats.get(name, FamilyStats()).win_rate(name)))
 
 
 def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:

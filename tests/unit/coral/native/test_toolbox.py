@@ -47,7 +47,7 @@ def test_a_note_marks_the_attempts_that_it_is_about(agent: LocalAgent):
     agent.toolbox.perform(Remember(block="learned", text="no gain", add=True, about=(5,)))
     assert [held.noted for held in agent.snapshots.memory.trials] == [True, True]
     (written,) = find_notes([agent.shared])
-    assert (written.author, written.attempts, written.kind) == ("agent-1", (4,), "note")
+    assert (written.author, written.attempts, written.kind, written.claims) == ("agent-1", (4,), "note", None)
 
 
 def test_a_skill_is_written_or_the_call_fails(agent: LocalAgent):
@@ -105,7 +105,7 @@ def test_an_interrupt_while_a_candidate_is_written_does_not_lose_it(agent: Local
 
 def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
     (agent.shared / "HEARTBEAT.md").write_text("- native: look")
-    agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(), body="b"))
+    agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(), body="b", claims="rows"))
     idle = agent.toolbox.observe(Idle())
     assert (idle.notes, idle.checklist, idle.has_check) == ((), "", False)
     assert "shake" in idle.families
@@ -113,6 +113,8 @@ def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
         Prompted((HeartbeatSection("consolidate", "h1", ""), HeartbeatSection("checkpoint", "h2", "")))
     )
     assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "- native: look")
+    asked = agent.toolbox.observe(Prompted((HeartbeatSection("redirect", "h3", ""),)))
+    assert [note.claims for note in asked.notes] == ["rows"]  # what others have taken up
 
 
 def test_a_trial_that_was_submitted_in_the_meantime_is_not_lost(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):

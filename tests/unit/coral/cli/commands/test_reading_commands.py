@@ -320,6 +320,16 @@ def test_notes_begin_with_the_latest_synthesis(layout: Layout, shown: Shown) -> 
     assert "\x1b" not in said
 
 
+def test_notes_list_what_agents_have_taken_up(layout: Layout, shown: Shown) -> None:
+    _write_notes(layout)
+    assert "Taken up" not in shown("notes")
+    head = {"title": "Rows end near 1.9", "author": "agent-2", "claims": "rows of\x1b unequal height"}
+    knowledge.write_note(layout.shared, "rows-end", head, "x")
+    said = shown("notes")
+    assert said.index("Taken up") < said.index("Notes")
+    assert re.search(r"agent-2 +rows of unequal height +\S.* +rows-end", said)
+
+
 def test_only_the_notes_that_are_shown_are_parsed(
     layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
 ) -> None:

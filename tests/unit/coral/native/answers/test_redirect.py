@@ -1,12 +1,14 @@
 """The answer to `redirect`: another family, from the best attempt of the fleet."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from native_situations import FAMILIES, OBSERVATION, notes, situation, trial
 
 from coral.native.answers.redirect import redirect
 from coral.native.brain import SearchBrain
 from coral.native.situation import Idle, Redirect, Search
+from workspace.notes import Note
 
 
 def test_the_family_is_left_and_the_next_search_starts_from_the_best():
@@ -20,6 +22,7 @@ def test_the_family_is_left_and_the_next_search_starts_from_the_best():
     (note,) = notes(calls)
     assert note.attempts == (4, 6, 8)
     assert "#9" in note.body
+    assert note.claims == redirection.family
     next_call = SearchBrain().reason(situation(*tried, redirection=redirection), Idle())[0]
     assert isinstance(next_call, Search)
     assert (next_call.family, next_call.start) == (redirection.family, 9)
@@ -34,3 +37,22 @@ def test_the_family_that_is_left_is_not_chosen_even_where_it_was_tried_least():
     tried = [trial(number, family, 1.4, 1.3) for number, family in families]
     calls = redirect(situation(*tried, observation=replace(OBSERVATION, families=("rows", "shake"))))
     assert [call.redirection.family for call in calls if isinstance(call, Redirect)] == ["shake"]
+
+
+def claim(agent: str, family: str) -> Note:
+    name = f"of-{agent}"
+    return Note(Path(name), name, "t", agent, "2030-01-01T12:00:00.000Z", "note", (), "b", claims=family)
+
+
+def test_a_family_that_another_agent_has_taken_up_is_chosen_only_if_there_is_no_other():
+    def chosen(*notes: Note) -> str:
+        there = replace(OBSERVATION, families=("rows", "shake", "cross"), notes=notes)
+        calls = redirect(situation(*[trial(number, "rows", 1.4, 1.3) for number in (4, 6)], observation=there))
+        (redirection,) = [call.redirection for call in calls if isinstance(call, Redirect)]
+        return redirection.family
+
+    first = chosen()
+    (other,) = {"shake", "cross"} - {first}
+    assert chosen(claim("agent-2", first)) == other
+    assert chosen(claim("agent-1", first)) == first
+    assert chosen(claim("agent-2", first), claim("agent-3", other)) == first
