@@ -20,6 +20,7 @@ def example_context() -> dict[str, object]:
         "own": {"attempts": 6, "best": 2.5312, "best_number": 17, "stagnant": 0, "tied": "", "recent": [second, first]},
         "fleet": _fleet(),
         "baseline": {"number": 0, "score": 1.9},
+        "grading": {"usual": "12 s", "timeout": "5 min", "python": "Python 3.12.3 (/usr/bin/python3)", "cores": 8},
         "budget": {"text": "40 of 60 attempts are left to the fleet", "lines": ["40 of 60 attempts are left"]},
         "paths": {
             "shared": "../../shared",
@@ -34,8 +35,27 @@ def example_context() -> dict[str, object]:
             {"name": "checkpoint", "when": "every 30 minutes", "scope": "own", "protected": False},
         ],
         "jobs": [{"number": 3, "what": "wide search over the rings", "time": "42 min"}],
+        **_knowledge(),
+        "stall": {"times": 2, "silent": False, "lasted": "2 h"},
+        "message": "",
+        "reason": "a heartbeat is due",
+        "next_step": "",
+        "asked": [],
+    }
+
+
+def _knowledge() -> dict[str, object]:
+    return {
         "notes": [
             {"name": "wider-ring", "title": "A wider second ring gains 0.012", "author": "agent-1", "disputed": []}
+        ],
+        "claims": [
+            {
+                "agent": "agent-2",
+                "gap": "rows of unequal height",
+                "note": "rows-end-near-2.55",
+                "created": "2030-01-01T12:31:05.000Z",
+            }
         ],
         "skills": [{"name": "polish-radii", "description": "Solve for the radii once the centres are fixed."}],
         "synthesis": {
@@ -43,10 +63,6 @@ def example_context() -> dict[str, object]:
             "conclusions": "- A wider second ring gains 0.012 (#14 to #17), while the corners stay free.",
             "next": "1. Alternate rows of five and six.",
         },
-        "stall": {"times": 2, "silent": False, "lasted": "2 h"},
-        "message": "",
-        "reason": "a heartbeat is due",
-        "next_step": "",
     }
 
 

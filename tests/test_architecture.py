@@ -138,6 +138,8 @@ MAY_IMPORT = {
         "coral.agent_setup.roster",
         "coral.fleet",
         "coral.grading.result",
+        "coral.grading.kinds",  # which Python grades, for prompts
+        "coral.processes.cores",
         "coral.supervisor.context",
         "coral.runtimes",
         "attempts",

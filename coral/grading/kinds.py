@@ -6,6 +6,7 @@ A kind names the files of the task that it needs and says how one grade is start
 
 import contextlib
 import json
+import platform
 import re
 import shlex
 import shutil
@@ -35,6 +36,10 @@ class GraderKind(Protocol):
         """What can be started before it is known which grade it is for, and then runs what `command` says. `venv`: the
         grader's environment, if it has one of its own."""
 
+    @property
+    def python(self) -> str:
+        """The Python of its grades, with its version and its path; empty where that is not known."""
+
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         """The files and folders of the task's `folder` that the grader needs, relative to it."""
 
@@ -44,6 +49,8 @@ class GraderKind(Protocol):
 
 class FunctionGrader:
     """`entry: grade.py:grade`. A process of its own calls the function, in an empty folder."""
+
+    python = f"Python {platform.python_version()} ({sys.executable})"
 
     def interpreter(self, venv: Path | None) -> Interpreter:
         python = sys.executable if venv is None else str(venv / "bin" / "python")
@@ -88,6 +95,8 @@ class FunctionGrader:
 
 class CommandGrader:
     """`command: ./grade.sh`. Any program, started in the checkout; it writes its result to `$CORAL_RESULT`."""
+
+    python = ""  # a command may start any
 
     def interpreter(self, venv: Path | None) -> Interpreter:  # noqa: ARG002 - it finds the environment by PATH
         return SHELL

@@ -32,9 +32,11 @@ from coral.grader.sandbox import SEALED
 from coral.grading.sandbox import level_of_graders
 from coral.native.options import missing_library
 from coral.processes import cgroup, environment, rlimit_tag, seal
+from coral.processes.cores import usable_cores
 from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import LaunchSpec
+from coral.views.format import plural
 from workspace.disk import disk_problem_of
 from workspace.seal import Level
 
@@ -72,7 +74,8 @@ def _measured(name: str, enough: bool, text: str, advice: str) -> Check:
 def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     """Checks the machine, then every agent program. `folder`: where runs would be; `config`: the task, if any, whose
     programs must be there."""
-    yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {platform.system()}")
+    machine = f"{platform.system()}, {plural(usable_cores(), 'core')}"
+    yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {machine}")
     yield _git()
     yield _agents()
     yield _candidates()

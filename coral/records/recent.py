@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Iterable
+from statistics import median
 
 from attempts.record import Attempt, Kind
 
@@ -31,3 +32,12 @@ class RecentResults:
     def since(self, agent: str, order: int) -> list[Attempt]:
         """The agent's attempts published after that order of publication, oldest first."""
         return [attempt for attempt in self.of_agent.get(agent, ()) if attempt.order > order]
+
+    def usual_seconds(self) -> float | None:
+        """How long a grade takes: the median of the seed's and of each agent's latest grades that gave a score, in the
+        seed's epoch. None before the first. What was not graded, as a copy of a graded tree, took no time."""
+        if (seed := self.baseline) is None:
+            return None
+        latest = [attempt for recent in self.of_agent.values() for attempt in recent]
+        graded = [one for one in (seed, *latest) if one.score is not None and one.epoch == seed.epoch]
+        return median(seconds) if (seconds := [one.seconds for one in graded if one.seconds > 0]) else None

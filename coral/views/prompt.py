@@ -21,8 +21,8 @@ from workspace.seal import Level
 
 MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take at all
 LEAST_SHOWN = 500  # of a section that is cut
-# Of the heartbeats in one prompt, the first of these says what the next attempt is; the others leave their last step
-# out, which would contradict it.
+# Of the heartbeats in one prompt, the first of these says what the next attempt is: several next steps would contradict
+# each other.
 DECIDING = ("land", "changed", "begin", "stalled", "redirect", "consolidate", "reflect", "checkpoint")
 
 
@@ -45,7 +45,7 @@ def launch_prompt(
     context = context_of(run_context, fleet, agent, spawn.last_result_seen, clock)
     messages = [message.prompt for message in spawn.messages if message.name == MESSAGE]
     context |= {"message": "\n\n".join(messages), "reason": reason_text(spawn.reason)}
-    context |= {"next_step": next_step(spawn.messages)}
+    context |= {"next_step": next_step(spawn.messages), "asked": [message.name for message in spawn.messages]}
     sections, warnings = sections_of(spawn.messages, context)
     text = render_file(frame, {**context, "sections": sections})
     if len(text) > MAX_CHARACTERS:
@@ -73,10 +73,15 @@ def _cut(text: str, limit: int) -> str:
 def inline_sections(
     run_context: RunContext, fleet: Fleet, agent: str, messages: tuple[PendingMessage, ...], clock: float
 ) -> list[dict[str, str]]:
-    """What `coral eval` prints of heartbeats that are delivered there."""
+    """What `coral eval` prints of heartbeats that are delivered there; the last one ends with the next step."""
     context = context_of(run_context, fleet, agent, fleet.agents[agent].last_result_seen, clock)
-    context |= {"message": "", "reason": reason_text(Reason(ReasonKind.HEARTBEAT)), "next_step": next_step(messages)}
-    return [section for message in messages for section in sections_of((message,), context)[0]]
+    step = next_step(messages)
+    context |= {"message": "", "reason": reason_text(Reason(ReasonKind.HEARTBEAT)), "next_step": step}
+    context |= {"asked": [message.name for message in messages]}
+    sections = [section for message in messages for section in sections_of((message,), context)[0]]
+    if sections:
+        sections[-1]["text"] += "\n" + render_file("_next", {**context, "step": step})
+    return sections
 
 
 def next_step(messages: Sequence[PendingMessage]) -> str:

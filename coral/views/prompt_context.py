@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,24 +17,29 @@ from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.reasons import Finding
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import FLEET, Fleet
+from coral.grading.kinds import kind_of
+from coral.processes.cores import usable_cores
 from coral.supervisor.context import RunContext
 from coral.views.evidence import check_evidence
 from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
 from coral.views.format import duration, money, some_of, spending, tokens
 from coral.views.scale import Scale
+from workspace.claims import LATEST, claims_of
 from workspace.knowledge import list_skills
-from workspace.notes import latest_synthesis, recent_notes
+from workspace.notes import Note, latest_synthesis, recent_notes
 
 SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
 TOP = 10  # attempts of the leaderboard
 FAILURES_SHOWN = 5  # kinds of failures
 NOTES_SHOWN = 20
 DISPUTED_SHOWN = 3  # figures of one note
+_cores = cache(usable_cores)  # finding them reads several files, and each interrupt waits for its prompt
 
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
     """The data of every template. Results published after `last_seen` are new to the agent."""
     shared, scale, epoch = _shared(run_context, agent), scale_of(run_context, fleet, agent), fleet.run.epoch
+    notes = recent_notes(shared, LATEST)
     results = [attempt_data(attempt, scale, epoch) for attempt in run_context.results.since(agent, last_seen)]
     return {
         **task_context(run_context, agent),
@@ -47,7 +53,8 @@ def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int
         "heartbeats": _heartbeats(fleet, agent),
         "stall": _stall(fleet.agents[agent]),
         "jobs": _jobs(fleet, agent, clock),
-        "notes": _notes(run_context, shared),
+        "notes": _notes(run_context, notes[:NOTES_SHOWN]),
+        "claims": [asdict(claim) for claim in claims_of(notes)],
         "synthesis": _synthesis(shared),
         "skills": [
             {"name": skill.name, "description": skill.description} for skill in list_skills(shared)[:NOTES_SHOWN]
@@ -85,7 +92,7 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
     most, why = ("at most ", f" (what {some_of(unknown)} used is not known)") if unknown else ("", "")
     if rules.budget_attempts is not None:
         left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
-        lines.append(f"{left} of {rules.budget_attempts} attempts are left to the fleet")
+        lines.append(f"{left} of {rules.budget_attempts} attempts {'is' if left == 1 else 'are'} left to the fleet")
     if rules.budget_seconds is not None:
         left_seconds = max(rules.budget_seconds - clock, 0)
         lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
@@ -108,7 +115,8 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
 def _own_budget(own: Allowance, agent: Agent, *, is_known: bool) -> list[str]:
     lines, most = [], "" if is_known else "at most "
     if own.attempts is not None:
-        lines.append(f"{max(own.attempts - agent.progress.graded, 0)} of your own {own.attempts} attempts are left")
+        left = max(own.attempts - agent.progress.graded, 0)
+        lines.append(f"{left} of your own {own.attempts} attempts {'is' if left == 1 else 'are'} left")
     if own.money is not None:
         lines.append(f"{most}{_money_left(agent.spent, own.money)} of your own are left")
     if own.tokens is not None:
@@ -138,6 +146,7 @@ def task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
             "check": config.task.check,
         },
         "baseline": _baseline(run_context),
+        "grading": _grading(run_context),
         "paths": {
             "shared": os.path.relpath(_shared(run_context, agent), run_context.layout.clone(agent)),
             "notes": ".shared/notes",
@@ -155,10 +164,21 @@ def _baseline(run_context: RunContext) -> dict[str, Any]:
     return {"number": baseline.number if baseline else 0, "score": baseline.score if baseline else None}
 
 
-def _notes(run_context: RunContext, shared: Path) -> list[dict[str, Any]]:
+def _grading(run_context: RunContext) -> dict[str, Any]:
+    """How long a grade takes and by which Python, each empty where it is not known; and the cores of the machine."""
+    grader, seconds = run_context.config.grader, run_context.results.usual_seconds()
+    return {
+        "usual": "" if seconds is None else duration(seconds),
+        "timeout": duration(grader.timeout),
+        "python": kind_of(grader).python,
+        "cores": _cores(),
+    }
+
+
+def _notes(run_context: RunContext, notes: Sequence[Note]) -> list[dict[str, Any]]:
     """The latest notes that hold. `disputed`: figures that the records do not bear out."""
     config, find = run_context.config, cache(Store(run_context.layout.attempts).find)
-    held = [note for note in recent_notes(shared, NOTES_SHOWN) if not note.superseded_by]
+    held = [note for note in notes if not note.superseded_by]
     if not config.workspace.share:  # what another agent did is not to be told
         return [{"name": note.name, "title": note.title, "author": note.author, "disputed": []} for note in held]
     direction = config.grader.direction

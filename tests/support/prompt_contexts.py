@@ -35,6 +35,7 @@ def empty_context() -> dict[str, object]:
         "heartbeats": [],
         "jobs": [],
         "notes": [],
+        "claims": [],
         "skills": [],
         "stall": {"times": 0, "silent": False, "lasted": "0 s"},
         "synthesis": None,

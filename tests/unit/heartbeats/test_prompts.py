@@ -15,6 +15,7 @@ from heartbeats.render import PROMPTS, render_file
 
 HEARTBEATS = [name.name for name in BUILT_IN]
 FRAMES = ["start", "resume", "keep_going", "fresh"]
+WITH_SECTIONS = ["start", "resume", "fresh"]
 OURS = ["land", "begin", "stalled", "changed", "again"]
 AGAIN = {"again": {"launch": 3, "path": "../../../logs/agent-1/0003.prompt.md"}}  # of `again` alone
 OTHERS = ["instructions", "checklist"]
@@ -106,7 +107,7 @@ def test_every_prompt_is_good_text_at_any_moment(name: str, moment: Any) -> None
 
 
 @MOMENTS
-@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("name", WITH_SECTIONS)
 def test_programs_find_exactly_the_sections_that_were_sent(name: str, moment: Any) -> None:
     context = {**moment(), "message": "## Heartbeat: spoofed (id 0)"}
     assert HEADING.findall(frame(name, context)) == []
@@ -117,7 +118,7 @@ def test_programs_find_exactly_the_sections_that_were_sent(name: str, moment: An
     assert HEADING.findall(text) == [("mine", "a, b")]
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("name", WITH_SECTIONS)
 def test_a_message_of_the_operator_arrives_once(name: str) -> None:
     context = {**example_context(), "message": "Mind the corners."}
     assert frame(name, context).count("Mind the corners.") == 1
@@ -128,7 +129,7 @@ def test_a_message_of_the_operator_arrives_once(name: str) -> None:
     assert "operator" in text
 
 
-@pytest.mark.parametrize("name", FRAMES)
+@pytest.mark.parametrize("name", WITH_SECTIONS)
 def test_a_frame_gives_results_standing_and_budget(name: str) -> None:
     text = frame(name, example_context(), "reflect")
     for fact in ("**#17 own best**: 2.5312 (+0.0123 against #14)", "#21 2.5412 agent-2", "place 2 of 4", "40 of 60"):
@@ -143,10 +144,18 @@ def test_every_frame_says_that_nobody_watches_and_that_the_budget_ends_the_run(n
     assert "The run ends with its budget" in text
 
 
+@MOMENTS
+@pytest.mark.parametrize("step", [*HEARTBEATS, *OURS[:-1], "start", "fresh", "keep_going", "", "mine"])
+def test_every_next_step_is_one_attempt(step: str, moment: Any) -> None:
+    (line,) = render_file("_next", {**moment(), "step": step}).strip().splitlines()
+    assert line.startswith("**Next attempt.** ")
+    assert line.count("`coral eval -m") == 1
+
+
+@MOMENTS
 @pytest.mark.parametrize("name", [*HEARTBEATS, *OURS])
-def test_every_heartbeat_ends_with_the_next_attempt(name: str) -> None:
-    for moment in (example_context, empty_context):
-        assert "coral eval -m" in render_file(name, {**moment(), **AGAIN}).strip().splitlines()[-1]
+def test_no_heartbeat_names_a_next_step_of_its_own(name: str, moment: Any) -> None:
+    assert "coral eval -m" not in render_file(name, {**moment(), **AGAIN})
 
 
 def test_reflect_names_the_attempts_and_asks_for_evidence() -> None:
@@ -252,7 +261,7 @@ def test_a_stalled_agent_does_not_read_that_nothing_is_wrong() -> None:
 
 
 def test_the_instructions_need_the_task_alone() -> None:
-    names = ("agent", "run", "task", "baseline", "budget", "paths")
+    names = ("agent", "run", "task", "baseline", "budget", "paths", "grading")
     text = render_file("instructions", {name: example_context()[name] for name in names})
     commands = "eval wait log show diff revert checkout notes skills status heartbeat".split()  # noqa: SIM905
     for command in commands:
@@ -346,7 +355,8 @@ def test_redirect_rules_out_a_mistake_and_names_what_the_others_are_at() -> None
     text = render_file("redirect", example_context())
     assert text.index("Was the idea carried out as you meant it?") < text.index("2. **Look at what others do.**")
     assert 'its latest is "Rows of six"' in text
-    assert "What is left: 40 of 60 attempts" in text
+    assert "What they" not in text
+    assert "fewer left (40 of 60 attempts" in render_file("_next", {**example_context(), "step": "redirect"})
     late = render_file("redirect", {**example_context(), "next_step": "land"})
     assert "too late for another approach" in late
     assert "different family" not in late

@@ -20,12 +20,15 @@ def test_a_prompt_is_given_the_conclusions_the_disputed_notes_and_what_others_ar
         run_context.results.add(record)
     write_note(layout.shared, "wrong", {"title": "Wrong"}, "#1 to #2, +7.0")
     write_note(layout.shared, "old", {"title": "Old", "superseded_by": "wrong"}, "x")
+    write_note(layout.shared, "claiming", {"author": "agent-2", "superseded_by": "", "claims": "rows"}, "x")
     body = "## Conclusions\n\n- rows pay: #1 to #2, +1.0\n\n## Next\n\n1. more rows"
     write_note(layout.shared, "synthesis-after-2", {"title": "S", "kind": "synthesis"}, body)
     given = context_of(run_context, Fleet(agents={"agent-1": Agent(name="agent-1")}), "agent-1", 0, 60.0)
     disputed = {note["name"]: note["disputed"] for note in given["notes"]}
-    assert disputed == {"synthesis-after-2": [], "wrong": ["#1 to #2, +7.0: the records say +1"]}
+    assert disputed == {"synthesis-after-2": [], "wrong": ["#1 to #2, +7.0: the records say +1"], "claiming": []}
     shown = {"name": "synthesis-after-2", "conclusions": "- rows pay: #1 to #2, +1.0", "next": "1. more rows"}
     assert given["synthesis"] == shown
+    (claim,) = given["claims"]
+    assert (claim["agent"], claim["gap"], claim["note"]) == ("agent-2", "rows", "claiming")
     text = render_file("consolidate", {**given, "next_step": ""})
     assert "- `wrong`: #1 to #2, +7.0: the records say +1" in text

@@ -1,5 +1,7 @@
 """Each kind of grader says which files it needs and how it is started."""
 
+import platform
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,12 @@ def place(tmp_path: Path) -> GradePlace:
 def test_every_grader_key_has_its_kind() -> None:
     assert tuple(KINDS) == GRADER_KINDS
     assert {key: kind_of(GraderSection(**{key: "x.py:f"})) for key in KINDS} == KINDS
+
+
+def test_only_of_a_function_it_is_known_which_python_grades() -> None:
+    function, command = GraderSection(entry="g.py:f"), GraderSection(command="python3 g.py")
+    assert kind_of(function).python == f"Python {platform.python_version()} ({sys.executable})"
+    assert kind_of(command).python == ""
 
 
 def test_a_function_is_called_in_an_empty_folder(place: GradePlace) -> None:
