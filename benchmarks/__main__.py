@@ -22,6 +22,7 @@ from benchmarks import (
     noise,
     packing,
     page,
+    prompts,
     resume,
     sealing,
     start,
@@ -45,6 +46,7 @@ ALL: tuple[Benchmark, ...] = (
     looking,
     sealing,
     noise,
+    prompts,
     packing,
 )
 ASKED_FOR: tuple[Benchmark, ...] = (packing,)  # measured only where it is named: it takes longer than all the others

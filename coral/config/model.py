@@ -47,7 +47,7 @@ class TaskSection(Section):
     editable: Texts = key("Globs of the files that agents may change, relative to the seed. Empty: all of them.", ())
     check: str = key(
         "A public check in the seed, file.py:function. It takes the folder to check and returns a number, or {score, "
-        "slack}: slack is a list of numbers, at least 0 where a constraint is met.",
+        "slack}: slack is a list of numbers, at least 0 where a constraint is met. `coral check` runs it.",
         "",
     )
 

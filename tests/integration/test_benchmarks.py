@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 from real_runs import wait_until
 
-from benchmarks import packing, packing_page, page
+from benchmarks import packing, packing_page, page, prompts
 from benchmarks.__main__ import ALL, PAGE, RESULTS
 from benchmarks.benchmark import Ask
 from benchmarks.figure import Target, check, median, percentile, summarize
@@ -85,6 +85,12 @@ def test_what_is_kept_was_measured_as_it_would_be_now(name: str) -> None:
     assert full.settings.items() <= kept.settings.items(), again
     counts = {key: len(values) for key, values in kept.series.items()}
     assert counts == {key: counts.get(key) if count is None else count for key, count in full.series.items()}, again
+
+
+def test_the_sizes_of_prompts_are_those_of_today() -> None:
+    """They depend on nothing but the templates."""
+    (now,) = prompts.measure(Ask())
+    assert read(RESULTS / f"{prompts.NAME}.json").series == now.series, "measure them again: python -m benchmarks prompts"
 
 
 def test_nothing_is_kept_that_no_benchmark_measures() -> None:
