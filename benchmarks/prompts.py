@@ -15,7 +15,7 @@ from heartbeats.example import example_context
 from heartbeats.render import render_file
 
 NAME = "prompts"
-CHARACTERS = 4  # of a token: English prose has between 4 and 5, code and figures between 3 and 4
+CHARACTERS = 4  # of a token: the usual estimate for English text
 INSTRUCTIONS, REFLECT = "the instruction file", "resume: reflect"
 TOGETHER = "resume: reflect, consolidate, redirect"
 # What is measured: the frame of each prompt, and the heartbeats in it, of which the last one decides the next step.
@@ -57,10 +57,10 @@ def section(results: Mapping[str, Result]) -> list[str]:
     return [*lines, "", table.origin(result)]
 
 
-_ABOUT = f"""Rendered from the example that templates are checked with: the middle of a run of four agents, on a noisy
-task, with notes, a synthesis, a claim and a job. A token is taken as {CHARACTERS} characters; what a model counts differs by
-some 15 %. The task's own description, feedback and notes come on top. Nothing is drawn by chance, so that each is
-measured once."""
+_ABOUT = f"""Rendered from the example that templates are checked with: the middle of a run of four agents, on a
+noisy task, with notes, a synthesis, a claim and a job. A token is taken as {CHARACTERS} characters: an estimate, since every
+model counts in its own way. The task's description, feedback and notes come on top. Nothing is drawn by chance, so that
+each is measured once."""
 
 
 def _tokens(frame: str, heartbeats: Sequence[str]) -> float:

@@ -136,6 +136,10 @@ class Layout:
         """What the agent's instruction file must hold when it is restored."""
         return self.private / "instructions" / f"{plain(agent)}.json"
 
+    def check(self, agent: str) -> Path:
+        """Which public check the task has, `file.py:function` or nothing: sealed agents cannot read the task."""
+        return self.clone(agent) / ".git" / "coral-check"
+
     def grading(self, number: int) -> Path:
         """The working folder of one grade: the checkout, the raw output."""
         return self.private / "grading" / str(number)

@@ -46,7 +46,8 @@ def set_up_clone(run_context: RunContext, agent: str, commit: str) -> None:
 
 
 def renew_instructions(run_context: RunContext, agent: str, commit: str) -> None:
-    """Write what the task says now into the instruction file of a clone, beside what this commit has in it."""
+    """Write what the task says now into a clone: the instruction file, beside what this commit has in it, and which
+    check there is."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
     others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
     text = instructions(run_context, agent)
@@ -54,10 +55,12 @@ def renew_instructions(run_context: RunContext, agent: str, commit: str) -> None
         text = f"{text.rstrip()}\n\nThe task has instructions of its own: read {' and '.join(others)} as well.\n"
     written = write_instructions(clone, run_context.layout.hub, commit, filename, text)
     write_json(run_context.layout.instructions(agent), asdict(written), durable=False)
+    _write_check(run_context, agent)
 
 
 def restore_clone(run_context: RunContext, agent: str) -> None:
-    """Restore what the agent may have removed: the shared knowledge, the link to it, the mounts, the instructions."""
+    """Restore what the agent may have removed: the shared knowledge, the link to it, the mounts, the instructions, the
+    name of the check."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
     shared = _shared(run_context, agent)
     if not knowledge.is_there(shared):
@@ -68,6 +71,8 @@ def restore_clone(run_context: RunContext, agent: str) -> None:
     restore_mounts(clone, _mounts(run_context, agent))
     if not (clone / filename).exists():
         put_back(clone, filename, _kept_instructions(run_context, agent))
+    if not run_context.layout.check(agent).exists():
+        _write_check(run_context, agent)
 
 
 def set_up_mounts(clone: Path, mounts: list[Mount], instruction_file: str) -> None:
@@ -123,6 +128,11 @@ class CloneRepair:
 
 def _shared(run_context: RunContext, agent: str) -> Path:
     return run_context.layout.shared_of(agent, run_context.config.workspace.share)
+
+
+def _write_check(run_context: RunContext, agent: str) -> None:
+    clone, file = run_context.layout.clone(agent), run_context.layout.check(agent)
+    place(clone, str(file.relative_to(clone)), run_context.config.task.check)
 
 
 def _mounts(run_context: RunContext, agent: str) -> list[Mount]:

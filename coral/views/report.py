@@ -160,7 +160,6 @@ class Report:
             "run": run_context.layout.root.name,
             "task": run_context.config.task.name,
             "direction": scoring.direction.value,
-            "check": run_context.config.task.check,
             **state_of(run),
             "pid": os.getpid(),
             "wall": now.wall_time,

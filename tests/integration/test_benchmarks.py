@@ -90,7 +90,9 @@ def test_what_is_kept_was_measured_as_it_would_be_now(name: str) -> None:
 def test_the_sizes_of_prompts_are_those_of_today() -> None:
     """They depend on nothing but the templates."""
     (now,) = prompts.measure(Ask())
-    assert read(RESULTS / f"{prompts.NAME}.json").series == now.series, "measure them again: python -m benchmarks prompts"
+    assert read(RESULTS / f"{prompts.NAME}.json").series == now.series, (
+        "measure them again: python -m benchmarks prompts"
+    )
 
 
 def test_nothing_is_kept_that_no_benchmark_measures() -> None:

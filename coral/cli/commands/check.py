@@ -13,7 +13,7 @@ from pathlib import Path
 
 from coral.cli import EXIT_INTERRUPTED, EXIT_USER_ERROR
 from coral.cli.parser import Parser, finite, patience, print_json
-from coral.cli.run_data import lenient_json, run_lookup
+from coral.cli.run_data import run_lookup
 from coral.errors import CoralError
 
 TYPE_CHECKING = False  # as in typing, which takes long to import
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from coral.native.search.numeric.problem import Measurement
     from workspace.layout import Layout
 
+LONGEST = 4096  # bytes of the name of a check
 NO_CHECK = "cannot check: the task has no public check"
 
 
@@ -68,7 +69,7 @@ def _candidate(task: str | None, scratch: Path) -> tuple[Path, str]:
     found = None if task else find_agent(run_lookup.here())
     if found is not None:
         layout, agent = found
-        return layout.clone(agent), _check_of(layout)
+        return layout.clone(agent), _check_of(layout, agent)
     from coral.config.load import load
     from coral.preflight.task_changes import uncommitted_text
     from workspace.seed import taken_from, uncommitted
@@ -83,12 +84,15 @@ def _candidate(task: str | None, scratch: Path) -> tuple[Path, str]:
     return files, config.task.check
 
 
-def _check_of(layout: Layout) -> str:
-    """The check of a run's task, from status.json: agents that are sealed cannot read the task."""
-    status = lenient_json.read(layout.status)
-    if "check" not in status.data:
-        raise CoralError("cannot check: the run's status.json cannot be read", "try again once its supervisor runs")
-    if not (spec := status.text("check")):
+def _check_of(layout: Layout, agent: str) -> str:
+    from attempts.files import read_bytes
+
+    try:
+        spec = read_bytes(layout.check(agent), LONGEST).decode().strip()
+    except (OSError, ValueError) as error:
+        hint = "it is written again before the agent's next launch"
+        raise CoralError(f"cannot check: which check there is cannot be read: {error}", hint) from None
+    if not spec:
         raise CoralError(NO_CHECK, 'grade what you have: coral eval -m "..."')
     return spec
 

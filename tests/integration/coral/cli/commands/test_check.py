@@ -14,6 +14,9 @@ from clones import git, make_run
 from files import write_files
 from real_runs import coral_process, is_alive, wait_until
 
+from coral.processes.seal import problem
+from workspace.seal import Level
+
 CHECK = """
 import os
 from pathlib import Path
@@ -25,10 +28,14 @@ def check(folder):
         raise ValueError("x is negative")
     return {"score": x, "slack": [0.5, 9 - x]}
 """
+SEALED = [
+    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
+    for level in (Level.BUBBLEWRAP, Level.LANDLOCK)
+]
 TASK = "task:\n  name: t\n  description: d\n  check: look.py:check\ngrader:\n  entry: grade.py:grade\n"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def temporary(tmp_path: Path, monkeypatch) -> Path:
     folder = tmp_path / "tmp"
     folder.mkdir()
@@ -38,10 +45,10 @@ def temporary(tmp_path: Path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def clone(tmp_path: Path, monkeypatch) -> Path:
+def clone(tmp_path: Path, temporary: Path, monkeypatch) -> Path:
     """The workspace of an agent; the task has a check."""
     layout = make_run(tmp_path, {"x.txt": "2.5", "sub/look.py": CHECK}, exclude=[])
-    layout.status.write_text(json.dumps({"check": "sub/look.py:check"}))
+    layout.check("agent-1").write_text("sub/look.py:check")
     monkeypatch.chdir(layout.clone("agent-1"))
     return layout.clone("agent-1")
 
@@ -77,13 +84,15 @@ def test_for_programs_it_prints_one_document_and_the_check_speaks_on_standard_er
 
 
 def test_without_a_check_it_says_so(clone: Path, coral) -> None:
-    status = clone.parents[2] / "status.json"
-    status.write_text(json.dumps({"check": ""}))
+    named = clone / ".git" / "coral-check"
+    named.write_text("")
     code, out, err = coral("check")
     assert (code, out) == (1, "")
     assert err == 'coral: cannot check: the task has no public check\n  grade what you have: coral eval -m "..."\n'
-    status.unlink()
-    assert "status.json cannot be read" in coral("check")[2]
+    named.unlink()
+    assert "which check there is cannot be read" in coral("check")[2]
+    named.mkdir()
+    assert "which check there is cannot be read" in coral("check")[2]
 
 
 def test_a_check_that_cannot_be_loaded_says_why(clone: Path, coral) -> None:
@@ -93,7 +102,7 @@ def test_a_check_that_cannot_be_loaded_says_why(clone: Path, coral) -> None:
     assert err.startswith("coral: cannot check: cannot load the check sub/look.py:check: SyntaxError")
 
 
-def test_of_a_task_it_checks_the_seed(tmp_path: Path, monkeypatch, coral) -> None:
+def test_of_a_task_it_checks_the_seed(tmp_path: Path, temporary: Path, monkeypatch, coral) -> None:
     files = {"task.yaml": TASK, "grade.py": "def grade(w): return 1.0", "seed/x.txt": "3", "seed/look.py": CHECK}
     task = write_files(tmp_path / "task", files)
     monkeypatch.chdir(tmp_path)
@@ -142,3 +151,22 @@ def test_an_interrupt_ends_the_check(clone: Path, tmp_path: Path) -> None:
     out, _ = checking.communicate(timeout=60)
     assert (checking.returncode, out) == (130, b"")
     wait_until(lambda: not any(is_alive(process.pid) for process in below), what="the end of the check")
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_a_sealed_agent_checks_too_also_after_it_removed_the_name_of_the_check(tmp_path: Path, start, level) -> None:
+    script = 'cat >/dev/null; coral check --json >>"$CORAL_RUN/workspace/shared/said"; rm .git/coral-check; sleep 600'
+    options = json.dumps({"start": ["/bin/sh", "-c", script]})
+    text = f"{TASK}agents:\n  runtime: command\n  options: {options}\nworkspace:\n  seal: {level}\n"
+    files = {"task.yaml": text, "grade.py": "def grade(w): return 1.0", "seed/x.txt": "3", "seed/look.py": CHECK}
+    run = start(write_files(tmp_path / "task", files))
+    said = run.layout.shared / "said"
+
+    def answers(count: int) -> list[str]:
+        return wait_until(
+            lambda: len(lines := said.read_text().splitlines() if said.exists() else []) >= count and lines
+        )
+
+    answers(1)
+    run.ask({"type": "restart", "agent": "agent-1"})
+    assert [json.loads(line)["score"] for line in answers(2)] == [3.0, 3.0]
