@@ -58,9 +58,9 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 
 _ABOUT = f"""Rendered from the example that templates are checked with: the middle of a run of four agents, on a
-noisy task, with notes, a synthesis, a claim and a job. A token is taken as {CHARACTERS} characters: an estimate, since every
-model counts in its own way. The task's description, feedback and notes come on top. Nothing is drawn by chance, so that
-each is measured once."""
+noisy task, with notes, a synthesis, a claim and a job. A token is taken as {CHARACTERS} characters, the usual
+estimate: every model counts in its own way. The task's description, feedback and notes come on top. Nothing is drawn by
+chance, so that each is measured once."""
 
 
 def _tokens(frame: str, heartbeats: Sequence[str]) -> float:
