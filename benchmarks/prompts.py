@@ -31,7 +31,7 @@ PROMPTS: Mapping[str, tuple[str, Sequence[str]]] = {
     "after the agent ended its turn": ("keep_going", ()),
     "a new session": ("fresh", ()),
 }
-TARGETS = {INSTRUCTIONS: Target(median=1700), REFLECT: Target(median=1000), TOGETHER: Target(median=2500)}
+TARGETS = {INSTRUCTIONS: Target(median=1400), REFLECT: Target(median=850), TOGETHER: Target(median=2000)}
 WHY = "Leave out what an agent cannot act on, and what another part of the prompt says."
 
 

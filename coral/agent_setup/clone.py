@@ -72,7 +72,8 @@ def restore_clone(run_context: RunContext, agent: str) -> None:
     if not (clone / filename).exists():
         put_back(clone, filename, _kept_instructions(run_context, agent))
     if not run_context.layout.check(agent).exists():
-        _write_check(run_context, agent)
+        with contextlib.suppress(OSError, GitError):  # the agent can work without it
+            _write_check(run_context, agent)
 
 
 def set_up_mounts(clone: Path, mounts: list[Mount], instruction_file: str) -> None:

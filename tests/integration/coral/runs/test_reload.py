@@ -106,12 +106,17 @@ def test_the_new_seed_is_the_best_once_the_supervisor_has_begun(layout, folder) 
 def test_agents_find_the_new_task_in_their_instructions_beside_the_text_of_the_seed(layout, folder) -> None:
     edit(folder)
     (folder / "seed" / "AGENTS.md").write_text("newer")
+    (folder / "seed" / "look.py").write_text("def check(folder): return 1.0\n")
+    task = folder / "task.yaml"
+    task.write_text(task.read_text().replace("task:\n", "task:\n  check: look.py:check\n"))
+    assert layout.check("agent-1").read_text() == ""
     stage(layout)
     reload.install(layout)
     file = Roster(load_frozen(layout.task_file)).runtime("agent-1").instruction_file
     text = (layout.clone("agent-1") / file).read_text()
     assert "the new aim" in text
     assert "old aim" not in text
+    assert layout.check("agent-1").read_text() == "look.py:check"
     assert file != "AGENTS.md" or text.endswith("newer")
     # git is not to take it for a change of the agent's.
     clone = layout.clone("agent-1")
