@@ -108,7 +108,7 @@ def test_agents_find_the_new_task_in_their_instructions_beside_the_text_of_the_s
     (folder / "seed" / "AGENTS.md").write_text("newer")
     (folder / "seed" / "look.py").write_text("def check(folder): return 1.0\n")
     task = folder / "task.yaml"
-    task.write_text(task.read_text().replace("task:\n", "task:\n  check: look.py:check\n"))
+    task.write_text(task.read_text().replace("task: {", 'task: {check: "look.py:check", '))
     assert layout.check("agent-1").read_text() == ""
     stage(layout)
     reload.install(layout)
