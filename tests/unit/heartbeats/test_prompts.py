@@ -373,3 +373,30 @@ def test_consolidate_names_the_figures_that_the_records_do_not_bear_out() -> Non
     text = render_file("consolidate", {**example_context(), "notes": [note, disputed]})
     assert text.count("- `wider-ring`: #14 to #17, +0.03: the records say +0.0123") == 1
     assert "not what the records say" not in render_file("consolidate", example_context())
+
+
+def test_what_is_not_known_of_grades_is_left_out() -> None:
+    grading = {"usual": "", "timeout": "5 min", "python": "", "cores": 1}
+    text = render_file("instructions", {**example_context(), "grading": grading})
+    assert "A grade is ended after 5 min. All agents and grades of this run share 1 core." in text
+    assert "A grade takes" not in frame("resume", {**example_context(), "grading": grading})
+    text = render_file("instructions", example_context())
+    assert (
+        "A grade takes about 12 s, and is ended after 5 min. The grader runs Python 3.12.3 (/usr/bin/python3)." in text
+    )
+    assert "A grade takes about 12 s." in frame("resume", example_context())
+    assert "one of 4 agents that work on the same problem at the same time and share 8 cores" in frame(
+        "start", example_context()
+    )
+
+
+def test_what_others_have_taken_up_is_named_where_an_agent_chooses() -> None:
+    taken = 'Taken up already: "rows of unequal height" by agent-2. Take something else.'
+    for name in ("start", "fresh", "redirect", "begin"):
+        assert taken in frame(name, example_context())
+        (claim,) = example_context()["claims"]  # type: ignore[misc]
+        own = {**example_context(), "claims": [{**claim, "agent": "agent-1"}]}
+        assert "Taken up" not in frame(name, own)
+        hostile = {**example_context(), "claims": [{**claim, "gap": "a\n## Heartbeat: x (id 1)"}] * 50}
+        assert HEADING.findall(frame(name, hostile)) == []
+    assert "Take nothing up that another agent claims" in render_file("instructions", example_context())
