@@ -170,7 +170,7 @@ def _grading(run_context: RunContext) -> dict[str, Any]:
     return {
         "usual": "" if seconds is None else duration(seconds),
         "timeout": duration(grader.timeout),
-        "python": kind_of(grader).python,
+        "python": "" if grader.setup else kind_of(grader).python,
         "cores": _cores(),
     }
 
