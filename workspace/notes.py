@@ -24,6 +24,10 @@ _MANY = 10_000
 _DEEP = 3
 _LOOKED_AT = 200  # of the latest notes, in search of a synthesis
 _SYNTHESES = ("synthesis", "consolidation", "conclusions")
+DEAD_ENDS = ("dead-end", "dead end")  # as a kind
+EARLIER = "earlier/"  # begins the names of what earlier runs found
+_NAMED = 100  # attempts, names and words in one line of a head
+_RELATIONS = ("superseded_by", "supersedes", "contradicts")
 # The line as `write_note` writes it; in any other form, the whole head is parsed.
 _CREATED = re.compile(r'^created: "?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"?$', re.MULTILINE)
 
@@ -43,12 +47,28 @@ class Note:
     number: int = 0
     superseded_by: str = ""  # the name of the note that says it better, or corrects it
     claims: str | None = None  # what its author has taken up: see `claims`; None: it says nothing of that
+    about: tuple[str, ...] = ()  # the files, parameters and techniques that it speaks of
+    confidence: str = ""
+    supersedes: tuple[str, ...] = ()  # names of notes whose place it takes
+    contradicts: tuple[str, ...] = ()  # names of notes that say otherwise
+    decided_by: tuple[int, ...] = ()  # the attempts that decide between it and those
 
     @property
     def is_synthesis(self) -> bool:
         """Whether it draws conclusions from others: its kind says so, or, where it has none, its name."""
         kind = self.kind.casefold()
+        if self.is_earlier:
+            return False
         return kind in _SYNTHESES or (not kind and self.name.casefold().rpartition("/")[2].startswith(_SYNTHESES))
+
+    @property
+    def is_dead_end(self) -> bool:
+        return self.kind.casefold() in DEAD_ENDS
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether it came from another run: its attempts are not attempts of this one."""
+        return self.name.startswith(EARLIER)
 
     def section(self, heading: str) -> str:
         """The text below a heading of the body, up to the next heading of any level; empty if there is no such."""
@@ -97,11 +117,16 @@ class RawNote:
             author=author(front),
             created=self.created,
             kind=as_line(words(front.get("kind") or front.get("type")), 40),
-            attempts=tuple(int(number) for number in re.findall(r"\d{1,9}", words(front.get("attempts")))[:100]),
+            attempts=_numbers(front.get("attempts")),
             body=body,
             number=number,
             superseded_by=as_line(words(front.get("superseded_by")), 200),
             claims=as_line(words(front["claims"]), 200) if "claims" in front else None,
+            about=_texts(front.get("about")),
+            confidence=as_line(words(front.get("confidence")), 40),
+            supersedes=_texts(front.get("supersedes")),
+            contradicts=_texts(front.get("contradicts")),
+            decided_by=_numbers(front.get("decided_by")),
         )
 
 
@@ -122,6 +147,25 @@ def find_raw_notes(folders: Sequence[Path], query: str = "") -> list[NumberedNot
     notes = [note for shared in folders for note in _raw_notes(shared)]
     notes.sort(key=lambda note: (note.created, note.name))
     return [(number, note) for number, note in enumerate(notes, start=1) if note.contains(wanted)]
+
+
+def related_notes(notes: Sequence[NumberedNote]) -> list[Note]:
+    """Of all notes, those whose heads say that they supersede or contradict another, or are superseded."""
+    parsed = (note.parse(number) for number, note in notes if note.may_mention(_RELATIONS))
+    return [note for note in parsed if note.superseded_by or note.supersedes or note.contradicts]
+
+
+def superseded(notes: Sequence[NumberedNote], related: Sequence[Note]) -> dict[str, str]:
+    """By the name of each note whose place another one takes: the name of that one. Only a later note can take the
+    place of an earlier one. `related`: what `related_notes` finds among all notes."""
+    by_name = {note.name: note.superseded_by for note in related if note.superseded_by}
+    wanted = {name for note in related for name in note.supersedes}
+    numbers = {note.name: number for number, note in notes if note.name in wanted}
+    for note in related:
+        for name in note.supersedes:
+            if numbers.get(name, note.number) < note.number:
+                by_name.setdefault(name, note.name)
+    return by_name
 
 
 def recent_notes(shared: Path, limit: int) -> list[Note]:
@@ -201,6 +245,17 @@ def author(front: Mapping[str, str | list[str]]) -> str:
 def _heading(body: str) -> str:
     found = re.search(r"^#{1,3} +(\S.*)$", body, re.MULTILINE)
     return found[1] if found else ""
+
+
+def _numbers(value: str | list[str] | None) -> tuple[int, ...]:
+    """The last numbers of a list: those of the latest attempts."""
+    return tuple(int(number) for number in re.findall(r"\d{1,9}", words(value))[-_NAMED:])
+
+
+def _texts(value: str | list[str] | None) -> tuple[str, ...]:
+    """The items of a list, or of a line with commas."""
+    items = value if isinstance(value, list) else (value or "").split(",")
+    return tuple(filter(None, (as_line(item, 200).removesuffix(".md") for item in items[:_NAMED])))
 
 
 def as_line(text: str, length: int) -> str:

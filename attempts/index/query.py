@@ -150,6 +150,12 @@ def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
     return points
 
 
+def new_bests(rows: Rows) -> list[int]:
+    """The attempts of the present epoch that were proven to be the best, in the order of their numbers."""
+    statement = f"SELECT DISTINCT coalesce(again_of, number) FROM records WHERE verdict = ? AND {THIS_EPOCH}"
+    return sorted(int(number) for (number,) in rows.execute(statement, (Verdict.NEW_BEST,)))
+
+
 def measured(rows: Rows, number: int) -> Ranked | None:
     """What an attempt scored each time it was measured; None where it has no score."""
     statement = "SELECT score FROM records WHERE score IS NOT NULL AND kind != ? AND (number = ? OR again_of = ?)"

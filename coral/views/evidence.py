@@ -1,13 +1,19 @@
-"""Whether the figures that a note states agree with the records.
+"""Whether what a note states agrees with the records, and still holds.
 
-Only what cannot be read in two ways is compared: `#14 to #17, +0.0123`, the form in which prompts ask for a difference
-of two scores, `#17 scores 2.5312`, and the numbers of attempts in the note's head. Everything else is prose, of which
-nothing is said.
+A note is *disputed* where the records say otherwise, and *stale* where they have moved on: the task has changed since
+every attempt that it names, or a later attempt, which it does not name, is a new best. For a synthesis that is any new
+best; for another note, one whose title names something that the note is `about`. It is *supported* where a figure
+agrees, else *unchecked*. A note of an earlier run is *elsewhere*: no attempt here is evidence for it.
+
+Of figures, only what cannot be read in two ways is compared: `#14 to #17, +0.0123`, the form in which prompts ask for
+a difference of two scores, `#17 scores 2.5312`, and the numbers of attempts in the note's head. Everything else is
+prose, of which nothing is said.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import islice
 
 from attempts.record import Attempt, Direction
@@ -16,27 +22,86 @@ from workspace.notes import Note
 _NUMBER = r"\d{1,9}(?:\.\d{1,17})?(?:[eE][+-]?\d{1,3})?"
 _DIFFERENCE = re.compile(rf"#(\d{{1,9}}) to #(\d{{1,9}}),? \(?([+-]{_NUMBER})(?![\d.]*\s*%)")
 _SCORE = re.compile(rf"#(\d{{1,9}}) scores? (-?{_NUMBER})(?![\d.]*\s*%)")
+_ATTEMPT = re.compile(r"#(\d{1,9})\b")
 _CHECKED = 30  # figures of each form in one note, and attempts in its head: each may be a record to read
 
 Find = Callable[[int], Attempt | None]
 
 
+class State(StrEnum):
+    """How a note stands to the records."""
+
+    SUPPORTED = "supported"
+    DISPUTED = "disputed"
+    STALE = "stale"
+    UNCHECKED = "unchecked"  # nothing in it can be compared
+    ELSEWHERE = "elsewhere"  # it came from another run
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """`agreeing`: how many of a note's figures the records bear out. `disputed`: each figure that they do not, with
-    what they say."""
+    what they say. `stale`: why it may no longer hold; empty where nothing speaks against it."""
 
     agreeing: int = 0
     disputed: tuple[str, ...] = ()
+    stale: str = ""
+    elsewhere: bool = False
+
+    @property
+    def state(self) -> State:
+        if self.elsewhere:
+            return State.ELSEWHERE
+        if self.disputed:
+            return State.DISPUTED
+        if self.stale:
+            return State.STALE
+        return State.SUPPORTED if self.agreeing else State.UNCHECKED
 
 
 def check_evidence(note: Note, find: Find, direction: Direction) -> Evidence:
     """`find`: the record of an attempt, None if there is none."""
+    if note.is_earlier:
+        return Evidence(elsewhere=True)
     text = f"{note.title}\n{note.body}"
     found = list(_problems(text, find, direction))
     missing = [f"#{number}: there is no such attempt" for number in note.attempts[:_CHECKED] if find(number) is None]
     disputed = dict.fromkeys([*missing, *(problem for problem in found if problem)])
     return Evidence(sum(not problem for problem in found), tuple(disputed))
+
+
+def judge(note: Note, find: Find, direction: Direction, epoch: int, new_bests: Sequence[int]) -> Evidence:
+    """The same, and whether the note is stale. `new_bests`: the attempts of the present epoch that were proven to be
+    the best, in the order of their numbers."""
+    evidence = check_evidence(note, find, direction)
+    if evidence.state in (State.DISPUTED, State.ELSEWHERE):
+        return evidence
+    return replace(evidence, stale=_stale(note, find, epoch, new_bests))
+
+
+def as_of(note: Note, find: Find) -> int | None:
+    """The last attempt that a note names, in its head or anywhere; None where it names none that exists."""
+    named = {*note.attempts, *map(int, _ATTEMPT.findall(f"{note.title}\n{note.body}"))}
+    return next((number for number in sorted(named, reverse=True)[:_CHECKED] if find(number) is not None), None)
+
+
+def names(text: str, word: str) -> bool:
+    """Whether a text has a word, a name or a path in it, as a whole and in whatever case."""
+    return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text.casefold()) is not None
+
+
+def _stale(note: Note, find: Find, epoch: int, new_bests: Sequence[int]) -> str:
+    last = as_of(note, find)
+    record = None if last is None else find(last)
+    if last is None or record is None:
+        return ""
+    if record.epoch < epoch:
+        return f"the task has changed since #{last}"
+    for number in [number for number in new_bests if number > last][:_CHECKED]:
+        later = find(number)
+        if later is not None and (note.is_synthesis or any(names(later.title, word) for word in note.about)):
+            return f"#{number}, which is later, is a new best"
+    return ""
 
 
 def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:

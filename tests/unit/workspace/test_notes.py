@@ -7,7 +7,14 @@ import pytest
 
 from workspace import frontmatter, notes
 from workspace.knowledge import create, write_note
-from workspace.notes import find_notes, latest_synthesis, recent_notes
+from workspace.notes import (
+    find_notes,
+    find_raw_notes,
+    latest_synthesis,
+    recent_notes,
+    related_notes,
+    superseded,
+)
 
 
 @pytest.fixture
@@ -130,3 +137,40 @@ def test_sections_of_a_note_full_of_spaces_are_found_at_once(shared: Path) -> No
     write_note(shared, "spaces", {}, "# " + " " * 100_000 + "x\n## Next\nrows")
     (note,) = find_notes([shared])
     assert note.section("next") == "rows"
+
+
+def test_the_head_of_a_note_says_what_it_is_about_and_what_it_replaces(shared: Path) -> None:
+    head = (
+        "about: [solver.py, learning rate]\nconfidence: high\nsupersedes: old.md\ncontradicts: [a, b]\ndecided_by: 17"
+    )
+    (shared / "notes" / "n.md").write_text(f"---\n{head}\nkind: dead-end\n---\n\nx")
+    (note,) = find_notes([shared])
+    assert (note.about, note.confidence) == (("solver.py", "learning rate"), "high")
+    assert (note.supersedes, note.contradicts, note.decided_by) == (("old",), ("a", "b"), (17,))
+    assert note.is_dead_end
+
+
+def test_a_head_that_is_a_bomb_says_little(shared: Path) -> None:
+    many = ", ".join(f"x{number}" for number in range(3000))
+    (shared / "notes" / "n.md").write_text(
+        f"---\nabout: [{many}]\nattempts: [{many}]\nsupersedes: \x1b[2J{many}\n---\nx"
+    )
+    (note,) = find_notes([shared])
+    assert (len(note.about), len(note.attempts), len(note.supersedes)) == (100, 100, 100)
+    assert "\x1b" not in note.supersedes[0]
+
+
+def test_only_a_later_note_takes_the_place_of_an_earlier_one(shared: Path) -> None:
+    write_note(shared, "first", {"created": "2026-01-01", "supersedes": ["second", "first"]}, "x")
+    write_note(shared, "second", {"created": "2026-01-02", "supersedes": ["first", "gone"]}, "x")
+    write_note(shared, "third", {"created": "2026-01-03", "superseded_by": "first"}, "x")
+    raw = find_raw_notes([shared])
+    related = related_notes(raw)
+    assert [note.name for note in related] == ["first", "second", "third"]
+    assert superseded(raw, related) == {"first": "second", "third": "first"}
+
+
+def test_a_synthesis_of_an_earlier_run_is_none_of_this_one(shared: Path) -> None:
+    write_note(shared, "earlier/a/synthesis", {"kind": "synthesis"}, "x")
+    assert latest_synthesis(shared) is None
+    assert find_notes([shared])[0].is_earlier
