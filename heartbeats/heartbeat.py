@@ -21,6 +21,7 @@ RESERVED = (
     "begin",
     "stalled",
     "changed",
+    "conclude",
 )  # what the operator and the supervisor send under these names
 MAX_HEARTBEATS = 20
 PROMPT_BYTES = 20_000

@@ -5,7 +5,17 @@ from collections.abc import Iterable
 from attempts.standing import advance
 from coral.fleet import actions as do, events as on, jobs, requests, upkeep
 from coral.fleet.agent_state import LIVE, Agent, Phase
-from coral.fleet.agents import accounts, budgets, launch_exit, lifecycle, outages, research, spending, stalls
+from coral.fleet.agents import (
+    accounts,
+    budgets,
+    conclusions,
+    launch_exit,
+    lifecycle,
+    outages,
+    research,
+    spending,
+    stalls,
+)
 from coral.fleet.attempts import confirmations, epochs, grading, holdouts, intake
 from coral.fleet.messages import fire_clock_heartbeats
 from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
@@ -132,6 +142,7 @@ def _advance_time(transaction: Transaction) -> None:
         else:
             fire_clock_heartbeats(transaction)
             budgets.send_budget_notices(transaction)
+            conclusions.ask(transaction)
             research.advance(transaction)
             accounts.advance(transaction)
         upkeep.write_again(transaction)

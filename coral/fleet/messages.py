@@ -18,7 +18,7 @@ from heartbeats.heartbeat import RESERVED, Delivery, Heartbeat, Scope
 from heartbeats.reply import AlertReply, OkReply, parse_reply
 from heartbeats.trigger import Elapsed, Stagnant, arm, evaluate
 
-MESSAGE, LAND, BEGIN, STALLED, CHANGED = RESERVED
+MESSAGE, LAND, BEGIN, STALLED, CHANGED, CONCLUDE = RESERVED
 ENDED = "job ended"  # not a name that a heartbeat may have
 UNASKED = (*RESERVED, ENDED)  # messages that await no reply
 UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNANSWERED)

@@ -195,6 +195,7 @@ class Run:
     breakers: Mapping[str, Breaker] = field(default_factory=dict)  # by account; agents without one share the name ""
     voids_in_a_row: int = 0
     queue_paused_until: float = 0.0
+    concluder: str = ""  # the agent that was asked for the last synthesis, as the budget nears its end
     is_grading_held: bool = False  # by the operator: no grade begins
     limits: Mapping[str, Limit] = field(default_factory=dict)
     job_count: int = 0  # jobs that were started

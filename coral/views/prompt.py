@@ -23,7 +23,7 @@ MAX_CHARACTERS = 400_000  # of a prompt: more than this, many models do not take
 LEAST_SHOWN = 500  # of a section that is cut
 # Of the heartbeats in one prompt, the first of these says what the next attempt is: several next steps would contradict
 # each other.
-DECIDING = ("land", "changed", "begin", "stalled", "redirect", "consolidate", "reflect", "checkpoint")
+DECIDING = ("land", "conclude", "changed", "begin", "stalled", "redirect", "consolidate", "reflect", "checkpoint")
 
 
 def instructions(run_context: RunContext, agent: str) -> str:

@@ -82,6 +82,17 @@ def send_budget_notices(transaction: Transaction) -> None:
             transaction.withdraw(agent.name, lambda message: message.name == LAND, ": there is more budget now")
 
 
+def is_nearly_used_up(fleet: Fleet, now: float, rules: Rules) -> bool:
+    """Whether a budget of the run has passed the last threshold; or the first one, and no more attempts are left than
+    there are agents at work, for each may have one in hand."""
+    first, last = BUDGET_NOTICES_AT
+    part = _passed(_of_run(fleet.run, now, rules))
+    if rules.budget_attempts is None or part >= last:
+        return part >= last
+    at_work = sum(agent.phase is not Phase.RETIRED for agent in fleet.agents.values())
+    return part >= first and rules.budget_attempts - fleet.run.progress.graded <= at_work
+
+
 def _of_run(run: Run, now: float, rules: Rules) -> list[Measure]:
     return [
         (BudgetKey.ATTEMPTS, run.progress.graded, rules.budget_attempts),

@@ -14,7 +14,7 @@ def answer(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
     match section.name:
         case "reflect":
             return reflect(situation)
-        case "consolidate":
+        case "consolidate" | "conclude":
             return consolidate(situation)
         case "redirect":
             return redirect(situation)

@@ -16,7 +16,7 @@ from heartbeats.render import PROMPTS, render_file
 HEARTBEATS = [name.name for name in BUILT_IN]
 FRAMES = ["start", "resume", "keep_going", "fresh"]
 WITH_SECTIONS = ["start", "resume", "fresh"]
-OURS = ["land", "begin", "stalled", "changed", "again"]
+OURS = ["land", "conclude", "begin", "stalled", "changed", "again"]
 AGAIN = {"again": {"launch": 3, "path": "../../../logs/agent-1/0003.prompt.md"}}  # of `again` alone
 OTHERS = ["instructions", "checklist"]
 HEADING = re.compile(r"^## Heartbeat: (\S+) \(id (.+)\)$", re.MULTILINE)

@@ -13,6 +13,7 @@ from coral.native.situation import Redirect, Remember, WriteNote
     [
         ("reflect", {WriteNote}),
         ("consolidate", {WriteNote}),
+        ("conclude", {WriteNote}),
         ("redirect", {WriteNote, Redirect}),
         ("checkpoint", set()),
     ],

@@ -1,0 +1,52 @@
+"""The last synthesis of a run: one agent is asked for it while there is still budget to write it.
+
+Nothing waits for it: when the budget is gone the run ends, whatever is written by then.
+"""
+
+from coral.fleet.agent_state import Agent, Phase
+from coral.fleet.agents.budgets import is_nearly_used_up
+from coral.fleet.messages import CONCLUDE
+from coral.fleet.policy import waits_until
+from coral.fleet.transaction import Transaction
+
+
+def ask(transaction: Transaction) -> None:
+    """Ask one agent when a budget of the run is nearly used up; another one if it can no longer be told. Where a resume
+    with a larger budget has moved the end away, take it back."""
+    asked = transaction.agents.get(transaction.run.concluder)
+    if not is_nearly_used_up(transaction.fleet(), transaction.clock, transaction.rules):
+        if asked is not None:
+            _withdraw(transaction, asked, ": there is more budget now")
+            transaction.set_run(concluder="")
+        return
+    if asked is not None and (_can_be_told(asked) or not _is_owed(asked)):
+        return
+    able = [agent for agent in transaction.agents.values() if _can_be_told(agent)]
+    chosen = min(able, key=lambda agent: _remoteness(transaction, agent), default=None)
+    if chosen is not None:
+        if asked is not None:
+            _withdraw(transaction, asked, f": {chosen.name} is asked")
+        transaction.set_run(concluder=chosen.name)
+        transaction.queue_notice(chosen.name, CONCLUDE, _due(transaction, chosen))
+
+
+def _can_be_told(agent: Agent) -> bool:
+    return agent.phase not in (Phase.RETIRED, Phase.PARKED)
+
+
+def _is_owed(agent: Agent) -> bool:
+    return any(message.name == CONCLUDE for message in agent.pending_messages)
+
+
+def _withdraw(transaction: Transaction, agent: Agent, why: str) -> None:
+    transaction.withdraw(agent.name, lambda message: message.name == CONCLUDE, why)
+
+
+def _due(transaction: Transaction, agent: Agent) -> float:
+    """An agent that waits for a grade is asked when the wait is over."""
+    return max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
+
+
+def _remoteness(transaction: Transaction, agent: Agent) -> tuple[bool, float]:
+    """How long an agent may need before it hears of it: the least is asked."""
+    return agent.phase is not Phase.RUNNING, _due(transaction, agent)
