@@ -79,6 +79,7 @@ class Layout:
     holdout_scores = _Below("private/holdout.json")
     verified = _Below("private/verified.json")  # the attempts that the operator had graded again
     notified = _Below("private/notified")  # which alerts were sent to whom
+    notes_looked = _Below("private/notes-looked.json")  # when the operator last looked at the notes
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")

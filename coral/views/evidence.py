@@ -28,7 +28,7 @@ _CHECKED = 30  # figures of each form in one note, and attempts in its head: eac
 Find = Callable[[int], Attempt | None]
 
 
-class State(StrEnum):
+class NoteState(StrEnum):
     """How a note stands to the records."""
 
     SUPPORTED = "supported"
@@ -49,14 +49,14 @@ class Evidence:
     elsewhere: bool = False
 
     @property
-    def state(self) -> State:
+    def state(self) -> NoteState:
         if self.elsewhere:
-            return State.ELSEWHERE
+            return NoteState.ELSEWHERE
         if self.disputed:
-            return State.DISPUTED
+            return NoteState.DISPUTED
         if self.stale:
-            return State.STALE
-        return State.SUPPORTED if self.agreeing else State.UNCHECKED
+            return NoteState.STALE
+        return NoteState.SUPPORTED if self.agreeing else NoteState.UNCHECKED
 
 
 def check_evidence(note: Note, find: Find, direction: Direction) -> Evidence:
@@ -74,7 +74,7 @@ def judge(note: Note, find: Find, direction: Direction, epoch: int, new_bests: S
     """The same, and whether the note is stale. `new_bests`: the attempts of the present epoch that were proven to be
     the best, in the order of their numbers."""
     evidence = check_evidence(note, find, direction)
-    if evidence.state in (State.DISPUTED, State.ELSEWHERE):
+    if evidence.state in (NoteState.DISPUTED, NoteState.ELSEWHERE):
         return evidence
     return replace(evidence, stale=_stale(note, find, epoch, new_bests))
 

@@ -15,6 +15,10 @@ _PLACES = {
     ],
     "unit/coral/cli/commands/test_compare": ["coral.cli.run_data: comparison"],
     "unit/coral/cli/report/test_picture": ["coral.cli.commands: plot", "coral.cli.run_data: write_file"],
+    "unit/coral/cli/commands/test_notes": [
+        "coral.cli.run_data: knowledge_view",
+        "coral.cli.ui: notes_diff notes_export notes_page",
+    ],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
@@ -89,6 +93,7 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.fleet.questions": "a subject of its own among the decisions",
     "coral.cli.report.knowledge": "the one place that turns what agents wrote into HTML",
     "coral.cli.ui.keys": "what a terminal is set to, apart from what is shown on it",
+    "coral.fleet.agents.conclusions": "a subject of its own among the decisions",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
     "coral.grader.sandbox": "the command line of the sandbox, apart from what runs in it",
     "coral.config.translation": "what is built, apart from the format that it is read from",
@@ -104,5 +109,6 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.supervisor.activity": "a reader of its own beside inbox and output",
     "coral.supervisor.disk": "a reader of its own beside inbox and output",
     "coral.supervisor.job_end": "what the end of a job means, apart from where it is read",
+    "coral.views.claims": "a subject of its own beside the evidence of one note",
     "coral.types": "the name that graders of the other task format import",
 }

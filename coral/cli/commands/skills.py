@@ -7,9 +7,9 @@ from rich.padding import Padding
 from rich.rule import Rule
 from rich.text import Text
 
-from coral.cli.commands.notes import folders
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
+from coral.cli.run_data.knowledge_view import folders
 from coral.cli.run_data.run_view import names_in
 from coral.cli.ui.markdown import markdown
 from coral.cli.ui.table import console, dim, print_table

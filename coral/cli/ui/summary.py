@@ -6,18 +6,17 @@ from rich.text import Text
 from attempts.index.query import Wanted
 from coral.cli.commands.export import repository_around
 from coral.cli.commands.log import leaderboard, ranking
-from coral.cli.commands.notes import body_of, folders, title_line
 from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
+from coral.cli.run_data.knowledge_view import KnowledgeView
 from coral.cli.run_data.run_lookup import program
 from coral.cli.run_data.run_view import RunView, is_seed
 from coral.cli.ui.holdout import holdout_table
 from coral.cli.ui.live import RunFollower, curve
-from coral.cli.ui.markdown import markdown
+from coral.cli.ui.notes_page import print_synthesis, title_line
 from coral.cli.ui.table import console, dim, print_title
 from coral.runs.verify import verified
 from workspace.layout import Layout
-from workspace.notes import find_notes
 
 BEST = 5
 CURVE = 8
@@ -48,17 +47,15 @@ def summarize(layout: Layout) -> None:
 
 
 def _conclusions(out: Console, view: RunView) -> None:
-    """The latest synthesis in full: what the run has learned."""
-    notes = find_notes(folders(view.layout))
-    latest = next((note for note in reversed(notes) if note.is_synthesis), None)
-    if latest is not None:
+    """The synthesis in full, and how current it is: what the run has learned."""
+    knowledge = KnowledgeView(view)
+    if knowledge.synthesis is not None:
         print_title(out, "What the agents concluded")
-        out.print(title_line(latest))
-        out.print(markdown(body_of(latest)))
-    elif notes:
+        print_synthesis(out, knowledge, knowledge.synthesis)
+    elif knowledge.notes:
         print_title(out, "What the agents wrote down")
-        for note in reversed(notes[-BEST:]):
-            out.print(title_line(note))
+        for note in reversed(knowledge.notes[-BEST:]):
+            out.print(title_line(knowledge.parse(note)))
 
 
 def _further(out: Console, view: RunView, best: int | None) -> None:

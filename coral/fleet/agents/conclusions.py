@@ -19,9 +19,9 @@ def ask(transaction: Transaction) -> None:
             _withdraw(transaction, asked, ": there is more budget now")
             transaction.set_run(concluder="")
         return
-    if asked is not None and (_can_be_told(asked) or not _is_owed(asked)):
+    if asked is not None and (_is_reachable(asked) or not _is_undelivered(asked)):
         return
-    able = [agent for agent in transaction.agents.values() if _can_be_told(agent)]
+    able = [agent for agent in transaction.agents.values() if _is_reachable(agent)]
     chosen = min(able, key=lambda agent: _remoteness(transaction, agent), default=None)
     if chosen is not None:
         if asked is not None:
@@ -30,11 +30,11 @@ def ask(transaction: Transaction) -> None:
         transaction.queue_notice(chosen.name, CONCLUDE, _due(transaction, chosen))
 
 
-def _can_be_told(agent: Agent) -> bool:
+def _is_reachable(agent: Agent) -> bool:
     return agent.phase not in (Phase.RETIRED, Phase.PARKED)
 
 
-def _is_owed(agent: Agent) -> bool:
+def _is_undelivered(agent: Agent) -> bool:
     return any(message.name == CONCLUDE for message in agent.pending_messages)
 
 

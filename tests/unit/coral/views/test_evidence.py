@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from sample import attempt
 
 from attempts.record import Attempt, Direction
-from coral.views.evidence import Evidence, State, as_of, check_evidence, judge, names
+from coral.views.evidence import Evidence, NoteState, as_of, check_evidence, judge, names
 from workspace.notes import Note
 
 RECORDS = {
@@ -115,27 +115,27 @@ LATER = {**RECORDS, 20: attempt(20, 2.6, title="a wider ring, lr=0.3")}
 @pytest.mark.parametrize(
     ("judged", "state", "why"),
     [
-        (claim("synthesis", "", 14, 17), State.STALE, "#20, which is later, is a new best"),
-        (claim("synthesis", "#20 is best", 14), State.UNCHECKED, ""),
-        (claim("synthesis", "#17 scores 2.5312"), State.STALE, "#20, which is later, is a new best"),
-        (claim("synthesis", "#20 scores 9"), State.DISPUTED, ""),
-        (claim("note", "", 17), State.UNCHECKED, ""),
-        (claim("note", "#17 scores 2.5312", 17, about=("momentum",)), State.SUPPORTED, ""),
-        (claim("dead-end", "", 17, about=("momentum", "LR")), State.STALE, "#20, which is later, is a new best"),
-        (claim("dead-end", "", 17, about=("ring",)), State.STALE, "#20, which is later, is a new best"),
-        (claim("dead-end", "", 17, about=("rin",)), State.UNCHECKED, ""),
-        (claim("note", "", 99, about=("ring",)), State.DISPUTED, ""),
-        (claim("note", "#17 scores 2.5312", 17, about=("ring",), name="earlier/x/n"), State.ELSEWHERE, ""),
+        (claim("synthesis", "", 14, 17), NoteState.STALE, "#20, which is later, is a new best"),
+        (claim("synthesis", "#20 is best", 14), NoteState.UNCHECKED, ""),
+        (claim("synthesis", "#17 scores 2.5312"), NoteState.STALE, "#20, which is later, is a new best"),
+        (claim("synthesis", "#20 scores 9"), NoteState.DISPUTED, ""),
+        (claim("note", "", 17), NoteState.UNCHECKED, ""),
+        (claim("note", "#17 scores 2.5312", 17, about=("momentum",)), NoteState.SUPPORTED, ""),
+        (claim("dead-end", "", 17, about=("momentum", "LR")), NoteState.STALE, "#20, which is later, is a new best"),
+        (claim("dead-end", "", 17, about=("ring",)), NoteState.STALE, "#20, which is later, is a new best"),
+        (claim("dead-end", "", 17, about=("rin",)), NoteState.UNCHECKED, ""),
+        (claim("note", "", 99, about=("ring",)), NoteState.DISPUTED, ""),
+        (claim("note", "#17 scores 2.5312", 17, about=("ring",), name="earlier/x/n"), NoteState.ELSEWHERE, ""),
     ],
 )
-def test_a_note_is_stale_where_a_later_new_best_is_about_the_same(judged: Note, state: State, why: str) -> None:
+def test_a_note_is_stale_where_a_later_new_best_is_about_the_same(judged: Note, state: NoteState, why: str) -> None:
     evidence = judge(judged, LATER.get, Direction.MAXIMIZE, 1, [0, 17, 20])
     assert (evidence.state, evidence.stale) == (state, why)
 
 
 def test_a_note_of_the_task_before_is_stale() -> None:
     evidence = judge(claim("note", "", 17), RECORDS.get, Direction.MAXIMIZE, 2, [])
-    assert (evidence.state, evidence.stale) == (State.STALE, "the task has changed since #17")
+    assert (evidence.state, evidence.stale) == (NoteState.STALE, "the task has changed since #17")
 
 
 def test_a_synthesis_is_as_of_the_last_attempt_that_it_names() -> None:

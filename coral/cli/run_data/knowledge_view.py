@@ -1,0 +1,138 @@
+"""What a run knows, as the commands show it: its notes, how each stands to the records, and what is new to a reader.
+
+A note is parsed when it is first asked for: there may be thousands. When the operator last looked is kept in the run's
+private folder, where no agent writes.
+"""
+
+import contextlib
+import os
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+from attempts.files import write_json
+from attempts.index import query
+from coral.cli.run_data import lenient_json, run_lookup
+from coral.cli.run_data.run_lookup import alone_in
+from coral.cli.run_data.run_view import RunView
+from coral.views.claims import Conflict, open_conflicts
+from coral.views.evidence import Evidence, Find, as_of, judge, names
+from workspace.layout import Layout
+from workspace.notes import (
+    DEAD_ENDS,
+    EARLIER,
+    Note,
+    NumberedNote,
+    find_raw_notes,
+    related_notes,
+    superseded,
+)
+
+
+@dataclass(frozen=True)
+class KnowledgeView:
+    """The notes of a run, oldest first; every part is read when it is first used."""
+
+    view: RunView
+
+    @cached_property
+    def notes(self) -> list[NumberedNote]:
+        return find_raw_notes(folders(self.view.layout))
+
+    @cached_property
+    def syntheses(self) -> list[NumberedNote]:
+        return [note for note in self.notes if note[1].is_synthesis and not note[1].name.startswith(EARLIER)]
+
+    @cached_property
+    def synthesis(self) -> Note | None:
+        """The one that counts: the last."""
+        return self.parse(self.syntheses[-1]) if self.syntheses else None
+
+    @cached_property
+    def _related(self) -> list[Note]:
+        return related_notes(self.notes)
+
+    @cached_property
+    def superseded(self) -> dict[str, str]:
+        """By the name of each note whose place another one takes: the name of that one."""
+        return superseded(self.notes, self._related)
+
+    @cached_property
+    def conflicts(self) -> list[Conflict]:
+        """The claims that contradict each other, and that no attempt has decided between."""
+        wanted = {name for note in self._related for name in note.contradicts}
+        named = [note.parse(number) for number, note in self.notes if note.name in wanted]
+        return open_conflicts(self._related, named, self.superseded, self.find)
+
+    @cached_property
+    def dead_ends(self) -> list[Note]:
+        """What is known not to work, the latest first; without what is superseded."""
+        found = [note.parse(number) for number, note in self.notes if note.may_mention(DEAD_ENDS)]
+        return [note for note in reversed(found) if note.is_dead_end and note.name not in self.superseded]
+
+    @cached_property
+    def _new_bests(self) -> list[int]:
+        return self.view.index.ask(query.new_bests)
+
+    @cached_property
+    def find(self) -> Find:
+        """The record of an attempt, read once: notes name the same attempts over and over."""
+        return cache(self.view.attempt_or_none)
+
+    def parse(self, note: NumberedNote) -> Note:
+        return note[1].parse(note[0])
+
+    def evidence(self, note: Note) -> Evidence:
+        if self.view.alone:
+            return Evidence()  # it cannot see the attempts that others may have told it of
+        return judge(note, self.find, self.view.direction, self.view.epoch, self._new_bests)
+
+    def as_of(self, note: Note) -> int | None:
+        """The last attempt that a note knows of."""
+        return as_of(note, self.find)
+
+    def about(self, word: str) -> list[NumberedNote]:
+        """The notes about a file, a parameter or a technique, by their heads or, where those say nothing, their
+        titles."""
+        wanted = word.casefold()
+        likely = [note for note in self.notes if note[1].contains([wanted])]
+        return [note for note in likely if _is_about(self.parse(note), wanted)]
+
+    def since(self, moment: float) -> list[NumberedNote]:
+        """The notes that were written or changed since then, in seconds of the epoch."""
+        return [note for note in self.notes if _changed(note[1].path) > moment]
+
+    @property
+    def last_look(self) -> float | None:
+        """When the operator last looked, in seconds of the epoch; None before the first time."""
+        return lenient_json.read(self.view.layout.notes_looked).number("at")
+
+    def mark_look(self, at: float) -> None:
+        """Keep that the operator has looked. An agent's look is none, nor is one where nothing can be written."""
+        if self.view.is_open and not run_lookup.is_agent():
+            with contextlib.suppress(OSError):
+                write_json(self.view.layout.notes_looked, {"at": at}, durable=False)
+
+
+def folders(layout: Layout) -> list[Path]:
+    """Every folder of knowledge: the shared one, and those of agents that work alone, which see only their own."""
+    if agent := alone_in(layout):
+        return [layout.shared_of(agent, share=False)]
+    try:
+        alone = sorted(path for path in (layout.root / "workspace" / "alone").iterdir() if path.is_dir())
+    except OSError:
+        alone = []
+    return [layout.shared, *alone]
+
+
+def _is_about(note: Note, wanted: str) -> bool:
+    if note.about:
+        return any(wanted in (word.casefold(), word.casefold().rpartition("/")[2]) for word in note.about)
+    return names(note.title, wanted)
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0

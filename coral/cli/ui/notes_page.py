@@ -1,0 +1,178 @@
+"""What a run has learned, on one page: the synthesis, what speaks against it, dead ends, and what is new.
+
+Notes are text of agents: everything of theirs is printed through `format`, `Text` or `markdown`.
+"""
+
+import time
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.text import Text
+
+from coral.cli.commands.status import print_heading
+from coral.cli.run_data.knowledge_view import KnowledgeView
+from coral.cli.ui.table import dim, print_title, table
+from coral.views import format
+from coral.views.evidence import Evidence, NoteState
+from workspace.notes import Note, NumberedNote
+
+LISTED = 15
+FLAGGED = 5
+LOOKED_AT = 100  # of the latest notes, in search of those that the records speak against
+AGAINST = (NoteState.DISPUTED, NoteState.STALE)
+MORE = "coral notes --read N reads one · --all · --search TEXT · --about NAME · --disputed · diff · export"
+
+
+def print_page(out: Console, knowledge: KnowledgeView, last_look: float | None) -> None:
+    """`last_look`: when the reader last looked, in seconds of the epoch; None: never."""
+    if not knowledge.view.alone:
+        print_heading(out, knowledge.view)
+        out.print()
+    if knowledge.synthesis is not None:
+        print_synthesis(out, knowledge, knowledge.synthesis)
+    _conflicts(out, knowledge)
+    _dead_ends(out, knowledge)
+    _against(out, knowledge)
+    _new(out, knowledge, last_look)
+    out.print()
+    out.print(dim(MORE))
+
+
+def print_synthesis(out: Console, knowledge: KnowledgeView, note: Note) -> None:
+    """A synthesis in full, and how current it is."""
+    print_in_full(out, knowledge, [note])
+    last = knowledge.as_of(note)
+    attempts = knowledge.view.last_attempt
+    if last is None or attempts is None:
+        return
+    since = attempts - last
+    current = "it knows of all attempts" if since <= 0 else f"{format.plural(since, 'attempt')} came since"
+    out.print(Text.assemble(f"as of #{last}: ", (current, "" if since <= 0 else "yellow")))
+
+
+def print_in_full(out: Console, knowledge: KnowledgeView, notes: Sequence[Note]) -> None:
+    from coral.cli.ui.markdown import markdown  # takes as long to load as all the rest
+
+    for place, note in enumerate(notes):
+        if place:
+            out.print()
+        out.print(Rule(title_line(note), align="left", style="cyan" if note.is_synthesis else "dim"))
+        out.print(markdown(body_of(note)))
+        _say_evidence(out, knowledge, note)
+
+
+def print_list(out: Console, knowledge: KnowledgeView, notes: Sequence[NumberedNote], most: int) -> None:
+    rows = []
+    for note in map(knowledge.parse, notes[:most]):
+        replaced, state = knowledge.superseded.get(note.name, ""), knowledge.evidence(note).state
+        title = Text(note.title, style="bold cyan" if note.is_synthesis else "dim" if replaced else "")
+        if replaced:
+            title.append(f" (superseded by {replaced})")
+        if state in AGAINST:
+            title.append(f" ({state})", "yellow")
+        if state is NoteState.ELSEWHERE:
+            title.append(" (of an earlier run)", "dim")
+        attempts = "" if note.is_earlier else " ".join(f"#{number}" for number in note.attempts[:6])
+        rows.append([str(note.number), title, note.author, format.ago(note.created), attempts])
+    out.print(table((">n", "title*", "author", "written?", "attempts*??"), rows, out.width))
+    if len(notes) > most:
+        out.print(dim(f"{len(notes) - most} more: coral notes --all"))
+
+
+def _say_evidence(out: Console, knowledge: KnowledgeView, note: Note) -> None:
+    """The records beside what a note states; nothing where it has nothing that can be compared."""
+    evidence = knowledge.evidence(note)
+    if replaced := knowledge.superseded.get(note.name):
+        out.print(dim(f"superseded by {replaced}"))
+    if evidence.elsewhere:
+        out.print(dim("of an earlier run: its attempts are none of this one, and no evidence here"))
+    if evidence.agreeing:
+        figures = "1 figure agrees" if evidence.agreeing == 1 else f"{evidence.agreeing} figures agree"
+        out.print(dim(f"{figures} with the records"))
+    for problem in reasons_against(evidence):
+        out.print(Text.assemble((f"{evidence.state}  ", "yellow"), format.line(problem)))
+
+
+def reasons_against(evidence: Evidence) -> tuple[str, ...]:
+    """Why a note is disputed or stale."""
+    return evidence.disputed or ((evidence.stale,) if evidence.stale else ())
+
+
+def _conflicts(out: Console, knowledge: KnowledgeView) -> None:
+    if not knowledge.conflicts:
+        return
+    print_title(out, "In conflict, until an attempt decides")
+    for conflict in knowledge.conflicts[:LISTED]:
+        for place, note in enumerate((conflict.claim, conflict.other)):
+            out.print(Text.assemble(dim("  but  " if place else "       "), title_line(note)))
+        if conflict.why:
+            out.print(Text.assemble(("       not decided: ", "yellow"), conflict.why))
+
+
+def _dead_ends(out: Console, knowledge: KnowledgeView) -> None:
+    if not knowledge.dead_ends:
+        return
+    print_title(out, "Dead ends")
+    rows = []
+    for note in knowledge.dead_ends[:LISTED]:
+        state = knowledge.evidence(note).state
+        mark = Text(state if state in AGAINST else "", style="yellow")
+        attempts = "of an earlier run" if note.is_earlier else " ".join(f"#{number}" for number in note.attempts[:6])
+        rows.append([str(note.number), ", ".join(note.about), note.title, attempts, mark])
+    out.print(table((">n", "about*", "title*", "attempts*?", "state"), rows, out.width))
+    if len(knowledge.dead_ends) > LISTED:
+        out.print(dim(f"{len(knowledge.dead_ends) - LISTED} more: coral notes --dead-ends"))
+
+
+def _against(out: Console, knowledge: KnowledgeView) -> None:
+    """Of the latest notes, those that the records speak against."""
+    latest = [note for note in map(knowledge.parse, knowledge.notes[-LOOKED_AT:][::-1]) if not note.is_synthesis]
+    current = [note for note in latest if note.name not in knowledge.superseded and not note.is_dead_end]
+    judged = [(note, knowledge.evidence(note)) for note in current]
+    flagged = [(note, evidence) for note, evidence in judged if evidence.state in AGAINST]
+    if not flagged:
+        return
+    print_title(out, "Disputed or stale")
+    for note, evidence in flagged[:FLAGGED]:
+        out.print(title_line(note))
+        for problem in reasons_against(evidence)[:2]:
+            out.print(Text.assemble((f"   {evidence.state}  ", "yellow"), format.line(problem)))
+    if len(flagged) > FLAGGED:
+        out.print(dim(f"{len(flagged) - FLAGGED} more: coral notes --disputed"))
+
+
+def _new(out: Console, knowledge: KnowledgeView, last_look: float | None) -> None:
+    """What was written since the reader last looked; at the first time, the latest notes."""
+    hidden = {number for number, _ in knowledge.syntheses}  # the last is shown above, and replaces those before
+    notes = knowledge.notes if last_look is None else knowledge.since(last_look)
+    current = [note for note in reversed(notes) if note[1].name not in knowledge.superseded]
+    chosen = [note for note in current if note[0] not in hidden]
+    if last_look is not None:
+        ago = format.duration(max(time.time() - last_look, 0), units=1)
+        if not chosen:
+            out.print()
+            out.print(dim(f"nothing else is new since you looked {ago} ago; there are {len(knowledge.notes)} notes"))
+            return
+        print_title(out, f"New since you looked {ago} ago")
+    elif chosen:
+        print_title(out, "Notes")
+    if chosen:
+        print_list(out, knowledge, chosen, LISTED)
+
+
+def title_line(note: Note) -> Text:
+    """A note in one line: number, title, author, age, the attempts it rests on."""
+    about = [part for part in (note.author, format.ago(note.created), _attempts(note)) if part]
+    return Text.assemble(dim(f"{note.number}  "), (note.title, "bold"), dim("  " + " · ".join(about)))
+
+
+def _attempts(note: Note) -> str:
+    shown = " ".join(f"#{number}" for number in note.attempts[:8])
+    return shown + (" …" if len(note.attempts) > 8 else "")
+
+
+def body_of(note: Note) -> str:
+    """The body without a first heading that only repeats the title."""
+    first, _, rest = note.body.lstrip().partition("\n")
+    return rest if first.startswith("#") and first.lstrip("# ").strip() == note.title else note.body
