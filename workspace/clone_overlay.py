@@ -15,11 +15,11 @@ from pathlib import Path
 
 from workspace.errors import GitError
 from workspace.git import Git
+from workspace.layout import SHARED
 from workspace.locks import clear_stale_lock
 from workspace.plain_file import folder_of, link_below, read_below, write_below
 from workspace.submit import OURS
 
-SHARED = ".shared"
 # Generated beside the code by running it: committed, it would make every tree a new one.
 _CACHES = ("__pycache__/", "*.pyc", ".pytest_cache/", ".mypy_cache/", ".ruff_cache/", ".ipynb_checkpoints/")
 _LONGEST = 1_000_000

@@ -12,6 +12,7 @@ Scalar = str | int | float | bool | None
 Value = Scalar | Sequence[Scalar]
 
 _LINES = 200
+_ITEMS = 100  # of one list that are read
 _KEY = re.compile(r"([A-Za-z_][\w-]{0,63})[ \t]*:(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]+)""")
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
@@ -38,6 +39,20 @@ def write(front: Mapping[str, Value], body: str) -> str:
 
 def words(value: str | list[str] | None) -> str:
     return ", ".join(value) if isinstance(value, list) else value or ""
+
+
+def texts(value: str | list[str] | None) -> tuple[str, ...]:
+    """The items of a list, or of a line with commas."""
+    items = value if isinstance(value, list) else (value or "").split(",")
+    return tuple(filter(None, (as_line(item, 200).removesuffix(".md") for item in items[:_ITEMS])))
+
+
+def as_line(text: str, length: int) -> str:
+    """One printable line: names and titles go into prompts and onto terminals."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text[: length * 4].split())[:length]
+    shown = "".join(character if character.isprintable() else " " for character in text[: length * 4])
+    return " ".join(shown.encode("utf-8", "replace").decode().split())[:length]
 
 
 def _parse(lines: list[str]) -> dict[str, str | list[str]]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from workspace import frontmatter
 from workspace.errors import WorkspaceError
-from workspace.frontmatter import Value, words
-from workspace.notes import as_line, author, markdown, read
+from workspace.frontmatter import Value, as_line, words
+from workspace.notes import author, markdown, read
 
 _FOLDERS = ("notes", "skills", "roles")
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")

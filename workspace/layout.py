@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 
 OPERATOR = "operator"
+SHARED = ".shared"  # in a clone: a link to the knowledge that its agent reads and writes
 _PACKAGE_FOLDERS = ("attempts", "heartbeats", "workspace")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 

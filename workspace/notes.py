@@ -15,7 +15,8 @@ from itertools import islice
 from pathlib import Path
 
 from workspace import frontmatter
-from workspace.frontmatter import words
+from workspace.dead_ends import KINDS
+from workspace.frontmatter import as_line, texts, words
 from workspace.plain_file import read_below, walk
 
 _MUCH = 131_072  # bytes read of one file
@@ -24,9 +25,8 @@ _MANY = 10_000
 _DEEP = 3
 _LOOKED_AT = 200  # of the latest notes, in search of a synthesis
 _SYNTHESES = ("synthesis", "consolidation", "conclusions")
-DEAD_ENDS = ("dead-end", "dead end")  # as a kind
 EARLIER = "earlier/"  # begins the names of what earlier runs found
-_NAMED = 100  # attempts, names and words in one line of a head
+_NAMED = 100  # attempts in one line of a head
 _RELATIONS = ("superseded_by", "supersedes", "contradicts")
 # The line as `write_note` writes it; in any other form, the whole head is parsed.
 _CREATED = re.compile(r'^created: "?(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)"?$', re.MULTILINE)
@@ -63,7 +63,7 @@ class Note:
 
     @property
     def is_dead_end(self) -> bool:
-        return self.kind.casefold() in DEAD_ENDS
+        return self.kind.casefold() in KINDS
 
     @property
     def is_earlier(self) -> bool:
@@ -122,10 +122,10 @@ class RawNote:
             number=number,
             superseded_by=as_line(words(front.get("superseded_by")), 200),
             claims=as_line(words(front["claims"]), 200) if "claims" in front else None,
-            about=_texts(front.get("about")),
+            about=texts(front.get("about")),
             confidence=as_line(words(front.get("confidence")), 40),
-            supersedes=_texts(front.get("supersedes")),
-            contradicts=_texts(front.get("contradicts")),
+            supersedes=texts(front.get("supersedes")),
+            contradicts=texts(front.get("contradicts")),
             decided_by=_numbers(front.get("decided_by")),
         )
 
@@ -250,20 +250,6 @@ def _heading(body: str) -> str:
 def _numbers(value: str | list[str] | None) -> tuple[int, ...]:
     """The last numbers of a list: those of the latest attempts."""
     return tuple(int(number) for number in re.findall(r"\d{1,9}", words(value))[-_NAMED:])
-
-
-def _texts(value: str | list[str] | None) -> tuple[str, ...]:
-    """The items of a list, or of a line with commas."""
-    items = value if isinstance(value, list) else (value or "").split(",")
-    return tuple(filter(None, (as_line(item, 200).removesuffix(".md") for item in items[:_NAMED])))
-
-
-def as_line(text: str, length: int) -> str:
-    """One printable line: names and titles go into prompts and onto terminals."""
-    if text.isascii() and text.isprintable():
-        return " ".join(text[: length * 4].split())[:length]
-    shown = "".join(character if character.isprintable() else " " for character in text[: length * 4])
-    return " ".join(shown.encode("utf-8", "replace").decode().split())[:length]
 
 
 def _moment(text: str) -> str:

@@ -20,6 +20,7 @@ from workspace.plain_file import read_plain
 OURS = "info/coral"  # in .git: names of the tracked files that the supervisor replaced by its own, one per line
 _LARGEST_INDEX, _LONGEST_LIST = 1 << 30, 1 << 20  # bytes
 _SAVED = "refs/coral/saved"
+_FILES_COMPARED = 100  # in one commit, line by line
 _EMBEDDED = "warning: adding embedded git repository: "
 _ABOUT_HEAD = ("rev-parse", "HEAD", "HEAD^{tree}", "HEAD^@", "--symbolic-full-name", "HEAD")
 _HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -83,6 +84,21 @@ def commit(
             if not made.unchanged:
                 git.move(made.commit, head.commit, title)
     return made
+
+
+def changes(clone: Path, made: Made) -> tuple[list[str], str]:
+    """The paths of the files that a commit changes, and the changed lines: none of files over 256 kB, nor of a commit
+    that changes more than a hundred."""
+    if not made.parent:
+        return [], ""
+    git, compared = _Clone(clone, ""), ("-r", "--no-renames", made.parent, made.tree)
+    files = git.run("diff-tree", "--name-only", "-z", *compared).strip("\0").split("\0")
+    if len(files) > _FILES_COMPARED:
+        return files, ""
+    shown = ("-U0", "--no-color", "--no-ext-diff", "--no-textconv")
+    text = git.run("-c", "core.bigFileThreshold=256k", "diff-tree", *shown, *compared)
+    lines = (line for line in text.splitlines() if line[:1] in ("+", "-") and line[:3] not in ("+++", "---"))
+    return files, "\n".join(lines)
 
 
 def diff(clone: Path) -> str:

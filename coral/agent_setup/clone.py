@@ -13,8 +13,9 @@ from coral.supervisor.context import RunContext
 from coral.views.prompt import instructions
 from heartbeats.render import render_file
 from workspace import hub, knowledge
-from workspace.clone_overlay import SHARED, Instructions, link_shared, mount, place, put_back, write_instructions
+from workspace.clone_overlay import Instructions, link_shared, mount, place, put_back, write_instructions
 from workspace.errors import GitError
+from workspace.layout import SHARED
 
 
 def create_knowledge(run_context: RunContext, agent: str) -> None:

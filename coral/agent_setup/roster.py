@@ -10,7 +10,7 @@ from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
 from coral.runtimes.registry import find, problems
-from workspace.clone_overlay import SHARED
+from workspace.layout import SHARED
 
 
 def assignments_of(config: Config) -> tuple[Assignment, ...]:

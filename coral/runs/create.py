@@ -27,9 +27,8 @@ from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub
 from workspace.cancellation import CancelToken
-from workspace.clone_overlay import SHARED
 from workspace.disk import disk_problem_of, is_disk_problem
-from workspace.layout import Layout, create, new_run
+from workspace.layout import SHARED, Layout, create, new_run
 
 Say = Callable[[str], None]
 Begin = Callable[..., Future[Any]]

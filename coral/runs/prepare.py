@@ -25,8 +25,7 @@ from coral.runs.rules import rules_of
 from coral.supervisor.clock import wall
 from coral.supervisor.context import RunContext
 from workspace import hub
-from workspace.clone_overlay import SHARED
-from workspace.layout import Layout, create
+from workspace.layout import SHARED, Layout, create
 
 
 def grade_seed(

@@ -17,6 +17,7 @@ from enum import StrEnum
 from itertools import islice
 
 from attempts.record import Attempt, Direction
+from workspace.dead_ends import names
 from workspace.notes import Note
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,17})?(?:[eE][+-]?\d{1,3})?"
@@ -83,11 +84,6 @@ def as_of(note: Note, find: Find) -> int | None:
     """The last attempt that a note names, in its head or anywhere; None where it names none that exists."""
     named = {*note.attempts, *map(int, _ATTEMPT.findall(f"{note.title}\n{note.body}"))}
     return next((number for number in sorted(named, reverse=True)[:_CHECKED] if find(number) is not None), None)
-
-
-def names(text: str, word: str) -> bool:
-    """Whether a text has a word, a name or a path in it, as a whole and in whatever case."""
-    return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text.casefold()) is not None
 
 
 def _stale(note: Note, find: Find, epoch: int, new_bests: Sequence[int]) -> str:

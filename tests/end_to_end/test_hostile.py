@@ -6,7 +6,7 @@ from pathlib import Path
 from real_runs import wait_until
 
 from coral.cli import main
-from workspace.clone_overlay import SHARED
+from workspace.layout import SHARED
 
 PIPES = """
 if [ -e again ]; then echo here; exec sleep 300; fi

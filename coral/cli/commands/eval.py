@@ -6,6 +6,8 @@ longer than all of `coral eval --help`.
 
 from __future__ import annotations
 
+import sys
+
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.parser import Parser, finite, patience, print_json
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     from workspace.layout import Layout
     from workspace.submit import Made
+
+WARNED = 3  # dead ends that one submission is warned of
 
 
 def add_arguments(parser: Parser) -> None:
@@ -67,6 +71,7 @@ class Submitter:
         self.layout, self.agent, self.args = layout, agent, args
         self.id = ""
         self.seconds = 0.0
+        self.dead_ends: list[tuple[str, str, list[str]]] = []
 
     def imports(self) -> Iterator[None]:
         """Import what `submit` needs, a part each time that git is at work: together they take as long."""
@@ -74,7 +79,30 @@ class Submitter:
 
         for part in ("attempts.inbox", "datetime", "coral.views.format"):
             importlib.import_module(part)
+            if part == "attempts.inbox":
+                self._find_dead_ends()
             yield
+
+    def _find_dead_ends(self) -> None:
+        from workspace.dead_ends import find_dead_ends
+        from workspace.layout import SHARED
+
+        clone = self.layout.clone(self.agent)
+        self.dead_ends = find_dead_ends(clone / SHARED, clone / ".git" / "coral-dead-ends.json")
+
+    def _warn(self, made: Made) -> None:
+        """Say which dead ends this attempt runs into, before anything is spent on it. It is submitted all the same."""
+        from functools import cache
+
+        from workspace.dead_ends import met_by
+        from workspace.submit import changes
+
+        changed = cache(lambda: changes(self.layout.clone(self.agent), made))
+        met = [dead_end for dead_end in self.dead_ends if met_by(dead_end[2], self.args.message, changed)]
+        for name, title, about in met[:WARNED]:
+            print(f"dead end ({', '.join(about)}): {title}; coral notes --read {name}", file=sys.stderr)
+        if len(met) > WARNED:
+            print(f"{len(met) - WARNED} more dead ends: coral notes --dead-ends", file=sys.stderr, flush=True)
 
     def submit(self, made: Made) -> None:
         """Write the submission; an exception here leaves the workspace and its branch as they were."""
@@ -88,6 +116,8 @@ class Submitter:
         own = inbox.submission_ids(attempts, self.agent)
         if made.unchanged:
             self._refuse_unchanged(own, made)
+        elif self.dead_ends:
+            self._warn(made)
         self.seconds = 0.0 if args.no_wait else patience(args.timeout)
         self.id = inbox.next_id(own[-1] if own else "")
         submission = {

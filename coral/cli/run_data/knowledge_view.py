@@ -16,10 +16,10 @@ from coral.cli.run_data import lenient_json, run_lookup
 from coral.cli.run_data.run_lookup import alone_in
 from coral.cli.run_data.run_view import RunView
 from coral.views.claims import Conflict, open_conflicts
-from coral.views.evidence import Evidence, Find, as_of, judge, names
+from coral.views.evidence import Evidence, Find, as_of, judge
+from workspace.dead_ends import KINDS, names
 from workspace.layout import Layout
 from workspace.notes import (
-    DEAD_ENDS,
     EARLIER,
     Note,
     NumberedNote,
@@ -67,7 +67,7 @@ class KnowledgeView:
     @cached_property
     def dead_ends(self) -> list[Note]:
         """What is known not to work, the latest first; without what is superseded."""
-        found = [note.parse(number) for number, note in self.notes if note.may_mention(DEAD_ENDS)]
+        found = [note.parse(number) for number, note in self.notes if note.may_mention(KINDS)]
         return [note for note in reversed(found) if note.is_dead_end and note.name not in self.superseded]
 
     @cached_property

@@ -22,7 +22,8 @@ from attempts.record import Attempt, Kind, Submission, Verdict
 from attempts.store import Store
 from coral.cli.run_data import submissions
 from coral.supervisor.lock import hold_lock
-from workspace import intake
+from workspace import intake, knowledge, submit
+from workspace.clone_overlay import link_shared
 from workspace.git import Git
 from workspace.layout import Layout
 
@@ -151,6 +152,36 @@ def test_json_holds_the_whole_record(graded) -> None:
     code, out, _ = graded("--json")
     data = json.loads(out)
     assert (code, data["state"], data["attempt"], data["record"]["score"]) == (0, "graded", 1, 2.5)
+
+
+def test_a_dead_end_is_shown_before_an_eval_is_spent_on_it(bench: Bench, graded) -> None:
+    knowledge.create(bench.layout.shared)
+    link_shared(bench.clone(), bench.layout.shared)
+    for name, about in (("rows", ["row"]), ("sixes", ["a.txt", "attempt 1"]), ("sevens", ["a.txt", "attempt 7"])):
+        front = {"kind": "dead-end", "title": f"No {name}", "about": about}
+        knowledge.write_note(bench.layout.shared, name, front, "x")
+    code, out, err = graded("-m", "a second row", "--json")
+    assert code == 0
+    assert json.loads(out)["attempt"] == 1  # a warning, never a refusal
+    assert err.splitlines() == [
+        "dead end (row): No rows; coral notes --read rows",
+        "dead end (a.txt, attempt 1): No sixes; coral notes --read sixes",
+    ]
+    knowledge.write_note(bench.layout.shared, "better", {"supersedes": ["rows", "sixes"]}, "x")
+    assert graded(number=2)[2] == ""
+
+
+def test_of_a_commit_that_changes_very_much_only_the_files_are_compared(bench: Bench) -> None:
+    for number in range(120):
+        (bench.clone() / f"b{number}").write_text("word\n")
+    made = submit.commit(bench.clone(), "agent-1", "many", lambda made: None)
+    files, lines = submit.changes(bench.clone(), made)
+    assert "b7" in files
+    assert lines == ""
+    (bench.clone() / "large").write_text("word\n" * 100_000)
+    (bench.clone() / "b7").write_text("other\n")
+    made = submit.commit(bench.clone(), "agent-1", "large", lambda made: None)
+    assert submit.changes(bench.clone(), made) == (["b7", "large"], "-word\n+other")
 
 
 def test_a_refused_submission_says_why(bench: Bench, coral) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from sample import attempt
 
 from attempts.record import Attempt, Direction
-from coral.views.evidence import Evidence, NoteState, as_of, check_evidence, judge, names
+from coral.views.evidence import Evidence, NoteState, as_of, check_evidence, judge
 from workspace.notes import Note
 
 RECORDS = {
@@ -141,11 +141,3 @@ def test_a_note_of_the_task_before_is_stale() -> None:
 def test_a_synthesis_is_as_of_the_last_attempt_that_it_names() -> None:
     assert as_of(claim("synthesis", "#17 leads, #99 does not exist", 14), RECORDS.get) == 17
     assert as_of(claim("synthesis"), RECORDS.get) is None
-
-
-def test_words_are_named_as_a_whole() -> None:
-    assert names("LR=0.3 in src/net.py", "lr")
-    assert names("in src/net.py.", "src/net.py")
-    assert not names("blr and lrs", "lr")
-    assert names("a.c", "a.c")
-    assert not names("abc", "a.c")
