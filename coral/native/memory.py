@@ -18,6 +18,7 @@ ANSWERED = 200
 RECENT = 60  # attempts kept in full
 MOST_AWAITED = 200  # numbers still awaited; older ones are given up
 LONGEST_REASON = 300  # characters
+CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau
 
 Texts = Mapping[str, str]
 
@@ -120,6 +121,16 @@ class KnownAttempts:
             if attempt.score is not None and (best is None or direction.better(attempt.score, best.score or 0.0)):
                 best = attempt
         return best
+
+    def leader(self, direction: Direction) -> KnownAttempt | None:
+        """The earliest of the agents' best attempts that are practically as good as the best of all."""
+        best = self.fleet_best(direction)
+        if best is None or best.score is None:
+            return None
+        away = CLOSE * max(1.0, abs(best.score))
+        held = [attempt for attempt in self.best.values() if attempt.score is not None]
+        close = [attempt for attempt in held if abs((attempt.score or 0.0) - best.score) <= away]
+        return min(close, key=lambda attempt: attempt.number)
 
     def best_of_others(self, agent: str, direction: Direction) -> list[KnownAttempt]:
         """The best attempts of the other agents, best first."""

@@ -40,6 +40,7 @@ class WriteNote:
     kind: str
     attempts: tuple[int, ...]
     body: str
+    topics: tuple[str, ...] = ()  # what it is about: families of moves, starts
     about: tuple[int, ...] = ()  # own attempts that were looked at by this
     claims: str = ""  # what the agent takes up, so that no other does
     request_heartbeat: bool = False
@@ -156,6 +157,7 @@ class Observation:
     has_check: bool
     skills: tuple[SearchSkill, ...] = ()
     notes: tuple[Note, ...] = ()
+    change_of_best: str = ""  # what the fleet's best changes in the seed
     checklist: str = ""
     free_disk: float = 1.0  # as a share
 

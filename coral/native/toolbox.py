@@ -47,6 +47,7 @@ from workspace.knowledge import write_note, write_skill
 PROMPT_SECONDS = 5.0  # a `coral wait` that gives up earlier knows that nobody supervises
 WAIT_SECONDS = 600.0  # for one `coral wait`; after it the next begins
 LONGEST_REASON = 300  # characters
+SYNTHESES = {"consolidate", "conclude"}  # heartbeats that ask for one
 
 
 @dataclass(slots=True)
@@ -80,7 +81,8 @@ class Toolbox:
             families=self.explorer.families() if asked or isinstance(event, Idle) else (),
             has_check=bool(self.explorer.check),
             skills=tuple(self.run_view.skills()),
-            notes=tuple(self.run_view.notes()) if asked & {"consolidate", "redirect"} else (),
+            notes=tuple(self.run_view.notes()) if asked & {*SYNTHESES, "redirect"} else (),
+            change_of_best=self.explorer.change_of_best() if asked & SYNTHESES else "",
             checklist=self.run_view.checklist() if "checkpoint" in asked else "",
             free_disk=disk.free / disk.total,
         )
@@ -134,6 +136,7 @@ class Toolbox:
             "attempts": list(call.attempts),
             "kind": call.kind,
             **({"claims": call.claims} if call.claims else {}),
+            **({"about": list(call.topics)} if call.topics else {}),
         }
         with _writing(f"the note {call.name}"):
             write_note(self.run_view.shared, call.name, front, call.body)

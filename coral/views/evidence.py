@@ -2,7 +2,7 @@
 
 A note is *disputed* where the records say otherwise, and *stale* where they have moved on: the task has changed since
 every attempt that it names, or a later attempt, which it does not name, is a new best. For a synthesis that is any new
-best; for another note, one whose title names something that the note is `about`. It is *supported* where a figure
+best; for another note, one whose title names everything that the note is `about`. It is *supported* where a figure
 agrees, else *unchecked*. A note of an earlier run is *elsewhere*: no attempt here is evidence for it.
 
 Of figures, only what cannot be read in two ways is compared: `#14 to #17, +0.0123`, the form in which prompts ask for
@@ -95,9 +95,14 @@ def _stale(note: Note, find: Find, epoch: int, new_bests: Sequence[int]) -> str:
         return f"the task has changed since #{last}"
     for number in [number for number in new_bests if number > last][:_CHECKED]:
         later = find(number)
-        if later is not None and (note.is_synthesis or any(names(later.title, word) for word in note.about)):
+        if later is not None and (note.is_synthesis or _is_about(note, later.title)):
             return f"#{number}, which is later, is a new best"
     return ""
+
+
+def _is_about(note: Note, title: str) -> bool:
+    """Whether the title of an attempt names everything that the note is about."""
+    return bool(note.about) and all(names(title, word) for word in note.about)
 
 
 def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:

@@ -13,7 +13,7 @@ from attempts.failures import kind_of
 from attempts.record import IMPROVED, Direction, Verdict
 from coral.native.answers.skill import NAME, front_matter
 from coral.native.format import attempt_list, score_text
-from coral.native.memory import KnownAttempt
+from coral.native.memory import CLOSE, KnownAttempt
 from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.families import FAMILIES, parse_title
 from coral.native.situation import Call, Remember, Say, Situation, WriteNote, WriteSkill
@@ -22,7 +22,6 @@ ENOUGH_TRIES = 2  # that make a family's failure worth a sentence
 COMMON_FAILURE = 0.2  # share of the latest attempts that fail for one reason, from which it is a conclusion
 NOTHING_PROVEN = "- Nothing is proven yet: no family has improved a score twice or failed twice."
 LATELY = 3  # attempts of a family without a gain, after which what it gained before says little
-CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau
 
 
 @dataclass(slots=True)
@@ -99,7 +98,8 @@ def table(evidence: Evidence) -> str:
 
 def consolidate(situation: Situation) -> tuple[Call, ...]:
     """A synthesis; a skill where something is proven."""
-    known, direction, best = situation.known, situation.observation.direction, situation.fleet_best
+    known, direction = situation.known, situation.observation.direction
+    best = known.leader(direction)
     evidence = evidence_by_family([*known.best.values(), *known.recent], direction)
     rests_on = sorted({attempt.number for shown in evidence.values() for attempt in shown.all})
     title = f"Synthesis after {known.count} attempts"
@@ -107,18 +107,17 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
         title += f": {score_text(best.score)} (#{best.number})"
     failures = _failures(known.recent)
     found = _conclusions(evidence, direction)
-    conclusions = "\n".join((*failures, *found)) or NOTHING_PROVEN
+    conclusions = "\n".join((*failures, *_best(situation), *found)) or NOTHING_PROVEN
     plan = _next(situation, evidence)
     body = "\n\n".join(
         (
             f"# {title}",
             _standing(situation),
             f"## Conclusions\n\n{conclusions}",
-            f"## Evidence\n\n{table(evidence) if evidence else 'No attempt names its family.'}",
             f"## Contradictions\n\n{_contradictions(evidence)}",
             f"## Gaps\n\n{_gaps(situation, evidence)}",
             f"## Next\n\n{plan}",
-            f"## Read\n\n{_notes_read(situation)}",
+            *_notes_read(situation),
         )
     )
     name = f"synthesis-after-{known.count}"
@@ -133,7 +132,7 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
 
 
 def _standing(situation: Situation) -> str:
-    best, seed = situation.fleet_best, situation.known.best.get("")
+    best, seed = situation.known.leader(situation.observation.direction), situation.known.best.get("")
     if best is None:
         return "Nobody has a score yet."
     who = best.agent or "the seed"
@@ -182,6 +181,26 @@ def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
     plateau = _plateau(evidence, direction)
     if plateau:
         lines.append(plateau)
+    return lines
+
+
+def _best(situation: Situation) -> list[str]:
+    """What the best changes, and what it has withstood since."""
+    best, seed = situation.known.leader(situation.observation.direction), situation.known.best.get("")
+    if best is None or best.score is None or not best.agent:
+        return []
+    lines = []
+    if seed is not None and seed.score is not None and situation.observation.change_of_best:
+        gained = f"#{seed.number} to #{best.number}, {best.score - seed.score:+.6g}"
+        lines.append(f"- What gains: {gained}, by these: {situation.observation.change_of_best}.")
+    since = [attempt for attempt in situation.known.recent if attempt.number > best.number]
+    if len(since) >= LATELY:
+        tried = Counter(family for attempt in since if (family := parse_title(attempt.title)[0]))
+        by = ", ".join(f"`{family}` {count}" for family, count in tried.most_common(4))
+        lines.append(
+            f"- What limits the score: none of the {len(since)} attempts since #{best.number} is better ({by}); "
+            f"they end near {score_text(best.score)}."
+        )
     return lines
 
 
@@ -235,7 +254,7 @@ def _gaps(situation: Situation, evidence: Evidence) -> str:
 
 def _next(situation: Situation, evidence: Evidence) -> str:
     """Three ideas: the family that pays, a cross of the two best, and what was tried least."""
-    best, families = situation.fleet_best, situation.observation.families
+    best, families = situation.known.leader(situation.observation.direction), situation.observation.families
     start = f"#{best.number}" if best is not None else "the seed"
     proven = next((family for family, shown in evidence.items() if shown.pays), None)
     untried = [family for family in families if family not in evidence]
@@ -254,14 +273,13 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:3], 1))
 
 
-def _notes_read(situation: Situation) -> str:
-    notes = [note for note in situation.observation.notes if note.kind != "synthesis"]
-    if not notes:
-        return "No notes yet: the conclusions rest on the attempts alone."
-    authors = Counter(note.author or "unknown" for note in notes)
-    latest = "\n".join(f"- {note.title} ({note.author or 'unknown'})" for note in notes[:8])
-    by_author = ", ".join(f"{name} {count}" for name, count in sorted(authors.items()))
-    return f"{len(notes)} notes ({by_author}). The newest:\n\n{latest}"
+def _notes_read(situation: Situation) -> list[str]:
+    """The latest findings of others that this brain cannot draw conclusions from, by their titles; or nothing."""
+    own = (situation.observation.agent, "")
+    unread = (note for note in situation.observation.notes if note.author not in own and not note.is_synthesis)
+    notes = [note for note in unread if note.title.partition(" ")[0] not in FAMILIES]  # what native agents write
+    latest = "\n".join(f"- {note.title} ({note.author})" for note in notes[:LATELY])
+    return [f"## Notes of others\n\n{latest}"] if latest else []
 
 
 def _skill(situation: Situation, evidence: Evidence) -> WriteSkill:

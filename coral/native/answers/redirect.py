@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from coral.native.format import attempt_list, difference, score_text
+from attempts.record import IMPROVED
+from coral.native.format import attempt_list, score_text
 from coral.native.memory import Redirection, Trial
 from coral.native.search.choose_family import RECENT, choose_other_family
-from coral.native.search.families import FAMILIES
 from coral.native.situation import Call, Redirect, Remember, Say, Situation, WriteNote
 
+ENOUGH_TRIES = 2  # from one start, after which a family is a dead end there
 EPISODES = 3  # a new family gets so many attempts before it is judged
 
 
@@ -23,24 +24,31 @@ def redirect(situation: Situation) -> tuple[Call, ...]:
     origin = f"#{start} ({score_text(best.score)}, {best.agent or 'the seed'})" if best is not None else "the seed"
     plan = f"`{family}` instead of `{left}`, from {origin}, for {EPISODES} attempts"
     wrong = f"I was wrong if none of these {EPISODES} ends above what `{left or 'before'}` reached."
-    title = f"Ceiling of {left or 'the approach'}: {_ceiling(graded)}; going on with {family} from #{start}"
-    body = "\n\n".join(
-        (
-            f"# {title}",
-            f"**Ceiling.** {diagnosis}",
-            f"**What others do.**{_others(situation)}",
-            f"**Change.** {plan}: it {FAMILIES[family].about}. {wrong}",
-        )
-    )
-    attempts = tuple(trial.number for trial in graded if trial.number is not None)
     redirection = Redirection(start=start, avoid=left, family=family, episodes=EPISODES)
-    calls: list[Call] = [Redirect(redirection=redirection)]
-    if attempts:
-        name = f"{attempts[-1]:04d}-ceiling-of-{left}"
-        calls.append(WriteNote(name=name, title=title, kind="note", attempts=attempts, body=body, claims=family))
+    calls: list[Call] = [Redirect(redirection=redirection), *_dead_end(graded, f"{plan}. {wrong}", family)]
     calls.append(Remember(block="plan", text=plan))
     calls.append(Say(text=f"{diagnosis} {plan[:1].upper()}{plan[1:]}. {wrong}"))
     return tuple(calls)
+
+
+def _dead_end(graded: Sequence[Trial], plan: str, family: str) -> list[WriteNote]:
+    """A note that the family reaches nothing better from this start, which `coral eval` shows to whoever tries it
+    again. One attempt is no evidence of that. `family`: the one that is taken up instead, which the note claims."""
+    if not graded:
+        return []
+    left, start = graded[-1].family, graded[-1].start
+    tried = [trial for trial in graded if (trial.family, trial.start) == (left, start) and trial.number is not None]
+    if start is None or len(tried) < ENOUGH_TRIES or any(trial.verdict in IMPROVED for trial in tried):
+        return []
+    numbers = tuple(trial.number for trial in tried if trial.number is not None)
+    title = f"{left} from #{start} gains nothing: {attempt_list(list(numbers))}, {score_text(tried[-1].before)}"
+    evaluations = sum(trial.evaluations for trial in tried)
+    effort = f"{sum(trial.moves for trial in tried):,} moves, {evaluations:,} evaluations of the check. "
+    body = f"{effort if evaluations else ''}Now {plan}"
+    name = f"{numbers[-1]:04d}-dead-end-{left}"
+    topics = (left, f"#{start}")
+    note = WriteNote(name=name, title=title, kind="dead-end", attempts=numbers, body=body, topics=topics, claims=family)
+    return [note]
 
 
 def _diagnosis(graded: Sequence[Trial], left: str) -> str:
@@ -61,13 +69,3 @@ def _diagnosis(graded: Sequence[Trial], left: str) -> str:
 def _ceiling(graded: Sequence[Trial]) -> str:
     befores = [trial.before for trial in graded if trial.score is not None and trial.before is not None]
     return score_text(befores[-1]) if befores else "no score"
-
-
-def _others(situation: Situation) -> str:
-    own = situation.own_best
-    lines = []
-    for attempt in situation.best_of_others[:6]:
-        ahead = difference(own.score, attempt.score) if own is not None else ""
-        against = f" ({ahead} against my #{own.number})" if own is not None and ahead else ""
-        lines.append(f"- #{attempt.number} {attempt.agent} {score_text(attempt.score)}{against}: {attempt.title}")
-    return "\n\n" + "\n".join(lines) if lines else " Nobody else has a score yet."

@@ -5,7 +5,7 @@ A note is written where something was not expected; the log has all other result
 
 from attempts.failures import kind_of
 from attempts.record import IMPROVED, Verdict
-from coral.native.format import decimals, difference, score_change, score_text
+from coral.native.format import difference, score_change, score_text
 from coral.native.memory import Trial
 from coral.native.search.bandit import gain
 from coral.native.search.families import FAMILIES
@@ -47,16 +47,8 @@ def _differs(trial: Trial) -> bool:
 
 def _note(situation: Situation, trial: Trial) -> WriteNote:
     numbers = tuple(number for number in (trial.start, trial.number) if number is not None)
-    body = "\n\n".join(
-        (
-            f"# {_title(trial)}",
-            f"**What changed.** {_change(trial)}",
-            f"**What happened.**\n\n{_scores(situation, trial)}",
-            f"**How I know.** {_evidence(trial)}",
-            f"**What it means.** {_meaning(situation, trial)}",
-            f"**What follows.** {_next(situation, trial)}",
-        )
-    )
+    parts = (_change(trial), _figure(situation, trial), _evidence(trial), _meaning(situation, trial))
+    body = "\n\n".join(part for part in parts if part)
     name = f"{trial.number:04d}-{trial.family}-{trial.verdict.replace(' ', '-')}"
     return WriteNote(name=name, title=_title(trial), kind="note", attempts=numbers, body=body, about=numbers[-1:])
 
@@ -71,26 +63,17 @@ def _title(trial: Trial) -> str:
 
 
 def _change(trial: Trial) -> str:
-    about = FAMILIES[trial.family].about if trial.family in FAMILIES else "a move of unknown kind"
-    start = f"#{trial.start}" if trial.start is not None else "the files as they were"
-    change = trial.change[:1].upper() + trial.change[1:]
-    return f"From {start}, the family `{trial.family}` ({about}). {change}."
+    about = FAMILIES[trial.family].about if trial.family in FAMILIES else "is a move of unknown kind"
+    return f"`{trial.family}` {about}. {trial.change[:1].upper()}{trial.change[1:]}."
 
 
-def _scores(situation: Situation, trial: Trial) -> str:
-    best = situation.fleet_best
-    rows = ["| | score |", "|---|---:|"]
-    digits = decimals(trial.before, trial.expected, trial.score, best.score if best else None)
-    if trial.start is not None:
-        rows.append(f"| start, #{trial.start} | {score_text(trial.before, digits)} |")
-    if trial.expected is not None:
-        rows.append(f"| the public check of the candidate | {score_text(trial.expected, digits)} |")
-    rows.append(f"| **graded, #{trial.number}** ({trial.verdict}) | **{score_text(trial.score, digits)}** |")
-    if best is not None and best.number != trial.number:
-        rows.append(
-            f"| best of the fleet, #{best.number} ({best.agent or 'seed'}) | {score_text(best.score, digits)} |"
-        )
-    return "\n".join(rows)
+def _figure(situation: Situation, trial: Trial) -> str:
+    """The difference of the two scores in the form that is compared with the records; empty where one of them is not
+    the only score of its attempt."""
+    start = situation.known.find(trial.start)
+    if start is None or start.score is None or trial.score is None or len(start.scores) > 1:
+        return ""
+    return f"#{start.number} to #{trial.number}, {trial.score - start.score:+.6g}"
 
 
 def _evidence(trial: Trial) -> str:
@@ -136,19 +119,6 @@ def _meaning(situation: Situation, trial: Trial) -> str:
         f"Around #{trial.start} this family found nothing better in {max(1, trial.moves)} moves; {away}. "
         f"That speaks for a local optimum there, as far as this family reaches; {history}."
     )
-
-
-def _next(situation: Situation, trial: Trial) -> str:
-    if trial.verdict in IMPROVED:
-        return f"More of `{trial.family}`, now from #{trial.number}."
-    if trial.verdict == Verdict.FAILED:
-        return "Back to the start, and away from what the grader refused."
-    others = [name for name in situation.observation.families if name != trial.family]
-    best, own = situation.fleet_best, situation.own_best
-    hint = ""
-    if best is not None and own is not None and best.number != own.number:
-        hint = f" #{best.number} of {best.agent} is ahead and worth starting from."
-    return f"Another family gets its turn ({', '.join(f'`{name}`' for name in others[:4])}).{hint}"
 
 
 def _summary(trial: Trial) -> str:

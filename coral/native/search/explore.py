@@ -49,6 +49,18 @@ class Explorer:
             return ()
         return tuple(suitable_families(space, others=bool(self._others()), check=bool(self.check)))
 
+    def change_of_best(self) -> str:
+        """What the fleet's best changes in the seed; empty where one of the two cannot be read."""
+        known = self.snapshots.memory.known
+        seed, best = known.best.get(""), known.leader(self.run_view.direction)
+        try:
+            space = self._space()
+        except ToolError:
+            return ""
+        before = self._point(space, seed) if seed is not None else None
+        after = self._point(space, best) if best is not None and best.agent else None
+        return "" if before is None or after is None else space.describe_change(before, after)
+
     def search(self, call: Search) -> CandidateFound:
         memory = self.snapshots.memory
         start = memory.known.find(call.start)

@@ -1,5 +1,6 @@
 """The tools: what they write, what they refuse, and a result that came while the agent was away."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -109,10 +110,16 @@ def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
     idle = agent.toolbox.observe(Idle())
     assert (idle.notes, idle.checklist, idle.has_check) == ((), "", False)
     assert "shake" in idle.families
+    agent.store.publish(attempt(1, 2.0))
+    agent.toolbox.run_view.cache.mkdir(parents=True)
+    for number in (0, 1):  # as if their files had been read before: a unit test has no git
+        (agent.toolbox.run_view.cache / f"{number}.json").write_text(json.dumps({"p.json": f'{{"x": {number}.5}}'}))
     asked = agent.toolbox.observe(
         Prompted((HeartbeatSection("consolidate", "h1", ""), HeartbeatSection("checkpoint", "h2", "")))
     )
     assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "- native: look")
+    assert asked.change_of_best == "1 of 1 values differ; most of all x 0.5 -> 1.5"
+    assert idle.change_of_best == ""
     asked = agent.toolbox.observe(Prompted((HeartbeatSection("redirect", "h3", ""),)))
     assert [note.claims for note in asked.notes] == ["rows"]  # what others have taken up
 

@@ -14,7 +14,7 @@ from coral.native.situation import Redirect, Remember, WriteNote
         ("reflect", {WriteNote}),
         ("consolidate", {WriteNote}),
         ("conclude", {WriteNote}),
-        ("redirect", {WriteNote, Redirect}),
+        ("redirect", {Redirect}),
         ("checkpoint", set()),
     ],
 )

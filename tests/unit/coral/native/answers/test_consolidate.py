@@ -21,7 +21,7 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     assert note.kind == "synthesis"
     assert note.name == "synthesis-after-9"
     assert set(note.attempts) == set(range(1, 10))
-    parts = ("Conclusions", "Evidence", "Contradictions", "Gaps", "Next", "Read")
+    parts = ("Conclusions", "Contradictions", "Gaps", "Next")
     assert [line[3:] for line in note.body.splitlines() if line.startswith("## ")] == list(parts)
     for words in (
         "- Steps away from the seed (#1 and #2, by `rows`) are not counted below",
@@ -112,3 +112,16 @@ def test_a_family_that_has_stopped_gaining_is_not_recommended():
     assert "`rows` paid: 2 of 5 improved (#2 and #3)" in note.body
     assert "well supported; not in its last 3 attempts" in note.body
     assert "what pays" not in note.body
+
+
+def test_what_the_best_changes_and_has_withstood_is_a_conclusion(tmp_path):
+    records = tries(0.5, -0.1, -0.1, -0.1)
+    observation = replace(OBSERVATION, change_of_best="1 of 8 values differ; most of all a.x 1 -> 2")
+    (note,) = notes(consolidate(situation(attempts=known(*records), observation=observation)))
+    assert "- What gains: #0 to #2, +1.5, by these: 1 of 8 values differ; most of all a.x 1 -> 2." in note.body
+    assert "- What limits the score: none of the 3 attempts since #2 is better (`rows` 3)" in note.body
+
+
+def test_a_synthesis_is_short():
+    (note,) = notes(consolidate(situation()))
+    assert len(note.body.split()) < 200

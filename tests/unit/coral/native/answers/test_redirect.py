@@ -8,6 +8,7 @@ from native_situations import FAMILIES, OBSERVATION, notes, situation, trial
 from coral.native.answers.redirect import redirect
 from coral.native.brain import SearchBrain
 from coral.native.situation import Idle, Redirect, Search
+from workspace.dead_ends import met_by
 from workspace.notes import Note
 
 
@@ -19,13 +20,23 @@ def test_the_family_is_left_and_the_next_search_starts_from_the_best():
     assert redirection.avoid == "rows"
     assert redirection.family in FAMILIES
     assert redirection.family != "rows"
-    (note,) = notes(calls)
-    assert note.attempts == (4, 6, 8)
-    assert "#9" in note.body
-    assert note.claims == redirection.family
+    assert notes(calls) == []  # from three starts, one attempt each
     next_call = SearchBrain().reason(situation(*tried, redirection=redirection), Idle())[0]
     assert isinstance(next_call, Search)
     assert (next_call.family, next_call.start) == (redirection.family, 9)
+
+
+def test_a_family_that_gains_nothing_from_a_start_is_a_dead_end_there():
+    tried = [trial(number, "rows", 1.4, 1.3, start=3) for number in (4, 6, 8)]
+    (note,) = notes(redirect(situation(trial(2, "rows", 1.4, 1.3), *tried)))
+    assert (note.kind, note.topics, note.attempts) == ("dead-end", ("rows", "#3"), (4, 6, 8))
+    assert note.claims in FAMILIES
+    assert note.claims != "rows"
+    assert met_by(note.topics, "rows from #3: 2 of 8 values differ", lambda: ([], ""))
+    assert not met_by(note.topics, "rows from #9: 2 of 8 values differ", lambda: ([], ""))
+    assert "#9" in note.body
+    gained = trial(9, "rows", 1.4, 1.5, start=3)
+    assert notes(redirect(situation(*tried, gained, trial(10, "rows", 1.4, 1.3, start=3)))) == []
 
 
 def test_without_a_graded_attempt_there_is_nothing_to_note():

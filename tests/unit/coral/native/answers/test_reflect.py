@@ -24,7 +24,7 @@ def test_a_note_ties_the_change_to_the_score():
         "12 moves",
         "`rows` has improved 1 of",
     ):
-        assert words in note.body, words
+        assert words in note.title + note.body, words
     assert any(isinstance(call, Remember) and call.block == "learned" for call in calls)
     assert said(calls)
 
