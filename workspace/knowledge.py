@@ -15,7 +15,7 @@ from pathlib import Path
 from workspace import frontmatter
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value, as_line, words
-from workspace.notes import author, markdown, read
+from workspace.notes import EARLIER, author, markdown, read
 
 _FOLDERS = ("notes", "skills", "roles")
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
@@ -30,6 +30,7 @@ class Skill:
     path: Path
     body: str
     author: str
+    is_earlier: bool = False  # whether it came from another run
 
 
 def create(shared: Path) -> None:
@@ -68,7 +69,8 @@ def list_skills(shared: Path) -> list[Skill]:
             front, body = frontmatter.split(text)
             name = as_line(words(front.get("name")), 80) or as_line(path.parent.name, 80)
             description = as_line(words(front.get("description")) or _first_line(body), 500)
-            skills.append(Skill(name, description, path, body, author(front)))
+            is_earlier = path.is_relative_to(shared / "skills" / EARLIER.rstrip("/"))
+            skills.append(Skill(name, description, path, body, author(front), is_earlier))
     return sorted(skills, key=lambda skill: (skill.name, str(skill.path)))
 
 

@@ -81,6 +81,7 @@ class Layout:
     verified = _Below("private/verified.json")  # the attempts that the operator had graded again
     notified = _Below("private/notified")  # which alerts were sent to whom
     notes_looked = _Below("private/notes-looked.json")  # when the operator last looked at the notes
+    skill_tests = _Below("private/skill-tests.json")  # what came of them, by the folder of the skill
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")

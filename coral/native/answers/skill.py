@@ -34,7 +34,9 @@ class SearchSkill:
 
 
 def search_skill_of(skill: Skill) -> SearchSkill | None:
-    """What a search can load from a skill, if it is of our form."""
+    """What a search can load from a skill of this run, if it is of our form."""
+    if skill.is_earlier:
+        return None
     try:
         front, _ = frontmatter.split(read_bytes(skill.path).decode(errors="replace")[:65536])
     except (OSError, ValueError):
