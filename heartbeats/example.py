@@ -58,6 +58,7 @@ def _knowledge() -> dict[str, object]:
             }
         ],
         "skills": [{"name": "polish-radii", "description": "Solve for the radii once the centres are fixed."}],
+        "earlier": [{"name": "earlier/rings-20291231-120000-b2c3/001-rows", "title": "Rows end near 2.4 (there#9)"}],
         "synthesis": {
             "name": "synthesis-after-20",
             "conclusions": "- A wider second ring gains 0.012 (#14 to #17), while the corners stay free.",

@@ -177,6 +177,13 @@ def recent_notes(shared: Path, limit: int) -> list[Note]:
     return [note.parse(0) for note in found]
 
 
+def earlier_notes(shared: Path, limit: int) -> list[Note]:
+    """What earlier runs found, in the order of their names; not numbered."""
+    shared = shared.resolve()
+    entries = islice(markdown(shared / "notes" / EARLIER), limit)
+    return [note.parse(0) for entry in entries if (note := _raw_note(shared, entry.path)) is not None]
+
+
 def latest_synthesis(shared: Path) -> Note | None:
     """The synthesis written last among the latest notes; None if there is none."""
     shared = shared.resolve()

@@ -54,6 +54,7 @@ COMMANDS = {
     "skills": ("look", "what the agents distilled for reuse", "--read line-search"),
     "report": ("look", "the run as one HTML file, to read, print or send", "-o report.html"),
     "plot": ("look", "the score over time as a picture", "-o curve.svg"),
+    "knowledge": ("look", "publish what a run has learned, for later runs", "publish --to team-knowledge"),
     "verify": ("look", "grade an attempt again, strictly, and compare", "17"),
     "export": ("look", "bring an attempt to a branch of your repository, or to a patch", "17"),
     "eval": ("agent", "submit the workspace as it is and wait for its grade", "-m 'a smaller step'"),

@@ -21,9 +21,9 @@ from workspace.dead_ends import names
 from workspace.notes import Note
 
 _NUMBER = r"\d{1,9}(?:\.\d{1,17})?(?:[eE][+-]?\d{1,3})?"
-_DIFFERENCE = re.compile(rf"#(\d{{1,9}}) to #(\d{{1,9}}),? \(?([+-]{_NUMBER})(?![\d.]*\s*%)")
-_SCORE = re.compile(rf"#(\d{{1,9}}) scores? (-?{_NUMBER})(?![\d.]*\s*%)")
-_ATTEMPT = re.compile(r"#(\d{1,9})\b")
+_DIFFERENCE = re.compile(rf"(?<!\w)#(\d{{1,9}}) to #(\d{{1,9}}),? \(?([+-]{_NUMBER})(?![\d.]*\s*%)")
+_SCORE = re.compile(rf"(?<!\w)#(\d{{1,9}}) scores? (-?{_NUMBER})(?![\d.]*\s*%)")
+_ATTEMPT = re.compile(r"(?<!\w)#(\d{1,9})\b")
 _CHECKED = 30  # figures of each form in one note, and attempts in its head: each may be a record to read
 
 Find = Callable[[int], Attempt | None]

@@ -26,12 +26,13 @@ from coral.views.format import duration, money, some_of, spending, tokens
 from coral.views.scale import Scale
 from workspace.claims import LATEST, claims_of
 from workspace.knowledge import list_skills
-from workspace.notes import Note, latest_synthesis, recent_notes
+from workspace.notes import Note, earlier_notes, latest_synthesis, recent_notes
 
 SHOWN_OF_ATTEMPTS = ("number", "agent", "title", "score", "verdict", "reason", "feedback", "metrics", "commit")
 TOP = 10  # attempts of the leaderboard
 FAILURES_SHOWN = 5  # kinds of failures
 NOTES_SHOWN = 20
+EARLIER_SHOWN = 12  # notes of earlier runs
 DISPUTED_SHOWN = 3  # figures of one note
 _cores = cache(usable_cores)  # finding them reads several files, and each interrupt waits for its prompt
 
@@ -56,6 +57,7 @@ def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int
         "notes": _notes(run_context, notes[:NOTES_SHOWN]),
         "claims": [asdict(claim) for claim in claims_of(notes)],
         "synthesis": _synthesis(shared),
+        "earlier": [{"name": note.name, "title": note.title} for note in earlier_notes(shared, EARLIER_SHOWN)],
         "skills": [
             {"name": skill.name, "description": skill.description} for skill in list_skills(shared)[:NOTES_SHOWN]
         ],
@@ -178,7 +180,7 @@ def _grading(run_context: RunContext) -> dict[str, Any]:
 def _notes(run_context: RunContext, notes: Sequence[Note]) -> list[dict[str, Any]]:
     """The latest notes that hold. `disputed`: figures that the records do not bear out."""
     config, find = run_context.config, cache(Store(run_context.layout.attempts).find)
-    held = [note for note in notes if not note.superseded_by]
+    held = [note for note in notes if not note.superseded_by and not note.is_earlier]
     if not config.workspace.share:  # what another agent did is not to be told
         return [{"name": note.name, "title": note.title, "author": note.author, "disputed": []} for note in held]
     direction = config.grader.direction

@@ -39,5 +39,6 @@ def empty_context() -> dict[str, object]:
         "skills": [],
         "stall": {"times": 0, "silent": False, "lasted": "0 s"},
         "synthesis": None,
+        "earlier": [],
         "reason": "",
     }

@@ -21,6 +21,7 @@ from coral.views.format import plural
 from workspace.layout import Layout
 
 if TYPE_CHECKING:
+    from coral.cli.run_data.earlier import EarlierKnowledge
     from coral.config.load import Config
 
 HINT = "Ctrl-C stops the run"
@@ -30,6 +31,8 @@ BEGIN_LOOK_SECONDS = 0.02  # between two looks whether the supervisor has begun
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="for this run: agents.count=4 budget.hours=2")
+    known = "begin with what an earlier run, or a folder of `coral knowledge publish`, has learned; repeatable"
+    parser.add_argument("--knowledge", action="append", default=[], metavar="RUN|FOLDER", help=known)
     parser.add_argument("--yes", action="store_true", help="start it although it may cost more than budget.ask_above")
     add_watching(parser)
 
@@ -60,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     config = load(task, overrides)
     check_unlimited(config)
     runs = base / config.workspace.runs
+    brought = _earlier(args.knowledge)
     ask_for_cost(config, runs, "start", agreed=args.yes)
     advanced = seed_change(config, runs)
     with received_signals.hold():
@@ -84,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
         try:
+            _bring_in(brought, layout, config)
             return watch(layout, args, config=config)
         except (CoralError, KeyboardInterrupt) as error:
             if has_begun(layout) or not layout.private.exists():  # of what was moved away, nothing is known here
@@ -101,6 +106,27 @@ def _translated_text(config: Config, task: str | None) -> str:
     name = f" {shlex.quote(task)}" if task else ""
     count = plural(len(config.translated), "thing")
     return f"a task of the other CORAL, of which {count} came out otherwise: `coral validate{name}` says what"
+
+
+def _earlier(sources: list[str]) -> list[EarlierKnowledge]:
+    """What earlier runs have learned, read before anything is made."""
+    if not sources:
+        return []
+    from coral.cli.run_data.earlier import read
+
+    return [earlier for source in sources for earlier in read(source)]
+
+
+def _bring_in(brought: list[EarlierKnowledge], layout: Layout, config: Config) -> None:
+    """Put it into the knowledge of the fleet; of each agent, where they do not share theirs."""
+    if not brought:
+        return
+    from coral.agent_setup.roster import Roster
+    from coral.cli.run_data.earlier import bring_in
+
+    for shared in {layout.shared_of(agent, config.workspace.share) for agent in Roster(config)}:
+        for earlier in brought:
+            bring_in(earlier, shared)
 
 
 def ask_for_cost(config: Config, runs: Path, verb: str, *, agreed: bool) -> None:

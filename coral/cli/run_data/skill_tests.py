@@ -97,11 +97,11 @@ def _run(copy: Path, tests: list[str]) -> SkillTest:
 
 
 def _copy(folder: Path, to: Path) -> None:
-    for name, content in _contents(folder):
+    for name, content in contents(folder):
         write_below(to, name, content)
 
 
-def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
+def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
     """The regular files of a skill, by name; those that are too large, or too many, are left out."""
     for count, entry in enumerate(walk(folder, _DEEP, _FILES)):
         name = str(Path(entry.path).relative_to(folder))
@@ -112,7 +112,7 @@ def _contents(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def _digest(folder: Path) -> str:
     found = hashlib.sha256()
-    for name, content in _contents(folder):
+    for name, content in contents(folder):
         found.update(f"{name}\0{len(content)}\0".encode("utf-8", "replace") + content)
     return found.hexdigest()
 

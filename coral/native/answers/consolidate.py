@@ -276,7 +276,8 @@ def _next(situation: Situation, evidence: Evidence) -> str:
 def _notes_read(situation: Situation) -> list[str]:
     """The latest findings of others that this brain cannot draw conclusions from, by their titles; or nothing."""
     own = (situation.observation.agent, "")
-    unread = (note for note in situation.observation.notes if note.author not in own and not note.is_synthesis)
+    others = (note for note in situation.observation.notes if note.author not in own and not note.is_earlier)
+    unread = (note for note in others if not note.is_synthesis)
     notes = [note for note in unread if note.title.partition(" ")[0] not in FAMILIES]  # what native agents write
     latest = "\n".join(f"- {note.title} ({note.author})" for note in notes[:LATELY])
     return [f"## Notes of others\n\n{latest}"] if latest else []
