@@ -5,7 +5,7 @@ A package stands before the modules of it that are meant.
 
 _PLACES = {
     "unit/coral/cli/commands/test_reading_commands": [
-        "coral.cli.commands: log runs show skills status",
+        "coral.cli.commands: log runs show status",
         "coral.cli.run_data: run_view",
         "coral.cli.ui: markdown",
     ],
@@ -19,6 +19,8 @@ _PLACES = {
         "coral.cli.run_data: knowledge_view",
         "coral.cli.ui: notes_diff notes_export notes_page",
     ],
+    "unit/coral/cli/run_data/test_earlier": ["coral.cli.commands: knowledge"],
+    "integration/coral/cli/commands/test_skills": ["coral.cli.run_data: skill_tests"],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],

@@ -23,6 +23,7 @@ from real_runs import TRY, coral_process, wait_until, write_task
 from attempts.store import Store
 from coral.processes.process_tree import identify, is_alive
 from coral.supervisor.lock import holder
+from workspace.knowledge import write_note
 from workspace.layout import Layout, runs_under
 
 CORAL = (sys.executable, "-P", "-m", "coral")
@@ -61,6 +62,19 @@ def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path) -> Non
         assert text in done.stdout
     assert "\x1b" not in done.stdout
     assert holder(the_run(tmp_path).lock) is None
+
+
+def test_a_run_begins_with_what_an_earlier_one_has_learned(task: Path, tmp_path) -> None:
+    earlier = tmp_path / "team" / "toy" / "first"
+    write_note(earlier, "rows", {"title": "Rows pay (#7)", "author": "ann"}, "#1 to #7, +0.5")
+    done = run(tmp_path, "start", str(task), "budget.attempts=1", "--knowledge", str(tmp_path / "team"))
+    assert done.returncode == 0, done.stderr
+    prompt = the_run(tmp_path).prompt("agent-1", 1).read_text()
+    assert "`earlier/toy-first/001-rows`: Rows pay (there#7)" in prompt
+    assert "It is no evidence here" in prompt
+    refused = run(tmp_path, "start", str(task), "--knowledge", str(task))
+    assert (refused.returncode, len(runs_under(tmp_path / "runs"))) == (1, 1)
+    assert "cannot take knowledge from" in refused.stderr
 
 
 def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path) -> None:
