@@ -111,6 +111,6 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.supervisor.activity": "a reader of its own beside inbox and output",
     "coral.supervisor.disk": "a reader of its own beside inbox and output",
     "coral.supervisor.job_end": "what the end of a job means, apart from where it is read",
-    "coral.views.claims": "a subject of its own beside the evidence of one note",
+    "coral.views.conflicts": "a subject of its own beside the evidence of one note",
     "coral.types": "the name that graders of the other task format import",
 }

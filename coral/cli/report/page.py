@@ -5,17 +5,17 @@ from base64 import b64encode
 from collections import Counter
 from pathlib import Path
 
-from coral.cli.commands.notes import body_of, evidence_of, folders
 from coral.cli.report import figures, results, summary
 from coral.cli.report.knowledge import rendered
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, section
 from coral.cli.run_data.curve import read_curve
+from coral.cli.run_data.knowledge_view import KnowledgeView
 from coral.cli.run_data.run_view import RunView
 from coral.cli.run_data.settings import config_of
 from coral.cli.run_data.timeline import TimelineFigures, read_figures
+from coral.cli.ui.notes_page import body_of
 from coral.views import format
-from workspace.notes import find_raw_notes
 
 STYLE = Path(__file__).with_name("style.css")
 NOTES = 10
@@ -62,11 +62,10 @@ def policy(style: str) -> str:
 
 def conclusions(view: RunView) -> Html:
     """The latest synthesis in full, with what the records say of its figures; the titles of the latest notes."""
-    notes = find_raw_notes(folders(view.layout))
-    latest = next(((number, note) for number, note in reversed(notes) if note.is_synthesis), None)
+    knowledge = KnowledgeView(view)
+    notes, note = knowledge.notes, knowledge.synthesis
     parts: list[Html | None] = []
-    if latest is not None:
-        note = latest[1].parse(latest[0])
+    if note is not None:
         when = note.created[:16].replace("T", " ")
         cites = ", ".join(f"#{number}" for number in note.attempts[:20])
         about = ", ".join(
@@ -75,7 +74,7 @@ def conclusions(view: RunView) -> Html:
         parts.append(element("h3", element("bdi", note.title)))
         parts.append(element("p", about, class_="quiet"))
         parts.append(element("div", rendered(body_of(note)[:MARKDOWN]), class_="foreign prose"))
-        evidence = evidence_of(view, note)
+        evidence = knowledge.evidence(note)
         if evidence.agreeing or evidence.disputed:
             text = f"{evidence.agreeing} of its figures agree with the records"
             disputed = [element("li", format.line(problem, 300)) for problem in evidence.disputed]

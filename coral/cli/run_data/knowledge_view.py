@@ -15,8 +15,9 @@ from attempts.index import query
 from coral.cli.run_data import lenient_json, run_lookup
 from coral.cli.run_data.run_lookup import alone_in
 from coral.cli.run_data.run_view import RunView
-from coral.views.claims import Conflict, open_conflicts
+from coral.views.conflicts import Conflict, open_conflicts
 from coral.views.evidence import Evidence, Find, as_of, judge
+from workspace.claims import LATEST, Claim, claims_of
 from workspace.dead_ends import KINDS, names
 from workspace.layout import Layout
 from workspace.notes import (
@@ -69,6 +70,12 @@ class KnowledgeView:
         """What is known not to work, the latest first; without what is superseded."""
         found = [note.parse(number) for number, note in self.notes if note.may_mention(KINDS)]
         return [note for note in reversed(found) if note.is_dead_end and note.name not in self.superseded]
+
+    @cached_property
+    def claims(self) -> list[Claim]:
+        """What each agent has taken up, by the latest notes."""
+        claiming = [note for note in self.notes[-LATEST:] if note[1].may_mention(("claims",))]
+        return claims_of(self.parse(note) for note in claiming)
 
     @cached_property
     def _new_bests(self) -> list[int]:

@@ -31,6 +31,7 @@ def print_page(out: Console, knowledge: KnowledgeView, last_look: float | None) 
         out.print()
     if knowledge.synthesis is not None:
         print_synthesis(out, knowledge, knowledge.synthesis)
+    _claims(out, knowledge)
     _conflicts(out, knowledge)
     _dead_ends(out, knowledge)
     _against(out, knowledge)
@@ -97,6 +98,14 @@ def _say_evidence(out: Console, knowledge: KnowledgeView, note: Note) -> None:
 def reasons_against(evidence: Evidence) -> tuple[str, ...]:
     """Why a note is disputed or stale."""
     return evidence.disputed or ((evidence.stale,) if evidence.stale else ())
+
+
+def _claims(out: Console, knowledge: KnowledgeView) -> None:
+    """What each agent has taken up."""
+    if knowledge.claims:
+        print_title(out, "Taken up")
+        rows = [[claim.agent, claim.gap, format.ago(claim.created), claim.note] for claim in knowledge.claims]
+        out.print(table(("agent", "what*", "since", "note*??"), rows, out.width))
 
 
 def _conflicts(out: Console, knowledge: KnowledgeView) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sample import attempt
 
-from coral.views.claims import open_conflicts
+from coral.views.conflicts import open_conflicts
 from workspace.notes import Note
 
 RECORDS = {record.number: record for record in (attempt(3, 1.0), attempt(7, 2.0), attempt(9, None, reason="no"))}
