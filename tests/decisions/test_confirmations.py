@@ -158,7 +158,7 @@ def test_the_attempts_end_the_run_only_when_the_last_gain_is_proven() -> None:
     stage = Stage(rules=replace(KNOWN, budget_attempts=1))
     said = stage.tried(2, "ann", 1.0)
     assert said == ["publish #1 own best 1", "interrupt ann/1", "grade #2/1: commit seed as confirm"]
-    assert stage.owed("ann") == ["land h1"]
+    assert stage.owed("ann") == ["land h1", "conclude h2"]
     graded(stage, 3, 2, 0.0)
     assert stage.fleet.run.stopping is None
     assert stage.at(4, stage.graded(3, 1.0)) == ["publish #3 new best 1"]
