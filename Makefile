@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: demo unit test test-agents check lint bench bench-packing mutants clean
+.PHONY: demo unit test test-agents check lint docs bench bench-packing mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
@@ -28,6 +28,11 @@ lint: .venv/.ready
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_architecture.py
 
+# The documentation site, in build/site. A dead link, a dead anchor and a page that nothing leads to are errors.
+docs: .venv/.docs
+	$(BIN)/python docs/site/prepare.py build
+	$(BIN)/zensical build --clean --strict --config-file build/zensical.toml
+
 bench: .venv/.ready
 	$(BIN)/python -m benchmarks
 
@@ -48,4 +53,8 @@ clean:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) cannot make environments; install its venv module (apt-get install python3-venv)" >&2; exit 1; }
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+.venv/.docs: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@

@@ -17,7 +17,10 @@ from coral import __version__
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
     from typing import NoReturn
+
+    from coral.cli.parser import Parser
 
 # name -> (group, one line, what follows the name in an example)
 # coral/cli/commands/<name>.py has add_arguments(parser) and run(args) -> int
@@ -70,8 +73,10 @@ COMMANDS = {
     "diff": ("agent", "what changed in this workspace since the last submission", ""),
     "revert": ("agent", "undo everything since the last submission", ""),
     "checkout": ("agent", "put this workspace on the state of an attempt", "17"),
+    "help": ("help", "a page on a topic: graders, heartbeats, budgets, trust ...", "graders"),
+    "completion": ("help", "the completion of these commands for a shell", "bash"),
 }
-GROUPS = {"task": "Tasks", "run": "Runs", "look": "Looking", "agent": "In an agent's workspace"}
+GROUPS = {"task": "Tasks", "run": "Runs", "look": "Looking", "agent": "In an agent's workspace", "help": "Help"}
 EXIT_USER_ERROR, EXIT_PENDING, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 2, 3, 130
 EXIT_CODES = {
     0: "done",
@@ -173,7 +178,7 @@ def _dispatch(words: list[str]) -> int:
     # Inside a git hook GIT_DIR redirects every git we start to the wrong repository.
     for variable in [name for name in os.environ if name.startswith("GIT_")]:
         del os.environ[variable]
-    if not words or words[0] in ("-h", "--help", "help"):
+    if not words or words[0] in ("-h", "--help") or words == ["help"]:
         print(_overview())
         return 0
     if words[0] in ("-V", "--version"):
@@ -182,19 +187,28 @@ def _dispatch(words: list[str]) -> int:
     name = words.pop(0)
     if name not in COMMANDS:
         return complain(f"cannot run {name!r}: no such command", _nearest(name))
-    module = importlib.import_module(f"coral.cli.commands.{name}")
-    from coral.cli.parser import Parser
-
-    _, description, arguments = COMMANDS[name]
-    example = f"coral {name} {arguments}".rstrip()
-    parser = Parser(prog=f"coral {name}", description=f"{description.capitalize()}.", example=example)
-    module.add_arguments(parser)
+    module, parser = load(name), parser_of(name)
     try:
         args = parser.read(words)
     except SystemExit:
         return 0  # argparse has printed a help; all that it complains of is a CoralError
     code: int = module.run(args)
     return code
+
+
+def load(name: str) -> ModuleType:
+    """The module of a command: it has `add_arguments(parser)` and `run(args)`."""
+    return importlib.import_module(f"coral.cli.commands.{name}")
+
+
+def parser_of(name: str) -> Parser:
+    """The parser of a command's arguments."""
+    from coral.cli.parser import Parser
+
+    _, description, example = COMMANDS[name]
+    parser = Parser(prog=f"coral {name}", description=f"{description.capitalize()}.", example=example)
+    load(name).add_arguments(parser)
+    return parser
 
 
 def _flush() -> None:
@@ -238,7 +252,7 @@ def _let_all_signals_interrupt() -> None:
 
 def _overview() -> str:
     lines = ["coral: a supervisor for fleets of coding agents on one optimization problem", ""]
-    lines += ["usage: coral COMMAND ...      coral COMMAND --help", ""]
+    lines += ["usage: coral COMMAND ...      coral COMMAND --help      coral help TOPIC", ""]
     for group, title in GROUPS.items():
         lines.append(f"{title}:")
         lines += [f"  {name:<11} {text}" for name, (of, text, _) in COMMANDS.items() if of == group]

@@ -70,8 +70,9 @@ class Parser(argparse.ArgumentParser):
     """argparse with our errors, an example and exit codes in the help, and no abbreviated options: those would break
     when an option is added."""
 
-    def __init__(self, *, prog: str, description: str | None = None, example: str = "") -> None:
-        self.example = example
+    def __init__(self, *, prog: str, description: str | None = None, example: str | None = None) -> None:
+        """`example`: what follows the command's name in an example of its use; None where there is no example."""
+        self._example = example
         self.exit_codes: dict[int, str] = {}  # where they say more than "done" and "refused"
         super().__init__(prog=prog, description=description, allow_abbrev=False, formatter_class=_fixed_width)
         self._verbs: argparse._SubParsersAction[Parser] | None = None
@@ -93,14 +94,23 @@ class Parser(argparse.ArgumentParser):
         if self.exit_codes:
             codes = "".join(f"  {code:<5} {meaning}\n" for code, meaning in self.exit_codes.items())
             parts.append(f"exit codes:\n{codes}")
-        if self.example:
+        if self._example is not None:
             parts.append(f"example:\n  {self.example}\n")
         return "\n".join(parts)
+
+    @property
+    def example(self) -> str:
+        """One use of the command as somebody would type it."""
+        return f"{self.prog} {self._example or ''}".rstrip()
 
     def verbs(self) -> argparse._SubParsersAction[Parser]:
         """The choice between a command's own verbs, such as `coral heartbeat set`."""
         self._verbs = self.add_subparsers(dest="verb", metavar="VERB", title="verbs")
         return self._verbs
+
+    def known_verbs(self) -> dict[str, Parser]:
+        """The parsers of the command's own verbs, by name."""
+        return dict(self._verbs.choices) if self._verbs else {}
 
     def error(self, message: str) -> NoReturn:
         raise CoralError(f"cannot run {self.prog}: {message}", f"`{self.prog} --help` explains it")

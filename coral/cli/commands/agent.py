@@ -23,7 +23,8 @@ def add_arguments(parser: Parser) -> None:
     verbs = parser.verbs()
     verbs.required = True
     for name, text in VERBS.items():
-        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        about = f"{text[0].upper()}{text[1:]}."
+        verb = verbs.add_parser(name, help=text, description=about, example="agent-2")
         verb.add_argument("agents", nargs="*", metavar="AGENT", help="which ones")
         verb.add_argument("--all", action="store_true", help="all agents of the run")
         if name == "restart":

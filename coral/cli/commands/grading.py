@@ -18,7 +18,8 @@ def add_arguments(parser: Parser) -> None:
     verbs = parser.verbs()
     verbs.required = True
     for name, text in VERBS.items():
-        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        about, example = f"{text[0].upper()}{text[1:]}.", "17" if name == "cancel" else ""
+        verb = verbs.add_parser(name, help=text, description=about, example=example)
         if name == "cancel":
             verb.add_argument("number", type=attempt_number, metavar="N", help="the attempt")
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)

@@ -27,14 +27,15 @@ def add_arguments(parser: Parser) -> None:
     _about(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     verbs = parser.verbs()
-    change = verbs.add_parser("set", help="add a heartbeat, or change one: options that are not given keep their value")
+    keeps = "add a heartbeat, or change one: options that are not given keep their value"
+    change = verbs.add_parser("set", help=keeps, example="simplify --stagnant 8 --prompt 'Make your best simpler.'")
     change.add_argument("name", metavar="NAME", help="reflect, consolidate, redirect, checkpoint, or one of your own")
     when = change.add_mutually_exclusive_group()
     when.add_argument("--every", type=count, metavar="N", help="after every N attempts")
     when.add_argument("--stagnant", type=count, metavar="N", help="after N attempts in a row without improvement")
     when.add_argument("--minutes", type=finite, metavar="M", help="every M minutes")
     names = ", ".join(sorted(CONTEXT_NAMES))
-    prompt = f"what it says, or @FILE with it: a Jinja template that may use {names}"
+    prompt = f"what it says, or @FILE with it: a Jinja template that may use {names}; see coral help heartbeats"
     change.add_argument("--prompt", metavar="TEXT", help=prompt)
     raw = "accept a prompt that cannot be rendered; agents get it as it is"
     change.add_argument("--raw", action="store_true", help=raw)
@@ -42,9 +43,9 @@ def add_arguments(parser: Parser) -> None:
     change.add_argument("--scope", choices=[scope.value for scope in Scope], help=whose)
     how = "by an interrupt, or in the output of `coral eval`"
     change.add_argument("--delivery", choices=[way.value for way in Delivery], help=how)
-    remove = verbs.add_parser("remove", help="remove a heartbeat that is not protected")
+    remove = verbs.add_parser("remove", help="remove a heartbeat that is not protected", example="simplify")
     remove.add_argument("name", metavar="NAME")
-    reset = verbs.add_parser("reset", help="restore the heartbeats that the run started with")
+    reset = verbs.add_parser("reset", help="restore the heartbeats that the run started with", example="")
     for verb in (change, remove, reset):
         _about(verb, default=argparse.SUPPRESS)
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)

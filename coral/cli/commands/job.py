@@ -31,14 +31,16 @@ def add_arguments(parser: Parser) -> None:
     _about(parser)
     parser.add_argument("--json", action="store_true", help="for programs")
     verbs = parser.verbs()
-    start = verbs.add_parser("start", help="start a command that survives interrupts")
+    start = verbs.add_parser(
+        "start", help="start a command that survives interrupts", example="-m 'wide net' python train.py"
+    )
     start.add_argument("-m", "--message", metavar="WHAT", default="", help="what it is, in a few words")
     # All that follows belongs to the command, options as well, so that nobody has to write `--`.
     start.add_argument("command", nargs=argparse.PARSER, metavar="COMMAND", help="the command and its arguments")
-    verbs.add_parser("list", help="all jobs, those that run and those that have ended")
-    log = verbs.add_parser("log", help="the last lines that a job printed")
+    verbs.add_parser("list", help="all jobs, those that run and those that have ended", example="")
+    log = verbs.add_parser("log", help="the last lines that a job printed", example="1 -n 100")
     log.add_argument("-n", "--lines", type=count, default=LINES, metavar="K", help=f"how many lines (default {LINES})")
-    wait = verbs.add_parser("wait", help="wait until a job has ended")
+    wait = verbs.add_parser("wait", help="wait until a job has ended", example="1 --timeout 60")
     wait.add_argument("--timeout", type=finite, metavar="S", help="at most S seconds (default: as long as you may)")
     wait.exit_codes = {
         0: "it ended with exit code 0",
@@ -47,7 +49,7 @@ def add_arguments(parser: Parser) -> None:
         EXIT_UNKNOWN: "it ended, and its exit code is not known",
         EXIT_INTERRUPTED: "interrupted",
     }
-    for verb in (log, verbs.add_parser("stop", help="end a job"), wait):
+    for verb in (log, verbs.add_parser("stop", help="end a job", example="1"), wait):
         verb.add_argument("number", type=count, metavar="N")
     for verb in verbs.choices.values():
         _about(verb, default=argparse.SUPPRESS)

@@ -1,0 +1,53 @@
+"""`coral completion`: a script by which a shell completes commands, options and topics."""
+
+import argparse
+
+from coral.cli.help.commands import whole_parser
+from coral.cli.help.pages import pages
+from coral.cli.parser import Parser
+
+SHELLS = ("bash", "zsh", "fish")
+_INSTALL = {
+    "bash": 'eval "$(coral completion bash)"      in ~/.bashrc',
+    "zsh": "coral completion zsh > DIR/_coral    in a folder DIR of $fpath",
+    "fish": "coral completion fish > ~/.config/fish/completions/coral.fish",
+}
+_FOLDERS, _FILES = {"TASK", "DIR", "RUN"}, {"FILE", "PATH"}
+
+
+def add_arguments(parser: Parser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="; ".join(f"{shell}: {how}" for shell, how in _INSTALL.items()))
+
+
+def run(args: argparse.Namespace) -> int:
+    import shtab
+
+    root = whole_parser()
+    for parser in _all(root):
+        for action in parser._actions:
+            _say_what_it_takes(action)
+    print(shtab.complete(root, shell=args.shell))
+    return 0
+
+
+def _all(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    """The parser and those below it."""
+    inner = [
+        verb
+        for action in parser._actions
+        if isinstance(action, argparse._SubParsersAction)
+        for verb in action.choices.values()
+    ]
+    return [parser, *(below for one in inner for below in _all(one))]
+
+
+def _say_what_it_takes(action: argparse.Action) -> None:
+    """Files and folders are completed by the shell, topics from the pages that are here."""
+    import shtab
+
+    if action.metavar in _FOLDERS:
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    elif action.metavar in _FILES:
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
+    elif action.metavar == "TOPIC":
+        action.choices = sorted(pages())

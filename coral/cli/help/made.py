@@ -1,0 +1,63 @@
+"""The parts of pages that code writes, as Markdown: what it knows cannot go stale in a page."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from coral.cli import EXIT_CODES
+from coral.cli.help.commands import command_reference
+
+
+def _task() -> str:
+    from coral.config.reference import task_reference  # only here: it takes long to import
+
+    return task_reference()
+
+
+def _exit_codes() -> str:
+    rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    return "\n".join(["| code | meaning |", "|---|---|", *rows])
+
+
+def _prompt_names() -> str:
+    """Every name that a prompt may use, with the value that it has in the example."""
+    from heartbeats.example import example_context
+
+    rows = [f"| `{name}` | {value} |" for name, value in _leaves("", example_context())]
+    return "\n".join(["| name | for example |", "|---|---|", *rows])
+
+
+def _leaves(path: str, value: object) -> Iterator[tuple[str, str]]:
+    """The values below a name. Of a list: what its first element has."""
+    if isinstance(value, Mapping):
+        for name, inner in sorted(value.items()) if not path else value.items():
+            yield from _leaves(f"{path}.{name}" if path else str(name), inner)
+    elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+        fields = ", ".join(f"`{name}`" for name in value[0])
+        yield path, f"a list; each element has {fields}"
+    else:
+        yield path, _shown(value)
+
+
+def _shown(value: object) -> str:
+    if value == "":
+        return "an empty text"
+    if isinstance(value, bool) or value is None:
+        return f"`{str(value).lower()}`"
+    if isinstance(value, list):
+        return "a list: " + ", ".join(f"`{one}`" for one in value)
+    return f"`{' '.join(str(value).split())}`".replace("|", "\\|")
+
+
+def _built_in() -> str:
+    from heartbeats.heartbeat import BUILT_IN
+
+    rows = [f"| `{one.name}` | {one.when} | {one.delivery} | {'yes' if one.protected else 'no'} |" for one in BUILT_IN]
+    return "\n".join(["| name | when | delivery | protected |", "|---|---|---|---|", *rows])
+
+
+MADE: Mapping[str, Callable[[], str]] = {
+    "built-in-heartbeats": _built_in,
+    "commands": command_reference,
+    "exit-codes": _exit_codes,
+    "prompt-names": _prompt_names,
+    "task": _task,
+}
