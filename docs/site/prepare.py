@@ -53,7 +53,10 @@ def pages() -> list[str]:
 
 def unreachable(sources: list[str]) -> Iterator[str]:
     """A line for each page that the navigation names and is not there, and for each that nothing leads to."""
-    named, there = set(_leaves(tomllib.loads(SETTINGS.read_text())["project"]["nav"])), {place(path) for path in sources}
+    named, there = (
+        set(_leaves(tomllib.loads(SETTINGS.read_text())["project"]["nav"])),
+        {place(path) for path in sources},
+    )
     linked = {place(target) for path in sources for target in _linked(path)}
     yield from (f"{SETTINGS.name} names {name}, which is not there" for name in sorted(named - there))
     yield from (f"nothing leads to {name}: add it to {SETTINGS.name}" for name in sorted(there - named - linked))

@@ -9,7 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from attempts.record import CLOSED
-from coral.cli.parser import print_json
+from coral.cli import EXIT_USER_ERROR
+from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.views import format
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from coral.audit.audit import AttackResult, Audit
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
+    parser.exit_codes = {0: "no attack got through", EXIT_USER_ERROR: "an attack got through"}
     parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as `coral start` would take them")
     parser.add_argument("--json", action="store_true", help="for programs: holds, level, scores, channel, results")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from coral.cli.help.commands import whole_parser
+from coral.cli.help.commands import parsers, whole_parser
 from coral.cli.help.pages import pages
 from coral.cli.parser import Parser
 
@@ -23,22 +23,11 @@ def run(args: argparse.Namespace) -> int:
     import shtab
 
     root = whole_parser()
-    for parser in _all(root):
+    for parser in parsers(root):
         for action in parser._actions:
             _say_what_it_takes(action)
     print(shtab.complete(root, shell=args.shell))
     return 0
-
-
-def _all(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
-    """The parser and those below it."""
-    inner = [
-        verb
-        for action in parser._actions
-        if isinstance(action, argparse._SubParsersAction)
-        for verb in action.choices.values()
-    ]
-    return [parser, *(below for one in inner for below in _all(one))]
 
 
 def _say_what_it_takes(action: argparse.Action) -> None:

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coral.cli.parser import print_json
+from coral.cli import EXIT_USER_ERROR
+from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
 from coral.views.format import clean
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 GOOD, PLAIN = ("✓·-✗", "+.-!")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
+    parser.exit_codes = {0: "nothing that is needed is missing", EXIT_USER_ERROR: "something is"}
     whose = "the task whose program must be here (default: the one around here)"
     parser.add_argument("task", nargs="?", metavar="TASK", help=whose)
     paid = "also send one real, paid request to each of these (default: the task's, and every program that is here); "

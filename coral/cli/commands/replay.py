@@ -13,8 +13,9 @@ from typing import Any
 from rich.console import Console
 
 from coral import __version__
+from coral.cli import EXIT_USER_ERROR
 from coral.cli.commands.status import agents_table, print_heading
-from coral.cli.parser import print_json
+from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_view import RunView
@@ -38,7 +39,8 @@ UNITS = (86400.0, 3600.0, 60.0, 1.0)
 FIRST_PROGRESS, PROGRESS_EVERY = 1.0, 5.0  # seconds
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
+    parser.exit_codes = {0: "every decision is the same", EXIT_USER_ERROR: "one differs"}
     parser.add_argument("name", nargs="?", metavar="RUN", help="as --run")
     run_lookup.add_arguments(parser)
     at = "a time of day (2030-01-02T15:04), or how long the run had gone on (1h30m)"

@@ -10,7 +10,8 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from coral.cli.parser import print_json
+from coral.cli import EXIT_USER_ERROR
+from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
 from coral.errors import CoralError
 from coral.views.format import clean
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from coral.preflight.task_check import TaskFinding
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
+    parser.exit_codes = {0: "ready for a start", EXIT_USER_ERROR: "something stands in the way of a start"}
     parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="checked as `coral start` would take them")
     parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, ok, text, details}]}")

@@ -4,7 +4,8 @@ import argparse
 from dataclasses import asdict
 
 from attempts.index import query
-from coral.cli.parser import attempt_number, print_json
+from coral.cli import EXIT_USER_ERROR
+from coral.cli.parser import Parser, attempt_number, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.progress import steps
@@ -12,7 +13,8 @@ from coral.errors import CoralError
 from coral.runs.verify import verify
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: Parser) -> None:
+    parser.exit_codes = {0: "it scores the same", EXIT_USER_ERROR: "it does not"}
     parser.add_argument("number", type=attempt_number, metavar="N", help="the attempt")
     parser.add_argument("--json", action="store_true", help="for programs: number, recorded, score, channel, is_same")
     run_lookup.add_arguments(parser)

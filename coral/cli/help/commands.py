@@ -18,6 +18,11 @@ def whole_parser() -> Parser:
     return root
 
 
+def parsers(parser: Parser) -> list[Parser]:
+    """A parser and those of all verbs below it."""
+    return [parser, *(below for verb in parser.known_verbs().values() for below in parsers(verb))]
+
+
 def command_reference() -> str:
     """A heading for each group, command and verb, with usage, arguments, exit codes and an example."""
     return "\n".join(_reference())

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from coral.cli import EXIT_CODES
-from coral.cli.help.commands import command_reference
+from coral.cli.help.commands import command_reference, parsers, whole_parser
 
 
 def _task() -> str:
@@ -15,6 +15,15 @@ def _task() -> str:
 def _exit_codes() -> str:
     rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(["| code | meaning |", "|---|---|", *rows])
+
+
+def _command_exit_codes() -> str:
+    rows = [
+        f"| `{parser.prog}` | {code} | {meaning} |"
+        for parser in parsers(whole_parser())
+        for code, meaning in parser.exit_codes.items()
+    ]
+    return "\n".join(["| command | code | meaning |", "|---|---|---|", *rows])
 
 
 def _prompt_names() -> str:
@@ -56,6 +65,7 @@ def _built_in() -> str:
 
 MADE: Mapping[str, Callable[[], str]] = {
     "built-in-heartbeats": _built_in,
+    "command-exit-codes": _command_exit_codes,
     "commands": command_reference,
     "exit-codes": _exit_codes,
     "prompt-names": _prompt_names,
