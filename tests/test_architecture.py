@@ -257,6 +257,7 @@ HOMES = {
     "rich": ("coral.cli",),
     "markdown_it": ("coral.cli.report.knowledge",),
     "matplotlib": ("coral.cli.report.picture",),
+    "shtab": ("coral.cli.commands.completion",),
     "acp": ("coral.runtimes.acp.conversation",),
     "pytest": ("coral.templates.pytest",),
     "numpy": ("coral.native.search.numeric", "coral.grader"),

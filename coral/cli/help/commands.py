@@ -13,8 +13,9 @@ def whole_parser() -> Parser:
     root = Parser(prog="coral")
     root.add_argument("-V", "--version", action="store_true", help="print the version")
     commands = root.verbs()
-    for name, (_, text, _) in COMMANDS.items():
-        load(name).add_arguments(commands.add_parser(name, help=text))
+    for name, (_, text, example) in COMMANDS.items():
+        about = f"{text.capitalize()}."
+        load(name).add_arguments(commands.add_parser(name, help=text, description=about, example=example))
     return root
 
 

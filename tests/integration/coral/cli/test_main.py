@@ -81,13 +81,13 @@ def test_every_command_explains_itself(name: str, capsys) -> None:
     assert max(map(len, said.splitlines())) <= 120
 
 
-def test_every_command_but_attach_has_json() -> None:
+def test_every_command_that_tells_something_has_json() -> None:
     for name in COMMANDS:
         parser = Parser(prog=f"coral {name}")
         import_module(f"coral.cli.commands.{name}").add_arguments(parser)
         verbs = parser._verbs.choices.values() if parser._verbs else ()
         for known in (parser, *verbs):
-            assert ("--json" in known._option_string_actions) == (name != "attach"), known.prog
+            assert ("--json" in known._option_string_actions) == (name not in ("attach", "completion")), known.prog
 
 
 def test_the_version(capsys) -> None:

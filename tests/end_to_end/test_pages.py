@@ -1,27 +1,24 @@
-"""The README's commands, run as they are written, in their order, in an empty folder."""
+"""The commands of the documents, run as they are written, in their order, in an empty folder for each page."""
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from pages import ROOT, SHOWN, blocks, write_files
 
-README = Path(__file__).parents[2] / "README.md"
-# What only a person with a network and a terminal can do, and what other tests do.
-ELSEWHERE = ("git clone", "make ", "pip install")
+PAGES = [page for page in SHOWN if any(block.kind == "sh" and not block.mark for block in blocks([page]))]
 STAYS_FOR = 180
 
 
-def commands() -> list[str]:
-    blocks = re.findall(r"^```sh\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    lines = [line for block in blocks for line in block.splitlines() if line.strip()]
-    return [line for line in lines if not line.startswith(ELSEWHERE)]
+def commands(page: Path) -> list[str]:
+    """What a test can run: all but what says that it needs something else."""
+    return [line for block in blocks([page]) if block.kind == "sh" and not block.mark for line in block.commands]
 
 
-def test_there_is_a_first_session_to_run():
-    assert [line.split()[1] for line in commands()][:3] == ["init", "validate", "start"]
+def test_the_readme_begins_with_a_session_to_run() -> None:
+    assert [line.split()[1] for line in commands(ROOT / "README.md")][:3] == ["init", "validate", "start"]
 
 
 def make_quick(task: Path) -> None:
@@ -32,12 +29,14 @@ def make_quick(task: Path) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_the_commands_run_as_written(tmp_path):
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_commands_of_a_page_run_as_written(page: Path, tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PATH": path, "HOME": str(tmp_path / "home")}
     (tmp_path / "home").mkdir()
     here = tmp_path / "here"
     here.mkdir()
+    write_files(page, here)
 
     def run(line: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -52,7 +51,7 @@ def test_the_commands_run_as_written(tmp_path):
         )
 
     try:
-        for line in commands():
+        for line in commands(page):
             done = run(line)
             assert done.returncode == 0, f"$ {line}\n{done.stdout}\n{done.stderr}"
             assert "Traceback" not in done.stderr
