@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: demo unit test test-agents check lint docs bench bench-packing mutants clean
+.PHONY: demo unit test test-agents check lint docs picture bench bench-packing mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
@@ -32,6 +32,10 @@ lint: .venv/.ready
 docs: .venv/.docs
 	$(BIN)/python docs/site/prepare.py build
 	$(BIN)/zensical build --clean --strict --config-file build/zensical.toml
+
+# The picture in README.md, of a real run.
+picture: .venv/.ready
+	$(BIN)/python docs/site/picture.py
 
 bench: .venv/.ready
 	$(BIN)/python -m benchmarks

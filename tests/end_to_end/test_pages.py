@@ -36,7 +36,7 @@ def test_the_commands_of_a_page_run_as_written(page: Path, tmp_path: Path) -> No
     (tmp_path / "home").mkdir()
     here = tmp_path / "here"
     here.mkdir()
-    write_files(page, here)
+    write_files(here, [page])
 
     def run(line: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(

@@ -47,9 +47,11 @@ def blocks(pages: Iterable[Path] = SHOWN) -> list[Block]:
     return found
 
 
-def write_files(page: Path, folder: Path) -> None:
-    """Write the files that a page shows."""
-    for block in blocks([page]):
+def write_files(folder: Path, pages: Iterable[Path] = SHOWN) -> None:
+    """Write the files that pages show. A file that two of them show must be the same."""
+    written: dict[str, str] = {}
+    for block in blocks(pages):
         if block.file:
+            assert written.setdefault(block.file, block.text) == block.text, f"{block.file} differs between two pages"
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text, encoding="utf-8")

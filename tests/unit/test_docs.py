@@ -47,7 +47,7 @@ def test_every_yaml_can_be_loaded_as_a_task(tmp_path: Path, block: Block) -> Non
         (folder / name).mkdir()
     (folder / "roles" / "explore.md").write_text("Look where nobody has looked.\n")
     if block.file:
-        write_files(block.page, tmp_path)
+        write_files(tmp_path)
         assert load(tmp_path / Path(block.file).parent)
         return
     (folder / "task.yaml").write_text(TASK + ("" if "grader:" in block.text else GRADER) + block.text)

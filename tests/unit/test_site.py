@@ -16,7 +16,8 @@ def test_the_pages_are_written_with_links_as_the_site_has_them(tmp_path: Path) -
     front = (pages / "index.md").read_text()
     assert "](docs/" not in front
     assert "](trust.md" in front
-    assert "](index.md#agents" in (pages / "agents.md").read_text() or "README" not in (pages / "agents.md").read_text()
+    assert "](images/run.svg)" in front
+    assert (pages / "images/run.svg").is_file()
     assert "](../architecture.md)" in (pages / "repository/CONTRIBUTING.md").read_text()
     assert "| `direction` | `maximize` or `minimize` |" in (pages / "task-yaml.md").read_text()
     assert (pages / "repository/coral/runtimes/limits.yaml").is_file()

@@ -29,7 +29,7 @@ def test_a_grader_on_the_page_of_graders_scores(tmp_path: Path, block, score: fl
 
 
 def test_the_task_of_four_agents_grades_its_repository_on_a_closed_channel(tmp_path: Path) -> None:
-    write_files(ROOT / "docs/your-repository.md", tmp_path)
+    write_files(tmp_path)
     (tmp_path / "grade").mkdir()
     config = load(tmp_path / "faster")
     graded = grade_once(config, tmp_path / "grade")
