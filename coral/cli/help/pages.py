@@ -1,7 +1,8 @@
 """The pages of the documentation as `coral help` shows them, and as the site is built from them.
 
-A page is a Markdown file in docs/. What code knows better than a page stands in neither: a line `<!-- made: NAME -->`
-is replaced by what the code says (see `made.MADE`).
+A page is a Markdown file in docs/. What code knows better does not stand in it: a line that ends in
+`<!-- made: NAME -->` is replaced by what the code says (see `made.MADE`). The rest of the line is for those who read
+the file itself.
 """
 
 import re
@@ -13,7 +14,7 @@ from coral.errors import CoralError
 
 PACKAGE = Path(__file__).parents[2]
 FOLDERS = (PACKAGE / "docs", PACKAGE.parent / "docs")  # in an installed wheel; in a checkout
-MADE_HERE = re.compile(r"^<!-- made: ([a-z-]+) -->$", re.MULTILINE)
+MADE_HERE = re.compile(r"^.*<!-- made: ([a-z-]+) -->$", re.MULTILINE)
 _COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 _IMAGE = re.compile(r"^!\[.*?\]\(.*?\)\n", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]\n]+)\]\((?!\w+:)([^)\s]*)\)")
@@ -43,7 +44,8 @@ class Page:
 
 
 def filled(text: str) -> str:
-    """The text, in which each `<!-- made: NAME -->` is replaced by what it names. KeyError for an unknown name."""
+    """The text, in which each line with `<!-- made: NAME -->` is replaced by what it names. KeyError for an unknown
+    name."""
     return MADE_HERE.sub(lambda found: MADE[found[1]]().rstrip(), text)
 
 
