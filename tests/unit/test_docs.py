@@ -11,6 +11,7 @@ from pages import ROOT, SHOWN, Block, blocks, write_files
 from coral.cli import COMMANDS, parser_of
 from coral.cli.help.commands import parsers, whole_parser
 from coral.config.load import load
+from heartbeats.render import problems
 
 TEXT = "\n".join(page.read_text(encoding="utf-8") for page in SHOWN)
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/README.md")]
@@ -51,7 +52,8 @@ def test_every_yaml_can_be_loaded_as_a_task(tmp_path: Path, block: Block) -> Non
         assert load(tmp_path / Path(block.file).parent)
         return
     (folder / "task.yaml").write_text(TASK + ("" if "grader:" in block.text else GRADER) + block.text)
-    assert load(folder)
+    config = load(folder)
+    assert [wrong for beat in config.heartbeats if beat.prompt for wrong in problems(beat.prompt)] == []
 
 
 @pytest.mark.parametrize("line", commands())

@@ -1,5 +1,6 @@
 """What the documentation site is built from; the build itself, which checks every link, is `make docs`."""
 
+import re
 import runpy
 import tomllib
 from pathlib import Path
@@ -40,3 +41,10 @@ def test_a_page_that_is_named_or_left_out_by_mistake_is_found(monkeypatch: pytes
         "zensical.toml names gone.md, which is not there",
         "nothing leads to agents.md: add it to zensical.toml",
     ]
+
+
+def test_the_picture_is_of_a_real_run_and_names_no_other_machine() -> None:
+    picture = (ROOT / "docs/images/run.svg").read_text(encoding="utf-8")
+    assert "circle_packing" in picture
+    assert "agent-4" in picture
+    assert re.findall(r"url\((?!#)|href=|@import|@font-face|/home/|/tmp/|/root/", picture) == []

@@ -1,4 +1,4 @@
-"""`coral help`: a page of the documentation in the terminal; the help of a command; the man page."""
+"""`coral help`: a page of the documentation in the terminal; the help of a command that has no page; the man page."""
 
 import argparse
 import sys
@@ -24,9 +24,10 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.topics or not args.topic:
         return _list(as_json=args.json)
-    if args.topic[0] in COMMANDS and not args.json:
+    topic = " ".join(args.topic)
+    if args.topic[0] in COMMANDS and topic not in pages():
         return _command(args.topic)
-    page = page_of(" ".join(args.topic))
+    page = page_of(topic)
     if args.json:
         return print_json({"topic": page.topic, "title": page.title, "text": page.markdown()})
     if not sys.stdout.isatty():

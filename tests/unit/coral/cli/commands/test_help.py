@@ -3,6 +3,7 @@
 import json
 
 from coral.cli import main
+from coral.cli.commands import help as help_command
 from coral.cli.help.commands import man_page
 from coral.cli.help.pages import page_of, pages
 
@@ -16,6 +17,14 @@ def test_help_prints_a_page_a_command_and_the_topics(capsys) -> None:
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(pages())
     assert main(["help", "heartbeat", "sett"]) == 1
     assert "cannot show help on 'heartbeat sett'" in capsys.readouterr().err
+
+
+def test_a_page_goes_before_a_command_of_its_name(capsys, monkeypatch) -> None:
+    known = {**pages(), "audit": page_of("trust")}
+    monkeypatch.setattr(help_command, "pages", lambda: known)
+    monkeypatch.setattr(help_command, "page_of", known.__getitem__)
+    assert main(["help", "audit"]) == 0
+    assert capsys.readouterr().out == page_of("trust").plain()
 
 
 def test_help_for_programs_is_json(capsys) -> None:

@@ -5,7 +5,7 @@ import re
 import pytest
 from pages import ROOT
 
-from coral.cli import COMMANDS, EXIT_CODES
+from coral.cli import EXIT_CODES
 from coral.cli.help.made import MADE
 from coral.cli.help.pages import MADE_HERE, page_of, pages
 from coral.errors import CoralError
@@ -59,7 +59,3 @@ def test_links_to_pages_become_topics_and_others_words() -> None:
     assert "Budgets and limits (`coral help budgets`)" in said
     assert not re.search(r"\]\((?!https?:)", said)
     assert "<!--" not in said
-
-
-def test_a_command_that_is_no_topic_has_no_page() -> None:
-    assert not COMMANDS.keys() & pages().keys()
