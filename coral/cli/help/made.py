@@ -34,6 +34,12 @@ def _prompt_names() -> str:
     return "\n".join(["| name | for example |", "|---|---|", *rows])
 
 
+def _prompt_filters() -> str:
+    from heartbeats.dialect import FILTERS
+
+    return f"Filters: {', '.join(f'`{name}`' for name in sorted(FILTERS))}."
+
+
 def _leaves(path: str, value: object) -> Iterator[tuple[str, str]]:
     """The values below a name. Of a list: what its first element has."""
     if isinstance(value, Mapping):
@@ -68,6 +74,7 @@ MADE: Mapping[str, Callable[[], str]] = {
     "command-exit-codes": _command_exit_codes,
     "commands": command_reference,
     "exit-codes": _exit_codes,
+    "prompt-filters": _prompt_filters,
     "prompt-names": _prompt_names,
     "task": _task,
 }

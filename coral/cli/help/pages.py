@@ -17,7 +17,9 @@ FOLDERS = (PACKAGE / "docs", PACKAGE.parent / "docs")  # in an installed wheel; 
 MADE_HERE = re.compile(r"^.*<!-- made: ([a-z-]+) -->$", re.MULTILINE)
 _COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 _IMAGE = re.compile(r"^!\[.*?\]\(.*?\)\n", re.MULTILINE)
-_LINK = re.compile(r"\[([^\]\n]+)\]\((?!\w+:)([^)\s]*)\)")
+_LINK = re.compile(
+    r"^( *)```.*?^\1```|`[^`\n]*`|\[([^\]\n]+)\]\((?!\w+:)([^)\s]*)\)", re.MULTILINE | re.DOTALL
+)  # or code
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
@@ -39,8 +41,7 @@ class Page:
 
     def plain(self) -> str:
         """The page for a terminal: no pictures and no comments; a link to a page names the topic."""
-        text = _IMAGE.sub("", _COMMENT.sub("", self.markdown()))
-        return _LINK.sub(_named, text)
+        return as_words(_IMAGE.sub("", _COMMENT.sub("", self.markdown())))
 
 
 def filled(text: str) -> str:
@@ -49,10 +50,18 @@ def filled(text: str) -> str:
     return MADE_HERE.sub(lambda found: MADE[found[1]]().rstrip(), text)
 
 
-def _named(link: re.Match[str]) -> str:
-    target = Path(link[2].partition("#")[0])
+def as_words(text: str) -> str:
+    """The text with its links in words: of a page by its topic."""
+    return _LINK.sub(_named, text)
+
+
+def _named(found: re.Match[str]) -> str:
+    """A link in words; code as it is."""
+    text, target = found[2], Path((found[3] or "").partition("#")[0])
+    if not text:
+        return found[0]
     is_topic = target.suffix == ".md" and target.parent == Path() and target.stem != "README"
-    return f"{link[1]} (`coral help {target.stem}`)" if is_topic else link[1]
+    return f"{text} (`coral help {target.stem}`)" if is_topic else text
 
 
 def pages() -> dict[str, Page]:

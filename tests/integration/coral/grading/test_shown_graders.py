@@ -1,5 +1,6 @@
 """The graders that the documents show, by the supervisor's own way to grade: each gives its seed a score."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,10 +8,13 @@ from pages import ROOT, blocks, write_files
 
 from coral.config.load import load
 from coral.grading.once import grade_once
+from coral.grading.result import GradeResult
 
 SOLUTION = "def solve(numbers):\n    return sorted(numbers)\n"
 GRADERS = [block for block in blocks([ROOT / "docs/graders.md"]) if block.kind == "python"]
 EXPECTED = (2.0, 1.0, 1.0)  # the error of a guess of 3 where 5 is hidden; a constant; a list that is sorted
+
+OUR_OWN = {"CORAL_LAUNCH", "CORAL_RUN", "CORAL_SEAL"}  # by which we find processes and sandboxes; for no grader
 
 
 @pytest.mark.parametrize(("block", "score"), list(zip(GRADERS, EXPECTED, strict=True)))
@@ -37,3 +41,35 @@ def test_the_task_of_four_agents_grades_its_repository_on_a_closed_channel(tmp_p
     assert graded.metrics["seconds"] > 0
     assert graded.channel == "closed"
     assert (config.agents.runtime, config.agents.count, config.budget.money) == ("claude", 4, 20)
+
+
+def table_of(heading: str) -> set[str]:
+    """The names in the first column of the table below a heading."""
+    part = (ROOT / "docs/graders.md").read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    return {name for row in re.findall(r"^\| (`.*?) \| ", part, re.MULTILINE) for name in re.findall(r"`([^`]+)`", row)}
+
+
+def graded_by(tmp_path: Path, grader: str, files: dict[str, str]) -> GradeResult:
+    (tmp_path / "task" / "seed").mkdir(parents=True)
+    (tmp_path / "task" / "seed" / "x").touch()
+    (tmp_path / "task" / "task.yaml").write_text(f"task: {{name: t, description: d}}\ngrader: {grader}\n")
+    for name, text in files.items():
+        (tmp_path / "task" / name).write_text(text)
+    (tmp_path / "grade").mkdir()
+    return grade_once(load(tmp_path / "task"), tmp_path / "grade")
+
+
+def test_the_page_names_every_parameter_of_a_function(tmp_path: Path) -> None:
+    text = "def grade(workspace, **given):\n    return {'score': 1, 'feedback': ' '.join(given)}\n"
+    graded = graded_by(tmp_path, "{entry: grade.py:grade}", {"grade.py": text})
+    assert set(graded.feedback.split()) == {name for name in table_of("A function") if name.isidentifier()}
+
+
+def test_the_page_names_every_variable_of_a_command(tmp_path: Path) -> None:
+    text = """import json, os
+names = [name for name in os.environ if name.startswith("CORAL_")]
+json.dump({"score": 1, "feedback": " ".join(names)}, open(os.environ["CORAL_RESULT"], "w"))
+"""
+    graded = graded_by(tmp_path, "{command: python3 grade.py}", {"grade.py": text})
+    named = {name for name in table_of("A command") if name.startswith("CORAL_")}
+    assert set(graded.feedback.split()) - OUR_OWN == named

@@ -7,7 +7,7 @@ from pages import ROOT
 
 from coral.cli import EXIT_CODES
 from coral.cli.help.made import MADE
-from coral.cli.help.pages import MADE_HERE, page_of, pages
+from coral.cli.help.pages import MADE_HERE, as_words, page_of, pages
 from coral.errors import CoralError
 from heartbeats.example import CONTEXT_NAMES
 from heartbeats.heartbeat import BUILT_IN
@@ -59,3 +59,9 @@ def test_links_to_pages_become_topics_and_others_words() -> None:
     assert "Budgets and limits (`coral help budgets`)" in said
     assert not re.search(r"\]\((?!https?:)", said)
     assert "<!--" not in said
+
+
+def test_code_that_looks_like_a_link_stays_as_it_is() -> None:
+    text = "`a[0](b.md)` and [b](trust.md)\n\n```python\nx[0](y)\n```\n[c](../x.py) [d](#e)\n"
+    shown = "`a[0](b.md)` and b (`coral help trust`)\n\n```python\nx[0](y)\n```\nc d\n"
+    assert as_words(text) == shown
