@@ -28,8 +28,8 @@ def _section(root: Node, owner: Node, key: str, path: str) -> Iterator[str]:
     yield f"{'#' * min(2 + path.count('.'), 4)} `{path}`\n"
     yield " ".join(f"{inner['description']} {node.get('description', '') if 'items' in node else ''}".split()) + "\n"
     fields = {name: field for name, field in inner["properties"].items() if owner["properties"].get(name) != field}
-    if len(fields) < len(inner["properties"]):
-        same = ", ".join(f"`{name}`" for name in inner["properties"] if name not in fields)
+    if not fields:
+        same = ", ".join(f"`{name}`" for name in inner["properties"])
         yield f"Its keys {same} are those of `{path.rpartition('.')[0]}`.\n"
     else:
         yield from _table(root, inner)

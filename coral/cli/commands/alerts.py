@@ -26,7 +26,7 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs: {alerts, targets}")
     verbs = parser.verbs()
     about = "acknowledge the alerts up to this one; `coral status` shows them no more"
-    verb = verbs.add_parser("ack", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    verb = verbs.add_parser("ack", help=about, description=f"{about[0].upper()}{about[1:]}.", example="3")
     verb.add_argument("number", nargs="?", type=int, metavar="N", help="its number (default: the last one)")
     verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)
     run_lookup.add_arguments(verb, argparse.SUPPRESS)

@@ -20,7 +20,7 @@ def add_arguments(parser: Parser) -> None:
     verbs = parser.verbs()
     verbs.required = True
     about = "send a test message to each target of `alerts` in task.yaml"
-    verb = verbs.add_parser("test", help=about, description=f"{about[0].upper()}{about[1:]}.")
+    verb = verbs.add_parser("test", help=about, description=f"{about[0].upper()}{about[1:]}.", example="my-task")
     verb.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
     verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="as above")
 

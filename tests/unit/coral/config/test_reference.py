@@ -30,6 +30,9 @@ def test_every_section_has_a_heading_and_every_key_a_row_with_its_sentence() -> 
     assert len(sections(TaskFile)) >= 11
     for path, model in sections(TaskFile).items():
         for name, field in model.model_fields.items():
+            if "\nIts keys " in PARTS[path]:  # the section around it has the sentence
+                assert f"`{name}`" in PARTS[path], f"{path}.{name}"
+                continue
             row = next((line for line in PARTS[path].splitlines() if line.startswith(f"| `{name}` | ")), "")
             assert row, f"{path}.{name} has no row"
             assert field.description, f"{path}.{name} has no sentence"
