@@ -15,7 +15,9 @@ FOLDER = "knowledge"
 
 def add_arguments(parser: Parser) -> None:
     verbs = parser.verbs()
-    publish = verbs.add_parser("publish", help="write a run's conclusions and skills into a folder")
+    publish = verbs.add_parser(
+        "publish", help="write a run's conclusions and skills into a folder", example="--to ~/team-knowledge"
+    )
     publish.add_argument(
         "--to", metavar="FOLDER", help=f"a folder that may hold many runs (default: {FOLDER}/ beside runs/)"
     )

@@ -39,10 +39,10 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs")
     run_lookup.add_arguments(parser)
     verbs = parser.verbs()
-    compare = verbs.add_parser("diff", help="what changed from one synthesis to the next (default: the last two)")
+    compare = verbs.add_parser("diff", help="what changed between two syntheses (default: the last two)", example="")
     compare.add_argument("old", nargs="?", metavar="OLD", help="a note, by its number or its name")
     compare.add_argument("new", nargs="?", metavar="NEW", help="another one (default: the last synthesis)")
-    export = verbs.add_parser("export", help="write what was learned as Markdown")
+    export = verbs.add_parser("export", help="write what was learned as Markdown", example="learned.md")
     export.add_argument("to", metavar="DIR|FILE.md", help="a new folder, or one page")
     for verb in (compare, export):
         run_lookup.add_arguments(verb, argparse.SUPPRESS)
