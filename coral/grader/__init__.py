@@ -1,5 +1,6 @@
 """What a grader imports: `Result`, `Fail` and `Void` to answer with, `progress` to show that it is alive,
-`run_candidate` to run code of the candidate where it can do no harm. Graders of the other CORAL import `TaskGrader`.
+`run_candidate` to run code of the candidate where it can do no harm, `read_json` and `read_text` to read its files.
+Graders of the other CORAL import `TaskGrader`.
 
 A grader needs none of it: a function may return a number or a dict, a command may write a JSON file.
 """
@@ -15,13 +16,15 @@ from coral.types import Fail, Result, Void
 TYPE_CHECKING = False  # as in typing, which few graders need
 if TYPE_CHECKING:
     from coral.grader.candidate import Array, CandidateAnswer, run_candidate
+    from coral.grader.files import read_json, read_text
     from coral.grader.task_grader import TaskGrader
 
 Failed = Fail  # reads better where it is returned: `return Failed("circle 3 leaves the square")`
 TTL = 120.0  # seconds that a beat of a grader stands for
 _LONGEST = 300  # characters of a message: a beat is one write of less than 4 KiB
 
-__all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "TaskGrader", "Void", "progress", "run_candidate"]
+__all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "TaskGrader", "Void", "progress", "read_json"]
+__all__ += ["read_text", "run_candidate"]
 
 
 def __getattr__(name: str) -> object:
@@ -34,6 +37,10 @@ def __getattr__(name: str) -> object:
         from coral.grader.task_grader import TaskGrader
 
         return TaskGrader
+    if name in ("read_json", "read_text"):
+        from coral.grader import files
+
+        return getattr(files, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -4,15 +4,12 @@ A file's numbers are 64-bit floats, and each float is a fraction; the inequaliti
 rounding forgives an overlap. Nothing of the candidate's is executed, and nothing else in the workspace is read.
 """
 
-import json
 import math
-import os
-import stat
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
-from coral.grader import Fail, Result
+from coral.grader import Fail, Result, read_json
 
 COUNT = 26
 LARGEST = 65_536  # bytes of circles.json; 26 circles need less than 3,000
@@ -35,11 +32,8 @@ def grade(workspace: Path) -> Result:
 
 
 def rows(path: Path) -> list[object]:
-    """The circles as they stand in the file: a regular file of bounded size that holds one list of 26."""
-    try:
-        data = json.loads(content(path), parse_int=float, parse_constant=no_number, object_pairs_hook=no_twice)
-    except (OSError, ValueError, RecursionError) as error:
-        raise Fail(f"cannot read circles.json: {error}") from error
+    """The circles as they stand in the file: one list of 26."""
+    data = read_json(path, LARGEST)
     if not isinstance(data, dict) or set(data) != {"circles"} or not isinstance(data["circles"], list):
         raise Fail('circles.json must be {"circles": [...]}')
     if len(data["circles"]) != COUNT:
@@ -47,36 +41,12 @@ def rows(path: Path) -> list[object]:
     return data["circles"]
 
 
-def content(path: Path) -> bytes:
-    """The file's bytes. A link, a pipe or a device is not a file, and is not waited for."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise ValueError("it is not a regular file")
-        data = file.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise ValueError(f"it has more than {LARGEST} bytes")
-    return data
-
-
-def no_number(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
-def no_twice(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A name that stands twice would let two readers see two packings."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return found
-
-
 def circle(row: object, number: int) -> Circle:
     """One circle in fractions, or a Fail that says what is wrong with it."""
     if not isinstance(row, dict) or set(row) != NAMES:
         raise Fail(f"circle {number} must have x, y and r, and nothing else")
     for name in ("x", "y", "r"):
-        if not isinstance(row[name], float) or not math.isfinite(row[name]):
+        if not isinstance(row[name], float):
             raise Fail(f"{name} of circle {number} is not a finite number")
     if row["r"] <= 0.0:
         raise Fail(f"circle {number} has no positive radius")

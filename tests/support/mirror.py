@@ -97,6 +97,7 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.cli.ui.keys": "what a terminal is set to, apart from what is shown on it",
     "coral.fleet.agents.conclusions": "a subject of its own among the decisions",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
+    "coral.grader.files": "what graders import by its name in coral.grader",
     "coral.grader.sandbox": "the command line of the sandbox, apart from what runs in it",
     "coral.config.translation": "what is built, apart from the format that it is read from",
     "coral.runtimes.other_names": "names of agent programs, which no other package knows",
