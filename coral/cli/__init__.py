@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "init": ("task", "make the skeleton of a task that works", "my-task"),
     "import": ("task", "make a task from one of another system: docs/import.md", "their-task my-task"),
+    "examples": ("task", "list the tasks that come along, or copy one", "copy min_max_distance my-points"),
     "validate": ("task", "check a task and grade its seed, without spending anything", "my-task"),
     "audit": ("task", "attack a task's grader, and say what got through", "my-task"),
     "doctor": ("task", "what this machine has for a fleet, and what is missing", "my-task"),

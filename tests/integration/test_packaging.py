@@ -40,10 +40,12 @@ def build(tmp_path: Path) -> Path:
 
 
 def shipped() -> set[str]:
-    """Every file of the four packages that is no product of running them, and the pages that `coral help` shows."""
-    paths = (path for room in (*ROOMS, "docs") for path in (ROOT / room).rglob("*") if path.is_file())
-    names = {str(path.relative_to(ROOT)) for path in paths if "__pycache__" not in path.parts}
-    return {f"coral/{name}" if name.startswith("docs/") else name for name in names}
+    """Every file of the four packages that is no product of running them; in ours the examples, and the pages that
+    `coral help` shows."""
+    folders = (*ROOMS, "docs", "examples")
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
+    names = {str(path.relative_to(ROOT)) for path in paths if not {"__pycache__", "runs"} & {*path.parts}}
+    return {f"coral/{name}" if name.startswith(("docs/", "examples/")) else name for name in names}
 
 
 @pytest.mark.timeout(900)
@@ -66,6 +68,9 @@ def test_the_wheel_works_in_an_empty_environment(tmp_path) -> None:
     assert run([coral, "--version"], here, env) == f"coral {__version__}\n"
     assert "grader.private" in run([coral, "help", "graders"], here, env)
     assert "complete " in run([coral, "completion", "bash"], here, env)
+    assert len(json.loads(run([coral, "examples", "--json"], here, env))) == len(
+        list(ROOT.glob("examples/*/task.yaml"))
+    )
     run([coral, "init", "fit"], here, env)
     assert "scipy is not installed; `" in run([coral, "validate", "fit"], here, env, expect=1)
     run([*install, f"{wheel}[search]"], tmp_path, {**os.environ})
