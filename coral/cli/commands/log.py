@@ -1,6 +1,8 @@
 """`coral log`: the leaderboard, or with --recent the latest attempts; --agent, --kind and --search narrow it down."""
 
 import argparse
+import csv
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,9 +18,11 @@ from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import Table, console, dim, print_table, table, verdict_text
+from coral.errors import CoralError
 from coral.views import format
 
 COLUMNS = (">#", ".score", ".median", ".mean?", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
+MEASURED = ("median", "mean", "deviation", "count")  # as `attempts.noise.summary` names them
 SHOWN = 5  # attempts that are named of one kind of failure
 MEASURED_AGAIN = (".median", ".mean?", ".±sd", ">n")  # left out where every attempt was graded once
 
@@ -41,7 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     where = "only where the title, the reason or the feedback contains TEXT"
     parser.add_argument("--search", metavar="TEXT", help=where)
-    parser.add_argument("--json", action="store_true", help="for programs: the records")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="for programs: the records")
+    form.add_argument("--csv", action="store_true", help="for tables: a row for each record, a column for each metric")
     run_lookup.add_arguments(parser)
 
 
@@ -50,12 +56,16 @@ def run(args: argparse.Namespace) -> int:
     most = args.n if args.n > 0 else None
     wanted = Wanted(args.agent or "", args.kind and Kind(args.kind), args.search or "", view.alone)
     if args.failures:
+        if args.csv:
+            raise CoralError("cannot print failures as CSV: they are groups", "use --json, or --recent --csv")
         return _failures(view, wanted, most, as_json=args.json)
     lines = _recent(view, wanted, most) if args.recent else ranking(view, wanted, most)
     if not lines and view.agents():
         check_agent(view, args.agent)
     if args.json:
         return print_json([_data(line) for line in lines])
+    if args.csv:
+        return _print_csv(lines)
     if not lines:
         totals = view.index.ask(query.totals)
         if totals.earlier == totals.attempts and totals.earlier and not (args.agent or args.kind or args.search):
@@ -148,6 +158,24 @@ def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
 
 def _data(line: Line) -> dict[str, object]:
     return {**to_dict(line.attempt), **measured_again(line.scores)}
+
+
+def _print_csv(lines: Sequence[Line]) -> int:
+    """The fields of the records, then what several grades come to, then `metrics.NAME`; an empty field is no value."""
+    rows = [_flat(line) for line in lines]
+    names = dict.fromkeys([*(name for name in Attempt.__slots__ if name != "metrics"), *MEASURED])
+    metrics = sorted({name for row in rows for name in row} - names.keys())
+    writer = csv.DictWriter(sys.stdout, [*names, *metrics], restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return 0
+
+
+def _flat(line: Line) -> dict[str, object]:
+    data = to_dict(line.attempt)
+    metrics = {f"metrics.{name}": value for name, value in line.attempt.metrics.items()}
+    measured = dict(summary(line.scores)) if line.scores else {}
+    return {**{name: value for name, value in data.items() if name != "metrics"}, **measured, **metrics}
 
 
 def measured_again(scores: Sequence[float]) -> dict[str, object]:
