@@ -44,8 +44,9 @@ def shipped() -> set[str]:
     `coral help` shows."""
     folders = (*ROOMS, "docs", "examples")
     paths = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
-    names = {str(path.relative_to(ROOT)) for path in paths if not {"__pycache__", "runs"} & {*path.parts}}
-    return {f"coral/{name}" if name.startswith(("docs/", "examples/")) else name for name in names}
+    names = {path.relative_to(ROOT) for path in paths if "__pycache__" not in path.parts}
+    of_a_task = {name for name in names if name.parts[0] == "examples" and "runs" in name.parts}
+    return {f"coral/{name}" if name.parts[0] in ("docs", "examples") else str(name) for name in names - of_a_task}
 
 
 @pytest.mark.timeout(900)

@@ -19,7 +19,9 @@ IN_A_CLONE = f"../../coral/config/{SHIPPED.name}"  # where the schema lies for a
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--json", action="store_true", help="for programs: name, about, folder")
-    copy = parser.verbs().add_parser("copy", help="copy an example to a folder of yours")
+    copy = parser.verbs().add_parser(
+        "copy", help="copy an example to a folder of yours", example="min_max_distance my-points"
+    )
     copy.add_argument("name", metavar="NAME", help="as `coral examples` lists it")
     copy.add_argument("folder", nargs="?", metavar="DIR", help="a folder that is not there yet (default: NAME)")
     copy.add_argument(
