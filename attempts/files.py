@@ -31,23 +31,23 @@ MAX_REMEMBERED = 4096  # folders: an agent that makes and removes folders all da
 Witness = tuple[int, int, int]
 
 
-def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bool = False) -> None:
+def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bool = False, mode: int = 0o644) -> None:
     """Write one JSON object. Durable means on disk, name and content, before this returns.
 
     `new`: FileExistsError where there is something of this name already, also if it came this very moment.
     """
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
-    write_bytes(path, text.encode("utf-8", "replace") + b"\n", durable=durable, new=new)
+    write_bytes(path, text.encode("utf-8", "replace") + b"\n", durable=durable, new=new, mode=mode)
 
 
-def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False) -> None:
+def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False, mode: int = 0o644) -> None:
     """Write a file. A link in the place of its folder is not followed, but makes way, as a file does."""
     # Unique however coarse the clock is: no two threads of this machine have the same number.
     temporary = f".{path.name}.{os.getpid()}-{threading.get_native_id()}-{time.time_ns()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with _folder_to_write(path.parent) as folder:
         try:
-            with os.fdopen(os.open(temporary, flags, 0o644, dir_fd=folder), "wb") as file:
+            with os.fdopen(os.open(temporary, flags, mode, dir_fd=folder), "wb") as file:
                 file.write(data)
                 file.flush()
                 if durable:

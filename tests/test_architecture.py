@@ -65,28 +65,39 @@ MAY_IMPORT = {
     # The packages of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "workspace.layout"),
     "coral.processes.cgroup": (),
-    "coral.processes.rlimit_tag": (),
+    "coral.processes.rlimit_tag": ("workspace.plain_file",),  # the numbers of our own users
     "coral.processes.process_tree": (
         "coral.processes.cgroup",
         "coral.processes.rlimit_tag",
         "coral.processes.without_proc",
+        "workspace.plain_file",
     ),
     "coral.processes.without_proc": (),
     "coral.processes.namespaces": (),
     "coral.processes.seal": (
         "coral.errors",
         "coral.processes.process",
+        "coral.processes.own_user",
         "coral.grader.landlock",
         "coral.grader.sandbox",
+        "workspace.owner",
         "workspace.seal",
+    ),
+    "coral.processes.own_user": (
+        "coral.grader.landlock",
+        "coral.grader.sandbox",
+        "workspace.owner",
+        "workspace.plain_file",
     ),
     "coral.processes.process": (
         "coral.processes.process_tree",
         "coral.processes.cgroup",
         "coral.processes.namespaces",
+        "coral.processes.own_user",
         "coral.processes.rlimit_tag",
         "coral.processes.result_channel",
         "coral.processes.usage",
+        "workspace.plain_file",
     ),
     "coral.processes.usage": ("coral.processes.cgroup",),
     "coral.journal": (
@@ -281,7 +292,7 @@ PROCESSES = (
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
 PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
-PROCESSES += ("coral.grader.landlock", "coral.processes.seal")
+PROCESSES += ("coral.grader.landlock", "coral.processes.seal", "coral.processes.own_user")
 PROCESSES += ("coral.notify.target",)  # a program that is told of alerts
 PROCESSES += ("coral.grader.task_grader", "coral.templates.benchmark")  # in graders, of candidates
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate

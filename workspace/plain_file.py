@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 
 MAX_NAMES = 20_000  # read by one walk: folders may hold nothing but folders
+OWN_USERS = range(0x7000_0000, 0x8000_0000)  # the numbers of users and groups that `workspace.owner` gives out
 
 
 def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int | None = None) -> bytes | None:
@@ -45,6 +46,7 @@ def write_below(folder: Path, name: str, data: bytes) -> None:
     with folder_of(folder, name, make=True) as place:
         with open(os.open(temporary, flags, 0o644, dir_fd=place), "wb") as file:
             file.write(data)
+            give_like(file.fileno(), place)
         _put(temporary, name, place)
 
 
@@ -53,6 +55,8 @@ def link_below(folder: Path, name: str, target: str) -> None:
     temporary = f".coral-{secrets.token_hex(8)}"
     with folder_of(folder, name, make=True) as place:
         os.symlink(target, temporary, dir_fd=place)
+        if (owner := _other_owner(place)) is not None:
+            os.chown(temporary, *owner, dir_fd=place, follow_symlinks=False)
         _put(temporary, name, place)
 
 
@@ -64,15 +68,35 @@ def folder_of(folder: Path, name: str, *, make: bool = False) -> Iterator[int]:
     place = os.open(folder, flags)
     try:
         for part in Path(name).parts[:-1]:
+            is_new = False
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=place)
+                    is_new = True
             inner = os.open(part, flags, dir_fd=place)
+            if is_new:
+                give_like(inner, place)
             os.close(place)
             place = inner
         yield place
     finally:
         os.close(place)
+
+
+def give_like(new: int, folder: int) -> None:
+    """Give a new file or folder of root's, by descriptors, to whom its folder belongs. Where the folder hands on its
+    group, one of `OWN_USERS`, the group may do with it what it may do with the folder, as far as its owner may."""
+    if (owner := _other_owner(folder)) is not None:
+        os.fchown(new, *owner)
+    found, mode = os.fstat(folder), stat.S_IMODE(os.fstat(new).st_mode)
+    if found.st_mode & stat.S_ISGID and found.st_gid in OWN_USERS:
+        os.fchmod(new, mode | (mode >> 3 & found.st_mode & stat.S_IRWXG))
+
+
+def _other_owner(folder: int) -> tuple[int, int] | None:
+    """Whose a folder is, and its group, if we are root and it is one of `OWN_USERS`."""
+    found = os.fstat(folder)
+    return (found.st_uid, found.st_gid) if found.st_uid in OWN_USERS and os.geteuid() == 0 else None
 
 
 def _put(temporary: str, name: str, place: int) -> None:

@@ -2,8 +2,9 @@
 holds it to that.
 
 Levels, the strongest first: `bubblewrap` (own namespaces, no capabilities, the machine's files read-only), `landlock`
-(the same files, no capabilities, the machine's processes and temporary folders are those of all) and `none`. A sealed
-program finds each file that it may see at the same path as outside.
+(the same files, no capabilities, the machine's processes and temporary folders are those of all), `user` (a user of its
+own, which has what belongs to it and what everybody may read: see `workspace.owner`) and `none`. A sealed program finds
+each file that it may see at the same path as outside.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _INIT = ("/bin/sh", "-c", 'trap : INT TERM HUP; "$@"; exit $?', "init")
 class Level(StrEnum):
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
+    USER = "user"
     NONE = "none"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
+from coral.agent_setup.own_user import keep_copy
 from coral.agent_setup.view import seal_program
 from coral.fleet.actions import Spawn
 from coral.fleet.agents.budgets import money_left
@@ -20,6 +21,7 @@ from coral.supervisor.context import RunContext
 from coral.views.prompt import launch_prompt
 from workspace.clone_overlay import place
 from workspace.plain_file import folder_of, link_below
+from workspace.seal import Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
     launch = spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
     command = run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, spawn.session, money))
-    fill_state_folder(command, layout.state(agent))
+    fill_state_folder(command, layout.state(agent), copies=run_context.level is Level.USER)
     program = Program(
         argv=command.argv,
         env=launch_environment(environment.of_agent(layout, agent), command),
@@ -97,9 +99,10 @@ def first_command(run_context: RunContext, agent: str) -> Command:
     return run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
 
 
-def fill_state_folder(command: Command, state: Path) -> None:
-    """Add the command's settings files and links to the state folder. What is there already stays, because the program
-    may have changed it; but a lock goes, because the launch that took it has ended. OSError if that is not possible."""
+def fill_state_folder(command: Command, state: Path, *, copies: bool = False) -> None:
+    """Add the command's settings files and links to the state folder; with `copies`, copies in the place of links, see
+    `own_user.keep_copy`. What is there already stays, because the program may have changed it; but a lock goes, because
+    the launch that took it has ended. OSError if that is not possible."""
     state.mkdir(parents=True, exist_ok=True)
     for name in command.locks:
         with contextlib.suppress(OSError), folder_of(state, name) as place_of_lock:
@@ -109,6 +112,9 @@ def fill_state_folder(command: Command, state: Path) -> None:
         if not os.path.lexists(state / name):
             place(state, name, text)
     for name, target in command.links.items():
+        if copies:
+            keep_copy(state, name, target)
+            continue
         link = state / name
         if target.exists() and not os.path.lexists(link):
             link_below(state, name, str(target.resolve()))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from coral.agent_setup.own_user import as_own_user
 from coral.agent_setup.roster import mounts_of
 from coral.processes.process import Program
 from coral.processes.seal import Sandbox, module_folders, python_folders, seal
@@ -26,6 +27,8 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
     level = run_context.level
     if level is Level.NONE:
         return program
+    if level is Level.USER:
+        return as_own_user(run_context, agent, program, command)
     config, layout = run_context.config, run_context.layout
     env = {"XDG_CACHE_HOME": str(layout.state(agent) / "cache")}
     if level is Level.LANDLOCK:  # there is no /tmp of its own

@@ -303,10 +303,10 @@ class WorkspaceSection(Section):
     runs: Text = key("The folder of the runs, relative to the current directory.", "runs")
     share: bool = key("Whether agents share knowledge and see each other's attempts.", True)
     setup: Texts = key("Shell commands that are run once in each agent's clone.", ())
-    seal: Literal["best", "require", "none", "bubblewrap", "landlock"] = key(
+    seal: Literal["best", "require", "none", "bubblewrap", "landlock", "user"] = key(
         "Whether agents run in a sandbox that hides the hidden data, other agents and other processes. best: if this "
-        "machine can; require: do not start if it cannot; bubblewrap, landlock: do not start without this one; none: "
-        "no.",
+        "machine can; require: do not start if it cannot; bubblewrap, landlock, user: do not start without this "
+        "one; none: no.",
         "best",
     )
     writable: Texts = key("Files and folders outside the run that sealed agents may change, such as ~/.cache.", ())

@@ -1,8 +1,8 @@
 """Restricts this process, and all that it starts, to the files that a view names. Landlock, a part of Linux, enforces
-that; no privilege is needed.
+that; no privilege is needed. Or gives it a user of its own, for which it must be root.
 
 `landlock.py RULES PROGRAM...` restricts itself and becomes the program. RULES are those of
-`coral.grader.sandbox.landlock_rules`, marshalled, in hexadecimal: to import json takes as long as all the rest.
+`coral.grader.sandbox`, marshalled, in hexadecimal: to import json takes as long as all the rest.
 Standard library only.
 """
 
@@ -63,6 +63,19 @@ def restrict(view: Mapping[str, str], network: bool) -> None:
     os.close(ruleset)
 
 
+def become(user: int, groups: Sequence[int], umask: int) -> None:
+    """Make this process, for good, one of a user whose own group has the same number. OSError if that cannot be."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for capability in range(64):
+        libc.prctl(_DROP, capability, 0, 0, 0)
+    os.setgroups(groups)
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)  # with it go the capabilities
+    if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "cannot give up privileges")
+    os.umask(umask)
+
+
 def refuse_calls(filter: bytes) -> None:
     """Have the kernel refuse system calls by a filter, see `coral.grader.sandbox.system_calls`; empty: none."""
 
@@ -106,7 +119,10 @@ def main() -> None:
     for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):  # Python has changed what they do
         _signal.signal(number, _signal.SIG_DFL)
     rules, argv = marshal.loads(bytes.fromhex(sys.argv[1])), sys.argv[2:]
-    restrict(rules["view"], rules["network"])
+    if "user" in rules:
+        become(*rules["user"])
+    else:
+        restrict(rules["view"], rules["network"])
     refuse_calls(bytes.fromhex(rules["calls"]))
     try:
         os.execvp(argv[0], argv)

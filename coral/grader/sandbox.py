@@ -11,7 +11,7 @@ import platform
 import shutil
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 SEALED = ("bubblewrap", "landlock")
@@ -81,6 +81,11 @@ def bubblewrap(workspace: Path, env: Mapping[str, str], filter: int) -> list[str
 def landlock_rules(view: Mapping[str, str], network: bool) -> dict[str, object]:
     """What `coral.grader.landlock` is asked for. Landlock itself knows no network but TCP."""
     return {"view": dict(view), "network": network, "calls": system_calls(network=network).hex()}
+
+
+def user_rules(number: int, groups: Sequence[int], umask: int, network: bool) -> dict[str, object]:
+    """The same, for a user of its own."""
+    return {"user": (number, tuple(groups), umask), "calls": system_calls(network=network).hex()}
 
 
 # By the machine: its number; the calls of the kernel's keys and of System V's shared memory; `prlimit64`, `socket`.

@@ -51,7 +51,7 @@ def grade_command(
     kind = kind_of(grader)
     folder = layout.grading(grade.number)
     workspace = _candidate(folder, grade.launch)
-    sandbox = sandbox_of(config, grader, private=files, folder=folder, runs=folder_of_runs(layout))
+    sandbox = sandbox_of(config, grader, private=files, folder=folder, runs=folder_of_runs(layout), root=layout.root)
     place = GradePlace(
         workspace=workspace,
         private=files,
@@ -69,7 +69,9 @@ def grade_command(
 def sandbox_of_attempt(layout: Layout, config: Config, number: int) -> Sandbox:
     """The sandbox of the grade that an interpreter is started for before the commit is taken in."""
     folder = layout.grading(number)
-    return sandbox_of(config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout))
+    return sandbox_of(
+        config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout), root=layout.root
+    )
 
 
 def _empty(folder: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from attempts.record import Kind
 from coral.grader.remove_tree import remove_tree
 from coral.grading.limits import GradeLimits
+from coral.grading.sandbox import hand_over
 from coral.grading.venv import variables
 from coral.processes import environment
 from coral.processes.prestarted import Interpreter, PrestartedInterpreter
@@ -48,6 +49,7 @@ class GradePlace:
             "CORAL_SEED": str(int.from_bytes(os.urandom(4))),
             "TMPDIR": str(self.folder / SCRATCH),
             "CORAL_SEAL": self.sandbox.level,
+            **({"HOME": str(self.folder / SCRATCH)} if self.sandbox.user is not None else {}),
             **variables(self.venv),
         }
 
@@ -94,3 +96,4 @@ def prepare_folder(command: GradeCommand) -> None:
         folder.mkdir(parents=True)
     if command.spec is not None:
         (command.folder / SPEC).write_text(json.dumps(command.spec), encoding="utf-8")
+    hand_over(command.sandbox, command.folder)

@@ -56,7 +56,7 @@ def grade_once(
         attempt=0,
         kind=kind,
         timeout=config.grader.timeout,
-        sandbox=sandbox_of(config, config.grader, private=private, folder=folder, runs=runs),
+        sandbox=sandbox_of(config, config.grader, private=private, folder=folder, runs=runs, root=folder),
         venv=venv_of(private),
         task=(config.task.name, config.task.description),
     )

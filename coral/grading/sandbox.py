@@ -2,7 +2,7 @@
 network.
 
 Sandboxes of bubblewrap cannot be started inside one another. Candidates that a sealed grader runs are sealed by
-Landlock, without which no grader is sealed.
+Landlock, without which no grader is sealed, unless it has a user of its own.
 """
 
 import os
@@ -14,7 +14,9 @@ from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.grading.venv import venv_of
 from coral.processes import seal
-from coral.processes.seal import UNSEALED, Sandbox
+from coral.processes.own_user import Places
+from coral.processes.seal import ANYWHERE, UNSEALED, Sandbox
+from workspace.owner import give_grade, user_of_grade
 from workspace.seal import PRIVATE, Access, Level, View, view_of_grader
 
 # Of a user's home: what programs need, but no folder that has keys in it.
@@ -24,24 +26,46 @@ _TOOLS = """
 _PLACES = ("JAVA_HOME", "GOPATH", "GOROOT", "RUSTUP_HOME", "CONDA_PREFIX", "TORCH_HOME", "VIRTUAL_ENV")
 
 
-def level_of_graders(asked: str) -> Level:
+def level_of_graders(asked: str, places: Places = ANYWHERE) -> Level:
     """The level for `workspace.seal`. CoralError as `seal.level_for`."""
-    level = seal.level_for(asked)
-    return Level.NONE if seal.problem(Level.LANDLOCK) else level
+    level = seal.level_for(asked, places)
+    return level if level is Level.USER or not seal.problem(Level.LANDLOCK) else Level.NONE
 
 
-def sandbox_of(config: Config, grader: GraderSection, *, private: Path, folder: Path, runs: Path) -> Sandbox:
+def places_of(config: Config, reached: Path) -> Places:
+    """What a task hides and needs. `reached`: the folder of all runs, or another in which something is graded."""
+    assignments = config.agents.assignments or (config.agents,)
+    mounted = [config.folder / Path(source).expanduser() for one in assignments for source in one.mounts.values()]
+    return Places(hidden=(config.folder,), reached=(reached, *mounted))
+
+
+def sandbox_of(
+    config: Config, grader: GraderSection, *, private: Path, folder: Path, runs: Path, root: Path
+) -> Sandbox:
     """`private`: the folder of the grader's files; `folder`: that of the grade, which is made here; `runs`: that of all
-    runs. It shows these folders as they are now: a folder in the place of one of them is not seen."""
-    level = level_of_graders(config.workspace.seal)
+    runs; `root`: that of the run, or another that has the rest in it. It shows these folders as they are now: a folder
+    in the place of one of them is not seen."""
+    level = level_of_graders(
+        config.workspace.seal, places_of(config, runs if root.is_relative_to(runs) else root.parent)
+    )
     if level is Level.NONE:
         return UNSEALED
     folder.mkdir(parents=True, exist_ok=True)
+    if level is Level.USER:
+        user = user_of_grade(root, folder, private)
+        return Sandbox(level, {private: Access.READ, folder: Access.WRITE}, network=grader.network, user=user)
     view = _view(runs, config.folder, Path.home(), grader.readable, grader.writable, grader.network)
     venv = venv_of(private)
     own = {} if venv is None else {venv.parent: Access.READ}
     view = {**view, **own, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
     return Sandbox(level, view, network=grader.network)
+
+
+def hand_over(sandbox: Sandbox, folder: Path) -> None:
+    """Give a grade's folder, once all is in it, to the grade's user, if it has one."""
+    if sandbox.user is not None:
+        files = next(path for path, access in sandbox.view.items() if access is Access.READ)
+        give_grade(folder, sandbox.user, files, Path(os.path.commonpath((folder, files))))
 
 
 @cache

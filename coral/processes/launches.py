@@ -90,12 +90,14 @@ class Launches:
             cgroup.remove(group)
             raise
         self._live[who] = Launch(who, number, held.identity, program.tag, now, child=held.child, channel=held.channel)
+        self._table.add_launch(who, held.identity, program.tag)
         self._wakeup.watch(who, held.identity.pid)
         return held
 
     def adopt(self, who: str, number: int, identity: Identity, now: float) -> bool:
         """Takes over a launch of the supervisor before; False if no process of it is left."""
         launch = Launch(who, number, identity, self.tag(who, number), now)
+        self._table.add_launch(who, identity, launch.tag)
         if is_alive(identity):
             self._wakeup.watch(who, identity.pid)
         else:
@@ -103,6 +105,7 @@ class Launches:
                 self._table.scan()  # one scan for all launches: a launch that has ended starts nothing more
             if not self._table.members(identity, launch.tag):
                 cgroup.remove(identity.group)
+                self._table.remove_launch(who)
                 return False
         self._live[who] = launch
         self._suspects.add(who)
@@ -111,6 +114,7 @@ class Launches:
     def abandon(self, who: str) -> None:
         self._wakeup.forget(who)
         launch = self._live.pop(who, None)
+        self._table.remove_launch(who)
         if launch is not None:
             cgroup.remove(launch.identity.group)
 

@@ -121,7 +121,8 @@ class PrestartedInterpreter:
         order = self._order(program, changed, self._channel)
         pipe, self._pipe = self._pipe, -1
         channel, self._channel = self._channel, None
-        identity = replace(identity, group=self.group, sealed=self._sandbox.has_namespace)
+        user = 0 if self._sandbox.user is None else self._sandbox.user.number
+        identity = replace(identity, group=self.group, sealed=self._sandbox.has_namespace, user=user)
         return HeldChild(self._child, pipe, identity, order, channel)
 
     def close(self) -> None:

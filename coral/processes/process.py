@@ -17,8 +17,10 @@ from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
 from coral.processes import cgroup, namespaces, rlimit_tag, usage
+from coral.processes.own_user import end_user
 from coral.processes.process_tree import TAG, Identity, ProcessTable, identify, is_alive, members
 from coral.processes.result_channel import ResultChannel
+from workspace.plain_file import give_like
 
 NEVER_RELEASED = 125
 # Reads a line from a pipe, then becomes the program. An end of file instead means that the supervisor died before it
@@ -39,7 +41,8 @@ _KEEP = (
 class Program:
     """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag` names
     the launch in every process of it; `group` is its control group, if any; the exit code is written into the file
-    `code`, as a shell reports it. `sealed`: the arguments start a sandbox, and in it the program."""
+    `code`, as a shell reports it. `sealed`: the arguments start a sandbox, and in it the program. `user`: as which the
+    arguments run it, if it has a user of its own."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -51,6 +54,7 @@ class Program:
     group: str = ""
     code: Path | None = None
     sealed: bool = False
+    user: int = 0
 
 
 class HeldChild:
@@ -112,7 +116,8 @@ def start(program: Program) -> HeldChild:
         raise OSError("it ended before it could be identified")
     rlimit_tag.put(child.pid, program.tag)
     usage.end_first(child.pid, usage.AGENT)
-    return HeldChild(child, pipe, replace(identity, group=program.group, sealed=program.sealed))
+    identity = replace(identity, group=program.group, sealed=program.sealed, user=program.user)
+    return HeldChild(child, pipe, identity)
 
 
 def wait(child: "subprocess.Popen[bytes]", seconds: float) -> int | None:
@@ -143,7 +148,10 @@ def open_output(path: Path) -> BinaryIO:
             if not (S_ISREG(mode) or S_ISCHR(mode) or S_ISBLK(mode)):
                 kept = f".{path.name}.foreign-{time.time_ns()}"
                 os.rename(path.name, kept, src_dir_fd=folder, dst_dir_fd=folder)
-        return os.fdopen(os.open(path.name, flags, 0o600, dir_fd=folder), "ab")
+        file = os.fdopen(os.open(path.name, flags, 0o600, dir_fd=folder), "ab")
+        if S_ISREG(os.fstat(file.fileno()).st_mode):
+            give_like(file.fileno(), folder)
+        return file
     finally:
         os.close(folder)
 
@@ -181,6 +189,8 @@ def end_supervisor(pid: int) -> None:
 def kill(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
     """SIGKILL for every process of the launch, and for those started meanwhile. `table`: as for `terminate`."""
     cgroup.kill(identity.group)
+    if identity.user and not (table and table.others_of_user(identity)):
+        end_user(identity.user)
     for _ in range(3):
         found = members(identity, tag, table)
         _signal_all(found, signal.SIGKILL)

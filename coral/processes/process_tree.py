@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coral.processes import cgroup, rlimit_tag
+from workspace.plain_file import OWN_USERS
 
 TAG = "CORAL_LAUNCH"
 _TAG_PREFIX = f"{TAG}=".encode()
@@ -21,13 +22,15 @@ MAX_RESCANS = 3  # for one launch, whose processes may end and start others all 
 @dataclass(frozen=True, slots=True)
 class Identity:
     """`started`: the start time in the kernel's ticks. `boot`: the machine's boot. `group`: the control group of the
-    launch that this process began, where there is one. `sealed`: its program runs below it, in a sandbox."""
+    launch that this process began, where there is one. `sealed`: its program runs below it, in a sandbox. `user`: whose
+    processes are all of the agent's or the grade's, and nobody else's; 0 where there is no such user."""
 
     pid: int
     started: int
     boot: str
     group: str = field(default="", compare=False)
     sealed: bool = field(default=False, compare=False)
+    user: int = field(default=0, compare=False)
 
 
 def identify(pid: int) -> Identity | None:
@@ -47,7 +50,8 @@ def is_alive(identity: Identity) -> bool:
 
 def members(identity: Identity, tag: str, table: "ProcessTable | None" = None) -> list[Identity]:
     """Every living process of a launch: its process group, its session, its descendants, and all that are in its
-    control group or have its tag, by a resource limit or in their environment. `table`: is scanned again for it."""
+    control group or have its tag, by a resource limit or in their environment; and those of its user that belong to no
+    other launch. `table`: is scanned again for it."""
     table = table or ProcessTable()
     table.scan()
     return table.members(identity, tag)
@@ -67,7 +71,21 @@ class ProcessTable:
         # Both are read once for each process: a fleet has a thousand, and every end of a launch asks for all.
         self._env_tags: dict[tuple[int, int], bytes] = {}
         self._rlimit_tags: dict[tuple[int, int], int] = {}
+        self._users: dict[tuple[int, int], int] = {}
+        self._launches: dict[str, tuple[Identity, str]] = {}
         self.scanned = False
+
+    def add_launch(self, who: str, identity: Identity, tag: str) -> None:
+        """A launch that lives from now on. Several of an agent may have one user."""
+        self._launches[who] = identity, tag
+
+    def remove_launch(self, who: str) -> None:
+        self._launches.pop(who, None)
+
+    def others_of_user(self, identity: Identity) -> list[tuple[Identity, str]]:
+        """The other living launches of a launch's user."""
+        same = (launch for launch in self._launches.values() if identity.user and launch[0].user == identity.user)
+        return [launch for launch in same if launch[0] != identity]
 
     def scan(self) -> None:
         self._table, self.scanned = self._read_changed() if _has_proc() else _portable_table(), True
@@ -75,6 +93,7 @@ class ProcessTable:
         living = {(pid, entry.started) for pid, entry in self._table.items()}
         self._env_tags = {process: tag for process, tag in self._env_tags.items() if process in living}
         self._rlimit_tags = {process: tag for process, tag in self._rlimit_tags.items() if process in living}
+        self._users = {process: user for process, user in self._users.items() if process in living}
 
     def _read_changed(self) -> "dict[int, _Stat]":
         """Reads only new processes and those whose parent is gone: the parent and start time of the others cannot have
@@ -102,12 +121,12 @@ class ProcessTable:
             return []
         for scans in range(MAX_RESCANS + 1):
             inside = self._add(cgroup.members(identity.group))
-            mine = self._related(identity, tag, inside)
+            mine = self._with_user(identity, self._related(identity, tag, inside))
             # After the last scan the processes are not read again: they may have ended, but it is not known that none
             # is left, and the caller will ask again.
             if scans == MAX_RESCANS or not self._read_again(mine):
                 break
-            if mine := self._related(identity, tag, inside & self._table.keys()):
+            if mine := self._with_user(identity, self._related(identity, tag, inside & self._table.keys())):
                 break
             self.scan()
         return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
@@ -129,7 +148,33 @@ class ProcessTable:
             of_group = identity.pid in (entry.group, entry.session) and (led or (leader is None and not _has_proc()))
             if entry.started >= identity.started and (of_group or self._tag(pid, entry.started) in wanted):
                 mine.add(pid)
-        parents = list(mine)
+        return self._with_descendants(mine)
+
+    def _with_user(self, identity: Identity, named: set[int]) -> set[int]:
+        """These processes, and the others of the launch's user that belong to none of its other launches; without those
+        of other agents' users, who may have given themselves its tag."""
+        if not identity.user:
+            return named
+        later = [(pid, entry.started) for pid, entry in self._table.items() if entry.started >= identity.started]
+        users = {pid: self._user(pid, started) for pid, started in later}
+        mine = {pid for pid, user in users.items() if user == identity.user}
+        if mine - named:
+            for other, tag in self.others_of_user(identity):
+                mine -= self._related(other, tag, self._add(cgroup.members(other.group))) - named
+        return mine | {pid for pid in named if users.get(pid) not in OWN_USERS}
+
+    def _user(self, pid: int, started: int) -> int:
+        """Whose process it is. Only the first of a launch, which has our tag, becomes somebody else's."""
+        known = self._users.get((pid, started))
+        if known is not None:
+            return known
+        user = _user_of(pid)
+        if user in OWN_USERS or not self._tag(pid, started):
+            self._users[pid, started] = user
+        return user
+
+    def _with_descendants(self, mine: set[int]) -> set[int]:
+        mine, parents = set(mine), list(mine)
         while parents:
             for pid in self._children.get(parents.pop(), ()):
                 if pid not in mine:
@@ -200,6 +245,16 @@ def _stat(pid: int) -> _Stat | None:
     return _Stat(parent=int(part[1]), group=int(part[2]), session=int(part[3]), started=int(part[19]))
 
 
+def _user_of(pid: int) -> int:
+    """The real user of a process, who need not be the owner of its files in /proc; 0 if it is gone."""
+    try:
+        with open(f"{_PROC}/{pid}/status", "rb", buffering=0) as file:
+            _, _, rest = file.readall().partition(b"\nUid:")
+    except OSError:
+        return 0
+    return int(rest.split(None, 1)[0]) if rest else 0
+
+
 def _portable_table() -> dict[int, _Stat]:
     from coral.processes import without_proc
 
@@ -211,14 +266,15 @@ def _portable_table() -> dict[int, _Stat]:
 
 
 def _environment(pid: int) -> bytes:
-    """The environment a process of this user's was started with; empty where we may not see it."""
+    """The environment a process of this user's, or of a user of ours, was started with; empty where we may not see
+    it."""
     if not _has_proc():
         from coral.processes import without_proc
 
         return without_proc.environment(pid)
     try:
         with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:
-            return file.readall() if os.fstat(file.fileno()).st_uid == os.geteuid() else b""
+            return file.readall() if rlimit_tag.is_ours(os.fstat(file.fileno()).st_uid) else b""
     except OSError:
         return b""
 

@@ -1,6 +1,7 @@
 """Seals a program at one of the levels of `workspace.seal`, and tells which of them this machine has."""
 
 import marshal
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,20 +12,26 @@ from pathlib import Path
 from coral.errors import CoralError
 from coral.grader import landlock
 from coral.grader.sandbox import landlock_rules
+from coral.processes import own_user
+from coral.processes.own_user import Places, user_line
 from coral.processes.process import Program
+from workspace.owner import User
 from workspace.seal import Level, View, bubblewrap, bubblewrap_problem, with_devices
 
 _PACKAGES = ("attempts", "coral", "heartbeats", "workspace")
 
 
-def level_for(asked: str) -> Level:
-    """The level for `workspace.seal`: that one, or the strongest that this machine has. CoralError if it has none, or
-    not that one, and it is required."""
+ANYWHERE = Places()
+
+
+def level_for(asked: str, places: Places = ANYWHERE) -> Level:
+    """The level for `workspace.seal`: that one, or the strongest that this machine has in these places. CoralError if
+    it has none, or not that one, and it is required."""
     if asked in ("best", "require"):
-        level, missing = strongest(), problem(Level.BUBBLEWRAP)
+        level, missing = strongest(places), _missing(places)
         is_refused = asked == "require" and level is Level.NONE
     else:
-        level, missing = Level(asked), problem(Level(asked))
+        level, missing = Level(asked), problem(Level(asked), places)
         is_refused = bool(missing)
     if is_refused:
         raise CoralError(
@@ -34,39 +41,54 @@ def level_for(asked: str) -> Level:
     return level
 
 
-def warning(asked: str) -> str:
+def warning(asked: str, places: Places = ANYWHERE) -> str:
     """What to tell a user whose agents are not sealed, or less than they could be; empty otherwise."""
-    if asked != "best" or (level := strongest()) is Level.BUBBLEWRAP:
+    if asked != "best" or (level := strongest(places)) is Level.BUBBLEWRAP:
         return ""
-    what = "not sealed" if level is Level.NONE else f"sealed by {level} alone"
-    return f"the agents are {what}, because {problem(Level.BUBBLEWRAP)}: docs/trust.md says what they can reach"
+    what = "not sealed" if level is Level.NONE else f"sealed by {name_of(level)} alone"
+    missing = _missing(places) if level is Level.NONE else problem(Level.BUBBLEWRAP)
+    return f"the agents are {what}, because {missing}: docs/trust.md says what they can reach"
 
 
-def strongest() -> Level:
+def name_of(level: Level) -> str:
+    """In a sentence: sealed by ..."""
+    return "users of their own" if level is Level.USER else str(level)
+
+
+def strongest(places: Places = ANYWHERE) -> Level:
     """The strongest level that works here."""
-    return next(level for level in Level if not problem(level))
+    return next(level for level in Level if not problem(level, places))
 
 
-def problem(level: Level) -> str:
-    """Returns why a level does not work on this machine; an empty text if it works."""
+def problem(level: Level, places: Places = ANYWHERE) -> str:
+    """Returns why a level does not work on this machine, in these places; an empty text if it works."""
     match level:
         case Level.BUBBLEWRAP:
             return bubblewrap_problem()
         case Level.LANDLOCK:
             return _landlock_problem()
+        case Level.USER:
+            return own_user.problem((*python_folders(), Path(sys.executable))) or own_user.problem_of_places(places)
         case Level.NONE:
             return ""
+
+
+def _missing(places: Places) -> str:
+    """What is told where no level works: root has one more than others."""
+    of_user = problem(Level.USER, places)
+    return problem(Level.BUBBLEWRAP) + (f", and {of_user}" if of_user and os.geteuid() == 0 else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
     """`network`: whether programs have that of the machine. `has_namespace`: whether the first process is not the
-    program, which runs below it, see `namespaces`; by Landlock a program restricts itself, and stays the process that
-    it was."""
+    program, which runs below it, see `namespaces`; by Landlock, or as a user of its own, a program restricts itself,
+    and stays the process that it was. `user`: whose processes they are, at the level that has such."""
 
     level: Level
     view: View
     network: bool
+    user: User | None = None
 
     @property
     def has_namespace(self) -> bool:
@@ -79,6 +101,9 @@ class Sandbox:
                 return bubblewrap(argv, self.view, folder, network=self.network)
             case Level.LANDLOCK:
                 return _landlocked(argv, self.view, network=self.network)
+            case Level.USER:
+                assert self.user is not None
+                return user_line(argv, self.user, network=self.network)
             case Level.NONE:
                 return list(argv)
 
@@ -90,7 +115,8 @@ def seal(program: Program, sandbox: Sandbox) -> Program:
     """Returns the program with the arguments that start it in the sandbox."""
     if sandbox.level is Level.NONE:
         return program
-    return replace(program, argv=sandbox.line(program.argv, program.cwd), sealed=sandbox.has_namespace)
+    argv, user = sandbox.line(program.argv, program.cwd), 0 if sandbox.user is None else sandbox.user.number
+    return replace(program, argv=argv, sealed=sandbox.has_namespace, user=user)
 
 
 def python_folders() -> Iterator[Path]:

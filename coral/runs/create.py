@@ -21,14 +21,16 @@ from coral.config.load import Config, checklist
 from coral.errors import CoralError
 from coral.grading.checkout import sandbox_of_attempt
 from coral.grading.kinds import copy_grader_files, prestart
+from coral.grading.sandbox import places_of
 from coral.grading.venv import make as make_venv, note, venv_of
 from coral.processes import cgroup, received_signals, seal
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
-from workspace import git, hub
+from workspace import git, hub, owner
 from workspace.cancellation import CancelToken
 from workspace.disk import disk_problem_of, is_disk_problem
 from workspace.layout import SHARED, Layout, create, new_run
+from workspace.seal import Level
 
 Say = Callable[[str], None]
 Begin = Callable[..., Future[Any]]
@@ -39,7 +41,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     """Create a run in the folder `runs`, or raise a CoralError. `say` gets each step; a thread runs `meanwhile`."""
     roster = Roster(config)
     roster.check()
-    seal.level_for(config.workspace.seal)
+    level = seal.level_for(config.workspace.seal, places_of(config, runs))
     if problem := disk_problem_of(runs):
         hint = "free some space, or see workspace.runs in task.yaml"
         raise CoralError(f"cannot make a run in {runs}: {problem}", hint)
@@ -53,7 +55,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
             hint = "see workspace.runs in task.yaml"
             raise CoralError(f"cannot make a run in {runs}: {error.strerror}", hint) from error
         try:
-            _fill(layout, config, roster, say, meanwhile)
+            _fill(layout, config, roster, level, say, meanwhile)
         except BaseException as error:
             remove_run(layout)
             if not (full := is_disk_problem(error)) and not isinstance(error, OSError):
@@ -71,7 +73,9 @@ def remove_run(layout: Layout) -> None:
             folder.rmdir()
 
 
-def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: Callable[[], object]) -> None:
+def _fill(
+    layout: Layout, config: Config, roster: Roster, level: Level, say: Say, meanwhile: Callable[[], object]
+) -> None:
     with received_signals.let_through():  # these steps create only files, which are removed with the run
         create(layout, tuple(roster))
         layout.task_file.write_text(config.text, encoding="utf-8")
@@ -81,6 +85,7 @@ def _fill(layout: Layout, config: Config, roster: Roster, say: Say, meanwhile: C
             copy_grader_files(config.holdout_grader, config.folder, layout.holdout)
         if (text := checklist(config)) is not None:
             layout.checklist.write_text(text, encoding="utf-8")
+        owner.divide_for(level, layout, tuple(roster), config.workspace.share)
     venv = make_venv(config, layout.venvs, say)
     for private in (layout.grader, layout.holdout):
         note(private, venv)

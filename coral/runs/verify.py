@@ -71,7 +71,12 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
             kind=attempt.kind,
             timeout=config.grader.timeout,
             sandbox=sandbox_of(
-                config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout)
+                config,
+                config.grader,
+                private=layout.grader,
+                folder=folder,
+                runs=folder_of_runs(layout),
+                root=layout.root,
             ),
             venv=venv_of(layout.grader),
             task=(config.task.name, config.task.description),
@@ -86,7 +91,7 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
     differs = DEVIATIONS * noise + ROUNDING * max(1.0, abs(recorded))
     is_same = result.score is not None and abs(result.score - recorded) <= differs
     made = Verification(attempt.number, recorded, result.score, result.reason, result.channel, is_same)
-    write_json(layout.verified, {**verified(layout), str(attempt.number): asdict(made)}, durable=True)
+    write_json(layout.verified, {**verified(layout), str(attempt.number): asdict(made)}, durable=True, mode=0o600)
     return made
 
 

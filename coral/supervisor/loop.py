@@ -33,6 +33,7 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
+from coral.grading.sandbox import places_of
 from coral.journal import Journal, fold, salvaged
 from coral.notify.notifier import Notifier
 from coral.processes import process, received_signals, seal
@@ -61,9 +62,10 @@ from coral.supervisor.starts import Starter
 from coral.supervisor.workers import WorkerPool
 from coral.views.fleet_view import HeartbeatFiles
 from coral.views.report import Report, end_lost_jobs
+from workspace import owner
 from workspace.clone_overlay import place
 from workspace.git import load
-from workspace.layout import OPERATOR, Layout
+from workspace.layout import OPERATOR, Layout, folder_of_runs
 
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
 MAX_SLEEP = 60.0
@@ -102,7 +104,8 @@ class Supervisor:
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
-        level = seal.level_for(config.workspace.seal)
+        level = seal.level_for(config.workspace.seal, places_of(config, folder_of_runs(layout)))
+        owner.divide_for(level, layout, tuple(roster), config.workspace.share)
         run_context = RunContext(layout, config, self._rules, RecentResults(known), roster, level)
         self._launches = Launches(_tag(layout), self._wakeup)
         self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))

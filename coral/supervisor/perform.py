@@ -40,6 +40,8 @@ from workspace import hub
 from workspace.history import snapshot
 from workspace.intake import take_in
 from workspace.layout import Layout
+from workspace.owner import open_knowledge
+from workspace.seal import Level
 
 REASON = 200  # characters of one in a line of the timeline
 LAST_SECONDS = 10.0  # for what the threads have yet to do at the end
@@ -90,7 +92,7 @@ class Performer:
 
     def close(self) -> None:
         """End what the threads are at, and keep the history of the notes that were written since the last snapshot."""
-        self._pool.submit(snapshot, self._layout.shared, self._layout.history, "at the end")
+        self._pool.submit(self._keep_knowledge, "at the end")
         self._background.close(LAST_SECONDS)
         self._starter.close()
 
@@ -201,10 +203,15 @@ class Performer:
             if attempt.submission:
                 self._pool.submit(self._store.forget_replies, attempt.agent)
             if self._snapshot is None or self._snapshot.done():
-                text, layout = f"after attempt #{attempt.number}", self._layout
-                self._snapshot = self._pool.submit(snapshot, layout.shared, layout.history, text)
+                self._snapshot = self._pool.submit(self._keep_knowledge, f"after attempt #{attempt.number}")
 
     # In worker threads.
+
+    def _keep_knowledge(self, text: str) -> None:
+        """Keep the shared knowledge in its history; first see to it that all agents can read it."""
+        if self._context.level is Level.USER and self._context.config.workspace.share:
+            open_knowledge(self._layout)
+        snapshot(self._layout.shared, self._layout.history, text)
 
     def _take_in(self, action: do.TakeIn, epoch: int) -> Iterator[on.Event]:
         yield from self._restore_hub()

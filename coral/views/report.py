@@ -26,6 +26,7 @@ from coral.views.prompt_context import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
 from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
 from workspace.layout import Layout
+from workspace.seal import Level
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
 QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
@@ -83,7 +84,7 @@ class Report:
     def holdouts(self, fleet: Fleet) -> None:
         """Write the scores on the hold-out where no agent reads. OSError where that cannot be written."""
         rows = [asdict(held) for held in fleet.holdouts.values()]
-        write_json(self._context.layout.holdout_scores, {"format": 1, "scores": rows}, durable=False)
+        write_json(self._context.layout.holdout_scores, {"format": 1, "scores": rows}, durable=False, mode=0o600)
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
         """OSError where its record cannot be written."""
@@ -144,7 +145,9 @@ class Report:
         with contextlib.suppress(OSError):
             self._context.layout.private.lstat()  # if the run folder was removed, the view must not create it again
             make_way(self._context.layout.status)
-            write_bytes(self._context.layout.status, text.encode() + b"\n", durable=False)
+            # Agents with users of their own pass the run's folder: this file is none of theirs.
+            mode = 0o600 if self._context.level is Level.USER else 0o644
+            write_bytes(self._context.layout.status, text.encode() + b"\n", durable=False, mode=mode)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MAX_STATUS_SECONDS)
 
     def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, Monitor]) -> bool:

@@ -1,0 +1,74 @@
+"""Agents with users of their own: their part of the run, their environment, and copies of the logins, since the home of
+whoever started the run is closed to them."""
+
+import contextlib
+import os
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+from coral.processes.process import Program, open_output
+from coral.processes.seal import Sandbox, seal
+from coral.runtimes.model import Command
+from coral.supervisor.context import RunContext
+from workspace.owner import close_other_runs, give_agent, user_of_agent
+from workspace.plain_file import folder_of, read_below, read_plain, write_below
+from workspace.seal import Level
+
+_LARGEST_LOGIN = 1 << 20  # bytes
+_OF_THE_OTHER_HOME = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMP", "TEMP")
+
+
+def as_own_user(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:
+    """The program as the agent's own user, whose home is the agent's state. OSError if the agent's part of the run
+    cannot be given to that user."""
+    layout = run_context.layout
+    state = layout.state(agent)
+    give_agent(layout, agent, run_context.config.workspace.share)
+    close_other_runs(layout)
+    own = {"HOME": state, "XDG_CACHE_HOME": state / "cache", "TMPDIR": state / "tmp"}
+    for folder in ("cache", "tmp"):
+        with contextlib.suppress(OSError), folder_of(state, f"{folder}/any", make=True):  # the agent has a file there
+            pass
+    env = {name: value for name, value in program.env.items() if name not in _OF_THE_OTHER_HOME or name in command.env}
+    env |= {name: str(path) for name, path in own.items() if name not in command.env}
+    env |= {"USER": agent, "LOGNAME": agent}
+    for path in (program.stdout, program.stderr):
+        open_output(path).close()  # now, or a job's shell would make it
+    sandbox = Sandbox(Level.USER, {}, network=True, user=user_of_agent(layout, agent))
+    return seal(replace(program, env=env), sandbox)
+
+
+def keep_copy(state: Path, name: str, source: Path) -> None:
+    """Make a file of the user's and its copy `state/name` the same: the newer of the two, by the time of its last
+    change, replaces the other, since programs refresh their logins. OSError if that cannot be written."""
+    theirs, ours = _changed(source, follow=True), _changed(state / name, follow=False)
+    if theirs is None or theirs == ours:
+        return
+    if ours is None or theirs > ours:
+        if (data := read_plain(source, _LARGEST_LOGIN, follow=True)) is not None:
+            write_below(state, name, data)
+            with folder_of(state, name) as place:
+                os.utime(Path(name).name, ns=(theirs, theirs), dir_fd=place, follow_symlinks=False)
+    elif (data := read_below(state, name, _LARGEST_LOGIN)) is not None:
+        _replace(source.resolve(), data, ours)
+
+
+def _changed(path: Path, *, follow: bool) -> int | None:
+    """When a regular file was changed last; None where there is none."""
+    try:
+        found = path.stat(follow_symlinks=follow)
+    except OSError:
+        return None
+    return found.st_mtime_ns if stat.S_ISREG(found.st_mode) else None
+
+
+def _replace(path: Path, data: bytes, changed: int) -> None:
+    before = path.stat()
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made.touch(mode=0o600)
+    made.write_bytes(data)
+    os.chown(made, before.st_uid, before.st_gid)
+    made.chmod(stat.S_IMODE(before.st_mode))
+    os.utime(made, ns=(changed, changed))
+    made.replace(path)

@@ -1,0 +1,108 @@
+"""Programs that run as users of their own: whether this machine can do that, how one is started, and how all processes
+of one are ended."""
+
+import contextlib
+import marshal
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from coral.grader import landlock
+from coral.grader.sandbox import user_rules
+from workspace.owner import User, closed_to_others, open_to_others
+from workspace.plain_file import OWN_USERS
+
+PROBE_SECONDS = 20.0
+# What root needs for it: to change owners and modes, to pass closed folders, to signal, to become another user.
+_CAPABILITIES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 4: "FSETID", 5: "KILL", 6: "SETGID", 7: "SETUID"}
+_SHELL = "/bin/sh"
+_TRY = '"$0" -P -c "import coral.cli, workspace.submit" && git --version'
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What decides whether users of their own can be had in one place. `hidden`: folders that they must not read,
+    except the way to one of the `reached`, which they must reach."""
+
+    hidden: tuple[Path, ...] = ()
+    reached: tuple[Path, ...] = ()
+
+
+def user_line(argv: Sequence[str], user: User, *, network: bool) -> list[str]:
+    """The arguments by which root starts a program as this user."""
+    rules = user_rules(user.number, user.groups, user.umask, network)
+    return [sys.executable, "-I", "-S", "-B", landlock.__file__, marshal.dumps(rules).hex(), *argv]
+
+
+def end_user(number: int) -> None:
+    """SIGKILL for every process of a user, at once: none can escape by a fork."""
+    if number not in OWN_USERS:
+        raise ValueError(f"{number} is not a user of our own")
+    line = [_SHELL, "-c", "kill -9 -1"]
+    null = subprocess.DEVNULL
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            line, user=number, group=number, extra_groups=[], cwd="/", stdin=null, stdout=null, stderr=null, timeout=5.0
+        )
+
+
+def problem_of_places(places: Places) -> str:
+    """Returns why users of their own would reach too much or too little there; an empty text if they do not."""
+    for path in places.reached:
+        if closed := closed_to_others(path):
+            return f"{closed} is closed to other users, who could not reach {path}: try `chmod o+x {closed}`"
+    for folder in places.hidden:
+        if found := open_to_others(folder, places.reached):
+            return f"everybody on this machine can read {found}: try `chmod o-rwx {found}`"
+    return ""
+
+
+def problem(needed: Iterable[Path]) -> str:
+    """Returns why no user of its own can be had on this machine; an empty text if it can. `needed`: what every program
+    must reach. It is tried once, which takes some 200 ms."""
+    return _problem(tuple(needed))
+
+
+@cache
+def _problem(needed: tuple[Path, ...]) -> str:
+    if text := _rights_problem():
+        return text
+    git = shutil.which("git")
+    for path in (*needed, *([Path(git)] if git else [])):
+        if closed := closed_to_others(path):
+            return f"{closed} is closed to other users, who need {path}"
+    user = User(OWN_USERS[0], (), 0o077)
+    try:
+        done = subprocess.run(
+            user_line([_SHELL, "-c", _TRY, sys.executable], user, network=False),
+            capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL, cwd="/",
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"a program of another user cannot be started: {error}"
+    words = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+    return f"another user cannot run Python, Coral and git here: {words}" if done.returncode else ""
+
+
+def _rights_problem() -> str:
+    """Why this process cannot be somebody else."""
+    try:
+        status = Path("/proc/self/status").read_text()
+        maps = [Path(f"/proc/self/{kind}_map").read_text() for kind in ("uid", "gid")]
+    except OSError as error:
+        return f"there are no users of their own: {error}"
+    fields = {name: value.split() for name, _, value in (line.partition(":") for line in status.splitlines())}
+    if fields["Uid"][1] != "0":
+        return "users of their own need root"
+    had = int(fields["CapEff"][0], 16)
+    if missing := [name for number, name in _CAPABILITIES.items() if not had >> number & 1]:
+        return f"this root must not do what users of their own need: it lacks {', '.join(missing)}"
+    return "" if all(map(_maps_ours, maps)) else "this machine maps too few users"
+
+
+def _maps_ours(text: str) -> bool:
+    ranges = [tuple(map(int, line.split())) for line in text.splitlines()]
+    return any(first <= OWN_USERS.start and OWN_USERS.stop <= first + count for first, _, count in ranges)
