@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import levels
 import pytest
 import small_disk
 from cases import TIMES
@@ -14,7 +15,9 @@ from hypothesis import settings
 from real_runs import Run, write_task
 
 from coral.cli import main
+from coral.processes.seal import problem
 from coral.supervisor.loop import Supervisor
+from workspace.seal import Level
 
 HAS_PASSED = pytest.StashKey[bool]()
 
@@ -37,11 +40,22 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """A test with a disk of its own runs in a namespace of its own."""
+    """A test with a disk of its own runs in a namespace of its own; one with users of its own by a Python that they
+    reach."""
+    if pyfuncitem.get_closest_marker("own_user") is not None and problem(Level.USER):
+        levels.run_inside(pyfuncitem)
+        return True
     if pyfuncitem.get_closest_marker("small_disk") is None or small_disk.is_inside():
         return None
     small_disk.run_inside(pyfuncitem)
     return True
+
+
+@pytest.fixture(autouse=True)
+def own_user(request: pytest.FixtureRequest) -> None:
+    """Other users reach the folder of a test that is marked so."""
+    if request.node.get_closest_marker("own_user") is not None and not problem(Level.USER):
+        levels.open_to_others(request.getfixturevalue("tmp_path"))
 
 
 @pytest.fixture

@@ -100,7 +100,7 @@ def divide(layout: Layout, agents: Iterable[str], share: bool) -> None:
     _close_all(layout.root, but=[path.name for path in _folders(layout.root)])
     _set(layout.private, _ROOT, graders, 0o710)
     _set(layout.root, _ROOT, run, 0o710)
-    close_other_runs(layout)
+    close_runs(folder_of_runs(layout), but=layout.root)
 
 
 def give_agent(layout: Layout, agent: str, share: bool) -> None:
@@ -189,17 +189,19 @@ def _open(path: Path, but: Collection[Path]) -> Path | None:
     return next(filter(None, (_open(inner, but) for inner in sorted(path.iterdir()))), None)
 
 
-def close_other_runs(layout: Layout) -> None:
-    """Close the other runs of the same folder to everybody but root and their own users."""
-    runs = folder_of_runs(layout)
-    for path in _folders(runs) if runs != layout.root else ():
-        for run in (path,) if (path / "private").is_dir() else _folders(path):
-            if run != layout.root:
+def close_runs(runs: Path, but: Path) -> None:
+    """Close the runs in a folder, but for one, to everybody but root and their own users."""
+    for path in _folders(runs) if runs != but else ():
+        for run in (path,) if (path / "private").is_dir() else path.iterdir():
+            if run != but:
                 _close(run)
 
 
 def _folders(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    try:
+        return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
+    except FileNotFoundError:
+        return []
 
 
 def _close_all(folder: Path, but: Collection[str]) -> None:

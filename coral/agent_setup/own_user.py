@@ -11,7 +11,8 @@ from coral.processes.process import Program, open_output
 from coral.processes.seal import Sandbox, seal
 from coral.runtimes.model import Command
 from coral.supervisor.context import RunContext
-from workspace.owner import close_other_runs, give_agent, user_of_agent
+from workspace.layout import folder_of_runs
+from workspace.owner import close_runs, give_agent, user_of_agent
 from workspace.plain_file import folder_of, read_below, read_plain, write_below
 from workspace.seal import Level
 
@@ -25,7 +26,7 @@ def as_own_user(run_context: RunContext, agent: str, program: Program, command: 
     layout = run_context.layout
     state = layout.state(agent)
     give_agent(layout, agent, run_context.config.workspace.share)
-    close_other_runs(layout)
+    close_runs(folder_of_runs(layout), but=layout.root)
     own = {"HOME": state, "XDG_CACHE_HOME": state / "cache", "TMPDIR": state / "tmp"}
     for folder in ("cache", "tmp"):
         with contextlib.suppress(OSError), folder_of(state, f"{folder}/any", make=True):  # the agent has a file there

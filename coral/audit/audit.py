@@ -22,7 +22,7 @@ from coral.errors import CoralError
 from coral.grading.kinds import grader_files
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
-from coral.grading.sandbox import level_of_graders
+from coral.grading.sandbox import level_of_graders, places_of
 from coral.grading.venv import make
 from coral.processes import process
 from coral.processes.process_tree import Identity, identify
@@ -99,7 +99,7 @@ def _audited(config: Config, venv: Path | None, say: Callable[[str], None]) -> A
         for number, attack in enumerate(listed, 1):
             say(f"attack {number} of {len(listed)}: {attack.name}")
             results.append(_tried(config, files, attack, scores, limit, variable, key, venv))
-    level = level_of_graders(config.workspace.seal)
+    level = level_of_graders(config.workspace.seal, places_of(config, Path(tempfile.gettempdir())))
     return Audit(level, tuple(scores), graded.channel, graded.opened, tuple(results))
 
 
@@ -217,6 +217,7 @@ def _marked(mark: str) -> list[Identity]:
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="coral-audit-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o711)  # a grade with a user of its own has a closed folder in there, and must reach it
         yield Path(folder)
 
 

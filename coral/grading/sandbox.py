@@ -16,7 +16,7 @@ from coral.grading.venv import venv_of
 from coral.processes import seal
 from coral.processes.own_user import Places
 from coral.processes.seal import ANYWHERE, UNSEALED, Sandbox
-from workspace.owner import give_grade, user_of_grade
+from workspace.owner import close_runs, give_grade, user_of_grade
 from workspace.seal import PRIVATE, Access, Level, View, view_of_grader
 
 # Of a user's home: what programs need, but no folder that has keys in it.
@@ -52,6 +52,7 @@ def sandbox_of(
         return UNSEALED
     folder.mkdir(parents=True, exist_ok=True)
     if level is Level.USER:
+        close_runs(runs, but=root)
         user = user_of_grade(root, folder, private)
         return Sandbox(level, {private: Access.READ, folder: Access.WRITE}, network=grader.network, user=user)
     view = _view(runs, config.folder, Path.home(), grader.readable, grader.writable, grader.network)

@@ -21,7 +21,7 @@ from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
-from coral.grading.sandbox import level_of_graders
+from coral.grading.sandbox import level_of_graders, places_of
 from coral.grading.venv import make
 from coral.native.search.check import CheckBroken, check_once
 from coral.notify.notifier import targets_of
@@ -225,7 +225,7 @@ def _graded(config: Config, venv: Path | None, result: GradeResult) -> TaskFindi
 
 def _seal_advice(config: Config, venv: Path | None) -> tuple[str, ...]:
     """Advice for a grader that fails only because it is sealed. Grades the seed without a sandbox to find out."""
-    if level_of_graders(config.workspace.seal) is Level.NONE:
+    if level_of_graders(config.workspace.seal, places_of(config, Path(tempfile.gettempdir()))) is Level.NONE:
         return ()
     unsealed = replace(config, workspace=config.workspace.model_copy(update={"seal": "none"}))
     if _grade(unsealed, venv).score is None:

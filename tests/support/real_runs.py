@@ -85,7 +85,8 @@ def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra:
         "run:\n  interrupt_grace: 1\n  terminate_grace: 0.5\n  backoff: 0.1\n"
         "workspace:\n  seal: none\n" + extra
     )
-    return write_files(folder, files)
+    write_files(folder, files).chmod(0o700)  # by some seals, what all may read is not hidden
+    return folder
 
 
 class Run:

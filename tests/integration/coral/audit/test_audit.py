@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from files import write_files
+from levels import params
 from real_runs import coral_process
 
 from coral.audit import audit as audits
@@ -16,7 +17,6 @@ from coral.cli import main
 from coral.config.load import load
 from coral.errors import CoralError
 from coral.grader import Fail, run_candidate
-from coral.processes.seal import problem
 from workspace.seal import Level
 
 TASK = """
@@ -86,6 +86,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def task(tmp_path: Path, grader: str, code: str, **seed: str) -> Path:
     files = {f"seed/{name}": text for name, text in seed.items()}
     write_files(tmp_path / "task", {"task.yaml": TASK % grader, "grade.py": code, "hidden.json": "[1, 2, 3]", **files})
+    (tmp_path / "task").chmod(0o700)
     return tmp_path / "task"
 
 
@@ -97,10 +98,7 @@ def names(found: Audit, state: State) -> set[str]:
     return {result.attack for result in found.results if result.state is state}
 
 
-LEVELS = [
-    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
-    for level in Level
-]
+LEVELS = params(*Level)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from files import write_files
+from levels import params
 
 from coral.config.load import load
 from coral.fleet.events import Outcome
@@ -13,13 +14,9 @@ from coral.grading import limits
 from coral.grading.limits import GradeCheck, GradeLimits, pause_after
 from coral.grading.once import grade_once
 from coral.processes.process_tree import identify
-from coral.processes.seal import problem
 from workspace.seal import Level
 
-LEVELS = [
-    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
-    for level in Level
-]
+LEVELS = params(*Level)
 GRADER = """
 def grade(workspace):
     exec((workspace / "candidate.py").read_text(), {})
@@ -39,7 +36,8 @@ def task(folder: Path, candidate: str, level: Level) -> Path:
     sections = f"task: {{name: t, description: d}}\nworkspace: {{seal: {level}}}\n"
     grader = "grader: {entry: grade.py:grade, timeout: 60, threads: 50, memory: 0.3, disk: 0.03}\n"
     files = {"task.yaml": sections + grader, "grade.py": GRADER, "seed/candidate.py": candidate}
-    return write_files(folder / "task", files)
+    write_files(folder / "task", files).chmod(0o700)
+    return folder / "task"
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from files import write_files
+from levels import params
 from real_runs import wait_until
 
 from coral.config.load import load
@@ -17,13 +18,9 @@ from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 from coral.grading.sandbox import level_of_graders
 from coral.processes import seal
-from coral.processes.seal import problem
 from workspace.seal import Level
 
-LEVELS = [
-    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
-    for level in Level
-]
+LEVELS = params(*Level)
 SEALED = LEVELS[:-1]
 
 GRADE = """
@@ -86,7 +83,9 @@ def task(tmp_path: Path, grade: str, more: str = "", **args: object) -> Path:
         "seed/solution.py": "def solve(): return 1",
     }
     text = f"task: {{name: t, description: d, seed: seed}}\ngrader: {grader}\nagents: {{runtime: scripted}}\n"
-    return write_files(tmp_path / "task", {"task.yaml": text, **files})
+    folder = write_files(tmp_path / "task", {"task.yaml": text, **files})
+    folder.chmod(0o700)
+    return folder
 
 
 @pytest.fixture
@@ -112,9 +111,8 @@ def test_a_sealed_grader_has_what_it_needs_and_nothing_else(
     assert result.outcome is Outcome.SCORED, result
     said = json.loads(result.feedback)
     needs = {"its data", "the checkout", "a temporary file", "a program", "a lock", "a library"}
-    assert {name for name, works in said["found"].items() if works} == (
-        needs if level is not Level.NONE else set(said["found"])
-    )
+    more = {Level.NONE: set(said["found"]), Level.USER: {"temporary files of others"}}  # which all may read
+    assert {name for name, works in said["found"].items() if works} == needs | more.get(level, set())
     assert (tmp_path / "outside.new").exists() == (level is Level.NONE)
     assert said["candidate"] == ("landlock" if level is not Level.NONE else "bubblewrap")
     assert result.channel == "open"  # by the git that it starts
@@ -124,6 +122,7 @@ def test_a_sealed_grader_has_what_it_needs_and_nothing_else(
 def test_what_the_task_names_a_sealed_grader_has(tmp_path: Path, known: dict[str, object], level: Level) -> None:
     more = f", network: true, readable: [~/key], writable: [{tmp_path}/written]"
     (tmp_path / "written").mkdir()
+    (tmp_path / "written").chmod(0o777)  # as a user of its own needs it
     known = {**known, "outside": str(tmp_path / "written" / "outside")}
     (tmp_path / "written" / "outside").touch()
     said = json.loads(graded(task(tmp_path, GRADE, more, **known), level, tmp_path / "grade").feedback)
