@@ -6,6 +6,7 @@ is submitted and still in the working tree, and the next commit is made as usual
 """
 
 import contextlib
+import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from types import SimpleNamespace
 from workspace.errors import SubmitError
 from workspace.gitenv import FLAGS, environment, identity
 from workspace.locks import clear_stale_lock, one_at_a_time
-from workspace.plain_file import read_plain
+from workspace.plain_file import OWN_USERS, read_plain
 
 OURS = "info/coral"  # in .git: names of the tracked files that the supervisor replaced by its own, one per line
 _LARGEST_INDEX, _LONGEST_LIST = 1 << 30, 1 << 20  # bytes
@@ -141,11 +142,22 @@ def checkout(clone: Path, commit: str, agent: str = "") -> Moved:
         return git.travel(target, git.head(), git.add())
 
 
+def _become_owner(clone: Path) -> None:
+    """Make this process, if it is root's, one of the agent whose user owns the clone: what git writes there must not be
+    closed to that agent, and git itself refuses to work for others."""
+    owner = clone.stat()
+    if owner.st_uid in OWN_USERS and os.geteuid() == 0:
+        os.setgroups([folder.stat().st_gid for folder in clone.parents[:3]])
+        os.setresgid(owner.st_gid, owner.st_gid, owner.st_gid)
+        os.setresuid(owner.st_uid, owner.st_uid, owner.st_uid)
+
+
 class _Clone:
     """Git on one clone, whose directory is given: git would otherwise use the repository above a clone without .git."""
 
     def __init__(self, clone: Path, agent: str) -> None:
         self.clone = clone.resolve()
+        _become_owner(self.clone)
         self.error_lines: list[str] = []  # the last command's standard error
         self.directory = self.clone / ".git"
         who = identity(agent or self.clone.name)

@@ -49,7 +49,6 @@ class GradePlace:
             "CORAL_SEED": str(int.from_bytes(os.urandom(4))),
             "TMPDIR": str(self.folder / SCRATCH),
             "CORAL_SEAL": self.sandbox.level,
-            **({"HOME": str(self.folder / SCRATCH)} if self.sandbox.user is not None else {}),
             **variables(self.venv),
         }
 

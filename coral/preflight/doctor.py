@@ -29,10 +29,11 @@ from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
-from coral.grading.sandbox import level_of_graders
+from coral.grading.sandbox import level_of_graders, places_of
 from coral.native.options import missing_library
 from coral.processes import cgroup, environment, rlimit_tag, seal
 from coral.processes.cores import usable_cores
+from coral.processes.seal import ANYWHERE
 from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import LaunchSpec
@@ -77,7 +78,7 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     machine = f"{platform.system()}, {plural(usable_cores(), 'core')}"
     yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {machine}")
     yield _git()
-    yield _agents()
+    yield _agents(folder, config)
     yield _candidates()
     yield _leftovers()
     yield from _watching()
@@ -101,13 +102,14 @@ def _git() -> Check:
     return Check("git", Health.WELL, f"{version or 'it does not say its version'} ({found})")
 
 
-def _agents() -> Check:
-    level, of_graders = seal.strongest(), level_of_graders("best")
+def _agents(folder: Path, config: Config | None) -> Check:
+    places = ANYWHERE if config is None else places_of(config, folder)
+    level, of_graders = seal.strongest(places), level_of_graders("best", places)
     graders = "so are graders" if of_graders is level else f"graders run as you: {seal.problem(Level.LANDLOCK)}"
     if level is Level.BUBBLEWRAP:
         return Check("agents", Health.WELL if of_graders is level else Health.NOTE, f"are sealed by {level}; {graders}")
-    text = "run as you, on your disk" if level is Level.NONE else f"are sealed by {level} alone"
-    text += f", {graders}: {seal.problem(Level.BUBBLEWRAP)}"
+    text = "run as you, on your disk" if level is Level.NONE else f"are sealed by {seal.name_of(level)} alone"
+    text += f", {graders}: {seal.missing(level, places)}"
     return Check("agents", Health.NOTE, text, f"{BUBBLEWRAP}; {UNSEALED}")
 
 

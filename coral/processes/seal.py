@@ -28,14 +28,14 @@ def level_for(asked: str, places: Places = ANYWHERE) -> Level:
     """The level for `workspace.seal`: that one, or the strongest that this machine has in these places. CoralError if
     it has none, or not that one, and it is required."""
     if asked in ("best", "require"):
-        level, missing = strongest(places), _missing(places)
-        is_refused = asked == "require" and level is Level.NONE
+        level = strongest(places)
+        reason = missing(level, places) if asked == "require" and level is Level.NONE else ""
     else:
-        level, missing = Level(asked), problem(Level(asked), places)
-        is_refused = bool(missing)
-    if is_refused:
+        level = Level(asked)
+        reason = problem(level, places)
+    if reason:
         raise CoralError(
-            f"cannot seal the agents: {missing}",
+            f"cannot seal the agents: {reason}",
             "`workspace.seal: best` takes what works here; docs/trust.md says what sealing needs",
         )
     return level
@@ -46,8 +46,7 @@ def warning(asked: str, places: Places = ANYWHERE) -> str:
     if asked != "best" or (level := strongest(places)) is Level.BUBBLEWRAP:
         return ""
     what = "not sealed" if level is Level.NONE else f"sealed by {name_of(level)} alone"
-    missing = _missing(places) if level is Level.NONE else problem(Level.BUBBLEWRAP)
-    return f"the agents are {what}, because {missing}: docs/trust.md says what they can reach"
+    return f"the agents are {what}, because {missing(level, places)}: docs/trust.md says what they can reach"
 
 
 def name_of(level: Level) -> str:
@@ -73,10 +72,11 @@ def problem(level: Level, places: Places = ANYWHERE) -> str:
             return ""
 
 
-def _missing(places: Places) -> str:
-    """What is told where no level works: root has one more than others."""
-    of_user = problem(Level.USER, places)
-    return problem(Level.BUBBLEWRAP) + (f", and {of_user}" if of_user and os.geteuid() == 0 else "")
+def missing(level: Level, places: Places = ANYWHERE) -> str:
+    """Why the level is not a stronger one. Where there is none at all, root could also have users of their own."""
+    reason = problem(Level.BUBBLEWRAP)
+    is_root_without = level is Level.NONE and os.geteuid() == 0
+    return f"{reason}, and {problem(Level.USER, places)}" if is_root_without else reason
 
 
 @dataclass(frozen=True, slots=True)

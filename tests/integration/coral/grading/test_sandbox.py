@@ -92,6 +92,7 @@ def task(tmp_path: Path, grade: str, more: str = "", **args: object) -> Path:
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, object]]:
     (tmp_path / "outside").write_text("of another program")
     write_files(tmp_path, {"home/key": "secret", "runs/other/secret": "a score"})
+    (tmp_path / "home" / "key").chmod(0o600)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
     places = {name: str(tmp_path / name) for name in ("task", "runs", "outside")}
@@ -122,7 +123,8 @@ def test_a_sealed_grader_has_what_it_needs_and_nothing_else(
 def test_what_the_task_names_a_sealed_grader_has(tmp_path: Path, known: dict[str, object], level: Level) -> None:
     more = f", network: true, readable: [~/key], writable: [{tmp_path}/written]"
     (tmp_path / "written").mkdir()
-    (tmp_path / "written").chmod(0o777)  # as a user of its own needs it
+    (tmp_path / "written").chmod(0o777)  # as a user of its own needs it, and the next as well
+    (tmp_path / "home" / "key").chmod(0o644)
     known = {**known, "outside": str(tmp_path / "written" / "outside")}
     (tmp_path / "written" / "outside").touch()
     said = json.loads(graded(task(tmp_path, GRADE, more, **known), level, tmp_path / "grade").feedback)
@@ -161,6 +163,6 @@ def test_how_a_sealed_grader_ends_is_told_as_without(
 
 def test_without_landlock_no_grader_is_sealed_for_its_candidates_could_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
     have = {Level.BUBBLEWRAP: "", Level.LANDLOCK: "the kernel has none", Level.NONE: ""}
-    monkeypatch.setattr(seal, "problem", have.__getitem__)
+    monkeypatch.setattr(seal, "problem", lambda level, _=None: have[level])
     assert seal.level_for("best") is Level.BUBBLEWRAP
     assert level_of_graders("best") is Level.NONE
