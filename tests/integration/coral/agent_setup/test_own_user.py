@@ -1,0 +1,63 @@
+"""Copies of the logins that agents with users of their own have: the newer of the two wins."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from coral.agent_setup.launch import fill_state_folder
+from coral.agent_setup.own_user import keep_copy
+from coral.runtimes.model import Command
+
+
+@pytest.fixture
+def login(tmp_path: Path) -> Path:
+    path = tmp_path / "home" / "login.json"
+    path.parent.mkdir()
+    path.write_text("first")
+    path.chmod(0o600)
+    (tmp_path / "state").mkdir()
+    return path
+
+
+def set_time(path: Path, seconds: int) -> None:
+    os.utime(path, (seconds, seconds))
+
+
+def test_the_newer_login_replaces_the_other(tmp_path: Path, login: Path) -> None:
+    state, copy = tmp_path / "state", tmp_path / "state" / "inner" / "login.json"
+    set_time(login, 1000)
+    keep_copy(state, "inner/login.json", login)
+    assert copy.read_text() == "first"
+    copy.write_text("refreshed by the agent's program")
+    set_time(copy, 2000)
+    keep_copy(state, "inner/login.json", login)
+    assert login.read_text() == "refreshed by the agent's program"
+    assert login.stat().st_mode & 0o777 == 0o600
+    login.write_text("a new login")
+    set_time(login, 3000)
+    keep_copy(state, "inner/login.json", login)
+    assert copy.read_text() == "a new login"
+
+
+def test_a_link_in_the_place_of_a_copy_is_replaced_and_never_read(tmp_path: Path, login: Path) -> None:
+    state, secret = tmp_path / "state", tmp_path / "secret"
+    secret.write_text("secret")
+    set_time(login, 1000)
+    (state / "login.json").symlink_to(secret)
+    keep_copy(state, "login.json", login)
+    assert not (state / "login.json").is_symlink()
+    assert ((state / "login.json").read_text(), login.read_text(), secret.read_text()) == ("first", "first", "secret")
+
+
+def test_a_login_that_is_not_there_is_left_out(tmp_path: Path, login: Path) -> None:
+    keep_copy(tmp_path / "state", "other.json", login.with_name("other.json"))
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_logins_are_linked_or_copied(tmp_path: Path, login: Path) -> None:
+    command = Command(argv=("agent",), links={"login.json": login})
+    fill_state_folder(command, tmp_path / "linked")
+    fill_state_folder(command, tmp_path / "copied", copies=True)
+    assert (tmp_path / "linked" / "login.json").is_symlink()
+    assert not (tmp_path / "copied" / "login.json").is_symlink()
