@@ -49,6 +49,9 @@ class LaunchSetup:
         write_bytes(program.stdin, text.encode("utf-8", "replace"), durable=False)
         return PreparedLaunch(program, session, warnings)
 
+    def close(self) -> None:
+        keep_logins(self._context, self._agent)
+
     def job_program(self, job: Job, tag: str) -> Program:
         """OSError where the job's folder is not in the agent's clone."""
         clone, output = self._layout.clone(self._agent).resolve(), self._layout.job_output(self._agent, job.number)
@@ -67,6 +70,14 @@ class LaunchSetup:
             code=self._layout.job_code(self._agent, job.number),
         )
         return seal_program(self._context, self._agent, program, command)
+
+
+def keep_logins(run_context: RunContext, agent: str) -> None:
+    """Give back to the user the logins that the agent's program has refreshed, where it has copies of them."""
+    if run_context.level is Level.USER:
+        for name, source in first_command(run_context, agent).links.items():
+            with contextlib.suppress(OSError):  # it is kept at the next launch, or given up
+                keep_copy(run_context.layout.state(agent), name, source)
 
 
 def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, tag: str) -> tuple[Program, str | None]:

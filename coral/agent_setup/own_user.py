@@ -3,13 +3,19 @@ whoever started the run is closed to them."""
 
 import contextlib
 import os
+import shutil
 import stat
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from coral.agent_setup.roster import Roster
+from coral.config.load import Config
+from coral.grading.sandbox import places_of
+from coral.processes.own_user import Places
 from coral.processes.process import Program, open_output
-from coral.processes.seal import Sandbox, seal
-from coral.runtimes.model import Command
+from coral.processes.seal import Sandbox, level_for, seal
+from coral.runtimes.model import Command, LaunchSpec
 from coral.supervisor.context import RunContext
 from workspace.layout import folder_of_runs
 from workspace.owner import close_runs, give_agent, user_of_agent
@@ -18,6 +24,27 @@ from workspace.seal import Level
 
 _LARGEST_LOGIN = 1 << 20  # bytes
 _OF_THE_OTHER_HOME = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMP", "TEMP")
+
+
+def sealed_for(config: Config, roster: Roster, runs: Path) -> tuple[Level, Config]:
+    """The level of a run's agents, among other things by whether users of their own would reach their programs; and the
+    task with that level as the one that it asks for, so that graders have the same. CoralError as
+    `seal.level_for`."""
+    level = level_for(config.workspace.seal, places_of_agents(config, roster, runs))
+    return level, replace(config, workspace=config.workspace.model_copy(update={"seal": level.value}))
+
+
+def places_of_agents(config: Config, roster: Roster, runs: Path) -> Places:
+    places = places_of(config, runs)
+    return replace(places, reached=(*places.reached, *dict.fromkeys(_programs(roster))))
+
+
+def _programs(roster: Roster) -> Iterator[Path]:
+    nowhere = Path("/")
+    for agent in roster:
+        spec = LaunchSpec(agent=agent, launch=1, session=None, clone=nowhere, state=nowhere, run_root=nowhere)
+        if found := shutil.which(roster.runtime(agent).command(spec).argv[0]):
+            yield Path(found)
 
 
 def as_own_user(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:

@@ -15,15 +15,15 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from attempts.store import Store
+from coral.agent_setup.own_user import sealed_for
 from coral.agent_setup.prices import check_enforceable
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config, checklist
 from coral.errors import CoralError
 from coral.grading.checkout import sandbox_of_attempt
 from coral.grading.kinds import copy_grader_files, prestart
-from coral.grading.sandbox import places_of
 from coral.grading.venv import make as make_venv, note, venv_of
-from coral.processes import cgroup, received_signals, seal
+from coral.processes import cgroup, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub, owner
@@ -41,7 +41,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     """Create a run in the folder `runs`, or raise a CoralError. `say` gets each step; a thread runs `meanwhile`."""
     roster = Roster(config)
     roster.check()
-    level = seal.level_for(config.workspace.seal, places_of(config, runs))
+    level, config = sealed_for(config, roster, runs)
     if problem := disk_problem_of(runs):
         hint = "free some space, or see workspace.runs in task.yaml"
         raise CoralError(f"cannot make a run in {runs}: {problem}", hint)

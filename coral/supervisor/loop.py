@@ -25,6 +25,7 @@ from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.standing import noise_of
 from attempts.store import Store, StoreError
+from coral.agent_setup.own_user import sealed_for
 from coral.agent_setup.roster import Roster, check_same_programs
 from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
@@ -33,10 +34,9 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
-from coral.grading.sandbox import places_of
 from coral.journal import Journal, fold, salvaged
 from coral.notify.notifier import Notifier
-from coral.processes import process, received_signals, seal
+from coral.processes import process, received_signals
 from coral.processes.launches import Launches, launch_tag
 from coral.processes.process_tree import members
 from coral.processes.wakeup import Wakeup
@@ -104,7 +104,7 @@ class Supervisor:
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
-        level = seal.level_for(config.workspace.seal, places_of(config, folder_of_runs(layout)))
+        level, config = sealed_for(config, roster, folder_of_runs(layout))
         owner.divide_for(level, layout, tuple(roster), config.workspace.share)
         run_context = RunContext(layout, config, self._rules, RecentResults(known), roster, level)
         self._launches = Launches(_tag(layout), self._wakeup)

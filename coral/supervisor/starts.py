@@ -86,9 +86,11 @@ class Starter:
             interpreter.close()
 
     def close(self) -> None:
-        """End the interpreters that were not used."""
+        """End the interpreters that were not used, and keep what the agents' programs have refreshed."""
         for interpreter in self._interpreters.values():
             interpreter.close()
+        for setup in self._setups.values():
+            setup.close()
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job

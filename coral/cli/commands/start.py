@@ -52,9 +52,10 @@ def check_watching(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from coral.agent_setup.own_user import places_of_agents
     from coral.agent_setup.prices import budget_warning, check_unlimited
+    from coral.agent_setup.roster import Roster
     from coral.config.load import load
-    from coral.grading.sandbox import places_of
     from coral.preflight.task_changes import seed_change, uncommitted_text
     from coral.processes import seal
     from coral.runs.create import create_run, remove_run
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         foreign = _translated_text(config, args.task)
         concerns = budget_warning(config, Store(layout.attempts).read(0).seconds)
         untold = [f"{problem}: nobody is told there" for problem in targets_of(config.alerts)[1]]
-        sealing = seal.warning(config.workspace.seal, places_of(config, runs))
+        sealing = seal.warning(config.workspace.seal, places_of_agents(config, Roster(config), runs))
         notices = (foreign, left and uncommitted_text(left), advanced, concerns, sealing, *untold)
         for text in filter(None, notices):
             print(f"coral: {text}", file=sys.stderr)

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coral.agent_setup.launch import fill_state_folder
 from coral.agent_setup.own_user import keep_copy
-from coral.runtimes.model import Command
 
 
 @pytest.fixture
@@ -53,11 +51,3 @@ def test_a_link_in_the_place_of_a_copy_is_replaced_and_never_read(tmp_path: Path
 def test_a_login_that_is_not_there_is_left_out(tmp_path: Path, login: Path) -> None:
     keep_copy(tmp_path / "state", "other.json", login.with_name("other.json"))
     assert list((tmp_path / "state").iterdir()) == []
-
-
-def test_logins_are_linked_or_copied(tmp_path: Path, login: Path) -> None:
-    command = Command(argv=("agent",), links={"login.json": login})
-    fill_state_folder(command, tmp_path / "linked")
-    fill_state_folder(command, tmp_path / "copied", copies=True)
-    assert (tmp_path / "linked" / "login.json").is_symlink()
-    assert not (tmp_path / "copied" / "login.json").is_symlink()

@@ -295,3 +295,14 @@ def test_nothing_is_written_through_a_folder_of_the_state_that_became_a_link(tmp
     with pytest.raises(OSError, match="sub"):
         fill_state_folder(Command(argv=("x",), locks=("sub/lock",), links={"sub/key": login}), state)
     assert [path.name for path in outside.iterdir()] == ["lock"]
+
+
+def test_a_login_is_linked_or_copied(tmp_path: Path) -> None:
+    login = tmp_path / "login.json"
+    login.write_text("key")
+    command = Command(argv=("agent",), links={"login.json": login})
+    fill_state_folder(command, tmp_path / "linked")
+    fill_state_folder(command, tmp_path / "copied", copies=True)
+    assert (tmp_path / "linked" / "login.json").is_symlink()
+    assert not (tmp_path / "copied" / "login.json").is_symlink()
+    assert (tmp_path / "copied" / "login.json").read_text() == "key"
