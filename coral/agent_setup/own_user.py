@@ -17,8 +17,8 @@ from coral.processes.process import Program, open_output
 from coral.processes.seal import Sandbox, level_for, seal
 from coral.runtimes.model import Command, LaunchSpec
 from coral.supervisor.context import RunContext
-from workspace.layout import folder_of_runs
-from workspace.owner import close_runs, give_agent, user_of_agent
+from workspace.layout import Layout, folder_of_runs
+from workspace.owner import close_runs, divide_for, give_agent, user_of_agent
 from workspace.plain_file import folder_of, read_below, read_plain, write_below
 from workspace.seal import Level
 
@@ -32,6 +32,14 @@ def sealed_for(config: Config, roster: Roster, runs: Path) -> tuple[Level, Confi
     `seal.level_for`."""
     level = level_for(config.workspace.seal, places_of_agents(config, roster, runs))
     return level, replace(config, workspace=config.workspace.model_copy(update={"seal": level.value}))
+
+
+def divided_for_level(layout: Layout, config: Config, roster: Roster) -> tuple[Level, Config]:
+    """The same for a run that is there, whose files are given to whom they belong at that level. OSError if that cannot
+    be done."""
+    level, config = sealed_for(config, roster, folder_of_runs(layout))
+    divide_for(level, layout, tuple(roster), config.workspace.share)
+    return level, config
 
 
 def places_of_agents(config: Config, roster: Roster, runs: Path) -> Places:

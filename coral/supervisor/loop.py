@@ -25,7 +25,7 @@ from attempts.files import read_bytes
 from attempts.record import Attempt
 from attempts.standing import noise_of
 from attempts.store import Store, StoreError
-from coral.agent_setup.own_user import sealed_for
+from coral.agent_setup.own_user import divided_for_level
 from coral.agent_setup.roster import Roster, check_same_programs
 from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
@@ -62,10 +62,9 @@ from coral.supervisor.starts import Starter
 from coral.supervisor.workers import WorkerPool
 from coral.views.fleet_view import HeartbeatFiles
 from coral.views.report import Report, end_lost_jobs
-from workspace import owner
 from workspace.clone_overlay import place
 from workspace.git import load
-from workspace.layout import OPERATOR, Layout, folder_of_runs
+from workspace.layout import OPERATOR, Layout
 
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
 MAX_SLEEP = 60.0
@@ -104,8 +103,7 @@ class Supervisor:
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
         known = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
-        level, config = sealed_for(config, roster, folder_of_runs(layout))
-        owner.divide_for(level, layout, tuple(roster), config.workspace.share)
+        level, config = divided_for_level(layout, config, roster)
         run_context = RunContext(layout, config, self._rules, RecentResults(known), roster, level)
         self._launches = Launches(_tag(layout), self._wakeup)
         self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))
