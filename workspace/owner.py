@@ -22,7 +22,7 @@ from workspace.seal import Level
 
 _ROOT = 0
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_OPEN_TO_GRADERS = ("grader", "holdout", "grading", "verify", "reload")  # of the private folder
+_OPEN_TO_GRADERS = ("grader", "holdout", "grading", "verify", "reload", "venvs")  # of the private folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ def divide(layout: Layout, agents: Iterable[str], share: bool) -> None:
     _close_all(layout.private, but=_OPEN_TO_GRADERS)
     for files in (layout.grader, layout.holdout):
         _let_read(files, _group_of_files(layout.root, files))
+    for environment in (layout.venvs, *_folders(layout.venvs)):
+        _set(environment, _ROOT, graders, 0o750)
     for agent in agents:
         give_agent(layout, agent, share)
     if share:

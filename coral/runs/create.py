@@ -85,10 +85,10 @@ def _fill(
             copy_grader_files(config.holdout_grader, config.folder, layout.holdout)
         if (text := checklist(config)) is not None:
             layout.checklist.write_text(text, encoding="utf-8")
-        owner.divide_for(level, layout, tuple(roster), config.workspace.share)
     venv = make_venv(config, layout.venvs, say)
     for private in (layout.grader, layout.holdout):
         note(private, venv)
+    owner.divide_for(level, layout, tuple(roster), config.workspace.share)
     say("taking in the seed")
     with _threads() as begin, _interpreter(layout, config) as interpreter:
         git.load()
