@@ -80,8 +80,12 @@ def test_what_sheds_every_mark_is_of_its_users_launch_and_ends_with_it(tmp_path:
     daemon = written(tmp_path / "daemon")
     assert launch.child.wait(60) == 0
     table = ProcessTable()
-    table.scan()
-    assert [found.pid for found in table.members(launch.identity, "run/ann/1")] == [daemon]
+
+    def left() -> list[int]:
+        table.scan()
+        return [found.pid for found in table.members(launch.identity, "run/ann/1")]
+
+    wait_until(lambda: left() == [daemon], what="the end of all but the daemon")
     process.kill(launch.identity, "run/ann/1", table)
     wait_until(lambda: identify(daemon) is None, what="the end of the daemon")
 
