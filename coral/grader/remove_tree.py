@@ -9,9 +9,10 @@ from pathlib import Path
 
 
 def remove_tree(folder: str | Path) -> None:
-    """Without an error: what cannot be removed stays. A link is removed, and what it leads to is not."""
+    """Without an error: what cannot be removed stays. A link is removed, and what it leads to is not. What lies in the
+    folder's place is removed, a pipe too."""
     path = Path(folder)
-    if path.is_symlink() or path.is_file():
+    if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
     with contextlib.suppress(OSError):

@@ -33,6 +33,7 @@ def test_what_is_no_folder_goes_and_what_is_not_there_is_no_error(tmp_path: Path
     (tmp_path / "file").write_text("x")
     (tmp_path / "link").symlink_to(tmp_path / "kept")
     (tmp_path / "kept").mkdir()
-    for name in ("file", "link", "nothing"):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("file", "link", "nothing", "pipe"):
         remove_tree(tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
