@@ -87,12 +87,13 @@ class BackgroundActions:
         self._tokens: dict[str, CancelToken] = {}
 
     def run_later(self, action: do.Action, work: Callable[[], Iterable[on.Event]], who: str = "") -> None:
-        """`work` does what the action says, and returns what it came to. `who`: by what name it can be cancelled."""
-        token = CancelToken()
+        """`work` does what the action says, and returns what it came to; if it breaks, what it had put right by then is
+        told all the same. `who`: by what name it can be cancelled."""
+        token, events = CancelToken(), list[on.Event]()
         if who:
             self._tokens[who] = token
-        future = self._pool.submit_cancellable(token, lambda: list(work()))
-        future.add_done_callback(partial(self._over, action, who))
+        future = self._pool.submit_cancellable(token, lambda: events.extend(work()))
+        future.add_done_callback(partial(self._over, action, who, events))
 
     def cancel(self, who: str) -> None:
         if token := self._tokens.get(who):
@@ -104,10 +105,11 @@ class BackgroundActions:
             token.cancel()
         self._pool.finish(seconds)
 
-    def _over(self, action: do.Action, who: str, future: Future[list[on.Event]]) -> None:
+    def _over(self, action: do.Action, who: str, events: list[on.Event], future: Future[None]) -> None:
         """Called in the thread that did it."""
         self._tokens.pop(who, None)
         if (error := future.exception()) is not None:
+            self._queue.put(*(event for event in events if isinstance(event, on.Restored)))
             self._queue.put_failure(action, error)
         else:
-            self._queue.put(*future.result())
+            self._queue.put(*events)

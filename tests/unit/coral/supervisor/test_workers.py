@@ -34,8 +34,11 @@ def test_what_an_action_comes_to_is_gathered_once(pool: WorkerPool) -> None:
     assert queue.take() == []
 
 
-def test_work_that_breaks_is_the_failure_of_its_action(pool: WorkerPool) -> None:
+def test_work_that_breaks_is_the_failure_of_its_action_and_what_it_put_right_is_told(pool: WorkerPool) -> None:
+    restored = on.Restored(item="the hub's config", found="was changed", source="the run's start")
+
     def breaks() -> Iterator[on.Event]:
+        yield restored
         yield on.EditsScanned(agent="ann", launch=3, edited=9.0)
         raise RuntimeError("in the middle")
 
@@ -43,7 +46,9 @@ def test_work_that_breaks_is_the_failure_of_its_action(pool: WorkerPool) -> None
     queue = EventQueue(woken.release)
     BackgroundActions(pool, queue).run_later(SCAN, breaks)
     assert woken.acquire(timeout=60)
+    assert woken.acquire(timeout=60)
     assert queue.take() == [
+        restored,
         on.EditsScanned(agent="ann", launch=3),
         on.Broken(item="the scan of the files of ann", reason="RuntimeError: in the middle"),
     ]
