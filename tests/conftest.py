@@ -42,20 +42,16 @@ def pytest_configure() -> None:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """A test with a disk of its own runs in a namespace of its own; one with users of its own by a Python that they
     reach."""
-    if pyfuncitem.get_closest_marker("own_user") is not None and problem(Level.USER):
-        levels.run_inside(pyfuncitem)
-        return True
+    if pyfuncitem.get_closest_marker("own_user") is not None:
+        if problem(Level.USER):
+            levels.run_inside(pyfuncitem)
+            return True
+        if "tmp_path" in pyfuncitem.funcargs:
+            levels.open_to_others(pyfuncitem.funcargs["tmp_path"])  # other users reach it
     if pyfuncitem.get_closest_marker("small_disk") is None or small_disk.is_inside():
         return None
     small_disk.run_inside(pyfuncitem)
     return True
-
-
-@pytest.fixture(autouse=True)
-def own_user(request: pytest.FixtureRequest) -> None:
-    """Other users reach the folder of a test that is marked so."""
-    if request.node.get_closest_marker("own_user") is not None and not problem(Level.USER):
-        levels.open_to_others(request.getfixturevalue("tmp_path"))
 
 
 @pytest.fixture

@@ -56,6 +56,25 @@ def test_who_waits_for_a_grade_is_not_asked_where_another_one_can_be() -> None:
     assert concluders(stage) == ["ben"]
 
 
+def test_who_is_at_work_is_asked_before_one_that_waits_to_start() -> None:
+    stage = Stage(2, rules(budget_money=10.0))
+    stage.at(2, stage.exited("ann", Ending.CRASHED, "no memory"))
+    stage.at(3, spend(stage, "ben", 9.6))
+    assert concluders(stage) == ["ben"]
+
+
+def test_who_has_heard_of_it_is_done_with_it_whatever_else_is_pending() -> None:
+    stage = Stage(3, rules(budget_money=10.0))
+    stage.at(2, *(stage.heard(name, busy="tool") for name in ("ann", "ben", "cid")))
+    stage.at(3, spend(stage, "ben", 9.6))
+    assert concluders(stage) == ["ann"]
+    stage.until(62)
+    stage.resumed("ann", 63)
+    stage.at(64, stage.asks("operator", on.Tell(to="ann", text="well done")))
+    stage.at(65, stage.exited("ann", Ending.TERMINAL, "no key"))
+    assert concluders(stage) == []
+
+
 def test_another_one_is_asked_where_the_first_is_gone_before_it_could_hear() -> None:
     stage = Stage(2, rules(budget_money=10.0))
     stage.at(2, stage.heard("ann", busy="tool"), stage.heard("ben", busy="tool"))
