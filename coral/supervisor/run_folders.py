@@ -26,14 +26,30 @@ class RunFolders:
         if not _is_folder(self._layout.private):
             return  # the whole run was moved: it must not be begun again in this place
         for folder, inode in self._inodes.items():
-            if _is_folder(folder):
+            found = _what_happened(folder, inode)
+            if not found:
                 continue
-            found = _what_happened(folder)
             with contextlib.suppress(OSError):  # the folder that it lies in is not there: that comes first, next time
-                source = _put_back(folder, inode)
+                source = self._put_back(folder, inode)
                 self._inodes[folder] = _inode(folder)
                 item = f"the folder {folder.relative_to(self._layout.root)}"
                 yield Restored(item=item, found=found, source=source)
+
+    def _put_back(self, folder: Path, inode: int) -> str:
+        """Returns what it was restored from. A folder that was made anew meanwhile, by whoever wrote to it, stays."""
+        if _is_folder(folder):
+            return "memory"
+        if os.path.lexists(folder):
+            folder.rename(hidden(folder))
+        with os.scandir(folder.parent) as entries:
+            same = (entry for entry in entries if entry.inode() == inode and entry.is_dir(follow_symlinks=False))
+            # The number of a folder that is gone may have been given to another one of ours.
+            before = next((entry for entry in same if Path(entry.path) not in self._inodes), None)
+        if before is None:
+            folder.mkdir(mode=0o700)
+            return "memory"
+        Path(before.path).rename(folder)
+        return f"{before.name}, as it was named"
 
 
 def _folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
@@ -63,21 +79,10 @@ def _inode(folder: Path) -> int:
     return os.lstat(folder).st_ino
 
 
-def _what_happened(folder: Path) -> str:
-    if folder.is_symlink():
-        return "was replaced by a link"
-    return "was replaced by something else" if os.path.lexists(folder) else "was deleted"
-
-
-def _put_back(folder: Path, inode: int) -> str:
-    """Returns what it was restored from."""
-    if os.path.lexists(folder):
-        folder.rename(hidden(folder))
-    with os.scandir(folder.parent) as entries:
-        same = (entry for entry in entries if entry.inode() == inode and entry.is_dir(follow_symlinks=False))
-        before = next(same, None)
-    if before is None:
-        folder.mkdir(mode=0o700)
-        return "nothing: it is empty"
-    Path(before.path).rename(folder)
-    return f"{before.name}, as it was named"
+def _what_happened(folder: Path, inode: int) -> str:
+    """Empty if it is the folder of before."""
+    if not os.path.lexists(folder):
+        return "was deleted"
+    if not _is_folder(folder):
+        return "was replaced by a link" if folder.is_symlink() else "was replaced by something else"
+    return "" if _inode(folder) == inode else "was replaced"

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-from model_server import serving
+from ticket_model import serving
 
 from coral.grader import Fail, Result, Void, progress, read_json, read_text
 

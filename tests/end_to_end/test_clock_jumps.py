@@ -113,7 +113,7 @@ def test_requests_of_many_at_once_are_all_there(layout: Layout, monkeypatch) -> 
 
 
 def test_without_links_a_request_replaces_no_other_either(layout: Layout, monkeypatch) -> None:
-    def link(*_: object) -> None:
+    def link(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", link)

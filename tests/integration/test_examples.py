@@ -219,7 +219,7 @@ def test_the_tables_are_made_again_and_the_holdout_is_another_one(tmp_path: Path
 
 def test_the_prompts_of_the_page_score_what_it_says() -> None:
     folder = EXAMPLES / "ticket_prompt"
-    answer = module("ticket_prompt", "model_server.py").answer
+    answer = module("ticket_prompt", "ticket_model.py").answer
     hidden, known = (json.loads((folder / name).read_text()) for name in ("hidden.json", "seed/messages.json"))
     assert {message for message, _ in hidden} & {message for message, _ in known} == set()
     asked = "Answer with the label alone.\nLabels: billing, delivery, returns, technical\n"
@@ -249,7 +249,7 @@ def test_a_prompt_that_is_too_long_fails_and_a_model_that_is_away_is_not_its_fau
 def test_the_model_is_a_program_that_can_be_asked(monkeypatch) -> None:
     folder = EXAMPLES / "ticket_prompt"
     monkeypatch.syspath_prepend(str(folder))
-    command = [sys.executable, "model_server.py"]
+    command = [sys.executable, "ticket_model.py"]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as server:
         try:
             address = server.stdout.readline().strip()

@@ -14,6 +14,7 @@ FOLDER = "knowledge"
 
 
 def add_arguments(parser: Parser) -> None:
+    parser.add_argument("--json", action="store_true", help="for programs: {written}")
     verbs = parser.verbs()
     publish = verbs.add_parser(
         "publish", help="write a run's conclusions and skills into a folder", example="--to ~/team-knowledge"
@@ -21,7 +22,7 @@ def add_arguments(parser: Parser) -> None:
     publish.add_argument(
         "--to", metavar="FOLDER", help=f"a folder that may hold many runs (default: {FOLDER}/ beside runs/)"
     )
-    publish.add_argument("--json", action="store_true", help="for programs")
+    publish.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="for programs: {written}")
     run_lookup.add_arguments(publish)
 
 

@@ -4,7 +4,7 @@ It reads of its prompt: the labels it may choose from (a line `Labels: a, b, c`)
 and whether to answer with the label alone (the word `only`, `alone` or `just`). It labels a message like the example
 that shares the rarest words with it; where none does, by the first label. It remembers the last CONTEXT characters.
 
-`python model_server.py` serves on a port of this machine, and prints the address.
+`python ticket_model.py` serves on a port of this machine, and prints the address.
 """
 
 import json
