@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: demo unit test test-agents check lint docs picture bench bench-packing mutants clean
+.PHONY: test-slow demo unit test test-agents check lint docs picture bench bench-packing mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
@@ -12,8 +12,13 @@ demo: .venv/.ready
 unit: .venv/.ready
 	$(BIN)/python -m pytest -n 2 tests/unit
 
+# Minutes: all but what is marked slow.
 test: .venv/.ready
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+
+# The slow ones: whole weeks of decisions, a hundred deaths, full disks, every example, every page.
+test-slow: .venv/.ready
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready

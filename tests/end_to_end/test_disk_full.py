@@ -19,7 +19,7 @@ from attempts.store import Store
 from coral.cli import main
 from workspace.hub import tree_of
 
-pytestmark = [pytest.mark.small_disk, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.small_disk, pytest.mark.timeout(400)]
 
 # It tries the same again until it was handed in, and keeps on another disk what it was told: before it says the word
 # that acknowledges it.

@@ -12,6 +12,8 @@ from coral.fleet.actions import Spawn
 from workspace.knowledge import list_skills
 from workspace.notes import find_notes
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "circle_packing"
 AGENTS = [f"agent-{number}" for number in range(1, 5)]
 OVERRIDES = (

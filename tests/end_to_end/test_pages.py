@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from pages import ROOT, SHOWN, blocks, write_files
 
+pytestmark = pytest.mark.slow
+
 PAGES = [page for page in SHOWN if any(block.kind == "sh" and not block.mark for block in blocks([page]))]
 STAYS_FOR = 180
 

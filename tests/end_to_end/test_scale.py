@@ -15,7 +15,7 @@ from attempts.record import IMPROVED, Attempt
 from coral.journal.replay import replay
 from coral.supervisor import workers
 
-pytestmark = pytest.mark.timeout(400)  # two cores may have more to do than this
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # two cores may have more to do than this
 
 # Makes EACH commits at its first launch; each launch hands in as many as it is told, and waits for its interrupt.
 AGENT = """

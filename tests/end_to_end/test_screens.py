@@ -20,6 +20,8 @@ from coral.cli.ui.live import RunFollower, frame
 from coral.views.format import money, score, scores
 from workspace.layout import Layout, runs_under
 
+pytestmark = pytest.mark.slow
+
 USE = {"use": {"input": 1000, "cached": 500, "output": 10, "cost": 0.25}}
 NOISY = (
     "import random, time\n\n\ndef grade(workspace):\n"

@@ -27,6 +27,8 @@ from coral.supervisor.lock import holder
 from workspace.layout import OPERATOR, Layout, runs_under
 from workspace.submit import _Clone
 
+pytestmark = pytest.mark.slow
+
 MOMENTS = int(os.environ.get("MOMENTS", "1"))
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -24,6 +24,8 @@ from coral.journal import fold, read_lines
 from coral.processes.seal import problem
 from workspace.seal import Level
 
+pytestmark = pytest.mark.slow
+
 DEATHS = 120 * int(os.environ.get("TIMES", "1"))  # at least; most of them at random moments
 MARK = {"sum", "at", "wall"}  # what a line has that says no more than how late it is
 AT_THE_END = {f"{side} {what}" for what in ("Refuse", "Finish") for side in ("before", "after")}

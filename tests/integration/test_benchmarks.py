@@ -20,6 +20,8 @@ from benchmarks.benchmark import Ask
 from benchmarks.figure import Target, check, median, percentile, summarize
 from benchmarks.results import Machine, Result, read, read_all, write
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 MACHINE = Machine(cores=2, system="Linux", python="3.11.7", git="2.39.5", load=0.5)
 VALUES = st.lists(st.floats(0, 1e6), min_size=1, max_size=300)

@@ -19,6 +19,8 @@ from coral.grader import Fail, Void
 from coral.grading.once import grade_once
 from workspace.layout import runs_under
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 REFERENCES = ROOT / "tests" / "fixtures" / "examples"

@@ -10,6 +10,8 @@ from attempts.record import Verdict
 from benchmarks.noise import paired
 from benchmarks.noisy_fleet import Drift, NoisyFleet, growing
 
+pytestmark = pytest.mark.slow
+
 FLEETS, ATTEMPTS = 100, 200
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from coral import __version__
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 ROOMS = ("attempts", "heartbeats", "workspace", "coral")
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check", "--no-cache-dir")

@@ -20,7 +20,7 @@ from coral.fleet.agent_state import Phase
 from coral.fleet.reasons import ReasonKind
 from coral.journal import RecoveredState
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 DAY = 86_400.0
 STOPS = ["stop"] * 3 + ["leave"] + ["job"] * 8 + ["stop job", "end job"] + ["end"] * 9

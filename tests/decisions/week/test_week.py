@@ -28,7 +28,7 @@ from coral.fleet.run_state import FLEET
 from coral.journal import fold
 from coral.journal.replay import replay
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 WEEK = 7 * 86_400.0
 

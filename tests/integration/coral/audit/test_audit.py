@@ -19,6 +19,8 @@ from coral.errors import CoralError
 from coral.grader import Fail, run_candidate
 from workspace.seal import Level
 
+pytestmark = pytest.mark.slow
+
 TASK = """
 task: {name: guess, description: guess, seed: seed}
 grader: {%s, direction: maximize, timeout: 20, private: [hidden.json]}

@@ -14,6 +14,8 @@ from coral.errors import CoralError
 from coral.grading.once import grade_once
 from coral.grading.venv import make
 
+pytestmark = pytest.mark.slow
+
 GRADER = """
 import sys
 from importlib.metadata import version

@@ -19,6 +19,8 @@ from coral.journal import fold
 from coral.runtimes import registry
 from coral.runtimes.model import Counted, Ending, LaunchSummary, OutputEvent, Usage
 
+pytestmark = pytest.mark.slow
+
 AGENT = Path(__file__).parents[4] / "support" / "acp_agent.py"
 RAW = AGENT.with_name("acp_raw.py")
 LARGE = "A line of the long story.\n" * 20_000  # half a megabyte: more than any pipe holds
