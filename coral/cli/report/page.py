@@ -76,7 +76,8 @@ def conclusions(view: RunView) -> Html:
         parts.append(element("div", rendered(body_of(note)[:MARKDOWN]), class_="foreign prose"))
         evidence = knowledge.evidence(note)
         if evidence.agreeing or evidence.disputed:
-            text = f"{evidence.agreeing} of its figures agree with the records"
+            agree = "1 of its figures agrees" if evidence.agreeing == 1 else f"{evidence.agreeing} of its figures agree"
+            text = f"{agree} with the records"
             disputed = [element("li", format.line(problem, 300)) for problem in evidence.disputed]
             parts.append(element("p", f"{text}; {len(disputed)} do not:" if disputed else f"{text}."))
             parts.append(element("ul", *disputed) if disputed else None)
