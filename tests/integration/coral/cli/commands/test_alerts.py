@@ -47,7 +47,7 @@ def test_alerts_are_listed_with_who_is_told_and_acknowledged(start: Callable[...
         assert "the disk is nearly full" in text
         assert "the environment variable NOWHERE is not set" in text
         assert "secret" not in text
-        assert "and now it is" in asked(run, "status")
+        wait_until(lambda: "and now it is" in asked(run, "status"), what="a status with it")
         assert asked(run, "alerts", "ack", "1").strip() == "1 alert is acknowledged"
         wait_until(lambda: "nearly full" not in asked(run, "status"), what="a status without it")
         found = json.loads(asked(run, "alerts", "--json"))
