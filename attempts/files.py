@@ -80,7 +80,7 @@ def _folder_to_write(folder: Path) -> Iterator[int]:
 
 
 def open_folder(folder: Path) -> int:
-    """A descriptor of a folder. NotADirectoryError for a link, too."""
+    """Open a folder and return its descriptor. NotADirectoryError for a file, and for a link to a folder."""
     return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 

@@ -68,7 +68,7 @@ class FamilyTree:
         return _first([*line[:1], *line[-1:], *line[1:margin], *self._ranked(later)], most, self.members)
 
     def layout(self, chosen: Sequence[int], best: int | None) -> Iterator[Leaf]:
-        """The lines of the tree of these, in order."""
+        """The chosen attempts as the lines of a tree, from top to bottom."""
         shown = set(chosen)
         above = {number: self._above(number, shown) for number in sorted(shown)}
         below: dict[int | None, list[int]] = {}

@@ -150,7 +150,7 @@ def follow(
 
 
 def _repeat(over: Callable[[], bool], show: Callable[[], object], wait: Callable[[float], object]) -> None:
-    """Show every PERIOD, and once more after the end."""
+    """Draw the view every PERIOD seconds, and once more after the run has ended."""
     while True:
         last = over()
         show()
