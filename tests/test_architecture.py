@@ -157,6 +157,16 @@ MAY_IMPORT = {
         "heartbeats",
         "workspace",
     ),
+    "coral.reading": (
+        "coral.reading",
+        "coral.config.load",
+        "coral.config.section",
+        "coral.errors",
+        "coral.supervisor.lock",  # whether somebody supervises the run
+        "coral.views",
+        "attempts",
+        "workspace",
+    ),
     "coral.preflight": (
         "coral.preflight",
         "coral.supervisor.clock",
@@ -202,6 +212,7 @@ EMPTY_PACKAGES = (
     "coral.notify",
     "coral.preflight",
     "coral.processes",
+    "coral.reading",
     "coral.records",
     "coral.views",
 )

@@ -6,17 +6,17 @@ A package stands before the modules of it that are meant.
 _PLACES = {
     "unit/coral/cli/commands/test_reading_commands": [
         "coral.cli.commands: log runs show status",
-        "coral.cli.run_data: run_view",
+        "coral.reading: run_view",
         "coral.cli.ui: markdown",
     ],
     "integration/coral/cli/report/test_page": [
         "coral.cli.report: figures parts results summary",
-        "coral.cli.run_data: curve",
+        "coral.reading: curve",
     ],
     "unit/coral/cli/commands/test_compare": ["coral.cli.run_data: comparison"],
     "unit/coral/cli/report/test_picture": ["coral.cli.commands: plot", "coral.cli.run_data: write_file"],
     "unit/coral/cli/commands/test_notes": [
-        "coral.cli.run_data: knowledge_view",
+        "coral.reading: knowledge_view",
         "coral.cli.ui: notes_diff notes_export notes_page",
     ],
     "unit/coral/cli/run_data/test_earlier": ["coral.cli.commands: knowledge"],
@@ -45,6 +45,7 @@ _PLACES = {
         "coral.cli.run_data: submissions",
     ],
     "integration/coral/cli/test_main": ["coral: errors"],
+    "integration/coral/cli/test_agent_commands, of an agent that does not share": ["coral.reading: visibility"],
     "end_to_end/test_holdout reads every screen": ["coral.cli.ui: holdout"],
     "integration/coral/cli/commands/test_start and test_validate": [
         "coral.cli.ui: progress",

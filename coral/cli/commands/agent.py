@@ -5,8 +5,8 @@ import argparse
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
-from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
+from coral.reading.run_view import RunView
 
 JSON_HELP = f"{send_request.JSON_HELP}; of several agents a list"
 VERBS = {

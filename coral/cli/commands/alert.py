@@ -4,6 +4,7 @@ import argparse
 
 from coral.cli.run_data import run_lookup, send_request
 from coral.errors import CoralError
+from coral.reading import visibility
 from workspace.layout import OPERATOR
 
 
@@ -16,5 +17,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if not args.text.strip():
         raise CoralError("cannot alert the operator of nothing", "coral alert 'the data in train/ is truncated'")
-    layout, sender = run_lookup.agent_here() if run_lookup.is_agent() else (run_lookup.run_of(args), OPERATOR)
+    layout, sender = run_lookup.agent_here() if visibility.is_agent() else (run_lookup.run_of(args), OPERATOR)
     return send_request.ask(layout, sender, {"type": "alert", "text": args.text}, as_json=args.json)

@@ -8,11 +8,11 @@ from rich.text import Text
 
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import console, dim
 from coral.config.load import load_frozen
 from coral.errors import CoralError
 from coral.notify.notifier import delivery_to, targets_of
+from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.report import alerts_in
 from workspace.layout import Layout

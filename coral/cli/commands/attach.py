@@ -4,10 +4,10 @@ import argparse
 
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.live import follow
 from coral.cli.ui.summary import summarize
 from coral.errors import CoralError
+from coral.reading.run_view import RunView
 
 HINT = "Ctrl-C leaves; the run continues"
 

@@ -15,6 +15,7 @@ from coral.cli import EXIT_INTERRUPTED, EXIT_USER_ERROR
 from coral.cli.parser import Parser, finite, patience, print_json
 from coral.cli.run_data import run_lookup
 from coral.errors import CoralError
+from coral.reading.run_folder import here
 
 TYPE_CHECKING = False  # as in typing, which takes long to import
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _candidate(task: str | None, scratch: Path) -> tuple[Path, str]:
     written to `scratch`."""
     from workspace.layout import find_agent
 
-    found = None if task else find_agent(run_lookup.here())
+    found = None if task else find_agent(here())
     if found is not None:
         layout, agent = found
         return layout.clone(agent), _check_of(layout, agent)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from attempts.record import Attempt, Kind
 from attempts.store import Missing, Store
 from coral.cli.parser import print_json
-from coral.cli.run_data.lenient_json import read
-from coral.cli.run_data.run_lookup import agent_here, alone_in, check_may_see
+from coral.cli.run_data.run_lookup import agent_here
 from coral.errors import CoralError
+from coral.reading.lenient_json import read
+from coral.reading.visibility import alone_in, check_may_see
 from coral.views import format
 from workspace.layout import Layout
 

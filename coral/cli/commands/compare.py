@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.text import Text
 
 from coral.cli.parser import print_json
-from coral.cli.run_data import run_lookup
 from coral.cli.run_data.comparison import RunOutcome, check_comparable, differing, labels, outcome_of
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.curve import RUN_STYLES, BestLine, draw
 from coral.cli.ui.table import console, dim, print_title, table, tone
 from coral.errors import CoralError
+from coral.reading import run_folder
+from coral.reading.run_view import RunView
 from coral.views import format
 
 COLUMNS = (
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    views = [RunView(run_lookup.named(name, args.task)) for name in args.runs]
+    views = [RunView(run_folder.named(name, args.task)) for name in args.runs]
     if alone := next((view for view in views if view.alone), None):
         raise CoralError(f"cannot compare {alone.name}: its agents do not share", "compare runs outside of a workspace")
     concerns = check_comparable(views)

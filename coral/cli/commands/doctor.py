@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from coral.cli import EXIT_USER_ERROR
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
+from coral.reading.run_folder import here
 from coral.views.format import clean
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
         config = load(path) if path is not None else None
     except CoralError as error:
         yield Check("task", Health.WRONG, " ".join(str(error).split()), error.hint)
-    yield from inspect_machine(run_lookup.here(), config)
+    yield from inspect_machine(here(), config)
     if pinged is not None:
         from coral.preflight.ping import ping_all
 

@@ -13,8 +13,9 @@ from attempts.record import Attempt, Kind
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
-from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
+from coral.reading.run_folder import here
+from coral.reading.run_view import RunView
 from coral.runs.verify import verified
 from coral.views import format
 from workspace.errors import GitError
@@ -85,7 +86,7 @@ def _seed(view: RunView, attempt: Attempt) -> str:
 
 def _repository(view: RunView, given: str | None) -> Path:
     """The user's repository; what lies inside a run is Coral's, so from there it is the one around the runs."""
-    start = Path(given).expanduser() if given else run_lookup.here()
+    start = Path(given).expanduser() if given else here()
     inside = find_run(start)
     found = repository_around(inside.root.parent if inside and not given else start)
     if found is None and not given and (origin := run_lookup.origin(view.layout)):

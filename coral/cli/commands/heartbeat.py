@@ -8,9 +8,10 @@ from pathlib import Path
 from coral.cli.commands.tell import EVERYBODY, check_agent
 from coral.cli.parser import Parser, count, finite, print_json
 from coral.cli.run_data import run_lookup, send_request
-from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
+from coral.reading import visibility
+from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView
 from heartbeats.example import CONTEXT_NAMES
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _parties(layout: Layout, args: argparse.Namespace) -> tuple[str, str]:
     """The sender of the request and the owner of the heartbeats. From a workspace its agent asks, for itself."""
-    agent = run_lookup.agent_inside()
+    agent = visibility.agent_inside()
     if agent is None:
         sender = send_request.as_operator("change the heartbeats of others")
         return sender, FLEET if args.fleet else args.agent or EVERYBODY
@@ -136,7 +137,7 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
 def _owners(view: RunView, args: argparse.Namespace) -> list[str]:
     if args.fleet:
         return [FLEET]
-    agent = args.agent or run_lookup.agent_inside()
+    agent = args.agent or visibility.agent_inside()
     return [FLEET, agent] if agent else [FLEET, *view.agents()]
 
 

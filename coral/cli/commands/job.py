@@ -13,10 +13,12 @@ from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import Parser, count, finite, patience, print_json
 from coral.cli.run_data import run_lookup, send_request
-from coral.cli.run_data.lenient_json import LenientJson, read
-from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
 from coral.fleet.reasons import JobOutcome
+from coral.reading import visibility
+from coral.reading.lenient_json import LenientJson, read
+from coral.reading.run_folder import here
+from coral.reading.run_view import RunView
 from coral.views import format
 from workspace.layout import Layout
 
@@ -72,7 +74,7 @@ class Place:
 
 def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
-    agent = run_lookup.agent_inside()
+    agent = visibility.agent_inside()
     if agent is None:
         check_agent(RunView(layout), args.agent)
     elif args.agent not in (None, agent):
@@ -100,7 +102,7 @@ def _start(place: Place, args: argparse.Namespace) -> int:
         raise CoralError("cannot start a job: no agent is named", "coral job start --agent agent-1 -- COMMAND")
     folder = ""
     if place.agent is not None:
-        inside = run_lookup.here().resolve().relative_to(place.layout.clone(place.agent).resolve())
+        inside = here().resolve().relative_to(place.layout.clone(place.agent).resolve())
         folder = "" if inside == Path() else str(inside)
     command = args.command[args.command[:1] == ["--"] :]
     what = args.message.strip()

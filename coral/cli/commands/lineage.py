@@ -8,8 +8,8 @@ from attempts.index import history
 from attempts.record import Kind
 from coral.cli.parser import attempt_number, count, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import console, dim, tone
+from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.family import FamilyTree, Leaf
 

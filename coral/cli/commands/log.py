@@ -16,9 +16,9 @@ from attempts.record import OPEN, Attempt, Kind, Verdict, to_dict
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import Table, console, dim, print_table, table, verdict_text
 from coral.errors import CoralError
+from coral.reading.run_view import RunView
 from coral.views import format
 
 COLUMNS = (">#", ".score", ".median", ".mean?", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")

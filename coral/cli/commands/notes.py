@@ -10,11 +10,11 @@ from pathlib import Path
 
 from coral.cli.parser import Parser, count, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.knowledge_view import KnowledgeView
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.notes_page import AGAINST, print_in_full, print_list, print_page
 from coral.cli.ui.table import console, print_table
 from coral.errors import CoralError
+from coral.reading.knowledge_view import KnowledgeView
+from coral.reading.run_view import RunView
 from coral.views import format
 from workspace.layout import Layout
 from workspace.notes import Note, NumberedNote

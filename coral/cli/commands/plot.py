@@ -5,8 +5,8 @@ from pathlib import Path
 
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_view import RunView
 from coral.cli.run_data.write_file import write_result
+from coral.reading.run_view import RunView
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +24,8 @@ def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     from coral.cli.report.chart import AxisScale
     from coral.cli.report.picture import picture
-    from coral.cli.run_data.curve import read_curve
-    from coral.cli.run_data.timeline import read_figures
+    from coral.reading.curve import read_curve
+    from coral.reading.timeline import read_figures
 
     target = Path(args.output).expanduser()
     curve = read_curve(view, read_figures(view.layout).clocks)

@@ -17,8 +17,6 @@ from coral.cli import EXIT_USER_ERROR
 from coral.cli.commands.status import agents_table, print_heading
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
-from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.progress import steps
 from coral.cli.ui.table import console
 from coral.codec import encode
@@ -28,6 +26,8 @@ from coral.fleet.rules import Rules
 from coral.journal import RecoveredState, read_lines, segments
 from coral.journal.changes import encode_fleet
 from coral.journal.replay import Difference, Replay, difference_data, fold_until, replay
+from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.holdout import Compared

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_view import RunView
 from coral.cli.run_data.write_file import write_result
+from coral.reading.run_view import RunView
 from coral.views import format
 
 

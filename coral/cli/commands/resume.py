@@ -12,7 +12,6 @@ from coral.agent_setup.roster import Roster, check_same_programs
 from coral.cli.commands.start import add_watching, ask_for_cost, check_watching, confirmed, watch
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_lookup import command
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.progress import steps
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
@@ -20,6 +19,7 @@ from coral.fleet.events import TaskChanged
 from coral.journal import Journal, fold
 from coral.preflight.resume_check import EndsAtOnce, changes_since_supervised, ends_at_once
 from coral.preflight.task_changes import task_changes
+from coral.reading.run_view import RunView
 from coral.runs.prepare import latest_baseline
 from coral.runs.reload import changes_holdout, changes_scores, pending, stage, withdraw
 from coral.supervisor.lock import hold_lock

@@ -14,8 +14,8 @@ from attempts.record import OPEN, Attempt, Kind, Verdict, to_dict
 from coral.cli.commands.log import measured_again
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.run_view import RunView, names_in
 from coral.cli.ui.table import console, dim, verdict_text
+from coral.reading.run_view import RunView, names_in
 from coral.views import format
 from coral.views.holdout import divergence_text
 from workspace.seal import Level

@@ -10,12 +10,12 @@ from rich.text import Text
 from coral.cli import EXIT_USER_ERROR
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.knowledge_view import folders
-from coral.cli.run_data.run_view import names_in
 from coral.cli.run_data.skill_tests import as_text, last_test, run_tests
 from coral.cli.ui.markdown import markdown
 from coral.cli.ui.table import console, dim, print_table
 from coral.errors import CoralError
+from coral.reading.knowledge_view import folders
+from coral.reading.run_view import names_in
 from workspace.knowledge import Skill, list_skills
 from workspace.layout import Layout
 

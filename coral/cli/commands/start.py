@@ -17,6 +17,7 @@ from coral.cli.run_data.run_lookup import command
 from coral.cli.ui.progress import steps
 from coral.errors import CoralError
 from coral.processes import received_signals
+from coral.reading.run_folder import here
 from coral.views.format import plural
 from workspace.layout import Layout
 
@@ -208,6 +209,6 @@ def _print_detached(layout: Layout, pid: int, *, as_json: bool) -> int:
 def shown(path: Path) -> str:
     """A path as it is shortest to type from here."""
     try:
-        return str(path.relative_to(run_lookup.here()))
+        return str(path.relative_to(here()))
     except ValueError:
         return str(path)

@@ -9,12 +9,13 @@ from rich.text import Text
 
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
-from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import command
-from coral.cli.run_data.run_view import RunView, is_seed
 from coral.cli.ui.holdout import holdout_data, holdout_line
 from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.reasons import RunEndKind
+from coral.reading import visibility
+from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView, is_seed
 from coral.views import format
 from heartbeats.beat import SILENT_SECONDS
 from workspace.disk import disk_problem_of
@@ -163,7 +164,7 @@ def warnings(view: RunView) -> list[Text]:
     how, lines = resume_command(view), list[Text]()
     if not view.status:
         # A sealed agent sees the records. Neither this file nor those of the task are in its sandbox.
-        is_hidden = run_lookup.is_agent() and not view.is_open
+        is_hidden = visibility.is_agent() and not view.is_open
         why = "a sealed agent cannot read its status.json" if is_hidden else "its status.json is missing or damaged"
         text = f"{why}; `coral log` still reads the attempts"
         lines.append(Text(text, style="yellow"))

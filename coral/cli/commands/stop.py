@@ -13,9 +13,9 @@ from coral.cli import EXIT_PENDING
 from coral.cli.parser import Parser, finite, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.run_data.run_lookup import command
-from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
 from coral.processes.process_tree import Identity, identify, is_alive
+from coral.reading.run_view import RunView
 from coral.views import format
 from workspace.layout import Layout
 

@@ -3,8 +3,8 @@
 import argparse
 
 from coral.cli.run_data import run_lookup, send_request
-from coral.cli.run_data.run_view import RunView
 from coral.errors import CoralError
+from coral.reading.run_view import RunView
 
 EVERYBODY = "*"
 

@@ -17,9 +17,10 @@ from rich.text import Text
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import console, dim
 from coral.errors import CoralError
+from coral.reading.run_folder import here
+from coral.reading.run_view import RunView
 from coral.runtimes.model import Counted, Runtime
 from coral.runtimes.registry import find
 from coral.views import format, transcript
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _agent(view: RunView, named: str | None) -> str:
     """Whose transcript: the one named, the one whose workspace this is, or the only one there is."""
-    found = find_agent(run_lookup.here())
+    found = find_agent(here())
     own = found[1] if found is not None and found[0].root == view.layout.root.resolve() else ""
     agents = view.agents()
     agent = named or own or (agents[0] if len(agents) == 1 else "")

@@ -7,9 +7,9 @@ from attempts.index import query
 from coral.cli import EXIT_USER_ERROR
 from coral.cli.parser import Parser, attempt_number, print_json
 from coral.cli.run_data import run_lookup, send_request
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.progress import steps
 from coral.errors import CoralError
+from coral.reading.run_view import RunView
 from coral.runs.verify import verify
 
 

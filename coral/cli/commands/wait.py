@@ -14,10 +14,11 @@ from attempts.store import Store
 from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.parser import Parser, attempt_number, finite, patience, print_json
 from coral.cli.run_data import send_request, submissions
-from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.run_lookup import agent_here, alone_in, check_may_see
+from coral.cli.run_data.run_lookup import agent_here
 from coral.cli.run_data.submissions import Inline, SubmissionState
 from coral.errors import CoralError
+from coral.reading.lenient_json import LenientJson
+from coral.reading.visibility import alone_in, check_may_see
 from coral.views import format
 from coral.views.scale import Scale
 from workspace.layout import Layout

@@ -9,12 +9,12 @@ from coral.cli.report import figures, results, summary
 from coral.cli.report.knowledge import rendered
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, section
-from coral.cli.run_data.curve import read_curve
-from coral.cli.run_data.knowledge_view import KnowledgeView
-from coral.cli.run_data.run_view import RunView
-from coral.cli.run_data.settings import config_of
-from coral.cli.run_data.timeline import TimelineFigures, read_figures
 from coral.cli.ui.notes_page import body_of
+from coral.reading.curve import read_curve
+from coral.reading.knowledge_view import KnowledgeView
+from coral.reading.run_view import RunView
+from coral.reading.settings import config_of
+from coral.reading.timeline import TimelineFigures, read_figures
 from coral.views import format
 
 STYLE = Path(__file__).with_name("style.css")

@@ -10,7 +10,7 @@ from attempts.record import Attempt, Kind, Verdict
 from coral.cli.commands.log import Line, ranking
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, section
-from coral.cli.run_data.run_view import RunView
+from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.holdout import divergence_text
 from workspace.errors import GitError

@@ -6,12 +6,12 @@ from attempts.index import query
 from coral import __version__
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, pairs, section
-from coral.cli.run_data import settings
-from coral.cli.run_data.run_view import RunView
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.journal.lines import Lines
 from coral.journal.segments import segments
+from coral.reading import settings
+from coral.reading.run_view import RunView
 from coral.runs.verify import verified
 from coral.views import format
 from coral.views.curve import Curve

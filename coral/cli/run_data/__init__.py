@@ -1,1 +1,1 @@
-"""What the commands read of a run."""
+"""What the commands do for a run: find it, send requests, follow submissions, compare runs."""

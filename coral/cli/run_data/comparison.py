@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coral.cli.run_data.curve import read_curve
-from coral.cli.run_data.run_view import RunView
-from coral.cli.run_data.settings import config_of, settings
-from coral.cli.run_data.timeline import read_figures
 from coral.errors import CoralError
+from coral.reading.curve import read_curve
+from coral.reading.run_view import RunView
+from coral.reading.settings import config_of, settings
+from coral.reading.timeline import read_figures
 from coral.views.curve import Curve
 
 MOST = 10  # runs: more cannot be told apart on a screen

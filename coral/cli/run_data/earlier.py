@@ -12,11 +12,11 @@ from itertools import islice
 from pathlib import Path
 
 from attempts.files import read_bytes
-from coral.cli.run_data import run_lookup
-from coral.cli.run_data.knowledge_view import KnowledgeView, folders
-from coral.cli.run_data.run_view import RunView
 from coral.cli.run_data.skill_tests import contents
 from coral.errors import CoralError
+from coral.reading import run_folder
+from coral.reading.knowledge_view import KnowledgeView, folders
+from coral.reading.run_view import RunView
 from coral.views.evidence import NoteState
 from workspace import frontmatter
 from workspace.frontmatter import Value
@@ -61,7 +61,7 @@ def read(source: str) -> list[EarlierKnowledge]:
             hint = "name a run, or a folder that `coral knowledge publish` made"
             raise CoralError(f"cannot take knowledge from {source}: there are no notes and no skills in it", hint)
         return found
-    return [of_run(run_lookup.named(source, None))]
+    return [of_run(run_folder.named(source, None))]
 
 
 def publish(earlier: EarlierKnowledge, to: Path) -> None:

@@ -1,7 +1,6 @@
 """Which run a command is about: the one around the current directory, the one named, or else the newest near it.
 
-Nothing is remembered between commands: a run is found by its place. So is what may be seen of it: where agents do not
-share, an agent sees its own attempts and the seed, and nothing else.
+Nothing is remembered between commands: a run is found by its place.
 """
 
 from __future__ import annotations
@@ -14,29 +13,17 @@ import sys
 from pathlib import Path
 
 from coral.errors import CoralError
-from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
-
-TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
-if TYPE_CHECKING:
-    from attempts.record import Attempt
+from coral.reading.run_folder import here, named, run_around
+from workspace.layout import Layout, find_agent, find_runs, runs_under
 
 TASK_FILE = "task.yaml"
 NO_RUN = "start one with `coral start TASK`, or name one: --run PATH"
-LIST = "`coral runs` lists the runs that are found from here"
 
 
 def add_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     """The two options of every command that is about a run."""
     parser.add_argument("--run", metavar="RUN", default=default, help="its folder, its name, or either end of its name")
     parser.add_argument("--task", metavar="NAME", default=default, help="the newest run of this task")
-
-
-def here() -> Path:
-    """The current directory; CoralError when somebody removed it."""
-    try:
-        return Path.cwd()
-    except OSError:
-        raise CoralError("cannot work here: the current directory is gone", "cd to a folder that exists") from None
 
 
 def agent_here() -> tuple[Layout, str]:
@@ -48,21 +35,11 @@ def agent_here() -> tuple[Layout, str]:
     return found
 
 
-def agent_inside() -> str | None:
-    found = find_agent(here())
-    return found[1] if found else None
-
-
-def is_agent() -> bool:
-    """Whether an agent gives this command: in its workspace, or from what it started there."""
-    return bool(os.environ.get("CORAL_AGENT")) or agent_inside() is not None
-
-
 def run_of(args: argparse.Namespace) -> Layout:
     """The run that the options name, the one that the current directory is in, or the newest found from there."""
     if args.run:
         return named(str(args.run), args.task)
-    inside = _inside(here())
+    inside = run_around(here())
     if inside is not None and args.task in (None, inside.root.parent.name):
         return inside
     found = from_here(args.task)
@@ -85,32 +62,12 @@ def from_here(task: str | None) -> list[Layout]:
 
 def flag(run: Layout) -> str:
     """The option with which a command typed from here means this run: none if it is the one it would take anyway."""
-    inside = _inside(here())
+    inside = run_around(here())
     default = [inside] if inside else from_here(None)
     if default and default[0].root == run.root:
         return ""
     is_near = any(near.root == run.root for near in from_here(None))
     return f" --run {run.root.name if is_near else shlex.quote(str(run.root))}"
-
-
-def named(name: str, task: str | None) -> Layout:
-    """The run in the folder `name`, or the one found from here whose name is, starts with or ends with `name`."""
-    path = Path(name).expanduser()
-    if path.is_dir():
-        run = _inside(path)
-        if run is None:
-            raise CoralError(f"cannot find a run: {name} is not the folder of one", LIST)
-        return run
-    folder = find_runs(here())
-    runs = [run for run in (runs_under(folder) if folder else []) if task in (None, run.root.parent.name)]
-    exact = [run for run in runs if name in (run.root.name, f"{run.root.parent.name}/{run.root.name}")]
-    fits = exact or [run for run in runs if run.root.name.startswith(name) or run.root.name.endswith(name)]
-    if len(fits) == 1:
-        return fits[0]
-    if not fits:
-        raise CoralError(f"cannot find a run named {name!r} from this folder", LIST)
-    names = ", ".join(run.root.name for run in fits[:4])
-    raise CoralError(f"cannot tell which run {name!r} is: {len(fits)} fit", f"give more of its name: {names} ...")
 
 
 def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
@@ -138,11 +95,6 @@ def _existing_task(to: str, given: str) -> Path:
     raise CoralError(f"cannot {to}: there is no folder or task file {given}", hint)
 
 
-def _inside(path: Path) -> Layout | None:
-    agent = find_agent(path)
-    return agent[0] if agent else find_run(path)
-
-
 def task_folder() -> Path | None:
     """The closest folder that has a task, from the current directory up."""
     start = here()
@@ -158,32 +110,6 @@ def origin(run: Layout) -> Path | None:
             if line.startswith("origin:"):
                 return Path(line.partition(":")[2].strip().strip("'\"")).parent
     return None
-
-
-def alone_in(layout: Layout) -> str:
-    """The agent whose workspace this is, if the agents of that run do not share; else empty: everything may be seen.
-    Whether they share is seen by the folder that each then has for its own knowledge, because a sealed agent cannot
-    read the run's task."""
-    try:
-        found = find_agent(Path.cwd())
-    except OSError:
-        return ""
-    if found is None or found[0].root != layout.root.resolve():
-        return ""
-    # The parent of its folder: the folder itself is the agent's, which may have removed it.
-    return found[1] if layout.shared_of(found[1], share=False).parent.is_dir() else ""
-
-
-def may_see(alone: str, attempt: Attempt) -> bool:
-    """Whether this agent may see an attempt; everybody may see the seed."""
-    return not alone or attempt.agent in (alone, "")
-
-
-def check_may_see(alone: str, attempt: Attempt, to: str) -> None:
-    """CoralError when an agent that works alone wants `to` do something with an attempt that is not its own."""
-    if not may_see(alone, attempt):
-        hint = "agents of this run do not share: `coral log` lists what is yours"
-        raise CoralError(f"cannot {to} #{attempt.number}: it is not yours", hint)
 
 
 def program() -> str:

@@ -12,10 +12,10 @@ from attempts.fields import SUBMISSION_ID
 from attempts.files import entries, is_plain_file, write_json
 from attempts.inbox import next_id
 from coral.cli.parser import print_json
-from coral.cli.run_data import lenient_json
-from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.run_data.run_lookup import command
 from coral.errors import CoralError
+from coral.reading import lenient_json
+from coral.reading.lenient_json import LenientJson
 from workspace.layout import OPERATOR, Layout, can_see_private
 
 PATIENCE = 10.0  # seconds for an answer; twice the default poll of the supervisor

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attempts.files import write_json
-from coral.cli.run_data import lenient_json, run_lookup
 from coral.errors import CoralError
+from coral.reading import lenient_json, visibility
 from coral.types import Fail
 from coral.views import format
 from workspace.knowledge import Skill
@@ -123,7 +123,7 @@ def _key(layout: Layout, folder: Path) -> str:
 
 def _keep(layout: Layout, folder: Path, outcome: SkillTest) -> None:
     """Keep it for the operator: an agent cannot write where it is kept."""
-    if not can_see_private(layout) or run_lookup.is_agent():
+    if not can_see_private(layout) or visibility.is_agent():
         return
     known: Mapping[str, object] = lenient_json.read(layout.skill_tests).data
     test = {"passed": outcome.passed, "tests": outcome.tests, "why": outcome.why, "digest": _digest(folder)}

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from attempts.files import read_bytes
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
-from coral.cli.run_data.lenient_json import LenientJson, read
 from coral.cli.run_data.send_request import pauses, unsupervised
+from coral.reading.lenient_json import LenientJson, read
 from coral.views.scale import Scale
 from workspace.layout import Layout
 

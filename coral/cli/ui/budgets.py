@@ -2,9 +2,9 @@
 
 from rich.text import Text
 
-from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.ui.table import dim
 from coral.fleet.reasons import BudgetKey
+from coral.reading.lenient_json import LenientJson
 from coral.views import format
 
 WIDTH = 12  # characters of a bar

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.ui.table import dim
 from coral.fleet.reasons import ReasonKind
+from coral.reading.lenient_json import LenientJson
 from coral.views import format
 
 # Events whose text says of what type they are, or of which attempt.

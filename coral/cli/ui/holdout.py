@@ -4,8 +4,8 @@ from dataclasses import asdict
 
 from rich.text import Text
 
-from coral.cli.run_data.run_view import RunView
 from coral.cli.ui.table import Table, table
+from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.holdout import Compared, divergence_text
 

@@ -16,15 +16,15 @@ from rich.text import Text
 from attempts.index import history, query
 from attempts.record import Attempt, Kind, Verdict
 from coral.cli.commands.status import agents_table, heading, summary_lines, warnings
-from coral.cli.run_data.curve import times
-from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.run_view import RunView
-from coral.cli.run_data.timeline import PUBLISHED, Timeline, end_of, read_figures
 from coral.cli.ui.budgets import bars, per_hour
 from coral.cli.ui.curve import AGENT_STYLES, BestLine, Dot, draw
 from coral.cli.ui.events import event_line, is_step
 from coral.cli.ui.keys import keys
 from coral.cli.ui.table import console, dim
+from coral.reading.curve import times
+from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView
+from coral.reading.timeline import PUBLISHED, Timeline, end_of, read_figures
 from coral.views import format
 from coral.views.curve import HOUR
 from coral.views.format import duration

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coral.cli.commands.status import heading
-from coral.cli.run_data.knowledge_view import KnowledgeView
 from coral.cli.ui.notes_page import body_of, reasons_against
 from coral.errors import CoralError
+from coral.reading.knowledge_view import KnowledgeView
 from coral.views import format
 from coral.views.evidence import NoteState
 from workspace import frontmatter

@@ -11,8 +11,8 @@ from rich.rule import Rule
 from rich.text import Text
 
 from coral.cli.commands.status import print_heading
-from coral.cli.run_data.knowledge_view import KnowledgeView
 from coral.cli.ui.table import dim, print_title, table
+from coral.reading.knowledge_view import KnowledgeView
 from coral.views import format
 from coral.views.evidence import Evidence, NoteState
 from workspace.notes import Note, NumberedNote

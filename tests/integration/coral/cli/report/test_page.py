@@ -8,7 +8,7 @@ import pytest
 from sample import write_status
 
 from coral.cli.report.page import page
-from coral.cli.run_data.run_view import RunView
+from coral.reading.run_view import RunView
 from workspace.layout import Layout
 
 VOID = {"meta", "br", "hr"}

@@ -10,9 +10,9 @@ import pytest
 from sample import make_run, write_events, write_status
 
 from coral.cli.run_data.comparison import outcome_of
-from coral.cli.run_data.run_view import RunView
 from coral.config.load import frozen
 from coral.config.model import TaskFile
+from coral.reading.run_view import RunView
 from workspace.layout import Layout
 
 Shown = Callable[..., str]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.ui.budgets import bars, forecast, per_hour
+from coral.reading.lenient_json import LenientJson
 
 
 def shown(budget: dict[str, object], clock: float = 3600.0, late: float = 0.0, **status: object) -> str:

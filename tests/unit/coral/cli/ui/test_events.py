@@ -2,8 +2,8 @@
 
 import pytest
 
-from coral.cli.run_data.lenient_json import LenientJson
 from coral.cli.ui.events import event_line, is_step
+from coral.reading.lenient_json import LenientJson
 
 
 def line(verbose: bool = False, **event: object) -> str:

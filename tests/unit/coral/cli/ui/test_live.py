@@ -11,13 +11,13 @@ from sample import AGENTS, agent_status, attempt, make_run, stamp, write_events,
 
 from attempts.record import Kind, Verdict
 from attempts.store import Store
-from coral.cli.run_data.lenient_json import LenientJson
-from coral.cli.run_data.timeline import Timeline
 from coral.cli.ui import live
 from coral.cli.ui.events import event_line
 from coral.cli.ui.live import RunFollower, follow, frame
 from coral.cli.ui.summary import summarize
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
+from coral.reading.lenient_json import LenientJson
+from coral.reading.timeline import Timeline
 from coral.views import format
 from coral.views.reasons import reason_data
 from workspace import knowledge

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from attempts.index import history, query
-from coral.cli.run_data.run_view import RunView
+from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.curve import Curve, curve_of
 

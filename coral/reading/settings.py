@@ -7,10 +7,10 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
-from coral.cli.run_data.run_view import RunView
 from coral.config.load import SECTIONS, Config, load_frozen
 from coral.config.section import Section
 from coral.errors import CoralError
+from coral.reading.run_view import RunView
 from coral.views import format
 
 LONGEST = 300  # characters of a value

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from coral.cli.run_data.settings import HIDDEN, settings
 from coral.config.load import load
+from coral.reading.settings import HIDDEN, settings
 
 TASK = """\
 task: {name: fit, description: Fit., seed: seed}

@@ -12,9 +12,9 @@ from attempts.index import query
 from attempts.index.index import Index
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store
-from coral.cli.run_data import lenient_json, run_lookup
-from coral.cli.run_data.lenient_json import LenientJson
 from coral.errors import CoralError
+from coral.reading import lenient_json, visibility
+from coral.reading.lenient_json import LenientJson
 from coral.views import format
 from coral.views.holdout import Compared, HeldOut, compare
 from workspace.layout import Layout, can_see_private
@@ -46,7 +46,7 @@ class RunView:
     @cached_property
     def alone(self) -> str:
         """The agent whose workspace this is, if it may see only its own attempts; else empty."""
-        return run_lookup.alone_in(self.layout)
+        return visibility.alone_in(self.layout)
 
     @cached_property
     def direction(self) -> Direction:
@@ -144,7 +144,7 @@ class RunView:
 
     @cached_property
     def _holdout_scores(self) -> list[LenientJson]:
-        hidden = not self.is_open or run_lookup.is_agent()
+        hidden = not self.is_open or visibility.is_agent()
         return [] if hidden else lenient_json.read(self.layout.holdout_scores).objects("scores")
 
     def _held_out(self, score: LenientJson) -> HeldOut | None:
@@ -184,12 +184,12 @@ class RunView:
             if number in self.ungraded:
                 what, hint = "it is not graded yet", f"`coral wait {number}` waits for it"
             raise CoralError(f"cannot {to} #{number}: {what}", hint) from None
-        run_lookup.check_may_see(self.alone, found, to)
+        visibility.check_may_see(self.alone, found, to)
         return found
 
     def attempt_or_none(self, number: int | None) -> Attempt | None:
         found = self.store.find(number)
-        return found if found is not None and run_lookup.may_see(self.alone, found) else None
+        return found if found is not None and visibility.may_see(self.alone, found) else None
 
 
 def is_seed(measured: LenientJson) -> bool:

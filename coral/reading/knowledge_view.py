@@ -12,9 +12,9 @@ from pathlib import Path
 
 from attempts.files import write_json
 from attempts.index import query
-from coral.cli.run_data import lenient_json, run_lookup
-from coral.cli.run_data.run_lookup import alone_in
-from coral.cli.run_data.run_view import RunView
+from coral.reading import lenient_json, visibility
+from coral.reading.run_view import RunView
+from coral.reading.visibility import alone_in
 from coral.views.conflicts import Conflict, open_conflicts
 from coral.views.evidence import Evidence, Find, as_of, judge
 from workspace.claims import LATEST, Claim, claims_of
@@ -116,7 +116,7 @@ class KnowledgeView:
 
     def mark_look(self, at: float) -> None:
         """Keep that the operator has looked. An agent's look is none, nor is one where nothing can be written."""
-        if self.view.is_open and not run_lookup.is_agent():
+        if self.view.is_open and not visibility.is_agent():
             with contextlib.suppress(OSError):
                 write_json(self.view.layout.notes_looked, {"at": at}, durable=False)
 

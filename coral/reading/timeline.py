@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from attempts.files import open_plain
-from coral.cli.run_data.lenient_json import LenientJson, parse
+from coral.reading.lenient_json import LenientJson, parse
 from workspace.layout import Layout
 
 AT_ONCE = 8_000_000  # bytes

@@ -2,8 +2,8 @@
 
 from sample import write_events
 
-from coral.cli.run_data import timeline
-from coral.cli.run_data.timeline import Timeline, end_of, events, read_figures
+from coral.reading import timeline
+from coral.reading.timeline import Timeline, end_of, events, read_figures
 from workspace.layout import Layout
 
 

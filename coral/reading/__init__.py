@@ -1,0 +1,1 @@
+"""Reads a run as data, for the command line and for programs: the same figures for both."""
