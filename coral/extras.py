@@ -10,6 +10,7 @@ from importlib.util import find_spec
 PACKAGES = {
     "acp": ("agent-client-protocol>=0.12.1,<1",),
     "notify": ("apprise>=1.9,<2",),
+    "pandas": ("pandas>=2.2,<4",),
     "plot": ("matplotlib>=3.9,<4",),
     "prices": ("genai-prices>=0.2,<1",),
     "search": ("scipy>=1.15,<2", "cma>=4,<5"),

@@ -6,7 +6,7 @@ private folder, where no agent writes.
 
 import contextlib
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from coral.reading import lenient_json, visibility
 from coral.reading.run_view import RunView
 from coral.reading.visibility import alone_in
 from coral.views.conflicts import Conflict, open_conflicts
-from coral.views.evidence import Evidence, Find, as_of, judge
+from coral.views.evidence import Evidence, Find, NoteState, as_of, judge
 from workspace.claims import LATEST, Claim, claims_of
 from workspace.dead_ends import KINDS, names
 from workspace.layout import Layout
@@ -28,6 +28,19 @@ from workspace.notes import (
     related_notes,
     superseded,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedNote:
+    """A note, how it stands to the records, and the name of the note that takes its place, or nothing."""
+
+    note: Note
+    evidence: Evidence
+    superseded_by: str = ""
+
+    @property
+    def state(self) -> NoteState:
+        return self.evidence.state
 
 
 @dataclass(frozen=True)
@@ -94,6 +107,10 @@ class KnowledgeView:
             return Evidence()  # it cannot see the attempts that others may have told it of
         return judge(note, self.find, self.view.direction, self.view.epoch, self._new_bests)
 
+    def judged(self, note: NumberedNote) -> JudgedNote:
+        parsed = self.parse(note)
+        return JudgedNote(parsed, self.evidence(parsed), self.superseded.get(parsed.name, ""))
+
     def as_of(self, note: Note) -> int | None:
         """The last attempt that a note knows of."""
         return as_of(note, self.find)
@@ -130,6 +147,12 @@ def folders(layout: Layout) -> list[Path]:
     except OSError:
         alone = []
     return [layout.shared, *alone]
+
+
+def nested(judged: JudgedNote) -> dict[str, object]:
+    """A note for JSON."""
+    shown = {"synthesis": judged.note.is_synthesis, "evidence": asdict(judged.evidence), "state": judged.state}
+    return {**asdict(judged.note), "superseded_by": judged.superseded_by, **shown}
 
 
 def _is_about(note: Note, wanted: str) -> bool:

@@ -4,35 +4,25 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import islice
 
 from rich.text import Text
 
 from attempts.index import query
-from attempts.index.query import Named, Wanted
-from attempts.noise import deviation, mean, median, summary, tiny
-from attempts.record import OPEN, Attempt, Kind, Verdict, to_dict
+from attempts.index.query import Wanted
+from attempts.noise import deviation, mean, median
+from attempts.record import OPEN, Attempt, Kind, Verdict
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.ui.table import Table, console, dim, print_table, table, verdict_text
 from coral.errors import CoralError
+from coral.reading.attempt_rows import COLUMNS as FIELDS, MeasuredAttempt, flat, nested, ranking, recent
 from coral.reading.run_view import RunView
 from coral.views import format
 
 COLUMNS = (">#", ".score", ".median", ".mean?", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
-MEASURED = ("median", "mean", "deviation", "count")  # as `attempts.noise.summary` names them
 SHOWN = 5  # attempts that are named of one kind of failure
 MEASURED_AGAIN = (".median", ".mean?", ".±sd", ">n")  # left out where every attempt was graded once
-
-
-@dataclass(frozen=True)
-class Line:
-    """One attempt as it is listed, with everything that its tree scored."""
-
-    attempt: Attempt
-    scores: tuple[float, ...] = ()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,11 +49,11 @@ def run(args: argparse.Namespace) -> int:
         if args.csv:
             raise CoralError("cannot print failures as CSV: they are groups", "use --json, or --recent --csv")
         return _failures(view, wanted, most, as_json=args.json)
-    lines = _recent(view, wanted, most) if args.recent else ranking(view, wanted, most)
+    lines = recent(view, wanted, most) if args.recent else ranking(view, wanted, most)
     if not lines and view.agents():
         check_agent(view, args.agent)
     if args.json:
-        return print_json([_data(line) for line in lines])
+        return print_json([nested(line) for line in lines])
     if args.csv:
         return _print_csv(lines)
     if not lines:
@@ -109,7 +99,7 @@ def _numbered(numbers: Sequence[int]) -> str:
     return shown + (" …" if len(numbers) > SHOWN else "")
 
 
-def leaderboard(lines: Iterable[Line], view: RunView, width: int) -> Table:
+def leaderboard(lines: Iterable[MeasuredAttempt], view: RunView, width: int) -> Table:
     """The lines as a table; the best attempt of the fleet stands out, unless that is the seed."""
     lines = list(lines)
     left_out = () if any(len(line.scores) > 1 for line in lines) else MEASURED_AGAIN
@@ -118,7 +108,7 @@ def leaderboard(lines: Iterable[Line], view: RunView, width: int) -> Table:
     return table(columns, [[row[column] for column in columns] for row in rows], width)
 
 
-def _row(line: Line, view: RunView) -> list[str | Text]:
+def _row(line: MeasuredAttempt, view: RunView) -> list[str | Text]:
     attempt = line.attempt
     earlier = attempt.epoch < view.epoch
     again = len(line.scores) > 1
@@ -156,48 +146,14 @@ def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
     return Text.assemble(verdict_text(attempt), proven, dim(kind))
 
 
-def _data(line: Line) -> dict[str, object]:
-    return {**to_dict(line.attempt), **measured_again(line.scores)}
-
-
-def _print_csv(lines: Sequence[Line]) -> int:
-    """The fields of the records, then what several grades come to, then `metrics.NAME`; an empty field is no value."""
-    rows = [_flat(line) for line in lines]
-    names = dict.fromkeys([*(name for name in Attempt.__slots__ if name != "metrics"), *MEASURED])
-    metrics = sorted({name for row in rows for name in row} - names.keys())
-    writer = csv.DictWriter(sys.stdout, [*names, *metrics], restval="", lineterminator="\n")
+def _print_csv(lines: Sequence[MeasuredAttempt]) -> int:
+    """The columns of `flat`; an empty field is no value."""
+    rows = [flat(line) for line in lines]
+    metrics = sorted({name for row in rows for name in row}.difference(FIELDS))
+    writer = csv.DictWriter(sys.stdout, [*FIELDS, *metrics], restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return 0
-
-
-def _flat(line: Line) -> dict[str, object]:
-    data = to_dict(line.attempt)
-    metrics = {f"metrics.{name}": value for name, value in line.attempt.metrics.items()}
-    measured = dict(summary(line.scores)) if line.scores else {}
-    return {**{name: value for name, value in data.items() if name != "metrics"}, **measured, **metrics}
-
-
-def measured_again(scores: Sequence[float]) -> dict[str, object]:
-    """For programs: what several grades of an attempt come to; empty where there is one."""
-    return {"measured": summary(scores)} if len(scores) > 1 else {}
-
-
-def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
-    """Every candidate by its standing. What has no score cannot be ranked."""
-    found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
-    lines = [Line(attempt, rank.scores) for rank, attempt in found]
-    # Scores that differ by rounding alone are equal, and the lead is the earlier one.
-    lead = view.status.inner("lead").integer("number")
-    level = median(lines[0].scores) if lines else 0.0
-    equal = [line for line in lines if abs(median(line.scores) - level) <= tiny(level)]
-    return sorted(equal, key=lambda line: line.attempt.number != lead) + lines[len(equal) :]
-
-
-def _recent(view: RunView, wanted: Wanted, most: int | None) -> list[Line]:
-    """Newest number first, failed ones too."""
-    found = view.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
-    return [Line(attempt) for _, attempt in found]
 
 
 def _earlier(totals: query.Totals) -> str:

@@ -3,7 +3,6 @@
 import argparse
 import re
 import time
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.ui.notes_page import AGAINST, print_in_full, print_list, print_page
 from coral.cli.ui.table import console, print_table
 from coral.errors import CoralError
-from coral.reading.knowledge_view import KnowledgeView
+from coral.reading.knowledge_view import KnowledgeView, nested
 from coral.reading.run_view import RunView
 from coral.views import format
 from workspace.layout import Layout
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         return print_json({"written": written}) if args.json else _say(f"{format.plural(written, 'file')} in {args.to}")
     chosen = _chosen(args, knowledge)
     if args.json:
-        return print_json(list(_as_json(knowledge, chosen)))
+        return print_json([nested(knowledge.judged(note)) for note in chosen])
     if not chosen:
         return _say(_nothing(args))
     _print(args, knowledge, chosen)
@@ -107,13 +106,6 @@ def _print(args: argparse.Namespace, knowledge: KnowledgeView, chosen: list[Numb
         now = time.time()
         print_page(out, knowledge, knowledge.last_look)
         knowledge.mark_look(now)
-
-
-def _as_json(knowledge: KnowledgeView, notes: list[NumberedNote]) -> Iterator[dict[str, object]]:
-    for note in map(knowledge.parse, notes):
-        evidence, replaced = knowledge.evidence(note), knowledge.superseded.get(note.name, "")
-        shown = {"synthesis": note.is_synthesis, "evidence": asdict(evidence), "state": evidence.state}
-        yield {**asdict(note), "superseded_by": replaced, **shown}
 
 
 def _nothing(args: argparse.Namespace) -> str:

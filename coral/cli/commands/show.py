@@ -11,10 +11,10 @@ from attempts.index import query
 from attempts.index.query import Named
 from attempts.noise import deviation, mean, median
 from attempts.record import OPEN, Attempt, Kind, Verdict, to_dict
-from coral.cli.commands.log import measured_again
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.ui.table import console, dim, verdict_text
+from coral.reading.attempt_rows import measured_again
 from coral.reading.run_view import RunView, names_in
 from coral.views import format
 from coral.views.holdout import divergence_text

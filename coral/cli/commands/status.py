@@ -10,12 +10,13 @@ from rich.text import Text
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
-from coral.cli.ui.holdout import holdout_data, holdout_line
+from coral.cli.ui.holdout import holdout_line
 from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.reasons import RunEndKind
 from coral.reading import visibility
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView, is_seed
+from coral.reading.status_data import status_data
 from coral.views import format
 from heartbeats.beat import SILENT_SECONDS
 from workspace.disk import disk_problem_of
@@ -31,8 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     if args.json:
-        own = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
-        return print_json({**view.status.data, **own, **holdout_data(view)})
+        return print_json(status_data(view))
     out = console()
     print_heading(out, view)
     for line in warnings(view):

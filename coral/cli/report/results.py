@@ -7,9 +7,9 @@ from attempts.index import query
 from attempts.index.query import Named, Wanted
 from attempts.noise import deviation, median
 from attempts.record import Attempt, Kind, Verdict
-from coral.cli.commands.log import Line, ranking
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, section
+from coral.reading.attempt_rows import MeasuredAttempt, ranking
 from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.holdout import divergence_text
@@ -35,7 +35,7 @@ def leaderboard(view: RunView) -> Html:
     return section("leaderboard", "Leaderboard", data_table(f"The best {len(rows)} attempts", columns, rows))
 
 
-def _row(line: Line, view: RunView, *, again: bool) -> list[object]:
+def _row(line: MeasuredAttempt, view: RunView, *, again: bool) -> list[object]:
     attempt = line.attempt
     middle = median(line.scores) if line.scores else attempt.score
     spread = f"{deviation(line.scores):.2g}" if len(line.scores) > 1 else ""

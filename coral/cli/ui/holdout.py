@@ -1,7 +1,5 @@
 """The scores on the hold-out beside those that agents see: a table for the operator."""
 
-from dataclasses import asdict
-
 from rich.text import Text
 
 from coral.cli.ui.table import Table, table
@@ -19,12 +17,6 @@ def holdout_table(view: RunView, width: int) -> Table:
     seed, rest = compared[0], compared[1:]
     rows = [_row(view, one, seed) for one in (seed, *rest[-MOST:])]
     return table(COLUMNS, rows, width)
-
-
-def holdout_data(view: RunView) -> dict[str, object]:
-    """For programs: the rows of the table; nothing without a hold-out."""
-    rows = [{**asdict(one.row), "divergence": one.divergence, "by": one.by} for one in view.holdouts]
-    return {"holdout": rows} if rows else {}
 
 
 def holdout_line(view: RunView) -> Text | None:

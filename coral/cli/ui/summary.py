@@ -5,7 +5,7 @@ from rich.text import Text
 
 from attempts.index.query import Wanted
 from coral.cli.commands.export import repository_around
-from coral.cli.commands.log import leaderboard, ranking
+from coral.cli.commands.log import leaderboard
 from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import program
@@ -13,6 +13,7 @@ from coral.cli.ui.holdout import holdout_table
 from coral.cli.ui.live import RunFollower, curve
 from coral.cli.ui.notes_page import print_synthesis, title_line
 from coral.cli.ui.table import console, dim, print_title
+from coral.reading.attempt_rows import ranking
 from coral.reading.knowledge_view import KnowledgeView
 from coral.reading.run_view import RunView, is_seed
 from coral.runs.verify import verified

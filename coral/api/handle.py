@@ -1,0 +1,143 @@
+"""Starts runs, follows them and stops them, by the command line in a process of its own.
+
+A supervisor forks and takes signals: no program that imports us should do that in its own process.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from attempts.record import Attempt, Kind
+from attempts.store import Store
+from coral.api.run_data import RunData, open_run
+from coral.errors import CoralError
+from workspace.layout import Layout
+
+LOOK_SECONDS = 0.2  # between two looks at a run
+STOP_SECONDS = 120.0  # a stop takes less even where no agent reacts to a signal
+_PENDING = 2  # the exit code of `coral stop` for a run that has not stopped in time
+
+
+def run(
+    task: str | Path,
+    overrides: Mapping[str, object] | None = None,
+    /,
+    *,
+    knowledge: Sequence[str | Path] = (),
+    yes: bool = False,
+    **sections: object,
+) -> RunHandle:
+    """Start a run of a task in the background, as `coral start TASK --detach` does: below the current directory.
+
+    Settings by dotted key, `{"agents.count": 4}`, or by section, `agents={"count": 4}`. `knowledge`: runs or folders
+    whose knowledge it begins with. `yes`: start it although it may cost more than `budget.ask_above`. What the command
+    says on the way goes to stderr. CoralError, with its words, where it cannot start.
+    """
+    options = ["--detach", "--json", *(["--yes"] if yes else [])]
+    options += [part for source in knowledge for part in ("--knowledge", str(source))]
+    settings = [f"{key}={value}" for key, value in _settings({**(overrides or {}), **sections})]
+    started = _coral("start", *options, "--", str(task), *settings)
+    return RunHandle(started["path"])
+
+
+class RunHandle:
+    """A run in the background. It goes on when this program ends, unless a `with` block ends first: that stops it.
+
+    To iterate gives each attempt of an agent once, as it is published, until the run is over.
+    """
+
+    def __init__(self, run: str | Path) -> None:
+        """`run`: its folder, or its name as `coral.open_run` takes it; it may have been started by anybody."""
+        self.path = open_run(run).path
+
+    def __repr__(self) -> str:
+        return f"RunHandle({str(self.path)!r})"
+
+    def __enter__(self) -> RunHandle:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.run.is_running:
+            self.stop("the program that started it has left it")
+
+    def __iter__(self) -> Iterator[Attempt]:
+        store, seen = Store(Layout(self.path).attempts), set[int]()
+        while True:
+            is_over = not self.run.is_running  # asked first: what is published meanwhile is not missed
+            new = [number for number in store.numbers() if number not in seen]
+            seen.update(new)
+            found = [attempt for attempt in map(store.find, new) if attempt is not None]
+            yield from sorted((one for one in found if one.kind is not Kind.BASELINE), key=lambda one: one.order)
+            if is_over:
+                return
+            time.sleep(LOOK_SECONDS)
+
+    @property
+    def run(self) -> RunData:
+        """The run as it is now."""
+        return open_run(self.path)
+
+    def wait(self, timeout: float | None = None) -> RunData:
+        """Wait until nobody supervises the run any more, at most `timeout` seconds; TimeoutError after that. Its
+        `state` then says whether it has stopped, and `reason` why."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while (found := self.run).is_running:
+            left = LOOK_SECONDS if end is None else end - time.monotonic()
+            if left <= 0:
+                raise TimeoutError(f"the run {self.path.name} is not over after {timeout:g} s")
+            time.sleep(min(LOOK_SECONDS, left))
+        return found
+
+    def stop(self, reason: str = "", timeout: float = STOP_SECONDS) -> RunData:
+        """End the run and everything that it started; nothing is done to one that is over. TimeoutError where that
+        takes longer than `timeout` seconds."""
+        options = ["--run", str(self.path), "--timeout", f"{timeout:g}", "--reason", reason, "--json"]
+        if not _coral("stop", *options, allowed=(0, _PENDING))["stopped"]:
+            raise TimeoutError(f"the run {self.path.name} has not stopped within {timeout:g} s")
+        return self.run
+
+
+def _settings(given: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
+    """(dotted key, value as JSON), which is YAML, too. What holds keys of its own is taken apart."""
+    for name, value in given.items():
+        if isinstance(value, Mapping) and value:
+            yield from _settings(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", json.dumps(value, default=str)
+
+
+def _coral(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
+    """What a command prints as JSON; what it says beside that goes to our stderr. CoralError where it fails.
+
+    An interrupt of this program ends the command in order."""
+    # Without -P, packages in the current directory would come before ours.
+    argv = [sys.executable, "-P", "-m", "coral", *words]
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        try:
+            out, err = child.communicate()
+        except BaseException:
+            child.terminate()
+            raise
+    said = err.decode(errors="replace")
+    if child.returncode not in allowed:
+        raise _error(said, words[0])
+    sys.stderr.write(said)
+    printed: dict[str, Any] = json.loads(out)
+    return printed
+
+
+def _error(said: str, command: str) -> CoralError:
+    """The error that a command has ended with: the last of its messages, of which the last line is the hint."""
+    message, _, hint = said.rpartition("coral: ")[2].rstrip().rpartition("\n")
+    if not message:
+        message, hint = hint, ""
+    return CoralError(message.strip() or f"cannot {command}: the command said nothing", hint.strip())

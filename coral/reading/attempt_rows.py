@@ -1,0 +1,89 @@
+"""The attempts of a run as rows: the ranking, or the latest first; each with everything that its tree scored."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from attempts.index import query
+from attempts.index.query import Named, Wanted
+from attempts.noise import deviation, mean, median, summary, tiny
+from attempts.record import Attempt, to_dict
+from coral.reading.run_view import RunView
+
+MEASURED = ("median", "mean", "deviation", "count")  # as `attempts.noise.summary` names them
+COLUMNS = (*(name for name in Attempt.__slots__ if name != "metrics"), *MEASURED)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredAttempt:
+    """An attempt with the scores of all grades of its tree. `scores` is empty where it has none."""
+
+    attempt: Attempt
+    scores: tuple[float, ...] = ()
+
+    @property
+    def is_seed(self) -> bool:
+        """Whether it is where agents began: it has no author."""
+        return not self.attempt.agent
+
+    @property
+    def median(self) -> float | None:
+        """What an attempt is ranked by."""
+        return median(self.scores) if self.scores else None
+
+    @property
+    def mean(self) -> float | None:
+        return mean(self.scores) if self.scores else None
+
+    @property
+    def deviation(self) -> float | None:
+        """The standard deviation of the scores; None of fewer than two."""
+        return deviation(self.scores) if len(self.scores) > 1 else None
+
+    @property
+    def count(self) -> int:
+        return len(self.scores)
+
+
+def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
+    """Every candidate by its standing. What has no score cannot be ranked."""
+    found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
+    lines = [MeasuredAttempt(attempt, rank.scores) for rank, attempt in found]
+    # Scores that differ by rounding alone are equal, and the lead is the earlier one.
+    lead = view.status.inner("lead").integer("number")
+    level = median(lines[0].scores) if lines else 0.0
+    equal = [line for line in lines if abs(median(line.scores) - level) <= tiny(level)]
+    return sorted(equal, key=lambda line: line.attempt.number != lead) + lines[len(equal) :]
+
+
+def recent(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
+    """Newest number first, failed ones too."""
+    found = view.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
+    return [MeasuredAttempt(attempt) for _, attempt in found]
+
+
+def measured(view: RunView, number: int | None) -> MeasuredAttempt | None:
+    """One attempt with all that it scored; None where it has no score, or may not be seen."""
+    attempt = view.attempt_or_none(number)
+    if attempt is None:
+        return None
+    found = view.index.ask(lambda rows: query.measured(rows, attempt.number))
+    return MeasuredAttempt(attempt, found.scores) if found else None
+
+
+def nested(line: MeasuredAttempt) -> dict[str, object]:
+    """A row for JSON: the record, and what several grades come to."""
+    return {**to_dict(line.attempt), **measured_again(line.scores)}
+
+
+def flat(line: MeasuredAttempt) -> dict[str, object]:
+    """A row for tables: the fields of the record, then what several grades come to, then `metrics.NAME`."""
+    data = to_dict(line.attempt)
+    metrics = {f"metrics.{name}": value for name, value in line.attempt.metrics.items()}
+    scored = dict(summary(line.scores)) if line.scores else {}
+    return {**{name: value for name, value in data.items() if name != "metrics"}, **scored, **metrics}
+
+
+def measured_again(scores: Sequence[float]) -> dict[str, object]:
+    """For programs: what several grades of an attempt come to; empty where there is one."""
+    return {"measured": summary(scores)} if len(scores) > 1 else {}
