@@ -127,17 +127,17 @@ def _coral(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
         except BaseException:
             child.terminate()
             raise
-    said = err.decode(errors="replace")
+    messages = err.decode(errors="replace")
     if child.returncode not in allowed:
-        raise _error(said, words[0])
-    sys.stderr.write(said)
+        raise _error(messages, words[0])
+    sys.stderr.write(messages)
     printed: dict[str, Any] = json.loads(out)
     return printed
 
 
-def _error(said: str, command: str) -> CoralError:
+def _error(messages: str, command: str) -> CoralError:
     """The error that a command has ended with: the last of its messages, of which the last line is the hint."""
-    message, _, hint = said.rpartition("coral: ")[2].rstrip().rpartition("\n")
+    message, _, hint = messages.rpartition("coral: ")[2].rstrip().rpartition("\n")
     if not message:
         message, hint = hint, ""
     return CoralError(message.strip() or f"cannot {command}: the command said nothing", hint.strip())

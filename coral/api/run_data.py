@@ -45,7 +45,8 @@ class RunData:
 
     def __init__(self, layout: Layout) -> None:
         self._view = RunView(layout)
-        if not self._view.status and not self._view.index.ask(query.totals).attempts and self._view.seed is None:
+        store = self._view.store
+        if not self._view.status and not any(store.find(number) for number in store.numbers()):
             what = f"cannot read the run {layout.root}: neither its status.json nor any of its records can be read"
             raise CoralError(what, "restore its folder; `coral runs` lists the runs that are found from here")
 

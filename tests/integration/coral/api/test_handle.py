@@ -1,0 +1,81 @@
+"""`coral.run` on real runs: it starts one with the settings given, follows it, waits for it and stops it."""
+
+from pathlib import Path
+
+import pytest
+from real_runs import is_alive, tries, wait_until, write_task
+
+import coral as api
+from coral.api.handle import _settings
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_run_is_started_followed_and_waited_for(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", tries(1, 3, 2))
+    with api.run(task, {"budget.attempts": 3}, agents={"count": 1}, grader={"args": {"size": 2}}) as run:
+        assert [(one.number, one.score) for one in run] == [(1, 1.0), (2, 3.0), (3, 2.0)]
+        over = run.wait(30)
+    assert run.path.is_relative_to(tmp_path / "runs")
+    assert (over.state, over.is_running) == ("stopped", False)
+    assert "3 attempts" in over.reason
+    assert over.best is not None
+    assert (over.best.attempt.number, over.best.median) == (2, 3.0)
+    assert over.settings["grader.args"] == '{"size": 2}'
+    assert over.settings["budget.attempts"] == "3"
+    assert [one.number for one in api.RunHandle(over.name)] == [1, 2, 3], "of a run that anybody started"
+
+
+def test_leaving_the_block_stops_the_run_and_all_that_it_started(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", ["hang"])
+    with api.run(task) as run:
+        supervisor = run.run.status["supervisor"]
+        assert run.run.is_running
+        with pytest.raises(TimeoutError, match=r"is not over after 0\.1 s"):
+            run.wait(0.1)
+    assert run.run.state == "stopped"
+    assert run.run.reason.endswith("the program that started it has left it")
+    assert not is_alive(supervisor)
+    assert run.stop().state == "stopped", "nothing is done to a run that is over"
+
+
+def test_what_cannot_start_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(api.CoralError, match="there is no folder or task file gone") as refused:
+        api.run("gone")
+    assert refused.value.hint == "`coral init` makes a task that works"
+    task = write_task(tmp_path / "task", ["hang"])
+    with pytest.raises(api.CoralError, match=r"cannot use this task: 2 problems\n.*agents\.count") as refused:
+        api.run(task, agents={"count": -1}, count=4)
+    assert "correct it where you typed it" in refused.value.hint
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_folder_of_the_users_never_takes_the_place_of_a_package_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "attempts").mkdir()
+    (tmp_path / "attempts" / "__init__.py").write_text("raise SystemExit('not ours')\n")
+    with pytest.raises(api.CoralError, match="no folder or task file gone"):
+        api.run("gone")
+
+
+def test_settings_are_given_by_dotted_key_or_by_section() -> None:
+    given = {"agents.count": 4, "agents": {"model": "a: b", "options": {}}, "grader": {"args": {"x": [1, None]}}}
+    assert dict(_settings(given)) == {
+        "agents.count": "4",
+        "agents.model": '"a: b"',
+        "agents.options": "{}",
+        "grader.args.x": "[1, null]",
+    }
+
+
+def test_a_run_whose_supervisor_was_killed_is_over(start, tmp_path: Path) -> None:
+    started = start(["hang"])
+    run = api.RunHandle(started.layout.root)
+    wait_until(lambda: any(one["launch"] for one in run.run.status.get("agents", ())), what="a launch")
+    started.kill()
+    assert run.wait(10).state == "dead"
+    assert list(run) == []
+    assert run.stop().state == "stopped"
