@@ -22,6 +22,8 @@ Metric = float | int | str | bool | None
 
 
 class Direction(StrEnum):
+    """Which of two scores is better: the larger or the smaller one."""
+
     MAXIMIZE = "maximize"
     MINIMIZE = "minimize"
 
@@ -42,6 +44,8 @@ class Verdict(StrEnum):
 
 
 class Kind(StrEnum):
+    """What an attempt is for: docs/architecture.md, Words."""
+
     REAL = "real"
     TUNE = "tune"
     CONFIRM = "confirm"

@@ -50,12 +50,13 @@ def run(
 class RunHandle:
     """A run in the background. It goes on when this program ends, unless a `with` block ends first: that stops it.
 
-    To iterate gives each attempt of an agent once, as it is published, until the run is over.
+    To iterate gives each attempt of an agent once, as it is published, until the run is over; not what the supervisor
+    measures again.
     """
 
     def __init__(self, run: str | Path) -> None:
         """`run`: its folder, or its name as `coral.open_run` takes it; it may have been started by anybody."""
-        self.path = open_run(run).path
+        self._path = open_run(run).path
 
     def __repr__(self) -> str:
         return f"RunHandle({str(self.path)!r})"
@@ -76,10 +77,15 @@ class RunHandle:
             new = [number for number in store.numbers() if number not in seen]
             seen.update(new)
             found = [attempt for attempt in map(store.find, new) if attempt is not None]
-            yield from sorted((one for one in found if one.kind is not Kind.BASELINE), key=lambda one: one.order)
+            yield from sorted((one for one in found if one.kind in (Kind.REAL, Kind.TUNE)), key=lambda one: one.order)
             if is_over:
                 return
             time.sleep(LOOK_SECONDS)
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return self._path
 
     @property
     def run(self) -> RunData:

@@ -52,7 +52,7 @@ class RunData:
 
     def __repr__(self) -> str:
         best = self.best.median if self.best else None
-        return f"<run {self.task}/{self.name}: {self.state}, {len(self.attempts)} attempts, best {best}>"
+        return f"<run {self.task}/{self.name}: {self.state}, best {best}>"
 
     def refresh(self) -> RunData:
         """The same run as it is now."""

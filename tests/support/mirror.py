@@ -46,6 +46,7 @@ _PLACES = {
     ],
     "integration/coral/cli/test_main": ["coral: errors"],
     "integration/coral/cli/test_agent_commands, of an agent that does not share": ["coral.reading: visibility"],
+    "unit/coral/api/test_public": ["coral.cli.help: python_reference"],
     "unit/coral/api/test_run_data": ["coral.api: curve rows usage", "coral.reading: attempt_rows status_data"],
     "end_to_end/test_holdout reads every screen": ["coral.cli.ui: holdout"],
     "integration/coral/cli/commands/test_start and test_validate": [

@@ -69,6 +69,12 @@ def _built_in() -> str:
     return "\n".join(["| name | when | delivery | protected |", "|---|---|---|---|", *rows])
 
 
+def _python() -> str:
+    from coral.cli.help.python_reference import python_reference  # only here: it imports most of what reads a run
+
+    return python_reference()
+
+
 MADE: Mapping[str, Callable[[], str]] = {
     "built-in-heartbeats": _built_in,
     "command-exit-codes": _command_exit_codes,
@@ -76,5 +82,6 @@ MADE: Mapping[str, Callable[[], str]] = {
     "exit-codes": _exit_codes,
     "prompt-filters": _prompt_filters,
     "prompt-names": _prompt_names,
+    "python": _python,
     "task": _task,
 }
