@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coral.config.document import Document, shown
+from coral.config.interpolation import interpolate
 from coral.config.model import GRADER_KINDS
 from coral.config.other_agents import read_agents, read_heartbeats
 from coral.config.section import DAY
@@ -49,6 +50,7 @@ def is_other(document: Document, folder: Path) -> bool:
 
 def translate(document: Document, folder: Path, overrides: Sequence[str]) -> Translation:
     """`overrides`: those of the command line; a model is left out where they choose another program."""
+    interpolate(document)
     made = Translation(document, folder)
     _task(made)
     _seed(made)
