@@ -18,6 +18,7 @@ from attempts.record import Attempt, Kind
 from attempts.store import Store
 from coral.api.run_data import RunData, open_run
 from coral.errors import CoralError
+from coral.reading.visibility import alone_in, may_see
 from workspace.layout import Layout
 
 LOOK_SECONDS = 0.2  # between two looks at a run
@@ -41,7 +42,7 @@ def run(
     says on the way goes to stderr. CoralError, with its words, where it cannot start.
     """
     options = ["--detach", "--json", *(["--yes"] if yes else [])]
-    options += [part for source in knowledge for part in ("--knowledge", str(source))]
+    options += [f"--knowledge={source}" for source in knowledge]
     settings = [f"{key}={value}" for key, value in _settings({**(overrides or {}), **sections})]
     started = _coral("start", *options, "--", str(task), *settings)
     return RunHandle(started["path"])
@@ -71,12 +72,13 @@ class RunHandle:
             self.stop("the program that started it has left it")
 
     def __iter__(self) -> Iterator[Attempt]:
-        store, seen = Store(Layout(self.path).attempts), set[int]()
+        layout, seen = Layout(self.path), set[int]()
+        store, alone = Store(layout.attempts), alone_in(layout)
         while True:
             is_over = not self.run.is_running  # asked first: what is published meanwhile is not missed
             new = [number for number in store.numbers() if number not in seen]
             seen.update(new)
-            found = [attempt for attempt in map(store.find, new) if attempt is not None]
+            found = [attempt for attempt in map(store.find, new) if attempt is not None and may_see(alone, attempt)]
             yield from sorted((one for one in found if one.kind in (Kind.REAL, Kind.TUNE)), key=lambda one: one.order)
             if is_over:
                 return
@@ -106,7 +108,7 @@ class RunHandle:
     def stop(self, reason: str = "", timeout: float = STOP_SECONDS) -> RunData:
         """End the run and everything that it started; nothing is done to one that is over. TimeoutError where that
         takes longer than `timeout` seconds."""
-        options = ["--run", str(self.path), "--timeout", f"{timeout:g}", "--reason", reason, "--json"]
+        options = [f"--run={self.path}", f"--timeout={timeout:g}", f"--reason={reason}", "--json"]
         if not _coral("stop", *options, allowed=(0, _PENDING))["stopped"]:
             raise TimeoutError(f"the run {self.path.name} has not stopped within {timeout:g} s")
         return self.run

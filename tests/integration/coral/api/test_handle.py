@@ -1,12 +1,17 @@
 """`coral.run` on real runs: it starts one with the settings given, follows it, waits for it and stops it."""
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from real_runs import is_alive, tries, wait_until, write_task
+from sample import make_run, write_status
 
 import coral as api
 from coral.api.handle import _settings
+from workspace.layout import runs_under
 
 
 @pytest.fixture(autouse=True)
@@ -79,3 +84,37 @@ def test_a_run_whose_supervisor_was_killed_is_over(start, tmp_path: Path) -> Non
     assert run.wait(10).state == "dead"
     assert list(run) == []
     assert run.stop().state == "stopped"
+
+
+SLOW = """\
+import time
+def grade(workspace):
+    open({marker!r}, "w").close()
+    time.sleep(60)
+"""
+
+
+def test_an_interrupt_of_the_program_ends_the_start_and_leaves_nothing(tmp_path: Path) -> None:
+    marker = tmp_path / "grading"
+    write_task(tmp_path / "task", ["hang"], grade=SLOW.format(marker=str(marker)))
+    program = subprocess.Popen(
+        [sys.executable, "-c", "import coral; coral.run('task')"], stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        wait_until(marker.exists, what="the grade of the seed")
+        program.send_signal(signal.SIGINT)
+        _, printed = program.communicate(timeout=30)
+    finally:
+        program.kill()
+    assert b"KeyboardInterrupt" in printed
+    assert runs_under(tmp_path / "runs") == []
+    assert [path for path in tmp_path.glob("runs/*/*") if path.is_dir()] == []
+
+
+def test_an_agent_that_works_alone_follows_its_own_attempts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = make_run(tmp_path / "runs")
+    write_status(layout, "stopped")
+    assert [one.number for one in api.RunHandle(layout.root)] == [1, 2, 3, 4]
+    layout.shared_of("agent-1", share=False).mkdir(parents=True)
+    monkeypatch.chdir(layout.clone("agent-1"))
+    assert {one.agent for one in api.RunHandle(layout.root)} == {"agent-1"}
