@@ -47,8 +47,9 @@ def shell_order(program: Program, env: Mapping[str, str], _: ResultChannel | Non
     return "\n".join(("{", *variables, f"cd {shlex.quote(str(program.cwd))} || exit", "unset OLDPWD", start, "}"))
 
 
+# It reads its order from the descriptor that it has: another user may not open the pipe again by a path.
 SHELL = Interpreter(
-    ("/bin/sh", "-c", f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; . /dev/stdin', "sh"), shell_order
+    ("/bin/sh", "-c", f'if [ "$1" ]; then {cgroup.ENTER}; fi 2>/dev/null; exec /bin/sh', "sh"), shell_order
 )
 
 

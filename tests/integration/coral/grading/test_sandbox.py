@@ -135,6 +135,15 @@ def test_what_the_task_names_a_sealed_grader_has(tmp_path: Path, known: dict[str
 
 
 @pytest.mark.parametrize("level", SEALED)
+def test_a_command_begins_in_the_sandbox_too(tmp_path: Path, level: Level) -> None:
+    grader = """{command: 'echo 3 >"$CORAL_RESULT"'}"""
+    text = f"task: {{name: t, description: d}}\ngrader: {grader}\nagents: {{runtime: scripted}}\n"
+    folder = write_files(tmp_path / "task", {"task.yaml": text, "seed/x.txt": "0"})
+    folder.chmod(0o700)
+    assert graded(folder, level, tmp_path / "grade").score == 3
+
+
+@pytest.mark.parametrize("level", SEALED)
 def test_no_daemon_outlives_a_sealed_grade(tmp_path: Path, level: Level) -> None:
     place = tmp_path / "grade"
     sign = place / "sign"
