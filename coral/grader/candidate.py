@@ -95,8 +95,10 @@ def run_candidate(
     they use. `seal`: the levels that are tried in their order; by default all that can work.
 
     Raises Fail, which is the candidate's fault: it ended badly, took too long, or gave something else. OSError where
-    none of the levels works here.
+    none of the levels works here; ValueError for what is no level.
     """
+    if isinstance(seal, str) or not set(seal) <= set(sandbox.LEVELS):
+        raise ValueError(f"seal={seal!r} is not a list of levels, of {', '.join(sandbox.LEVELS)}")
     place = Path(workspace).resolve()
     request = _request(program, args, kwargs or {}, stdin, seconds, memory)
     # What has worked in this process works: never go on with less, whatever a candidate has used up of the machine.

@@ -306,6 +306,13 @@ def test_a_program_that_is_none_is_the_graders_mistake(tree: Path, program: str)
         run_candidate(tree, program)
 
 
+@pytest.mark.parametrize("seal", ["landlock", ["user"], ["bubblewrap", "strict"]])
+def test_what_is_no_level_is_the_graders_mistake_and_nothing_runs(tree: Path, seal: object) -> None:
+    """It would run without a sandbox, and be believed to have one."""
+    with pytest.raises(ValueError, match="is not a list of levels, of bubblewrap, landlock, none"):
+        run_candidate(tree, "solution.py:solve", 1, seal=seal)
+
+
 def test_no_descriptor_and_no_folder_is_left(tree: Path, level: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     opened = {path.name for path in Path("/proc/self/fd").iterdir()}
