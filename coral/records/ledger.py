@@ -172,7 +172,8 @@ class Ledger:
     def rebuild(self) -> bool:
         """Rebuilds from the journal, and from the present rows where that has gaps. Returns whether any row differed.
 
-        The witnesses are lost: the next check of each public file reads it.
+        The witnesses are lost: the next check of each public file reads it. Which of them were written is known still,
+        so that a file that was spoiled together with the ledger is told.
         """
         with self._rebuilding:
             rebuilt = NewLedgerFile(self._path)
@@ -184,6 +185,7 @@ class Ledger:
                 losses = rebuilt.add_unvouched(self._unvouched, count, self._pending)
                 with self._lock:
                     rebuilt.add(self._added)
+                    rebuilt.mark_written(self._written())
                     rebuilt.replace(self._path)
                     self._open()
                     self._suspicion, self._losses = None, losses
@@ -287,6 +289,13 @@ class Ledger:
             return False
         gone = rebuilt.places.keys() - ours - self._pending
         return same and all(rebuilt.places[number] >= count for number in gone)
+
+    def _written(self) -> list[tuple[int]]:
+        """The numbers of the records whose public file was seen whole, as far as the present rows can be read: also
+        those of a file that lost its name."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            return self._rows("SELECT number FROM records WHERE inode IS NOT NULL")
+        return []
 
     def _readable(self) -> Iterator[Attempt]:
         """The journal's attempts, as far as it can be read."""

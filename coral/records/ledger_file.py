@@ -76,6 +76,11 @@ class NewLedgerFile:
     def add(self, attempts: Iterable[Attempt]) -> None:
         insert(self._base, self._counted(attempts))
 
+    def mark_written(self, numbers: Iterable[tuple[int]]) -> None:
+        """Gives these records a witness that no file has."""
+        with self._base:
+            self._base.executemany("UPDATE records SET inode = 0, size = 0, changed = 0 WHERE number = ?", numbers)
+
     def missing(self, count: int) -> set[int]:
         """The places among the first `count` that have no record yet."""
         return set(range(count)).difference(self.places.values())

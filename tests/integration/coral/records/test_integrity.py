@@ -196,6 +196,23 @@ def test_an_altered_ledger_is_rebuilt(records: Records, tmp_path) -> None:
     assert records.round() == []
 
 
+def test_what_is_spoiled_together_with_the_ledger_is_told(records: Records) -> None:
+    """But not a record that was never written."""
+    assert records.round() == []
+    forge(records.path(7))
+    records.path(3).unlink()
+    records.ledger.add(record(10))
+    records.ledger._path.unlink()
+    told = [
+        on.Restored(item="the private ledger of records", found="was deleted"),
+        on.Restored(item="the record of #3", found="was deleted"),
+        on.Restored(item="the record of #7", found="was altered"),
+    ]
+    assert sorted(records.round(), key=lambda event: event.item) == told
+    assert readable(records.store) == [record(number) for number in range(11)]
+    assert records.round() == []
+
+
 def test_records_that_the_journal_lacks_are_no_forgeries(records: Records, tmp_path) -> None:
     records.ledger.close()
     (tmp_path / "ledger.sqlite").unlink()
