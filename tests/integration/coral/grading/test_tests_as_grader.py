@@ -5,17 +5,14 @@ from pathlib import Path
 
 import pytest
 from files import write_files
+from levels import params
 
 from coral.config.load import load
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
-from coral.processes.seal import problem
 from workspace.seal import Level
 
-LEVELS = [
-    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
-    for level in Level
-]
+LEVELS = params(*Level)
 PAGE = Path(__file__).parents[4] / "docs" / "trust.md"
 NAIVE = """
 import re, shutil, subprocess, sys
@@ -53,7 +50,8 @@ def shown() -> tuple[str, str]:
 def graded(tmp_path: Path, grader: str, test: str, solution: str, planted: dict[str, str], level: str) -> GradeResult:
     files = {"grade.py": grader, "tests/test_solution.py": test, "seed/solution.py": solution, **planted}
     files["task.yaml"] = "task: {name: t, description: d}\ngrader: {entry: grade.py:grade, private: [tests]}\n"
-    config = load(write_files(tmp_path / "task", files), [f"workspace.seal={level}"])
+    write_files(tmp_path / "task", files).chmod(0o700)
+    config = load(tmp_path / "task", [f"workspace.seal={level}"])
     return grade_once(config, tmp_path / "work")
 
 
