@@ -1,117 +1,166 @@
 """What an agent's program can reach, sealed and not: one script tries, and the same tries are open without a seal."""
 
+import contextlib
+import ctypes
 import os
+import platform
+import signal
+import socket
+import sys
+import sysconfig
 import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
+from agent_attacks import ATTACKS, LATE, PRELUDE
 from files import write_files
 from levels import params
-from real_runs import wait_until
+from real_runs import Run, wait_until
+from trust import Attack, Outcome, Who, compare
 
+from coral.processes import cgroup
 from workspace.seal import Level
 
-SEALED = params(Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER)
-# What everybody on the machine may read, users of their own may read as well.
-OPEN = {Level.USER: {"the machine's temporary files"}}
-
-# Each try is a line for the shell that succeeds if it reaches what it should not. $1: the folder of what the tests say.
-TRIES = {
-    "hidden data": 'cat "$CORAL_RUN/private/grader/grade.py"',
-    "the task's folder": 'cat "$TASK/grade.py"',
-    "the journal": 'ls "$CORAL_RUN/private/journal"',
-    "another run": 'cat "$OTHER_RUN/secret"',
-    "another agent's clone": 'cat "$CORAL_RUN/workspace/agents/agent-2/x.txt"',
-    "another agent's state": 'ls "$CORAL_RUN/workspace/state/agent-2"',
-    "another agent's log": 'ls "$CORAL_RUN/logs/agent-2"',
-    "another agent's inbox": 'touch "$CORAL_RUN/attempts/inbox/agent-2/mine"',
-    "another agent's requests": 'touch "$CORAL_RUN/requests/agent-2/mine"',
-    "the operator's requests": 'touch "$CORAL_RUN/requests/operator/mine"',
-    "the published records": 'touch "$CORAL_RUN/attempts/mine"',
-    "the heartbeats' state": 'touch "$CORAL_RUN/heartbeats/mine"',
-    "the hub's objects": 'touch "$CORAL_RUN/workspace/hub.git/objects/mine"',
-    "the hub's settings": 'cat "$CORAL_RUN/workspace/hub.git/config"',
-    "an environment": 'tr "\\0" "\\n" <"/proc/$SUPERVISOR/environ" | grep -q ^PATH=',
-    "a process": 'kill -0 "$SUPERVISOR"',
-    "the machine's temporary files": 'cat "$OUTSIDE"',
-    "the user's home": 'touch "$USERS_HOME/mine"',
-    "the history of the notes": 'touch "$CORAL_RUN/workspace/history.git/mine"',
-    "rights by a program of another user": "grep -q '^NoNewPrivs:.0' /proc/self/status",
-    "what Python loads": ': >>"$LOADED"',
-}
 SCRIPT = """
 [ "$CORAL_AGENT" = agent-1 ] || exec sleep 600
-while read -r name; do read -r line
-  if sh -c "$line" >/dev/null 2>&1; then echo "$name: open"; else echo "$name: closed"; fi
-done <"$CORAL_RUN/workspace/shared/tries" >found.txt
-mv found.txt "$CORAL_RUN/workspace/shared/found"
-echo 1 > x.txt; coral eval -m one
-sleep 600
+S=$CORAL_RUN/workspace/shared
+if [ -e tried ]; then
+  grep "def grade" .git/info/exclude && cp .git/info/exclude "$S/shown"
+  touch "$S/again"; exec sleep 600
+fi
+echo 1 > x.txt; coral eval -m "the first"
+touch tried
+for file in "$S"/tries/*; do
+  if sh "$file" >/dev/null 2>&1; then echo "${file##*/}: open"; else echo "${file##*/}: closed"; fi
+done > found.txt
+echo 2 > y.txt; coral eval --no-wait -m "the second"
+mv found.txt "$S/found"
+until [ -e "$S/go-on" ]; do sleep 0.05; done
+for file in "$S"/late/*; do sh "$file"; done
 """
-# A daemon without marks, session and parent, which shows that it is alive.
-DAEMON = """
-sign="$CORAL_RUN/workspace/shared/daemon-$(date +%s%N)"
-(setsid env -i PATH="$PATH" sh -c "(while :; do touch '$sign'; sleep 0.1; done) &" &)
-sleep 0.5
-echo 1 > x.txt; coral eval -m one
-sleep 600
-"""
+SEALED = params(Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER)
+SHM, UNLINK, USER_KEYRING = 0x434F, 9, -4
+ADD_KEY, KEYCTL = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(
+    platform.machine(), (-1, -1)
+)  # numbers of system calls
+
+
+@contextlib.contextmanager
+def services(path: str, name: str) -> Iterator[int]:
+    """A socket with a path, one with a name, and one with a port, which is given."""
+    unix = socket.AF_UNIX
+    with socket.create_server(("127.0.0.1", 0)) as port, socket.socket(unix) as one, socket.socket(unix) as two:
+        for server, address in ((one, path), (two, name.replace("@", "\0"))):
+            server.bind(address)
+            server.listen()
+        Path(path).chmod(0o777)  # everybody may use it
+        yield port.getsockname()[1]
+
+
+@contextlib.contextmanager
+def of_the_kernel(name: str) -> Iterator[None]:
+    """Shared memory and a key that every process of the user can find."""
+    libc = ctypes.CDLL(None)
+    memory = libc.shmget(SHM, 4096, 0o1600)
+    key = libc.syscall(ADD_KEY, b"user", name.encode(), b"x", 1, USER_KEYRING)
+    yield
+    libc.shmctl(memory, 0, None)
+    libc.syscall(KEYCTL, UNLINK, key, USER_KEYRING)
 
 
 @pytest.fixture
-def tried(start, tmp_path, monkeypatch):
-    """A run whose first agent tries at a level, and what it found; the run goes on."""
-
-    def begin(level: str):
-        outside = tmp_path / "outside"
-        outside.write_text("of another program")
-        (tmp_path / "home").mkdir()
-        write_files(tmp_path / "runs/other/run-1", {"secret": "a score"})
-        known = {
-            "HOME": "home",
-            "USERS_HOME": "home",
-            "OUTSIDE": "outside",
-            "OTHER_RUN": "runs/other/run-1",
-            "TASK": "task0",
-        }
-        for name, place in known.items():
-            monkeypatch.setenv(name, str(tmp_path / place))
-        monkeypatch.setenv("SUPERVISOR", str(os.getpid()))
-        monkeypatch.setenv("LOADED", pytest.__file__)
-        run = start(SCRIPT, supervise=False, overrides=("agents.count=2", f"workspace.seal={level}"))
-        lines = [line for pair in TRIES.items() for line in pair]
-        (run.layout.shared / "tries").write_text("\n".join(lines) + "\n")
-        run.supervise()
-        found = wait_until(lambda: run.attempts() and (run.layout.shared / "found").read_text(), what="the tries")
-        return run, dict(line.split(": ") for line in found.splitlines())
-
-    return begin
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What an agent finds on the machine beside the run: the user's home, other runs, services, keys of the kernel."""
+    files = {"home/key": "secret", "home/.bashrc": "", "runs/other/run-1/secret": "a score"}
+    write_files(tmp_path, {**files, "outside": "of another program", "shut": "of another program"})
+    (tmp_path / "home").chmod(0o700)
+    (tmp_path / "shut").chmod(0o600)
+    name = f"@coral-test-{os.getpid()}"
+    places = {
+        "HOME": "home",
+        "USERS_HOME": "home",
+        "OUTSIDE": "outside",
+        "SHUT": "shut",
+        "OTHER_RUN": "runs/other/run-1",
+        "TASK": "task0",
+        "SOCKET": "socket",
+    }
+    known = {name: str(tmp_path / place) for name, place in places.items()}
+    site = Path(sysconfig.get_path("purelib"))
+    known |= {"PYTHON": sys.executable, "LOADED": pytest.__file__, "PTH": str(next(site.glob("*.pth")))}
+    known |= {"SHM": str(SHM), "KEY": name, "GROUP": str(cgroup.own_group() or "/nowhere"), "ABSTRACT": name}
+    with services(known["SOCKET"], name) as port, of_the_kernel(name):
+        for variable, value in (known | {"SUPERVISOR": str(os.getpid()), "PORT": str(port)}).items():
+            monkeypatch.setenv(variable, value)
+        yield
 
 
-@pytest.mark.parametrize("level", SEALED)
-def test_a_sealed_agent_reaches_nothing_but_its_own(tried, level):
-    run, found = tried(level)
-    assert found == dict.fromkeys(TRIES, "closed") | dict.fromkeys(OPEN.get(level, ()), "open")
-    assert run.status()["seal"] == level
-    assert {attempt.seal for attempt in run.attempts()} == {level}
+def write_tries(folder: Path, attacks: Mapping[str, Attack]) -> None:
+    write_files(folder, {f"{at:02} {name}": PRELUDE + attack.act for at, (name, attack) in enumerate(attacks.items())})
 
 
-def test_without_a_seal_all_of_it_is_open(tried):
-    run, found = tried("none")
-    assert found == dict.fromkeys(TRIES, "open")
-    assert run.status()["seal"] == "none"
-    assert {attempt.seal for attempt in run.attempts()} == {"none"}
+def told(run: Run) -> str:
+    """The alerts of a run, and why attempts have failed."""
+    return "\n".join([event["text"] for event in run.events("alert")] + [attempt.reason for attempt in run.attempts()])
 
 
-@pytest.mark.parametrize("level", SEALED)
-def test_a_sealed_daemon_without_any_mark_ends_with_its_launch(start, level):
-    run = start(DAEMON, overrides=(f"workspace.seal={level}",))
-    (number,) = wait_until(lambda: set(run.layout.shared.glob("daemon-*")), what="the daemon")
-    beat = number.stat().st_mtime_ns
-    wait_until(lambda: number.stat().st_mtime_ns > beat, what="its first sign of life")
-    wait_until(lambda: run.events("exited"), what="the end of its launch")
-    beat = number.stat().st_mtime_ns
+def beating(daemons: Mapping[str, Path]) -> set[str]:
+    """The daemons that still write a file."""
+
+    def last() -> dict[str, int]:
+        return {name: path.stat().st_mtime_ns for name, path in daemons.items() if path.exists()}
+
+    before = last()
     time.sleep(1.0)
-    assert number.stat().st_mtime_ns == beat
+    return {name for name, at in last().items() if at != before.get(name)}
+
+
+def judged(run: Run, reached: Mapping[str, bool]) -> dict[str, Outcome]:
+    """What came of each attack: from outside, where it can be seen there."""
+    found = {}
+    alerts = told(run)
+    for name, attack in {**ATTACKS, **LATE}.items():
+        done = any(run.layout.root.glob(attack.made)) if attack.made else reached[name]
+        is_told = bool(attack.alert) and attack.alert in alerts
+        found[name] = (Outcome.NOTICED if is_told else Outcome.OPEN) if done else Outcome.CLOSED
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", params(*Level))
+def test_what_an_agent_reaches_is_what_the_page_says(start, machine, level):
+    """It tries all of it in one launch, and what is seen at the next one after that."""
+    reflect = "heartbeats=[{name: reflect, every: 10}]"
+    run = start(
+        SCRIPT,
+        supervise=False,
+        overrides=("agents.count=2", f"workspace.seal={level}", "run.poll_seconds=0.2", reflect),
+    )
+    shared = run.layout.shared
+    daemons = {"leaves a daemon": shared / "daemon", "leaves a daemon outside its group": shared / "stray"}
+    write_tries(shared / "tries", ATTACKS)
+    write_tries(shared / "late", LATE)
+    write_files(run.layout.attempts / "inbox" / "agent-2", {".waiting": "x"})
+    run.supervise()
+    lines = wait_until(lambda: (shared / "found").exists() and (shared / "found").read_text(), what="the tries")
+    reached = {line[3:].partition(": ")[0]: line.endswith("open") for line in lines.splitlines()}
+    noticed = [attack.alert for name, attack in ATTACKS.items() if reached[name] and attack.alert]
+    try:
+        wait_until(lambda: all(alert in told(run) for alert in noticed), what="what is told of it")
+        (shared / "go-on").touch()
+        wait_until((shared / "again").exists, what="the next launch")
+        if (noticed_late := [attack.alert for attack in LATE.values() if attack.alert]) and level == Level.NONE:
+            wait_until(lambda: all(alert in told(run) for alert in noticed_late), what="what is told of the links")
+        found = judged(run, reached)
+        living = beating(daemons)
+        found |= {name: Outcome.OPEN if name in living else Outcome.CLOSED for name in daemons}
+    finally:
+        for name in beating(daemons):
+            os.kill(int(wait_until(daemons[name].read_text)), signal.SIGKILL)
+    assert compare(Who.AGENT, level, found, {**ATTACKS, **LATE}) == {}
+    assert run.status()["seal"] == level
+    assert {attempt.kind for attempt in run.attempts()} == {"real"}
 
 
 @pytest.mark.parametrize("level", SEALED)

@@ -1,10 +1,12 @@
 """Candidates in a process of their own, at every level that this machine has: what they can reach, what they give."""
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +15,10 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from candidate_attacks import SPIED
 from files import write_files
 from real_runs import wait_until
+from trust import Outcome, Who, expected
 
 from coral.grader import Array, Fail, candidate, run_candidate, sandbox
 
@@ -37,12 +41,17 @@ def value(text):
 
 # Tries everything that the findings name, and says what worked.
 SPY = """
-import ctypes, json, os, platform, resource, signal, socket, sys
+import ctypes, json, os, platform, resource, signal, socket, sys, tempfile
 
 KEY = {"x86_64": 248, "aarch64": 217}[platform.machine()]
 
-def tries(secret, supervisor, port, path, abstract, is_sealed):
-    found = {}
+def fill():
+    file, _ = tempfile.mkstemp()
+    os.posix_fallocate(file, 0, 40_000_000)
+    return file
+
+def tries(secret, grader, supervisor, port, path, abstract, is_sealed):
+    found, mine = {}, tempfile.mkdtemp()
     def attempt(name, act):
         try:
             found[name] = act()
@@ -51,8 +60,8 @@ def tries(secret, supervisor, port, path, abstract, is_sealed):
     attempt("hidden data", lambda: open(secret).read())
     attempt("its folder", lambda: os.listdir(os.path.dirname(secret)))
     attempt("environment", lambda: [name for name in os.environ if "KEY" in name])
-    attempt("environment of the grader", lambda: open(f"/proc/{os.getppid()}/environ").read().count("KEY") or "")
-    attempt("environment of the supervisor", lambda: open(f"/proc/{supervisor}/environ").read().count("KEY") or "")
+    attempt("environment of the grader", lambda: open(f"/proc/{grader}/environ").read().count("PATH=") or "")
+    attempt("environment of the supervisor", lambda: open(f"/proc/{supervisor}/environ").read().count("PATH=") or "")
     attempt("descriptors", lambda: os.listdir(f"/proc/{supervisor}/fd"))
     attempt("own descriptors", lambda: [fd for fd in range(3, 64) if is_open(fd)][1:])
     attempt("kill", lambda: os.kill(supervisor, 0) or "killed")
@@ -61,18 +70,21 @@ def tries(secret, supervisor, port, path, abstract, is_sealed):
     attempt("abstract socket", lambda: socket.socket(socket.AF_UNIX).connect(abstract) or "connected")
     attempt("write into its tree", lambda: open("solution.py", "a").write("x"))
     attempt("write elsewhere", lambda: open(os.path.dirname(secret) + "/planted", "w").write("x"))
+    attempt("size of a file", lambda: os.stat(secret).st_size)
+    attempt("mode of a file", lambda: os.chmod(secret, 0o600) or "changed")
+    attempt("other processes", lambda: open(f"/proc/{supervisor}/cmdline").read())
+    attempt("more disk", lambda: [fill() for _ in range(2)])
+    attempt("limits of another process", lambda: resource.prlimit(supervisor, resource.RLIMIT_NOFILE))
+    libc = ctypes.CDLL(None)
+    attempt("keys of the kernel", lambda: libc.syscall(KEY, b"user", b"coral-test", b"x", 1, -3) > 0)
+    attempt("shared memory", lambda: libc.shmget(0x4350, 0, 0) >= 0)
+    attempt("core_pattern", lambda: open("/proc/sys/kernel/core_pattern", "r+").name)
+    attempt("device", lambda: os.mknod(mine + "/device", 0o20600, os.makedev(1, 3)) or "made")
+    attempt("mount", lambda: not libc.mount(b"x", mine.encode(), b"tmpfs", 0, 0) and not libc.umount(mine.encode()))
     if is_sealed:  # without a sandbox, root would change the machine
         attempt("home", lambda: open(os.path.expanduser("~root/.planted-by-a-test"), "w").write("x"))
-        attempt("core_pattern", lambda: open("/proc/sys/kernel/core_pattern", "r+").name)
-        attempt("mount", lambda: not ctypes.CDLL(None).mount(b"x", os.getcwd().encode(), b"tmpfs", 0, 0) and "mounted")
-        libc = ctypes.CDLL(None)
-        attempt("limits of another process", lambda: resource.prlimit(os.getppid(), resource.RLIMIT_NOFILE))
-        attempt("keys of the kernel", lambda: libc.syscall(KEY, b"user", b"coral-test", b"x", 1, -3) > 0)
-        attempt("shared memory", lambda: libc.shmget(0, 4096, 0o1600) >= 0)
         attempt("write to the root", lambda: open("/planted", "w").write("x"))
         attempt("write to /dev", lambda: open("/dev/planted", "w").write("x"))
-        attempt("own limits", lambda: resource.getrlimit(resource.RLIMIT_NOFILE) == () or "")
-        attempt("device", lambda: os.mknod("a device", 0o20600, os.makedev(1, 3)) or "made")
     return {name: what for name, what in found.items() if what}
 
 def is_open(fd):
@@ -152,39 +164,27 @@ def test_a_program_gets_its_input_and_gives_what_it_prints(tree: Path, level: st
         run_candidate(tree, ["/bin/sh", "-c", "echo why >&2; exit 3"], seal=[level])
 
 
-# What is open without a sandbox, in the words of docs/trust.md.
-OPEN_AT_NONE = {
-    *(
-        "hidden data",
-        "its folder",
-        "descriptors",
-        "kill",
-        "loopback",
-        "socket with a path",
-    ),
-    *("abstract socket", "write into its tree", "write elsewhere"),
-}
-
-
 def test_what_a_candidate_can_reach(
     tree: Path, level: str, tmp_path: Path, listening: tuple[int, str, str], monkeypatch
 ) -> None:
+    """In the words of docs/trust.md; what it tries besides is nowhere open."""
     monkeypatch.setenv("SECRET_KEY", "secret")
     secret = write_files(tmp_path / "private", {"hidden.json": "42"}) / "hidden.json"
-    reader = psutil.Process().ppid()
-    asked = (str(secret), reader, *listening, level in SEALED)
-    found = run_candidate(tree, "spy.py:tries", *asked, seal=[level]).value
+    memory = ctypes.CDLL(None).shmget(0x4350, 4096, 0o1600)
+    # Some process of this user in the supervisor's place: who started this one may be process 1, as the sandbox has.
+    with subprocess.Popen(["sleep", "600"]) as supervisor:
+        try:
+            asked = (str(secret), os.getpid(), supervisor.pid, *listening, level in SEALED)
+            found = run_candidate(tree, "spy.py:tries", *asked, seal=[level]).value
+        finally:
+            supervisor.kill()
+            ctypes.CDLL(None).shmctl(memory, 0, None)
     planted = Path("~root/.planted-by-a-test").expanduser()
     if planted.exists():
         planted.unlink()
-    if level in SEALED:
-        allowed = {"socket with a path"} if level == "landlock" else set()
-        assert found.keys() <= allowed
-        assert (tree / "solution.py").read_text() == HARMLESS
-    else:
-        assert found.keys() == OPEN_AT_NONE
-    assert "environment" not in found
-    assert "own descriptors" not in found
+    opened = {name for name, row in SPIED.items() if expected(Who.BEHIND, row, level) is Outcome.OPEN}
+    assert found.keys() == opened
+    assert ((tree / "solution.py").read_text() == HARMLESS) == (level in SEALED)
 
 
 @pytest.mark.parametrize(
@@ -283,6 +283,14 @@ def test_what_a_candidate_leaves_ends_with_it_or_with_the_grade(tree: Path, leve
         wait_until(left, what="the daemon, which the grade's supervisor ends")
     for process in left():
         os.kill(process.pid, signal.SIGKILL)
+
+
+def test_processes_without_end_end_with_its_time(tree: Path, level: str) -> None:
+    seconds = f"301.{time.time_ns()}"
+    line = f"while :; do sleep {seconds} & sleep 0.02; done"
+    with pytest.raises(Fail, match="did not end within 1 seconds"):
+        run_candidate(tree, ["/bin/sh", "-c", line], seconds=1, seal=[level])
+    wait_until(lambda: not any(is_sleeping(each, seconds) for each in psutil.process_iter()), what="their end")
 
 
 def is_sleeping(process: psutil.Process, seconds: str) -> bool:
