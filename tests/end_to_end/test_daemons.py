@@ -2,7 +2,9 @@
 
 import pytest
 from levels import params
+from real_runs import Run
 
+from coral.fleet import events as on
 from workspace.seal import Level
 
 FUNCTION = """
@@ -29,12 +31,31 @@ while True:
 FILLS = "import os, time; held = os.urandom(1 << 20) * 600; time.sleep(600)"
 
 
+def seconds_to_end(run: Run, number: int) -> float:
+    """From the turn of the loop that finds a grade over its limit to the one that finds all of it gone, and gives
+    its slot away: by the supervisor's clock, as the journal has it."""
+    found = [
+        decision.now.run_time
+        for decision in run.decisions()
+        for event in decision.events
+        if isinstance(event, on.GradeOverLimit | on.Graded) and event.number == number
+    ]
+    assert len(found) >= 2
+    return found[-1] - found[0]
+
+
 @pytest.mark.parametrize("level", params(*Level))
 def test_what_uses_up_the_machine_has_failed_and_its_slot_is_free_for_the_next(start, level: Level) -> None:
     """Each without end but for its limit: the timeout is five minutes."""
     candidates = (BOMB, FLOOD, FILLS, "pass")
     steps = [({"edit": {"file": "x.txt", "content": code}}, {"submit": "a candidate"}) for code in candidates]
-    overrides = (f"workspace.seal={level}", "grader.threads=100", "grader.memory=0.3", "grader.disk=0.1")
+    overrides = (
+        f"workspace.seal={level}",
+        "grader.slots=1",
+        "grader.threads=100",
+        "grader.memory=0.3",
+        "grader.disk=0.1",
+    )
     run = start([step for pair in steps for step in pair], grade=FUNCTION, overrides=overrides)
     attempts = run.wait_for_attempts(4)
     assert [(attempt.verdict, attempt.reason) for attempt in attempts[:3]] == [
@@ -44,4 +65,6 @@ def test_what_uses_up_the_machine_has_failed_and_its_slot_is_free_for_the_next(s
     ]
     assert attempts[3].score == 1.0
     assert all(attempt.seconds < 60 for attempt in attempts)
+    # A pause on purpose would be in each of them; a machine that stands still for a while is not in all.
+    assert min(seconds_to_end(run, number) for number in (1, 2, 3)) < 1.0
     assert not run.events("alert")

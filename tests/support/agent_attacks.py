@@ -64,7 +64,10 @@ echo '*.txt filter=x' >.gitattributes
 """
 
 _CAGE = """
-mkdir cage; mv "$R/heartbeats" "$R/aside" && ln -s "$PWD/cage" "$R/heartbeats"
+mkdir -p cage; mv "$R/heartbeats" "$R/aside" && ln -s "$PWD/cage" "$R/heartbeats"
+"""
+_LOG = """
+mkdir -p cage; mv "$R/logs/$CORAL_AGENT" "$R/logs/aside" && ln -s "$PWD/cage" "$R/logs/$CORAL_AGENT"
 """
 _ALTERED, _RULES = "change published records", "change the grader, its data"
 _WRITE, _LINKS = "write another agent's clone", "have the supervisor write or read through a link in clones"
@@ -167,7 +170,10 @@ LATE = {
     "lays a link where the supervisor reads": Attack(
         _LINKS, 'rm -f .git/info/exclude; ln -s "$TASK/grade.py" .git/info/exclude; false', "workspace/shared/shown"
     ),
-    # The supervisor sets the link aside, by which it is seen.
+    # The supervisor sets the links aside, by which they are seen.
+    "lays a link in the place of its log": Attack(
+        "lay a link in the place of a folder of the run", _LOG, "logs/.agent-1.foreign-*", "the folder logs/agent-1"
+    ),
     "lays a link in the place of a folder": Attack(
         "lay a link in the place of a folder of the run", _CAGE, ".heartbeats.foreign-*", "the folder heartbeats"
     ),
