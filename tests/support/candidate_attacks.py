@@ -195,6 +195,7 @@ _BOTH = {
     "crashes it": Attack(_VOID, "import ctypes\nctypes.string_at(0)\n"),
     "raises": Attack(_VOID, "raise RuntimeError('mine')\n"),
     "claims a full disk": Attack(_VOID, "raise OSError(28, 'No space left on device')\n"),
+    "claims that its quota is used up": Attack(_VOID, "raise OSError(122, 'Disk quota exceeded')\n"),
     "claims that memory ran out": Attack(_VOID, "raise MemoryError\n"),
     "leaves a daemon": Attack("leave a process behind that gives up", _DAEMON.replace("OUTSIDE", "0")),
     "leaves a daemon outside its group": Attack("leave a process behind that also", _DAEMON.replace("OUTSIDE", "1")),

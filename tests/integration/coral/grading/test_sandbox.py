@@ -88,6 +88,14 @@ def task(tmp_path: Path, grade: str, more: str = "", **args: object) -> Path:
     return folder
 
 
+def command_task(folder: Path, command: str, seed: dict[str, str]) -> Path:
+    sections = ("task: {name: t, description: d}", f"grader: {{command: {json.dumps(command)}}}")
+    text = "\n".join((*sections, "agents: {runtime: scripted}"))
+    write_files(folder, {"task.yaml": text, **{f"seed/{name}": content for name, content in seed.items()}})
+    folder.chmod(0o700)
+    return folder
+
+
 @pytest.fixture
 def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, object]]:
     (tmp_path / "outside").write_text("of another program")
@@ -136,11 +144,22 @@ def test_what_the_task_names_a_sealed_grader_has(tmp_path: Path, known: dict[str
 
 @pytest.mark.parametrize("level", SEALED)
 def test_a_command_begins_in_the_sandbox_too(tmp_path: Path, level: Level) -> None:
-    grader = """{command: 'echo 3 >"$CORAL_RESULT"'}"""
-    text = f"task: {{name: t, description: d}}\ngrader: {grader}\nagents: {{runtime: scripted}}\n"
-    folder = write_files(tmp_path / "task", {"task.yaml": text, "seed/x.txt": "0"})
-    folder.chmod(0o700)
+    folder = command_task(tmp_path / "task", 'echo 3 >"$CORAL_RESULT"', {"x.txt": "0"})
     assert graded(folder, level, tmp_path / "grade").score == 3
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_module_of_the_candidate_is_what_a_command_imports_unless_python_is_told(
+    tmp_path: Path, level: Level
+) -> None:
+    writes = """-c "import json, os; json.dump({'score': 1}, open(os.environ['CORAL_RESULT'], 'w'))\""""
+    forges = "def dump(value, file): file.write('{\"score\": 999}')\n"
+    found = {}
+    for option in ("", "-P "):
+        folder = command_task(tmp_path / f"task{option}", f"python3 {option}{writes}", {"json.py": forges})
+        result = graded(folder, level, tmp_path / f"grade{option}")
+        found[option] = (result.score, result.channel)
+    assert found == {"": (999.0, "open"), "-P ": (1.0, "open")}
 
 
 @pytest.mark.parametrize("level", SEALED)
