@@ -203,7 +203,12 @@ MAY_IMPORT = {
         "workspace",
     ),
 }
-FOR_THE_TOP = ("coral.cli", "coral.__main__", "coral.api")  # imported by nobody else; by `coral` when asked for
+FOR_THE_TOP = (
+    "coral.cli",
+    "coral.web",
+    "coral.__main__",
+    "coral.api",
+)  # imported by nobody else; by `coral` when asked for
 EMPTY_PACKAGES = (
     "attempts",
     "heartbeats",
@@ -287,6 +292,9 @@ HOMES = {
     "pydantic": ("coral.config",),
     "pydantic_core": ("coral.config",),
     "rich": ("coral.cli",),
+    "starlette": ("coral.web",),
+    "sse_starlette": ("coral.web.app",),
+    "uvicorn": ("coral.web.server",),
     "markdown_it": ("coral.cli.report.knowledge",),
     "matplotlib": ("coral.cli.report.picture",),
     "shtab": ("coral.cli.commands.completion",),

@@ -66,7 +66,7 @@ class Totals:
 
 
 def totals(rows: Rows, alone: str = "") -> Totals:
-    where, values = _conditions(Wanted(alone=alone))
+    where, values = conditions(Wanted(alone=alone))
     counts = f"SELECT count(*), count(score) FROM records WHERE {where} AND kind IN (?, ?)"
     values = (*values, Kind.REAL, Kind.TUNE)
     count, _ = rows.execute(counts, values).fetchone()
@@ -84,13 +84,13 @@ def last(rows: Rows) -> int:
 
 def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
     """The newest first."""
-    where, values = _conditions(wanted)
+    where, values = conditions(wanted)
     found = _found(rows, wanted.text)
     if found is not None:
         numbers = _among(rows, found, f"SELECT number FROM records JOIN texts USING (number) WHERE {where}", values)
         yield from sorted((int(number) for (number,) in numbers), reverse=True)
         return
-    for (number,) in rows.execute(f"SELECT number FROM {_source(wanted)} WHERE {where} ORDER BY number DESC", values):
+    for (number,) in rows.execute(f"SELECT number FROM {source(wanted)} WHERE {where} ORDER BY number DESC", values):
         yield int(number)
 
 
@@ -122,7 +122,7 @@ def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) 
 
 def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
     """An attempt and those it was built on, oldest first; of a longer line the last `most`."""
-    where, values = _conditions(Wanted(alone=alone))
+    where, values = conditions(Wanted(alone=alone))
     line: list[int] = []
     seen: set[str] = set()
     column, value = "number", str(number)
@@ -140,7 +140,7 @@ def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
 def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
     """The best of the present epoch over time, from its baseline on: when a record proved a new best, its number, and
     the median of that best."""
-    where, values = _conditions(Wanted(alone=alone))
+    where, values = conditions(Wanted(alone=alone))
     statement = "SELECT published_at, number, coalesce(again_of, number) FROM records"
     statement += f" WHERE {where} AND {THIS_EPOCH} AND verdict = ?"
     points: list[tuple[str, int, float]] = []
@@ -188,11 +188,11 @@ class Failures:
 def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
     """The failed attempts of the present epoch by the kind of their reason, the most frequent first. What failed when
     it was measured again is no further attempt, nor is a trial of numbers."""
-    where, values = _conditions(wanted)
+    where, values = conditions(wanted)
     if wanted.kind is None:
         where, values = f"{where} AND kind = ?", (*values, Kind.REAL)
     statement = (
-        f"SELECT number, reason FROM {_source(wanted)} WHERE {where} AND {THIS_EPOCH} AND verdict = ? ORDER BY number"
+        f"SELECT number, reason FROM {source(wanted)} WHERE {where} AND {THIS_EPOCH} AND verdict = ? ORDER BY number"
     )
     numbers: dict[str, list[int]] = {}
     reasons: dict[str, str] = {}
@@ -221,12 +221,12 @@ def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Po
     """Attempts that have a score, sorted like candidates: each kind is read in the order of an index, and merged."""
     order, index = ("score DESC", "high") if direction is Direction.MAXIMIZE else ("score", "low")
     found = _found(rows, wanted.text)
-    where, values = _conditions(wanted)
+    where, values = conditions(wanted)
     where += f" AND {THIS_EPOCH}" + (f" AND {NOT_THE_SEED}" if wanted.kind in (None, Kind.REAL) else "")
-    source = _source(wanted)
+    table = source(wanted)
     if found is None:
-        source = source.replace("records", f"records INDEXED BY {'own_' if wanted.agent else ''}{index}")
-    statement = f"SELECT score, ord, number FROM {source} WHERE {where} AND score IS NOT NULL AND kind = ?"
+        table = table.replace("records", f"records INDEXED BY {'own_' if wanted.agent else ''}{index}")
+    statement = f"SELECT score, ord, number FROM {table} WHERE {where} AND score IS NOT NULL AND kind = ?"
     kinds = (wanted.kind,) if wanted.kind else _COUNTING
 
     def points(kind: Kind) -> Iterator[Point]:
@@ -243,7 +243,7 @@ def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Po
     return iter(sorted(chain.from_iterable(map(points, kinds))))
 
 
-def _source(wanted: Wanted) -> str:
+def source(wanted: Wanted) -> str:
     return "records JOIN texts USING (number)" if wanted.text else "records"
 
 
@@ -263,7 +263,7 @@ def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> t
     """The first of those attempts that has this tree, with all that the tree scored, whoever submitted it again."""
 
     def of_tree(columns: str, condition: Wanted) -> list[tuple[float | None, ...]]:
-        where, values = _conditions(condition)
+        where, values = conditions(condition)
         statement = f"SELECT {columns} FROM records INDEXED BY candidate JOIN texts USING (number)"
         statement += f" WHERE tree = ? AND score IS NOT NULL AND kind IN (?, ?) AND {NOT_THE_SEED} AND {THIS_EPOCH}"
         statement += f" AND {where}"
@@ -283,7 +283,7 @@ def _sign(direction: Direction) -> float:
     return -1.0 if direction is Direction.MAXIMIZE else 1.0
 
 
-def _conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
+def conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
     """The conditions of a WHERE, and the values of its placeholders."""
     parts, values = ["1"], list[str]()
     conditions = (("agent = ?", wanted.agent), ("kind = ?", wanted.kind or ""), ("agent IN (?, '')", wanted.alone))

@@ -23,6 +23,10 @@ _PLACES = {
     "integration/coral/cli/commands/test_skills": ["coral.cli.run_data: skill_tests"],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
+    "unit/coral/cli/ui/test_budgets": ["coral.reading: budgets"],
+    "unit/coral/web/test_attempts_data": ["attempts.index: listing"],
+    "integration/coral/web/test_live serves by the command": ["coral.cli.commands: ui", "coral.web: runs"],
+    "unit/coral/web, in every request": ["coral.web: app"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
@@ -94,6 +98,9 @@ TESTED_ELSEWHERE = {
 }
 
 SMALL_WITH_ONE_IMPORTER = {
+    "attempts.index.listing": "a question of its own to the index, which query.py has no room for",
+    "coral.cli.ui.budgets": "bars for a terminal, apart from their figures",
+    "coral.web.assets": "the files of the page, apart from who may have them",
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
     "coral.fleet.questions": "a subject of its own among the decisions",
     "coral.cli.report.knowledge": "the one place that turns what agents wrote into HTML",

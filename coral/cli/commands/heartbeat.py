@@ -114,7 +114,7 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
     rows = {owner: [LenientJson(row) for row in folder.read(owner)] for owner in _owners(view, args)}
     if args.json:
         return print_json(
-            {owner: [{**row.data, "next": _due(view, owner, row)} for row in held] for owner, held in rows.items()}
+            {owner: [{**row.data, "next": due_of(view, owner, row)} for row in held] for owner, held in rows.items()}
         )
     if not any(rows.values()):
         print("no heartbeat is in force yet: the supervisor writes the list when the run begins")
@@ -125,7 +125,7 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
     lines = []
     for name, owner in _groups(rows):
         for place, row in enumerate(rows[owner]):
-            due = _due(view, owner, row) if name == owner else ""
+            due = due_of(view, owner, row) if name == owner else ""
             by = row.text("by") + (" (protected)" if row.data.get("protected") is True else "")
             prompt = row.text("prompt", 120) or "the built-in prompt"
             whose = name if place == 0 else " "
@@ -153,7 +153,7 @@ def _groups(rows: Rows) -> list[tuple[str, str]]:
     return [(members[0] if len(members) == 1 else f"{len(members)} agents", members[0]) for members in alike.values()]
 
 
-def _due(view: RunView, owner: str, row: LenientJson) -> str:
+def due_of(view: RunView, owner: str, row: LenientJson) -> str:
     """How far away it is: from status.json, which is a second old at most, else from the file of heartbeats."""
     for agent in view.status.objects("agents"):
         if agent.text("name") == owner or owner == FLEET:

@@ -254,12 +254,12 @@ def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> li
         own,
         "" if stagnant is None else str(stagnant),
         format.money(spent.get("money")) or format.spending(spent),  # in money where that is known, else in tokens
-        _activity(agent, late),
-        _next(agent),
+        activity(agent, late),
+        coming(agent),
     ]
 
 
-def _activity(agent: LenientJson, late: float) -> Text:
+def activity(agent: LenientJson, late: float) -> Text:
     """The last sign of life, or why the agent has no process; and its jobs that run."""
     text = _sign(agent, late)
     for job in agent.objects("jobs"):
@@ -303,7 +303,8 @@ def _held(held: LenientJson, late: float) -> Text | None:
 _SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its program"}
 
 
-def _next(agent: LenientJson) -> Text:
+def coming(agent: LenientJson) -> Text:
+    """The heartbeats that the agent has not received yet, then those that are due next."""
     parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
     coming = agent.objects("next")
     # A heartbeat after every attempt is no news, unless there is no other.

@@ -44,16 +44,24 @@ def event_line(event: LenientJson, *, verbose: bool = False, styles: Mapping[str
     """One event: when on the run's clock, who, what. `styles`: of the agents' names."""
     clock = event.number("clock")
     when = format.run_clock(clock) if clock is not None else ""
+    agent = event.text("agent", 40)
+    style = STYLES.get(event.text("type", 40), "")
+    return Text.assemble(
+        dim(f"{when:>8}  "),
+        (f"{agent:<9}", (styles or {}).get(agent, "")),
+        " ",
+        (event_text(event, verbose=verbose), style),
+    )
+
+
+def event_text(event: LenientJson, *, verbose: bool = False) -> str:
+    """What happened, without when and to whom."""
     number, text = event.integer("attempt"), event.text("text", 1000)
     if number is not None and not text.startswith(f"#{number}"):
         text = f"#{number} {text}"
-    kind, agent = event.text("type", 40), event.text("agent", 40)
-    name = "" if kind in SELF_EVIDENT else f"{kind} "
+    kind = event.text("type", 40)
     says = "" if verbose else _received(event)
-    style = STYLES.get(kind, "")
-    return Text.assemble(
-        dim(f"{when:>8}  "), (f"{agent:<9}", (styles or {}).get(agent, "")), " ", (says or name + text, style)
-    )
+    return says or ("" if kind in SELF_EVIDENT else f"{kind} ") + text
 
 
 def _received(event: LenientJson) -> str:

@@ -16,11 +16,12 @@ from rich.text import Text
 from attempts.index import history, query
 from attempts.record import Attempt, Kind, Verdict
 from coral.cli.commands.status import agents_table, heading, summary_lines, warnings
-from coral.cli.ui.budgets import bars, per_hour
+from coral.cli.ui.budgets import bars
 from coral.cli.ui.curve import AGENT_STYLES, BestLine, Dot, draw
 from coral.cli.ui.events import event_line, is_step
 from coral.cli.ui.keys import keys
 from coral.cli.ui.table import console, dim
+from coral.reading.budgets import per_hour
 from coral.reading.curve import times
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView

@@ -2,7 +2,8 @@
 
 import pytest
 
-from coral.cli.ui.budgets import bars, forecast, per_hour
+from coral.cli.ui.budgets import bars
+from coral.reading.budgets import forecast, per_hour
 from coral.reading.lenient_json import LenientJson
 
 

@@ -1,0 +1,1 @@
+"""The dashboard: a process of its own that reads what a run publishes, and shows it in a browser."""

@@ -1,0 +1,108 @@
+"""The dashboard's addresses: what each answers, and how it answers what cannot be read."""
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from sse_starlette.sse import EventSourceResponse
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from coral import __version__
+from coral.errors import CoralError
+from coral.web import attempts_data, fleet_data
+from coral.web.access import Guard, PageAccess, refusal
+from coral.web.assets import Asset, assets, open_paths
+from coral.web.live import to_json
+from coral.web.reading import RunView, opened
+from coral.web.runs import Runs
+
+PING_SECONDS = 15
+Asked = Mapping[str, str]  # the parameters of an address
+Answer = Callable[[RunView, Asked], object]
+
+# Below /api/runs/<run>/; what is read of one run.
+READS: dict[str, Answer] = {
+    "fleet": lambda view, _: fleet_data.fleet(view),
+    "curve": lambda view, _: fleet_data.curve(view),
+    "attempts": attempts_data.table,
+    "attempts/{number:int}": lambda view, asked: attempts_data.one(view, int(asked["number"])),
+    "attempts/{number:int}/hint": lambda view, asked: attempts_data.hint(view, int(asked["number"])),
+    "attempts/{number:int}/diff": lambda view, asked: attempts_data.change(
+        view, int(asked["number"]), asked.get("against", "parent")
+    ),
+}
+
+
+def application(runs: Runs, access: PageAccess) -> Guard:
+    routes = [
+        *(Route(path, _asset(asset)) for path, asset in assets().items()),
+        Route("/api/session", _session(runs, access)),
+        Route("/api/runs/{run}/live", _live(runs)),
+        *(Route(f"/api/runs/{{run}}/{path}", _read(runs, answer)) for path, answer in READS.items()),
+    ]
+    handlers: Any = {CoralError: _cannot, HTTPException: _no_such, OSError: _unreadable}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access, open_paths())
+
+
+def _asset(asset: Asset) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        tag = f'"{asset.digest}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Response(asset.content, headers={**headers, "content-type": asset.media_type})
+
+    return answer
+
+
+def _session(runs: Runs, access: PageAccess) -> Callable[[Request], Response]:
+    """What the page is told first: which run it shows, and what it sends along with a change."""
+
+    def answer(_: Request) -> Response:
+        return as_json({"version": __version__, "run": runs.first.root.name, "change": access.change})
+
+    return answer
+
+
+def _read(runs: Runs, read: Answer) -> Callable[[Request], Response]:
+    def answer(request: Request) -> Response:
+        asked = {**request.query_params, **{name: str(value) for name, value in request.path_params.items()}}
+        with opened(runs.readable(asked["run"])) as view:
+            return as_json(read(view, asked))
+
+    return answer
+
+
+def _live(runs: Runs) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        feed = runs.feed(request.path_params["run"])
+
+        async def events() -> Any:
+            async for kind, data in feed.messages():
+                yield {"event": kind, "data": data}
+
+        return EventSourceResponse(events(), ping=PING_SECONDS)
+
+    return answer
+
+
+def as_json(data: object) -> Response:
+    return Response(to_json(data), media_type="application/json")
+
+
+async def _cannot(_: Request, error: Exception) -> Response:
+    assert isinstance(error, CoralError)
+    return refusal(HTTPStatus.NOT_FOUND, str(error), error.hint)
+
+
+async def _no_such(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return refusal(HTTPStatus(error.status_code), error.detail)
+
+
+async def _unreadable(_: Request, error: Exception) -> Response:
+    return refusal(HTTPStatus.GONE, f"the run cannot be read: {error}", "was its folder moved or removed?")

@@ -1,0 +1,131 @@
+"""The attempts' data: a table of them, one with all that is known of it, and what it changed."""
+
+from collections.abc import Mapping
+
+from attempts.index import query
+from attempts.index.listing import ListOrder, page
+from attempts.index.query import Named, Wanted
+from attempts.noise import summary
+from attempts.record import Attempt, Kind, Verdict
+from coral.errors import CoralError
+from coral.views import format
+from coral.web.reading import RunView, names_in
+from workspace.hub import diff
+
+ROWS = 50  # of one page
+MOST_ROWS = 200
+LONGEST_DIFF = 400_000  # characters
+LONGEST_FEEDBACK = 200_000
+CHILDREN = 50  # attempts that were built on one, of which more are only counted
+
+Json = dict[str, object]
+
+
+def table(view: RunView, asked: Mapping[str, str]) -> Json:
+    """One page of the attempts. CoralError for a filter or an order that is none."""
+    wanted = Wanted(asked.get("agent", ""), _choice(Kind, asked, "kind"), asked.get("text", "")[:200], view.alone)
+    verdict, order = _choice(Verdict, asked, "verdict"), _choice(ListOrder, asked, "order") or ListOrder.NUMBER
+    most = min(number_in(asked, "most", ROWS), MOST_ROWS)
+    offset = number_in(asked, "offset", 0)
+    down = asked.get("way", "down") != "up"
+    found = view.index.ask(lambda rows: page(rows, wanted, verdict, order, down=down, offset=offset, most=most))
+    records = view.index.shown(lambda _: found.numbers)
+    scores = format.scores([record.score for _, record in records])
+    rows = [_row(view, record, score) for (_, record), score in zip(records, scores, strict=True)]
+    return {"rows": rows, "total": found.total, "offset": offset, "most": most}
+
+
+def _choice(kinds: type[Kind] | type[Verdict] | type[ListOrder], asked: Mapping[str, str], name: str):  # type: ignore[no-untyped-def]
+    given = asked.get(name, "")
+    if given and given not in set(kinds):
+        raise CoralError(f"cannot list attempts by {name} {given!r}", f"one of {', '.join(kinds)}")
+    return kinds(given) if given else None
+
+
+def number_in(asked: Mapping[str, str], name: str, default: int) -> int:
+    """A count that was asked for; CoralError for what is none."""
+    given = asked.get(name, "")
+    if not given:
+        return default
+    if not (given.isdecimal() and given.isascii() and len(given) <= 12):
+        raise CoralError(f"cannot read {name} {given[:40]!r}", "give a whole number")
+    return int(given)
+
+
+def _row(view: RunView, record: Attempt, score: str) -> Json:
+    return {
+        "number": record.number,
+        "score": score,
+        "verdict": record.verdict,
+        "best": record.number == view.proven,
+        "kind": record.kind,
+        "of": record.of,
+        "agent": record.agent,
+        "title": format.line(record.title),
+        "reason": format.line(record.reason),
+        "epoch": record.epoch if record.epoch < view.epoch else None,
+        "at": record.published_at,
+        "ago": format.ago(record.published_at),
+    }
+
+
+def hint(view: RunView, number: int) -> Json:
+    """What is shown where a text names an attempt."""
+    record = view.attempt(number)
+    return _row(view, record, format.score(record.score))
+
+
+def one(view: RunView, number: int) -> Json:
+    """One attempt. CoralError when there is none."""
+    record = view.attempt(number)
+    measured = view.index.ask(lambda rows: query.measured(rows, number))
+    line = view.index.shown(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
+    children = view.index.ask(lambda rows: built_on(rows, record.commit, number))
+    ancestors = [held for _, held in line if held.number != number and held.epoch == record.epoch]
+    return {
+        **_row(view, record, format.score(record.score)),
+        "gain": format.delta(record.score, view.baseline) if record.agent and record.epoch == view.epoch else "",
+        "feedback": format.clean(record.feedback)[:LONGEST_FEEDBACK],
+        "metrics": [[format.line(name, 60), format.metric(value)] for name, value in record.metrics.items()],
+        "commit": record.commit,
+        "channel": record.channel,
+        "sealed_by": record.seal,
+        "seconds": format.duration(record.seconds),
+        "measured": summary(measured.scores) if measured is not None and len(measured.scores) > 1 else None,
+        "files": [format.line(name, 80) for name in names_in(view.layout.grade(number))],
+        "ancestors": [{"number": held.number, "score": format.score(held.score)} for held in ancestors],
+        "children": children[:CHILDREN],
+        "more_children": max(0, len(children) - CHILDREN),
+    }
+
+
+def built_on(rows: query.Rows, commit: str, number: int) -> list[int]:
+    """The attempts that were built on a commit, in their order."""
+    statement = "SELECT number FROM records WHERE parent = ? AND number != ? AND kind IN (?, ?) ORDER BY number"
+    found = rows.execute(statement, (commit, number, Kind.REAL, Kind.TUNE))
+    return [int(child) for (child,) in found]
+
+
+def change(view: RunView, number: int, against: str) -> Json:
+    """What differs between an attempt and `against`: its parent, the best, the seed, or the number of another."""
+    record = view.attempt(number, "compare")
+    other, before = _other(view, record, against)
+    if not before:
+        return {"against": other, "text": "", "cut": False, "none": f"#{number} has no {against} to compare it with"}
+    text = format.clean(diff(view.layout.hub, before, record.commit))
+    return {"against": other, "text": text[:LONGEST_DIFF], "cut": len(text) > LONGEST_DIFF, "none": ""}
+
+
+def _other(view: RunView, record: Attempt, against: str) -> tuple[str, str]:
+    """Its name and its commit."""
+    if against == "parent":
+        return "its parent", record.parent
+    if against == "best":
+        number = view.best
+    elif against == "seed":
+        number = view.seed.number if view.seed else None
+    else:
+        number = number_in({"against": against}, "against", 0)
+    if number is None:
+        return against, ""
+    return f"#{number}", view.attempt(number, "compare").commit

@@ -1,0 +1,171 @@
+"""The fleet page's data: the run's status with its words, and the score over time."""
+
+from attempts.record import Kind
+from coral.views import format
+from coral.views.curve import Curve, Point
+from coral.web.reading import (
+    LenientJson,
+    RunView,
+    activity,
+    coming,
+    event_text,
+    is_seed,
+    is_step,
+    per_hour,
+    read_curve,
+    read_figures,
+    uses,
+    warnings,
+)
+
+MOST_POINTS = 4000  # of a curve: more lie on each other on any screen
+ALERTS = 20
+
+Json = dict[str, object]
+
+
+def fleet(view: RunView) -> Json:
+    """What the page shows above the curve and below it; every text in the words of `coral status`."""
+    status, late = view.status, view.lateness
+    agents = status.objects("agents")
+    bests = format.scores([agent.number("best") for agent in agents])
+    return {
+        "run": view.name,
+        "task": view.task,
+        "state": view.state,
+        "supervised": view.supervisor is not None,
+        "clock": (status.number("clock") or 0.0) + late,
+        "warnings": [line.plain for line in warnings(view)],
+        "score": _score(view),
+        "attempts": status.integer("attempts") or 0,
+        "failed": status.integer("failed") or 0,
+        "used": format.spending(status.inner("spent").data),
+        "per_hour": per_hour(status, late),
+        "seal": status.text("seal"),
+        "budgets": [
+            {"key": use.key, "share": use.share, "amounts": use.amounts, "left": use.left} for use in uses(status, late)
+        ],
+        "limits": status.inner("budget").texts("lines"),
+        "agents": [_agent(agent, best, late) for agent, best in zip(agents, bests, strict=True)],
+        "grading": _grading(status),
+        "alerts": [_alert(alert) for alert in status.objects("alerts") if alert.data.get("acknowledged") is not True][
+            -ALERTS:
+        ],
+        "questions": [
+            {"number": asked.integer("number"), "agent": asked.text("agent"), "text": asked.text("text", 2000)}
+            for asked in status.objects("questions")
+        ],
+    }
+
+
+def _score(view: RunView) -> Json:
+    """The proven best and the lead, where it is another; None for the best's number while the seed is the best."""
+    best, lead = view.status.inner("best"), view.status.inner("lead")
+    best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
+    beaten = best.integer("number") is not None and not is_seed(best)
+    return {
+        "direction": view.direction,
+        "best": best_score if beaten else seed,
+        "number": best.integer("number") if beaten else None,
+        "agent": best.text("agent", 80),
+        "title": best.text("title", 200),
+        "gain": format.delta(best.number("median"), view.baseline) if beaten else "",
+        "seed": seed,
+        "lead": {"score": lead_score, "number": lead.integer("number"), "agent": lead.text("agent", 80)}
+        if lead.data.get("proven") is False
+        else None,
+    }
+
+
+def _agent(agent: LenientJson, best: str, late: float) -> Json:
+    beat = agent.inner("beat")
+    return {
+        "name": agent.text("name", 80),
+        "phase": agent.text("phase", 40),
+        "program": " ".join(part for part in (agent.text("runtime", 60), agent.text("model", 60)) if part),
+        "launch": agent.integer("launch"),
+        "beat": activity(agent, late).plain,
+        "progress": beat.number("progress"),
+        "attempts": agent.integer("attempts"),
+        "best": best,
+        "best_number": agent.integer("best_number"),
+        "stagnant": agent.integer("stagnant"),
+        "used": format.spending(agent.inner("spent").data),
+        "next": coming(agent).plain,
+    }
+
+
+def _grading(status: LenientJson) -> Json:
+    grading = status.inner("grading")
+    beats = {beat.integer("number"): beat for beat in grading.objects("beats")}
+    shown = [(number, beats.get(number, LenientJson())) for number in grading.integers("running")]
+    return {
+        "slots": grading.integer("slots"),
+        "running": [
+            {"number": number, "progress": beat.number("progress"), "message": beat.text("message", 200)}
+            for number, beat in shown
+        ],
+        "queued": grading.integers("queued"),
+        "holdout": len(grading.integers("holdout")),
+        "paused": grading.data.get("paused") is True,
+        "held": grading.data.get("held") is True,
+    }
+
+
+def _alert(alert: LenientJson) -> Json:
+    text = {"id": alert.text("id"), "number": alert.integer("number"), "text": alert.text("text", 2000)}
+    return {**text, "at": alert.text("at", 40)}
+
+
+def event(line: LenientJson) -> Json:
+    """One event of the timeline. `step`: one of those between two attempts that say nothing by themselves."""
+    clock = line.number("clock")
+    return {
+        "clock": clock,
+        "when": "" if clock is None else format.run_clock(clock),
+        "type": line.text("type", 40),
+        "agent": line.text("agent", 80),
+        "attempt": line.integer("attempt"),
+        "text": event_text(line),
+        "step": is_step(line),
+    }
+
+
+def point(view: RunView, number: int, clock: float) -> Json | None:
+    """One published attempt, as the curve shows it; None for what is no point of it."""
+    found = view.attempt_or_none(number)
+    if found is None or not found.agent or found.kind not in (Kind.REAL, Kind.TUNE):
+        return None
+    return _point(Point(clock, found.number, found.agent, found.verdict, found.score))
+
+
+def curve(view: RunView) -> Json:
+    """The score over time: the best, each agent's own, and the attempts, of which at most MOST_POINTS are kept: every
+    improvement, and of the others an even choice."""
+    found = read_curve(view, read_figures(view.layout).clocks)
+    shown = _thinned(found)
+    return {
+        "direction": found.direction,
+        "end": found.end,
+        "steps": [[step.at, step.value, step.number] for step in found.steps],
+        "own": {name: [[step.at, step.value, step.number] for step in steps] for name, steps in found.own.items()},
+        "points": [_point(point) for point in shown],
+        "left_out": len(found.points) - len(shown),
+    }
+
+
+def _thinned(found: Curve) -> list[Point]:
+    points = found.points
+    every = -(-len(points) // MOST_POINTS)
+    best = {step.number for step in found.steps}
+    return [one for place, one in enumerate(points) if place % every == 0 or one.number in best] if points else []
+
+
+def _point(shown: Point) -> Json:
+    return {
+        "at": shown.at,
+        "number": shown.number,
+        "agent": shown.agent,
+        "verdict": shown.verdict,
+        "score": shown.score,
+    }

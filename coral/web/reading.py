@@ -1,0 +1,56 @@
+"""What the dashboard uses of the command line: the functions that read a run, and those that word it.
+
+Both show one run: they share each definition of a number. All imports from there stand here.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from coral.cli.commands.heartbeat import due_of
+from coral.cli.commands.status import activity, coming, warnings
+from coral.cli.report.knowledge import rendered
+from coral.cli.run_data import send_request
+from coral.cli.ui.events import event_text, is_step
+from coral.reading.budgets import per_hour, uses
+from coral.reading.curve import read_curve, times
+from coral.reading.knowledge_view import KnowledgeView
+from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView, is_seed, names_in
+from coral.reading.timeline import PUBLISHED, Timeline, end_of, read_figures
+from workspace.layout import Layout
+
+__all__ = [
+    "PUBLISHED",
+    "KnowledgeView",
+    "LenientJson",
+    "RunView",
+    "Timeline",
+    "activity",
+    "coming",
+    "due_of",
+    "end_of",
+    "event_text",
+    "is_seed",
+    "is_step",
+    "names_in",
+    "opened",
+    "per_hour",
+    "read_curve",
+    "read_figures",
+    "rendered",
+    "send_request",
+    "times",
+    "uses",
+    "warnings",
+]
+
+
+@contextmanager
+def opened(layout: Layout) -> Iterator[RunView]:
+    """The run as it is now. Its index is closed by the thread that opened it: no other one may."""
+    view = RunView(layout)
+    try:
+        yield view
+    finally:
+        if "index" in vars(view):
+            view.index.close()

@@ -1,0 +1,82 @@
+"""Serves the dashboard of a run until it is interrupted: binds a port, then prints the address that opens the page."""
+
+import os
+import socket
+from collections.abc import Callable
+from urllib.parse import quote
+
+import uvicorn
+
+from coral.errors import CoralError
+from coral.web.access import LEAST_TOKEN, PageAccess, is_loopback
+from coral.web.app import application
+from coral.web.runs import Runs
+from workspace.layout import Layout
+
+PORT = 7331
+TOKEN = "CORAL_UI_TOKEN"  # a fixed one, so that open pages survive a restart of the server
+BACKLOG = 128
+
+
+def bind(host: str, port: int | None) -> socket.socket:
+    """A socket at that port; at PORT, or at a free one where that is taken, when none is given."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    wanted = (PORT, 0) if port is None else (port,)
+    for place, number in enumerate(wanted, 1):
+        bound = socket.socket(family, socket.SOCK_STREAM)
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            bound.bind((host, number))
+        except OSError as error:
+            bound.close()
+            if place < len(wanted):
+                continue
+            raise CoralError(f"cannot serve at {host}:{number}: {error.strerror}", "choose another: --port") from None
+        bound.set_inheritable(False)
+        return bound
+    raise AssertionError("one of the ports was tried last")
+
+
+def access_at(bound: socket.socket) -> PageAccess:
+    """With a token of its own, or the one that the environment gives."""
+    port, given = int(bound.getsockname()[1]), os.environ.get(TOKEN, "")
+    if not given:
+        return PageAccess(port)
+    if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable():
+        raise CoralError(
+            f"cannot use {TOKEN}: it is too easy to guess", f"give at least {LEAST_TOKEN} letters and digits"
+        )
+    return PageAccess(port, given)
+
+
+def address(host: str, access: PageAccess) -> str:
+    """What opens the page, once."""
+    name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)
+    return f"http://{f'[{name}]' if ':' in name else name}:{access.port}/?token={quote(access.token, safe='')}"
+
+
+def warning(host: str) -> str:
+    """What is said of an address that others can reach; empty for loopback."""
+    if is_loopback(host):
+        return ""
+    return (
+        f"{host} can be reached from other machines: whoever has the token can steer this run, and the connection is "
+        "not encrypted. Better: `ssh -L` to a dashboard on loopback"
+    )
+
+
+def serve(layout: Layout, bound: socket.socket, access: PageAccess, ready: Callable[[], None] = lambda: None) -> None:
+    """Until SIGINT or SIGTERM."""
+    config = uvicorn.Config(
+        application(Runs(layout), access),
+        log_level="warning",
+        access_log=False,  # the first address has the token
+        server_header=False,
+        proxy_headers=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=1,  # live connections never end by themselves
+    )
+    bound.listen(BACKLOG)
+    ready()
+    uvicorn.Server(config).run([bound])

@@ -1,0 +1,133 @@
+// The score over time: the best as a line, each attempt as a point of its verdict's colour. Drawn by uPlot.
+import { html, token, useEffect, useRef } from "./base.js";
+
+const HEIGHT = 300;
+const NEAR = 14; // pixels between a click and the point that it means
+const GROUPS = ["new best", "own best", "tied", "worse", "failed"];
+const SECONDS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 604800]; // between two marks
+const FAILED_AT = 0.02; // of the height: what failed has no score
+
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+// The rows for uPlot: times, the best, one agent's own best, then a row of scores for each verdict.
+export function rowsOf(curve, extra, agent, scale) {
+  const known = new Set(curve.points.map((point) => point.number));
+  const points = [...curve.points, ...extra.filter((point) => !known.has(point.number))];
+  const shown = points.filter((point) => !agent || point.agent === agent);
+  const own = (agent && curve.own[agent]) || [];
+  const end = Math.max(curve.end, ...shown.slice(-1).map((point) => point.at));
+  const best = curve.steps.length ? curve.steps[curve.steps.length - 1][1] : null;
+  const value = (score) => scaled(score, best, curve.direction, scale);
+  const times = [...new Set([...curve.steps.map((step) => step[0]), ...own.map((step) => step[0]), ...shown.map((point) => point.at), end])];
+  times.sort((a, b) => a - b);
+  const index = new Map(times.map((time, place) => [time, place]));
+  const row = () => new Array(times.length).fill(null);
+  const line = (steps) => {
+    const found = row();
+    let next = 0;
+    let held = null;
+    times.forEach((time, place) => {
+      while (next < steps.length && steps[next][0] <= time) held = value(steps[next++][1]);
+      found[place] = held;
+    });
+    return found;
+  };
+  const groups = Object.fromEntries(GROUPS.map((name) => [name, row()]));
+  const at = new Map();
+  for (const point of shown) {
+    const place = index.get(point.at);
+    const y = point.verdict === "failed" || point.score === null ? FAILED_AT : value(point.score);
+    const group = groups[point.score === null ? "failed" : point.verdict] || groups.worse;
+    group[place] = y;
+    at.set(place, [...(at.get(place) || []), { ...point, y }]);
+  }
+  return { data: [times, line(curve.steps), line(own), ...GROUPS.map((name) => groups[name])], at };
+}
+
+// `gap`: how far from the best, on a logarithmic scale, which has no place for 0.
+function scaled(score, best, direction, scale) {
+  if (score === null) return null;
+  if (scale === "linear") return score;
+  if (scale === "log") return score > 0 ? score : null;
+  const gap = direction === "maximize" ? best - score : score - best;
+  return gap > 0 ? gap : null;
+}
+
+export const clock = (seconds) => {
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes}:${String(Math.floor(seconds % 60)).padStart(2, "0")}` : `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, "0")}`;
+};
+
+const figure = (value) => (value === null ? "" : Number(value.toPrecision(5)).toString());
+
+function options(width, scale, agent) {
+  const axis = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
+  const stepped = uPlot.paths.stepped({ align: 1 });
+  const line = (label, stroke) => ({ label, stroke, width: 2, paths: stepped, points: { show: false }, spanGaps: true });
+  const dots = (name) => ({
+    label: name,
+    scale: name === "failed" ? "failed" : "y",
+    stroke: colour(token(name)),
+    paths: () => null,
+    points: { show: true, size: 6, fill: colour(token(name)), stroke: colour(token(name)) },
+  });
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { drag: { x: true, y: false }, points: { show: false } },
+    scales: { x: { time: false }, y: { distr: scale === "linear" ? 1 : 3 }, failed: { range: [0, 1] } },
+    axes: [
+      { ...axis, incrs: SECONDS, values: (_, ticks) => ticks.map(clock) },
+      { ...axis, size: 70, values: (_, ticks) => ticks.map(figure) },
+    ],
+    series: [{}, line("best", colour("accent")), { ...line(agent || "own best", colour("text")), show: Boolean(agent) }, ...GROUPS.map(dots)],
+  };
+}
+
+// The attempt whose point is nearest to a place on the drawing, in pixels.
+function nearest(plot, at, left, top) {
+  let found = null;
+  for (const [place, points] of at) {
+    const x = plot.valToPos(plot.data[0][place], "x");
+    if (Math.abs(x - left) > NEAR) continue;
+    for (const point of points) {
+      if (point.y === null) continue;
+      const y = plot.valToPos(point.y, point.score === null ? "failed" : "y");
+      const far = Math.hypot(x - left, y - top);
+      if (far <= NEAR && (!found || far < found.far)) found = { ...point, far };
+    }
+  }
+  return found;
+}
+
+export function Chart({ curve, extra, agent, scale, onOpen, label }) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const rows = useRef(null);
+  rows.current = rowsOf(curve, extra, agent, scale);
+  useEffect(() => {
+    if (!box.current) return undefined;
+    const make = () => {
+      plot.current?.destroy();
+      plot.current = new uPlot(options(box.current.clientWidth, scale, agent), rows.current.data, box.current);
+    };
+    make();
+    const dark = matchMedia("(prefers-color-scheme: dark)");
+    dark.addEventListener("change", make);
+    const sizes = new ResizeObserver(() => box.current && plot.current.setSize({ width: box.current.clientWidth, height: HEIGHT }));
+    sizes.observe(box.current);
+    return () => {
+      sizes.disconnect();
+      dark.removeEventListener("change", make);
+      plot.current.destroy();
+    };
+  }, [scale, agent]);
+  useEffect(() => plot.current?.setData(rows.current.data), [curve, extra]);
+  const click = (event) => {
+    const over = plot.current.over.getBoundingClientRect();
+    const found = nearest(plot.current, rows.current.at, event.clientX - over.left, event.clientY - over.top);
+    if (found) onOpen(found.number);
+  };
+  return html`<div class="chart" ref=${box} role="img" aria-label=${label} onClick=${click}></div>`;
+}

@@ -1,0 +1,81 @@
+"""The table of attempts: filters, order and pages; one attempt with all that is known of it."""
+
+import pytest
+from dashboard import visitor
+from sample import attempt, make_run, write_status
+
+from attempts.store import Store
+from workspace.layout import Layout
+
+HOSTILE = "<img src=x onerror=alert(1)>\x1b[31m\u202e"
+
+
+@pytest.fixture
+def layout(tmp_path):
+    made = make_run(tmp_path / "runs")
+    write_status(made)
+    return made
+
+
+def table(layout: Layout, **asked: object) -> dict:
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts", params=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def numbers(found: dict) -> list[int]:
+    return [row["number"] for row in found["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, [4, 3, 2, 1, 0]),
+        ({"way": "up"}, [0, 1, 2, 3, 4]),
+        ({"order": "score"}, [4, 1, 3, 0, 2]),
+        ({"order": "score", "way": "up"}, [0, 3, 1, 4, 2]),
+        ({"agent": "agent-1"}, [4, 2]),
+        ({"verdict": "failed"}, [2]),
+        ({"kind": "baseline"}, [0]),
+        ({"text": "CIRCLES overlap"}, [2]),
+        ({"text": "%' OR 1=1 --"}, []),
+        ({"most": 2, "offset": 1}, [3, 2]),
+        ({"offset": 99}, []),
+    ],
+)
+def test_the_table_is_narrowed_sorted_and_paged(layout: Layout, asked: dict, expected: list[int]) -> None:
+    assert numbers(table(layout, **asked)) == expected
+
+
+def test_the_total_counts_what_matches_on_all_pages(layout: Layout) -> None:
+    assert table(layout, most=1)["total"] == 5
+    assert table(layout, most=1, agent="agent-1")["total"] == 2
+
+
+@pytest.mark.parametrize("asked", [{"verdict": "x"}, {"order": "1; DROP"}, {"offset": "-1"}, {"most": "9" * 30}])
+def test_what_cannot_be_asked_is_refused_and_says_why(layout: Layout, asked: dict) -> None:
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts", params=asked)
+    assert answer.status_code == 404
+    assert answer.json()["error"].startswith("cannot ")
+
+
+def test_one_attempt_has_its_family_and_its_figures(layout: Layout) -> None:
+    Store(layout.attempts).publish(attempt(5, 1.75, metrics={"speed": 3}, feedback=f"slow {HOSTILE}"))
+    client = visitor(layout)
+    one = client.get(f"/api/runs/{layout.root.name}/attempts/5").json()
+    assert (one["score"], one["agent"], one["metrics"]) == ("1.75", "agent-2", [["speed", "3"]])
+    assert [held["number"] for held in one["ancestors"]] == [0, 1, 2, 3, 4]
+    assert one["feedback"].startswith("slow <img")
+    assert "\x1b" not in one["feedback"]
+    assert client.get(f"/api/runs/{layout.root.name}/attempts/4").json()["children"] == [5]
+
+
+def test_an_attempt_that_is_not_there_is_named(layout: Layout) -> None:
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts/77")
+    assert (answer.status_code, answer.json()["error"]) == (404, "cannot show #77: there is no such attempt")
+
+
+def test_a_hint_is_short(layout: Layout) -> None:
+    hint = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts/4/hint").json()
+    assert (hint["score"], hint["best"], hint["title"]) == ("2", True, "try 4")
+    assert "feedback" not in hint

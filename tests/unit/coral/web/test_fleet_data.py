@@ -1,0 +1,105 @@
+"""The fleet page: what it shows is what `coral status` says, and what it cannot read it says."""
+
+import json
+
+import pytest
+from dashboard import visitor
+from sample import agent_status, make_run, stamp, write_events, write_status
+
+from coral.web import fleet_data
+from coral.web.reading import RunView
+from workspace.layout import Layout
+
+
+@pytest.fixture
+def layout(tmp_path):
+    made = make_run(tmp_path / "runs")
+    write_status(made)
+    return made
+
+
+def fleet_of(layout: Layout) -> dict:
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/fleet")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_the_score_and_the_agents_are_told(layout: Layout) -> None:
+    fleet = fleet_of(layout)
+    score = fleet["score"]
+    assert (score["best"], score["number"], score["agent"], score["seed"], score["gain"]) == (
+        "2",
+        4,
+        "agent-1",
+        "1",
+        "+1",
+    )
+    (first, _) = fleet["agents"]
+    assert (first["name"], first["phase"], first["launch"], first["best"]) == ("agent-1", "running", 3, "2")
+    assert first["beat"].endswith("thinking about rows")
+    assert first["next"] == "redirect 4"
+
+
+def test_a_budget_has_its_share_and_its_forecast(layout: Layout) -> None:
+    write_status(layout, budgets=[{"key": "attempts", "limit": 100, "used": 25}])
+    (budget,) = fleet_of(layout)["budgets"]
+    assert (budget["share"], budget["amounts"]) == (0.25, "25 of 100")
+    assert budget["left"] == "~30 min left"
+
+
+def test_what_needs_a_person_is_on_top(layout: Layout) -> None:
+    alerts = [
+        {"id": "a-1", "number": 1, "text": "seen", "at": stamp(60), "acknowledged": True},
+        {"id": "a-2", "number": 2, "text": "the disk is full", "at": stamp(60), "acknowledged": False},
+    ]
+    write_status(layout, alerts=alerts, questions=[{"number": 3, "agent": "agent-2", "text": "may I?"}])
+    fleet = fleet_of(layout)
+    assert [alert["text"] for alert in fleet["alerts"]] == ["the disk is full"]
+    assert fleet["questions"] == [{"number": 3, "agent": "agent-2", "text": "may I?"}]
+    assert any("nobody supervises this run" in text for text in fleet["warnings"])
+
+
+def test_a_grade_in_progress_is_told(layout: Layout) -> None:
+    beats = [{"number": 5, "progress": 0.4, "message": "fold 3 of 7"}]
+    write_status(layout, grading={"slots": 2, "running": [5, 6], "queued": [7], "beats": beats})
+    grading = fleet_of(layout)["grading"]
+    assert [(one["number"], one["progress"]) for one in grading["running"]] == [(5, 0.4), (6, None)]
+    assert grading["queued"] == [7]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"agents": 3, "best": [], "budgets": {}, "alerts": [1]}'])
+def test_a_damaged_status_is_told_and_shows_the_rest(layout: Layout, content: str) -> None:
+    layout.status.write_text(content)
+    fleet = fleet_of(layout)
+    assert fleet["agents"] == []
+    assert fleet["warnings"]
+
+
+def test_the_curve_has_the_best_and_every_attempt(layout: Layout) -> None:
+    write_events(layout, *({"type": "published", "attempt": n, "clock": 10.0 * n} for n in range(1, 5)))
+    curve = visitor(layout).get(f"/api/runs/{layout.root.name}/curve").json()
+    assert [step[1:] for step in curve["steps"]] == [[1.0, 0], [1.5, 1], [2.0, 4]]
+    points = [(point["number"], point["at"], point["verdict"], point["score"]) for point in curve["points"]]
+    assert points[1] == (2, 20.0, "failed", None)
+    assert [point[0] for point in points] == [1, 2, 3, 4]
+
+
+def test_a_long_curve_keeps_each_best_and_says_how_many_it_leaves_out(layout: Layout, monkeypatch) -> None:
+    monkeypatch.setattr(fleet_data, "MOST_POINTS", 2)
+    curve = fleet_data.curve(RunView(layout))
+    numbers = [point["number"] for point in curve["points"]]
+    assert {1, 4} <= set(numbers)
+    assert curve["left_out"] == 4 - len(numbers) > 0
+
+
+def test_an_agent_that_rests_says_why(layout: Layout) -> None:
+    held = {"account": "work", "by": "limit", "left": 120}
+    write_status(layout, agents=[agent_status("agent-1", phase="parked", held=held, beat=None)])
+    assert fleet_of(layout)["agents"][0]["beat"].startswith("usage limit of work")
+
+
+def test_no_number_that_json_does_not_have_is_sent(layout: Layout) -> None:
+    layout.status.write_text(layout.status.read_text().replace("600.0", "NaN"))
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/fleet")
+    assert "NaN" not in answer.text
+    json.loads(answer.text)
