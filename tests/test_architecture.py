@@ -171,6 +171,7 @@ MAY_IMPORT = {
         "coral.config.load",
         "coral.config.section",
         "coral.errors",
+        "coral.fleet.reasons",  # the keys of budgets
         "coral.supervisor.lock",  # whether somebody supervises the run
         "coral.views",
         "attempts",

@@ -7,6 +7,7 @@ from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.errors import CoralError
 from coral.extras import installs
+from coral.reading.visibility import is_agent
 
 LOOPBACK = "127.0.0.1"
 
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
-    if run_lookup.is_agent():
+    if is_agent():
         raise CoralError("cannot serve the dashboard: that is for the operator", "agents have `coral status`")
     try:
         from coral.web import server
