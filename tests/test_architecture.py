@@ -89,7 +89,9 @@ MAY_IMPORT = {
         "workspace.owner",
         "workspace.plain_file",
     ),
+    "coral.processes.call_filter": (),
     "coral.processes.process": (
+        "coral.processes.call_filter",
         "coral.processes.process_tree",
         "coral.processes.cgroup",
         "coral.processes.namespaces",

@@ -88,10 +88,10 @@ def user_rules(number: int, groups: Sequence[int], umask: int, network: bool) ->
     return {"user": (number, tuple(groups), umask), "calls": system_calls(network=network).hex()}
 
 
-# By the machine: its number; the calls of the kernel's keys and of System V's shared memory; `prlimit64`, `socket`.
+# By the machine: its number; the calls of the kernel's keys; of System V's shared memory; `prlimit64`, `socket`.
 _CALLS = {
-    "x86_64": (0xC000003E, (248, 249, 250, 29, 64, 68), 302, 41),
-    "aarch64": (0xC00000B7, (217, 218, 219, 194, 190, 186), 261, 198),
+    "x86_64": (0xC000003E, (248, 249, 250), (29, 64, 68), 302, 41),
+    "aarch64": (0xC00000B7, (217, 218, 219), (194, 190, 186), 261, 198),
 }
 _IO_URING = 425  # its setup, on every machine: it makes sockets without a call
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of a filter
@@ -107,12 +107,25 @@ def system_calls(machine: str = "", *, network: bool = True) -> bytes:
     known = _CALLS.get(machine or platform.machine())
     if known is None:
         return b""
-    number, refused, limits, socket = known
+    number, keys, shared, limits, socket = known
+    refused = (*keys, *shared) if network else (*keys, *shared, _IO_URING)
+    return _filter(number, refused, ((limits, 0),) if network else ((limits, 0), (socket, _AF_UNIX)))
+
+
+def key_calls(machine: str = "") -> bytes:
+    """The same of the user's keyrings alone, which no namespace has of its own."""
+    known = _CALLS.get(machine or platform.machine())
+    return b"" if known is None else _filter(known[0], known[1], ())
+
+
+def _filter(number: int, refused: Sequence[int], first_arguments: Sequence[tuple[int, int]]) -> bytes:
+    """Refuses these calls, and those that have another first argument than the one that is named. Programs made for
+    another machine than `number` can make no call at all."""
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, _UNKNOWN), (_LOAD, 0, 0, 0)]
     lines += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _UNKNOWN)]  # other numbers for the same calls
-    for call in refused if network else (*refused, _IO_URING):
+    for call in refused:
         lines += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _REFUSE)]
-    for call, allowed in ((limits, 0),) if network else ((limits, 0), (socket, _AF_UNIX)):
+    for call, allowed in first_arguments:
         lines += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 1, 0, allowed)]
         lines += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
     lines += [(_RETURN, 0, 0, _ALLOW)]

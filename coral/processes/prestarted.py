@@ -5,15 +5,17 @@ It is used once. Like every child it is blocked on a pipe until the supervisor h
 is closed.
 """
 
+import contextlib
 import json
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coral.processes import cgroup, rlimit_tag, usage
+from coral.processes.call_filter import filtered
 from coral.processes.process import HeldChild, Program, open_output
 from coral.processes.process_tree import TAG, identify
 from coral.processes.result_channel import ResultChannel
@@ -76,16 +78,17 @@ class PrestartedInterpreter:
             raise
         null = subprocess.DEVNULL
         try:
-            self._child = subprocess.Popen(
-                self._line(interpreter.argv),
-                stdin=reading,
-                stdout=null,
-                stderr=null,
-                cwd="/",
-                env=self._env,
-                start_new_session=True,
-                pass_fds=self._channel.given if self._channel else (),
-            )
+            with self._line(interpreter.argv) as (line, given):
+                self._child = subprocess.Popen(
+                    line,
+                    stdin=reading,
+                    stdout=null,
+                    stderr=null,
+                    cwd="/",
+                    env=self._env,
+                    start_new_session=True,
+                    pass_fds=(*given, *(self._channel.given if self._channel else ())),
+                )
         except BaseException:
             os.close(self._pipe)
             if self._channel is not None:
@@ -98,10 +101,15 @@ class PrestartedInterpreter:
         rlimit_tag.put(self._child.pid, tag)
         usage.end_first(self._child.pid, usage.GRADE)
 
-    def _line(self, argv: Sequence[str]) -> Sequence[str]:
+    @contextlib.contextmanager
+    def _line(self, argv: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
+        """What to start, and the descriptors that it needs."""
         if self._sandbox is UNSEALED:
-            return [*argv, self.group]  # it enters its group while it is doing its imports
-        return ["/bin/sh", "-c", _ENTER_FIRST, "sh", self.group, *self._sandbox.line([*argv, ""], Path("/"))]
+            yield [*argv, self.group], ()  # it enters its group while it is doing its imports
+            return
+        sealed = self._sandbox.line([*argv, ""], Path("/"))
+        with filtered(sealed, self._sandbox.calls) as (line, given):
+            yield ["/bin/sh", "-c", _ENTER_FIRST, "sh", self.group, *line], given
 
     def is_ready(self) -> bool:
         return self._child.poll() is None

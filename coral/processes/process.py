@@ -17,6 +17,7 @@ from stat import S_ISBLK, S_ISCHR, S_ISREG
 from typing import BinaryIO
 
 from coral.processes import cgroup, namespaces, rlimit_tag, usage
+from coral.processes.call_filter import filtered
 from coral.processes.own_user import end_user
 from coral.processes.process_tree import TAG, Identity, ProcessTable, identify, is_alive, members
 from coral.processes.result_channel import ResultChannel
@@ -41,8 +42,8 @@ _KEEP = (
 class Program:
     """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag` names
     the launch in every process of it; `group` is its control group, if any; the exit code is written into the file
-    `code`, as a shell reports it. `sealed`: the arguments start a sandbox, and in it the program. `user`: as which the
-    arguments run it, if it has a user of its own."""
+    `code`, as a shell reports it. `sealed`: the arguments start a sandbox, and in it the program. `calls`: a filter
+    of system calls for that sandbox. `user`: as which the arguments run it, if it has a user of its own."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -54,6 +55,7 @@ class Program:
     group: str = ""
     code: Path | None = None
     sealed: bool = False
+    calls: bytes = b""
     user: int = 0
 
 
@@ -94,15 +96,20 @@ def start(program: Program) -> HeldChild:
     reading, pipe = os.pipe()
     script, code = (_EXEC, []) if program.code is None else (_KEEP, [str(program.code)])
     try:
-        with open_output(program.stdout) as out, open_output(program.stderr) as err:
+        with (
+            open_output(program.stdout) as out,
+            open_output(program.stderr) as err,
+            filtered(program.argv, program.calls) as (argv, given),
+        ):
             child = subprocess.Popen(
-                ["/bin/sh", "-c", script, str(program.stdin), program.group, *code, *program.argv],
+                ["/bin/sh", "-c", script, str(program.stdin), program.group, *code, *argv],
                 stdin=reading,
                 stdout=out,
                 stderr=err,
                 cwd=program.cwd,
                 env={**program.env, TAG: program.tag, "PWD": str(program.cwd)},
                 start_new_session=True,
+                pass_fds=given,
             )
     except BaseException:  # also a text that cannot be an argument: whatever it is, the pipe must not stay open
         os.close(pipe)

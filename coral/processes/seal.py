@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coral.errors import CoralError
 from coral.grader import landlock
-from coral.grader.sandbox import landlock_rules
+from coral.grader.sandbox import key_calls, landlock_rules
 from coral.processes import own_user
 from coral.processes.own_user import Places, user_line
 from coral.processes.process import Program
@@ -94,6 +94,11 @@ class Sandbox:
     def has_namespace(self) -> bool:
         return self.level is Level.BUBBLEWRAP
 
+    @property
+    def calls(self) -> bytes:
+        """A filter of system calls that `call_filter.filtered` adds to the line, where the line has none."""
+        return key_calls() if self.has_namespace else b""
+
     def line(self, argv: Sequence[str], folder: Path) -> list[str]:
         """Returns the arguments that start a program in this sandbox, with `folder` as its current folder."""
         match self.level:
@@ -116,7 +121,7 @@ def seal(program: Program, sandbox: Sandbox) -> Program:
     if sandbox.level is Level.NONE:
         return program
     argv, user = sandbox.line(program.argv, program.cwd), 0 if sandbox.user is None else sandbox.user.number
-    return replace(program, argv=argv, sealed=sandbox.has_namespace, user=user)
+    return replace(program, argv=argv, sealed=sandbox.has_namespace, calls=sandbox.calls, user=user)
 
 
 def python_folders() -> Iterator[Path]:
