@@ -1,5 +1,5 @@
-"""Agents with users of their own: their part of the run, their environment, and copies of the logins, since the home of
-whoever started the run is closed to them."""
+"""Agents with users of their own: their part of the run, their environment, and copies of logins and settings, since
+the home of whoever started the run is closed to them."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ from workspace.owner import close_runs, divide_for, give_agent, user_of_agent
 from workspace.plain_file import folder_of, read_below, read_plain, write_below
 from workspace.seal import Level
 
-_LARGEST_LOGIN = 1 << 20  # bytes
+_LARGEST_LOGIN, _LARGEST_SETTING = 1 << 20, 1 << 26  # bytes; settings may bring programs with them
 _OF_THE_OTHER_HOME = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "TMP", "TEMP")
 
 
@@ -66,6 +66,8 @@ def as_own_user(run_context: RunContext, agent: str, program: Program, command: 
     for folder in ("cache", "tmp"):
         with contextlib.suppress(OSError), folder_of(state, f"{folder}/any", make=True):  # the agent has a file there
             pass
+    for name, source in command.scratch.items():
+        copy_folder(state, name, source)
     env = {name: value for name, value in program.env.items() if name not in _OF_THE_OTHER_HOME or name in command.env}
     env |= {name: str(path) for name, path in own.items() if name not in command.env}
     env |= {"USER": agent, "LOGNAME": agent}
@@ -82,12 +84,27 @@ def keep_copy(state: Path, name: str, source: Path) -> None:
     if theirs is None or theirs == ours:
         return
     if ours is None or theirs > ours:
-        if (data := read_plain(source, _LARGEST_LOGIN, follow=True)) is not None:
-            write_below(state, name, data)
-            with folder_of(state, name) as place:
-                os.utime(Path(name).name, ns=(theirs, theirs), dir_fd=place, follow_symlinks=False)
+        _copy(state, name, source, theirs, _LARGEST_LOGIN)
     elif (data := read_below(state, name, _LARGEST_LOGIN)) is not None:
         _replace(source.resolve(), data, ours)
+
+
+def copy_folder(state: Path, name: str, source: Path) -> None:
+    """Copy the files of a folder of the user's to `state/name`, where they are not as the user has left them. What the
+    agent has added there stays. OSError if that cannot be written."""
+    for folder, _, files in os.walk(source):
+        for path in (Path(folder, file) for file in files):
+            copy = f"{name}/{path.relative_to(source)}"
+            changed = _changed(path, follow=True)
+            if changed is not None and changed != _changed(state / copy, follow=False):
+                _copy(state, copy, path, changed, _LARGEST_SETTING)
+
+
+def _copy(state: Path, name: str, source: Path, changed: int, most: int) -> None:
+    if (data := read_plain(source, most, follow=True)) is not None:
+        write_below(state, name, data)
+        with folder_of(state, name) as place:
+            os.utime(Path(name).name, ns=(changed, changed), dir_fd=place, follow_symlinks=False)
 
 
 def _changed(path: Path, *, follow: bool) -> int | None:

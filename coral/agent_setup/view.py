@@ -47,7 +47,7 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
         modules=module_folders(),
         write=[*_writable(run_context, agent), *command.links.values(), *command.writes],
     )
-    for folder in command.scratch:
+    for folder in command.scratch.values():
         with contextlib.suppress(OSError):  # it cannot be made: the program does without it, as it would unsealed
             folder.mkdir(parents=True, exist_ok=True)
             view |= {folder.resolve(): Access.PRIVATE} | dict.fromkeys(folder.resolve().iterdir(), Access.READ)

@@ -65,9 +65,10 @@ class AgentProgram(Reader):
         """The files of the user's login, by their path in the state folder."""
         return {}
 
-    def scratch(self) -> tuple[Path, ...]:
-        """The user's folders that the program writes to whenever it starts."""
-        return ()
+    def scratch(self) -> Mapping[str, Path]:
+        """The user's folders that the program writes to whenever it starts, by the path at which it looks for each in
+        a home."""
+        return {}
 
     def logins(self) -> tuple[Path, ...]:
         """The user's files that exist if the user has logged in."""

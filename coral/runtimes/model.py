@@ -47,7 +47,7 @@ class Command:
     to files of the user, such as a login; a link is left out where the user has no such file. `locks`: empty folders in
     the state folder by which the program locks it, and which it leaves there when it is killed. `writes`: folders of
     the user in which the program keeps what cannot be moved; a sealed one may change them. `scratch`: those that it
-    writes to whenever it starts; what a sealed one changes there is dropped.
+    writes to whenever it starts, by their path in a home; what a sealed one changes there is dropped.
     """
 
     argv: tuple[str, ...]
@@ -59,7 +59,7 @@ class Command:
     links: Mapping[str, Path] = field(default_factory=dict)
     locks: tuple[str, ...] = ()
     writes: tuple[Path, ...] = ()
-    scratch: tuple[Path, ...] = ()
+    scratch: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Counted(StrEnum):

@@ -53,8 +53,9 @@ class Opencode(AgentProgram):
         home = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
         return {f"data/{_AUTH}": home / _AUTH}
 
-    def scratch(self) -> tuple[Path, ...]:
-        return (Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "opencode",)  # a .gitignore
+    def scratch(self) -> Mapping[str, Path]:
+        home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        return {".config/opencode": home / "opencode"}  # it writes a .gitignore
 
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:
         session, part = event.line("sessionID", limit=100), event.inner("part")

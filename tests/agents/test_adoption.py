@@ -5,6 +5,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import levels
 import pytest
 import whole_runs
 from agent_programs import PROGRAMS
@@ -16,7 +17,6 @@ from whole_runs import delivered, trying
 from attempts.store import Store
 from coral.journal import fold
 from coral.processes.process_tree import is_alive
-from coral.processes.seal import problem
 from coral.runtimes.registry import RUNTIMES
 from coral.supervisor.lock import holder
 from workspace.layout import Layout
@@ -26,10 +26,6 @@ pytestmark = pytest.mark.timeout(900)
 
 EACH = 4  # attempts of an agent; of the last nobody needs to hear any more
 PATIENCE = 600.0
-SEALED = [
-    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
-    for level in (Level.BUBBLEWRAP, Level.LANDLOCK)
-]
 
 
 def tried(layout: Layout) -> Counter[str]:
@@ -38,7 +34,7 @@ def tried(layout: Layout) -> Counter[str]:
     return Counter(attempt.agent for attempt in found)
 
 
-@pytest.mark.parametrize("level", SEALED)
+@pytest.mark.parametrize("level", levels.params(Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER, Level.NONE))
 def test_a_killed_supervisor_finds_its_programs_again(mixed: Mixed, tmp_path: Path, level: Level) -> None:
     names = [name for name in PROGRAMS if name in RUNTIMES]
     _, parts = mixed(names, trying())
@@ -59,6 +55,7 @@ def test_a_killed_supervisor_finds_its_programs_again(mixed: Mixed, tmp_path: Pa
         assert adopted
         assert [after[who] for who in adopted] == [before[who] for who in adopted], "none is started beside them"
         wait_until(lambda: holder(layout.lock) is None, PATIENCE, "the end of the run")
+    assert whole_runs.denied(layout) == []
     assert tried(layout) == dict.fromkeys(agents, EACH)
     heads = {agent: delivered(layout, agent) for agent in agents}
     everything = [head for found in heads.values() for head in found]

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import levels
 import pytest
 import whole_runs
 from driven import Drive, Mixed
@@ -11,7 +12,6 @@ from whole_runs import NOTED, delivered, noting, trying
 
 from attempts.store import Store
 from coral.journal import fold
-from coral.processes.seal import problem
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
 from coral.views.transcript import EntryKind, entries, launches
@@ -23,14 +23,10 @@ pytestmark = pytest.mark.timeout(900)
 AGENTS, EACH = 2, 3  # attempts; of the last nobody needs to hear any more
 FLEET, EACH_OF_FLEET = ("claude", "codex", "opencode", "qwen"), 6
 USAGE = (1000, 17, 900)
-SEALED = [
-    pytest.param(level, marks=pytest.mark.skipif(bool(problem(level)), reason=f"NOT RUN: {problem(level)}"))
-    for level in (Level.BUBBLEWRAP, Level.LANDLOCK)
-]
 UNREPORTED = {"opencode"}  # a step that is interrupted
 
 
-@pytest.mark.parametrize("level", SEALED)
+@pytest.mark.parametrize("level", levels.params(Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER, Level.NONE))
 def test_every_heartbeat_arrives_in_its_own_conversation(
     program: str, drive: Drive, tmp_path: Path, level: Level
 ) -> None:
@@ -38,6 +34,7 @@ def test_every_heartbeat_arrives_in_its_own_conversation(
     chosen = {"model": desk.model} if desk.model else {}
     layout = _run(tmp_path, {"runtime": program, "count": AGENTS, **chosen}, EACH, f"workspace.seal={level}")
     assert {attempt.seal for attempt in readable(Store(layout.attempts)) if attempt.agent} == {level}
+    assert whole_runs.denied(layout) == []
     _assert_all_is_told(layout, server, AGENTS, EACH)
     _assert_what_was_used_is_counted(layout, server, program)
     _assert_the_transcript_is_whole(layout, registry.find(program, {}))

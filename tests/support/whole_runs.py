@@ -14,6 +14,8 @@ from real_runs import READ_NUMBER, coral_process, left_of
 from workspace.layout import Layout, runs_under
 
 HEAD = re.compile(r"^## Heartbeat: reflect \(id .+\)$", re.MULTILINE)
+DENIED = re.compile(r"EACCES|EPERM|EROFS|permission denied|not permitted|read-only file system", re.IGNORECASE)
+NEVER_ALLOWED = "Ripgrep not available"  # qwen's package has one that nobody may execute: it says so without a sandbox
 NOTED = "I have noted what I saw."
 MAX_SECONDS = 600.0
 
@@ -49,7 +51,9 @@ def write_task(folder: Path, agents: Mapping[str, object], budget: Mapping[str, 
         "task:\n  name: number\n  description: Make the number large.\ngrader:\n  entry: grade.py:grade\n  noise: 0\n"
         f"agents: {json.dumps(agents)}\nbudget: {json.dumps(budget)}\nrun: {{backoff: 0.1, start_grace: 300}}\n"
     )
-    return write_files(folder, {"seed/x.txt": "0", "grade.py": READ_NUMBER, "task.yaml": task})
+    write_files(folder, {"seed/x.txt": "0", "grade.py": READ_NUMBER, "task.yaml": task})
+    folder.chmod(0o700)  # as agents with users of their own demand
+    return folder
 
 
 def start(task: Path, runs: Path, *overrides: str) -> Layout:
@@ -75,6 +79,14 @@ def running(task: Path, runs: Path, *overrides: str) -> Iterator[Layout]:
     finally:
         coral_process("stop", cwd=runs, seconds=MAX_SECONDS)
     assert left_of(layout) == []
+
+
+def denied(layout: Layout) -> list[str]:
+    """The lines in which the programs of a run say that something was refused to them."""
+    printed = [path for end in ("jsonl", "err") for path in layout.logs_of_all.glob(f"*/*.{end}")]
+    assert printed
+    lines = (line for path in printed for line in path.read_text(errors="replace").splitlines())
+    return [line for line in lines if DENIED.search(line) and not line.startswith(NEVER_ALLOWED)]
 
 
 def delivered(layout: Layout, agent: str) -> list[str]:

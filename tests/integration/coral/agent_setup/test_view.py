@@ -44,7 +44,7 @@ def test_a_launch_is_given_its_programs_and_logins_and_no_temporary_folder_of_ou
         argv=("agent",),
         links={"login.json": login},
         writes=(tmp_path / ".program",),
-        scratch=(tmp_path / "config", tmp_path / "new"),
+        scratch={".config": tmp_path / "config", ".new": tmp_path / "new"},
     )
     context = context_of(layout)
     assert seal_program(context, "agent-1", plain, command) is plain
