@@ -1,4 +1,4 @@
-"""A sign of life from an agent, or from a grade in progress: what is going on, and how far it is.
+"""A sign of life from an agent, a grade, a job or any other long work: what is going on, and how far it is.
 
 Anybody may write a beat, and it is shown on screens and kept for ever: so every text in it is cut to a short line.
 """
@@ -24,9 +24,13 @@ class Status(StrEnum):
     CANCELLED = "cancelled"
 
 
+ENDS = frozenset({Status.SUCCESS, Status.ERROR, Status.CANCELLED})
+
+
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """`progress` is from 0 to 1, or None if unknown. More than `ttl` seconds without another beat mean trouble."""
+    """`progress` is from 0 to 1, or None if unknown. More than `ttl` seconds without another beat mean trouble.
+    `session`: the agent program's conversation, or the id of a pulse; `task`: that of the run, or the pulse's name."""
 
     run: str
     agent: str
@@ -37,12 +41,19 @@ class Beat:
     message: str
     timestamp: str
     ttl: float
+    session: str = ""
+    task: str = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in ENDS
 
 
 def to_dict(beat: Beat) -> dict[str, object]:
     data: dict[str, object] = {name: getattr(beat, name) for name in Beat.__slots__}
     data["status"] = beat.status.value
     data["phase"], data["message"] = one_line(beat.phase, WORD_LIMIT), clean(beat.message)
+    data["session"], data["task"] = one_line(beat.session, WORD_LIMIT), one_line(beat.task, WORD_LIMIT)
     return data
 
 
@@ -59,6 +70,8 @@ def from_dict(data: Mapping[str, object]) -> Beat:
         message=clean(fields.text("message", "")),
         timestamp=one_line(fields.text("timestamp"), WORD_LIMIT),
         ttl=fields.number("ttl"),
+        session=one_line(fields.text("session", ""), WORD_LIMIT),
+        task=one_line(fields.text("task", ""), WORD_LIMIT),
     )
 
 

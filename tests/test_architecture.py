@@ -214,7 +214,6 @@ FOR_THE_TOP = (
 )  # imported by nobody else; by `coral` when asked for
 EMPTY_PACKAGES = (
     "attempts",
-    "heartbeats",
     "workspace",
     "coral",
     "coral.api",
@@ -281,6 +280,7 @@ STDLIB_ONLY += (
     "coral.cli.commands.eval",
     "coral.cli.commands.wait",
     "coral.cli.commands.diff",
+    "heartbeats.pulse",
 )
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
 SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
@@ -336,7 +336,9 @@ BROAD = (
     "coral.supervisor.perform",
     "coral.supervisor.gather",
     "coral.native.search.check_child",
-)  # the last runs a task's check in a process of its own: decision 0019
+    "heartbeats.pulse",
+    "heartbeats.beat_writer",
+)  # the third runs a task's check in a process of its own: decision 0019; the last two run work of others
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},
     "os": {
