@@ -41,6 +41,7 @@ COMMANDS = {
         "when agents are interrupted and what they are asked: see, change",
         "set redirect --stagnant 3",
     ),
+    "set": ("run", "change a budget of the running run", "budget.hours=12"),
     "agent": ("run", "pause an agent, let it go on, restart or retire it", "pause agent-2"),
     "grading": ("run", "hold the queue of attempts, release it, cancel one of them", "cancel 17"),
     "alerts": ("run", "what needs a person: list, acknowledge", "ack"),

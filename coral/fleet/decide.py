@@ -11,6 +11,7 @@ from coral.fleet.agents import (
     conclusions,
     launch_exit,
     lifecycle,
+    live_budgets,
     outages,
     research,
     spending,
@@ -21,7 +22,7 @@ from coral.fleet.messages import fire_clock_heartbeats
 from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.reasons import RunEnd, RunEndKind
-from coral.fleet.rules import Rules
+from coral.fleet.rules import Rules, in_force
 from coral.fleet.run_state import FLEET, AttemptStep, Fleet
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope
@@ -44,6 +45,7 @@ def decide(
 def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     """The next time, on the run's clock, at which `decide` may have to act without an event: never too late, but
     sometimes in vain."""
+    rules = in_force(rules, fleet.run)
     times = [fleet.run.queue_paused_until, *(breaker.paused_until for breaker in fleet.run.breakers.values())]
     for owner, heartbeats in fleet.heartbeats.items():
         targets = fleet.run.targets if owner == FLEET else fleet.agents[owner].targets
@@ -139,6 +141,8 @@ def _advance_time(transaction: Transaction) -> None:
             lifecycle.stop_all(transaction)
             holdouts.ask_last(transaction)
             grading.stop_grading(transaction)
+        elif transaction.run.draining:
+            lifecycle.stop_all(transaction)
         else:
             fire_clock_heartbeats(transaction)
             budgets.send_budget_notices(transaction)
@@ -156,6 +160,8 @@ def _advance_time(transaction: Transaction) -> None:
 
 
 def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
+    if transaction.run.draining and not transaction.pending and _all_rest(transaction):
+        return transaction.run.draining
     if spent := budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules):
         return spent
     idle = all(attempt.step is AttemptStep.SETTLED for attempt in transaction.pending.values())
@@ -167,10 +173,13 @@ def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
 def _everything_is_gone(transaction: Transaction) -> bool:
     # A resume fetches the commits that are still on their way.
     waiting = (AttemptStep.TAKING, AttemptStep.QUEUED, AttemptStep.SETTLED)
-    resting = all(agent.phase not in LIVE for agent in transaction.agents.values()) and not transaction.jobs
     if holdouts.is_waited_for(transaction):
         return False
-    return resting and all(attempt.step in waiting for attempt in transaction.pending.values())
+    return _all_rest(transaction) and all(attempt.step in waiting for attempt in transaction.pending.values())
+
+
+def _all_rest(transaction: Transaction) -> bool:
+    return all(agent.phase not in LIVE for agent in transaction.agents.values()) and not transaction.jobs
 
 
 def _open(transaction: Transaction, event: on.Opened) -> None:
@@ -197,7 +206,8 @@ def _resume(transaction: Transaction, away: float) -> None:
     transaction.set_run(
         stopping=None, detached_reason=None, finished=None, breakers={}, queue_paused_until=0.0, voids_in_a_row=0
     )
-    transaction.set_run(disk_problem="", write_again_at=None, is_hurried=False)
+    transaction.set_run(disk_problem="", write_again_at=None, is_hurried=False, draining=None)
+    live_budgets.drop_outdated(transaction)
     for alert in transaction.run.undelivered_alerts:
         again = do.Notify(id=alert.id, text=alert.text, agent=alert.agent, reason=alert.reason, repeat=True)
         transaction.act(again)

@@ -28,6 +28,7 @@ from coral.fleet.request_kinds import (
     Restart as Restart,
     Retire as Retire,
     RunJob as RunJob,
+    SetBudget as SetBudget,
     SetHeartbeat as SetHeartbeat,
     Steering as Steering,
     Stop as Stop,

@@ -30,7 +30,7 @@ def start(transaction: Transaction, wanted: on.RunJob) -> str:
         raise CoralError(f"cannot start a job of {wanted.agent!r}: there is no such agent", "coral status names them")
     if agent.phase is Phase.RETIRED:
         raise CoralError(f"cannot start a job: {agent.name} has retired", "coral status shows who is at work")
-    if run.stopping or run.detached_reason:
+    if run.is_ending or run.detached_reason:
         raise CoralError("cannot start a job: the run is stopping", "`coral resume` continues it")
     if run.disk_problem:
         raise CoralError(f"cannot start a job: {run.disk_problem}", "ask again when there is space")
@@ -132,7 +132,7 @@ def wake(transaction: Transaction) -> None:
 
 
 def _reason_to_end(transaction: Transaction, job: Job) -> Reason | None:
-    if transaction.run.stopping:
+    if transaction.run.is_ending:
         return Reason(ReasonKind.STOP)
     retired = transaction.agents[job.agent].phase is Phase.RETIRED
     return Reason(ReasonKind.AGENT_RETIRED) if retired else None

@@ -41,6 +41,7 @@ class ReasonKind(StrEnum):
     PROGRESS = "progress"  # made while its launch was ended for a lack of it
     WAITS_FOR_JOB = "waits_for_job"
     LIMIT_OVER = "limit_over"
+    BUDGET_RAISED = "budget_raised"  # its own, by the operator
     UNPAUSED = "unpaused"  # by the operator
     RESTARTED = "restarted"  # by the operator: why a launch is ended, and why the next one starts
     SESSION_COMPACTED = "session_compacted"  # count: how often; the next launch begins a new session

@@ -76,8 +76,21 @@ class CancelGrade:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetBudget:
+    """Change a budget of the running run. `key`: as in `budget` of task.yaml (`per_agent.money`). `limit`: None
+    is without limit; `as_task`: what the task says again."""
+
+    key: str
+    limit: float | None = None
+    as_task: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
+    """End the run. `after_grades`: the agents at once, the run when everything that they submitted is graded."""
+
     end: RunEnd
+    after_grades: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +151,16 @@ class AcknowledgeAlerts:
 
 
 Steering = (
-    Pause | Unpause | Restart | Retire | HoldGrading | ReleaseGrading | CancelGrade | AcknowledgeAlerts | AnswerQuestion
+    Pause
+    | Unpause
+    | Restart
+    | Retire
+    | HoldGrading
+    | ReleaseGrading
+    | CancelGrade
+    | AcknowledgeAlerts
+    | AnswerQuestion
+    | SetBudget
 )
 Request = (
     SetHeartbeat

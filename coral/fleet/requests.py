@@ -9,7 +9,7 @@ from attempts.fields import one_line
 from coral.errors import CoralError
 from coral.fleet import actions as do, events as on, jobs, questions
 from coral.fleet.agent_state import Phase
-from coral.fleet.agents import orders
+from coral.fleet.agents import live_budgets, orders
 from coral.fleet.attempts import grading
 from coral.fleet.messages import MESSAGE, acknowledge
 from coral.fleet.policy import REQUEST_WINDOW
@@ -72,6 +72,10 @@ def _log_text(request: on.Request, ok: bool) -> str:
             return f"question {number}"
         case on.HoldGrading() | on.ReleaseGrading() | on.CancelGrade():
             return "grading"
+        case on.SetBudget():
+            return "budget"
+        case on.Stop(after_grades=True):
+            return "stop after the grades"
     return ""
 
 
@@ -107,7 +111,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
         case on.Tell(to=to, text=text):
             return _tell(transaction, to, text)
         case on.Stop(end=end):
-            return _stop(transaction, end)
+            return _drain(transaction, end) if request.after_grades else _stop(transaction, end)
         case on.Leave(end=end):
             return _leave(transaction, end)
         case on.Acknowledge(messages=ids, jobs=numbers):
@@ -147,6 +151,8 @@ def _steer(transaction: Transaction, request: on.Steering) -> str:
             return grading.cancel(transaction, number)
         case on.AnswerQuestion(number=number, text=text):
             return questions.answer(transaction, number, text)
+        case on.SetBudget():
+            return live_budgets.set_budget(transaction, request)
         case on.AcknowledgeAlerts(through=through):
             return _acknowledge_alerts(transaction, through)
 
@@ -171,8 +177,17 @@ def _stop(transaction: Transaction, end: RunEnd) -> str:
     return "stopping"
 
 
+def _drain(transaction: Transaction, end: RunEnd) -> str:
+    if transaction.run.is_ending:
+        raise CoralError("cannot stop after the grades: the run is stopping", "`coral stop` ends it at once")
+    if transaction.run.is_grading_held:
+        raise CoralError("cannot stop after the grades: grading is held", "coral grading release")
+    transaction.set_run(draining=end)
+    return "the agents end; the run stops when what they submitted is graded"
+
+
 def _leave(transaction: Transaction, end: RunEnd) -> str:
-    if transaction.run.stopping:
+    if transaction.run.is_ending:
         raise CoralError(
             "cannot leave the agents at work: the run is stopping", "wait for its end, then `coral resume`"
         )

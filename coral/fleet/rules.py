@@ -1,9 +1,11 @@
 """The rules a run is decided by: what its task fixed. Times in seconds."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from attempts.standing import Scoring
+from coral.fleet.run_state import Run
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
 
 
@@ -68,3 +70,38 @@ class Rules:
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
         """The heartbeats that a new owner of this scope starts with."""
         return tuple(heartbeat for heartbeat in self.heartbeats if heartbeat.scope is scope)
+
+
+BUDGETS = {  # the keys of `budget` in task.yaml that can be set while the run goes on, and the rule of each
+    "attempts": "budget_attempts",
+    "hours": "budget_seconds",
+    "money": "budget_money",
+    "tokens": "budget_tokens",
+    "plateau": "plateau",
+    "target": "target",
+}
+OWN_BUDGETS = {f"per_agent.{name}": name for name in ("attempts", "money", "tokens")}
+
+
+def budget_of(rules: Rules, key: str) -> float | None:
+    """A budget in the unit of task.yaml; None is without limit."""
+    limit: float | None = getattr(rules.own, OWN_BUDGETS[key]) if key in OWN_BUDGETS else getattr(rules, BUDGETS[key])
+    return limit / 3600 if key == "hours" and limit is not None else limit
+
+
+def with_budget(rules: Rules, key: str, limit: float | None) -> Rules:
+    # `Any`: what the fields of the records hold; their names stand in the tables above.
+    changed: dict[str, Any] = {OWN_BUDGETS.get(key) or BUDGETS[key]: limit}
+    if key in OWN_BUDGETS:
+        return replace(rules, own=replace(rules.own, **changed))
+    if key == "hours" and limit is not None:
+        changed = {BUDGETS[key]: limit * 3600}
+    return replace(rules, **changed)
+
+
+def in_force(rules: Rules, run: Run) -> Rules:
+    """The rules with the budgets that the operator has set since. `rules`: those of the task."""
+    for key, found in run.budgets.items():
+        if budget_of(rules, key) == found.base:
+            rules = with_budget(rules, key, found.limit)
+    return rules

@@ -155,6 +155,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SetLimit:
+    """A budget as the operator has set it. It is in force for as long as the task says what it said then: `base`."""
+
+    limit: float | None
+    base: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     """A message to the operator that is not known to be delivered: `text`, then the text of `reason`, if any."""
 
@@ -204,10 +212,17 @@ class Run:
     disk_problem_since: float = 0.0
     write_again_at: float | None = None  # when to try again what could not be written
     spent: Spent = field(default_factory=Spent)
+    budgets: Mapping[str, SetLimit] = field(default_factory=dict)  # by key: those that the operator has set
+    draining: RunEnd | None = None  # why the run stops once what was submitted is graded; no agent starts
     stopping: RunEnd | None = None  # why the run stops
     detached_reason: RunEnd | None = None  # why the supervisor left all at work; until a resume nothing is decided
     is_hurried: bool = False  # whether somebody stopped a run that was at its end: it waits for no grade
     finished: RunEnd | None = None  # why the run has stopped; everything is gone
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the run stops, now or after the grades: its agents and their jobs end."""
+        return self.stopping is not None or self.draining is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

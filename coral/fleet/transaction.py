@@ -9,7 +9,7 @@ from coral.fleet.actions import Action, LogEvent, LoggedMessage, Notify
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.events import Moment
 from coral.fleet.reasons import Reason
-from coral.fleet.rules import Rules
+from coral.fleet.rules import Rules, in_force
 from coral.fleet.run_state import FLEET, Alert, Fleet, HoldoutScore, Job, PendingAttempt, Run
 from heartbeats.heartbeat import Heartbeat
 
@@ -29,7 +29,8 @@ class Transaction:
         self.standing_changed = False  # whether another confirmation may be wanted
         self.clock = now.run_time
         self.wall = now.wall_time
-        self.rules = rules
+        self.task_rules = rules  # without what the operator has set since
+        self.rules = in_force(rules, fleet.run)
         self.actions: list[Action] = []
 
     def fleet(self) -> Fleet:

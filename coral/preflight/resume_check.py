@@ -111,7 +111,8 @@ def _raised(memory: RecoveredState, config: Config, resumed: tuple[Event, ...]) 
     raised: Limits = {}
     if _ends(memory, config, within, resumed):
         return raised
-    for key, limit in _given(config.budget).items():
+    set_since = {key: found.limit for key, found in memory.fleet.run.budgets.items() if found.limit is not None}
+    for key, limit in {**_given(config.budget), **set_since}.items():
         within[key] = limit
         while _ends(memory, config, within, resumed):
             limit = None if limit is None or key == "target" else limit * 2

@@ -33,6 +33,12 @@ def _number(data: Fields, name: str = "number") -> int:
     return number
 
 
+def _limit(value: object) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15):
+        raise ValueError("limit: must be a finite number, or null")
+    return value
+
+
 def _owner(data: Fields) -> str:
     return _text(data, "owner", FLEET)
 
@@ -93,13 +99,16 @@ _KINDS: Mapping[str, Callable[[Fields], on.Request]] = {
     "unpause": lambda data: on.Unpause(agent=_text(data, "agent")),
     "restart": lambda data: on.Restart(agent=_text(data, "agent"), fresh=data.get("fresh") is True),
     "retire": lambda data: on.Retire(agent=_text(data, "agent")),
+    "set_budget": lambda data: on.SetBudget(
+        key=_text(data, "key"), limit=_limit(data.get("limit")), as_task=data.get("as_task") is True
+    ),
     "hold_grading": lambda _: on.HoldGrading(),
     "release_grading": lambda _: on.ReleaseGrading(),
     "cancel_grade": lambda data: on.CancelGrade(number=_number(data)),
     "acknowledge_alerts": lambda data: on.AcknowledgeAlerts(
         through=None if data.get("through") is None else _number(data, "through")
     ),
-    "stop": lambda data: on.Stop(end=_end(data)),
+    "stop": lambda data: on.Stop(end=_end(data), after_grades=data.get("after_grades") is True),
     "leave": lambda data: on.Leave(end=_end(data)),
     "acknowledge": lambda data: on.Acknowledge(
         messages=_list(data, "messages", str, "ids"), jobs=_list(data, "jobs", int, "whole numbers")

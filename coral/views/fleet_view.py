@@ -17,7 +17,7 @@ from coral.fleet.agents.stalls import reason_of
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.messages import BEGIN
 from coral.fleet.reasons import BudgetKey
-from coral.fleet.rules import Rules
+from coral.fleet.rules import Rules, in_force
 from coral.fleet.run_state import FLEET, OCCUPYING, AttemptStep, Fleet, Run
 from coral.views.format import duration
 from coral.views.reasons import reason_data
@@ -87,8 +87,8 @@ def due_data(name: str, left: float, unit: Unit) -> dict[str, Any]:
 
 
 def state_of(run: Run) -> dict[str, Any]:
-    state = "stopped" if run.finished else "left" if run.detached_reason else "stopping" if run.stopping else "running"
-    return {"state": state, "reason": reason_data(run.finished or run.detached_reason or run.stopping)}
+    state = "stopped" if run.finished else "left" if run.detached_reason else "stopping" if run.is_ending else "running"
+    return {"state": state, "reason": reason_data(run.finished or run.detached_reason or run.stopping or run.draining)}
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]:
     """The run's budgets that can be used up: how much of each, in the unit of task.yaml."""
-    spent = fleet.run.spent
+    spent, rules = fleet.run.spent, in_force(rules, fleet.run)
     found: dict[BudgetKey, tuple[float | None, float]] = {
         BudgetKey.ATTEMPTS: (rules.budget_attempts, fleet.run.progress.graded),
         BudgetKey.HOURS: (None if rules.budget_seconds is None else rules.budget_seconds / 3600, clock / 3600),

@@ -15,7 +15,7 @@ from attempts.store import Store
 from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.reasons import Finding
-from coral.fleet.rules import Allowance, Rules
+from coral.fleet.rules import Allowance, Rules, in_force
 from coral.fleet.run_state import FLEET, Fleet
 from coral.grading.kinds import kind_of
 from coral.processes.cores import usable_cores
@@ -91,6 +91,7 @@ def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
     """What is left of the run's budget, in words; for an agent also what is left of its own."""
     run, lines, unknown = fleet.run, [], use_unknown_of(fleet, rules)
+    rules = in_force(rules, run)
     most, why = ("at most ", f" (what {some_of(unknown)} used is not known)") if unknown else ("", "")
     if rules.budget_attempts is not None:
         left = max(rules.budget_attempts - fleet.run.progress.graded, 0)

@@ -23,6 +23,7 @@ _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.PROGRESS: "progress",
     Kind.WAITS_FOR_JOB: "a job runs",
     Kind.LIMIT_OVER: "usage limit is over",
+    Kind.BUDGET_RAISED: "its own budget is larger now",
     Kind.UNPAUSED: "the operator lets it go on",
     Kind.RESTARTED: "the operator restarted it",
     Kind.SESSION_COMPACTED: lambda reason: (

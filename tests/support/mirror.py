@@ -27,6 +27,7 @@ _PLACES = {
     "unit/coral/web/test_attempts_data": ["attempts.index: listing"],
     "integration/coral/web/test_live serves by the command": ["coral.cli.commands: ui", "coral.web: runs"],
     "unit/coral/web, in every request": ["coral.web: app"],
+    "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat set stop tell"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [

@@ -57,6 +57,11 @@ ORDERS: tuple[on.Steering, ...] = (
     on.CancelGrade(number=1),
     on.CancelGrade(number=3),
     on.CancelGrade(number=5),
+    on.SetBudget(key="hours", limit=0.02),
+    on.SetBudget(key="attempts", limit=7),
+    on.SetBudget(key="per_agent.attempts", limit=3),
+    on.SetBudget(key="per_agent.attempts", limit=None),
+    on.SetBudget(key="attempts", as_task=True),
 )
 
 HEARTBEATS = (

@@ -5,6 +5,7 @@ With `--keep-agents` only the supervisor ends; agents and grades continue, and `
 
 import argparse
 import contextlib
+import math
 import os
 import sys
 import time
@@ -26,9 +27,11 @@ LONGEST = 120.0  # seconds; a stop takes less even where no agent reacts to a si
 def add_arguments(parser: Parser) -> None:
     keep = "end only the supervisor; agents continue, and `coral resume` takes them over"
     parser.add_argument("--keep-agents", action="store_true", help=keep)
+    grades = "end the agents, and the run when everything that they submitted is graded"
+    parser.add_argument("--after-grades", action="store_true", help=grades)
     parser.add_argument("--reason", default="", help="why, for the records")
-    wait = f"wait at most S seconds (default {LONGEST:.0f})"
-    parser.add_argument("--timeout", type=finite, default=LONGEST, metavar="S", help=wait)
+    wait = f"wait at most S seconds (default {LONGEST:.0f}; with --after-grades as long as it takes)"
+    parser.add_argument("--timeout", type=finite, metavar="S", help=wait)
     parser.add_argument("--json", action="store_true", help="for programs: run, stopped, left, seconds")
     parser.exit_codes = {0: "stopped, and nothing of the run is left", EXIT_PENDING: "not stopped within the timeout"}
     run_lookup.add_arguments(parser)
@@ -36,6 +39,10 @@ def add_arguments(parser: Parser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     sender = send_request.as_operator("stop the run")
+    if args.keep_agents and args.after_grades:
+        raise CoralError("cannot stop both ways", "--keep-agents leaves all at work, --after-grades ends the agents")
+    if args.timeout is None:
+        args.timeout = math.inf if args.after_grades else LONGEST
     layout, begun = run_lookup.run_of(args), time.monotonic()
     name = layout.root.name
     pid = RunView(layout).supervisor
@@ -46,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
             print(f"{name} is not running")
         return 0
     supervisor = identify(pid) if pid else None
-    finished = _leave(layout, sender, args) if args.keep_agents else _stop(layout, sender, args)
+    end = _leave if args.keep_agents else _drain if args.after_grades else _stop
+    finished = end(layout, sender, args)
     if finished and supervisor is not None:
         _await_exit(supervisor)
     passed = time.monotonic() - begun
@@ -81,6 +89,23 @@ def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
     for _ in send_request.pauses(args.timeout):
         if RunView(layout).supervisor is None and (_has_ended(layout) or _end(layout, sender, args.reason)):
             return True
+    return False
+
+
+def _drain(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
+    """Ask the supervisor to end the run after the grades; whether it has in time. CoralError if it refuses, or if
+    nobody is there to grade."""
+    if RunView(layout).supervisor is None:
+        hint = f"`{command('resume', layout)}` grades what waits; `{command('stop', layout)}` ends its processes"
+        raise CoralError(f"cannot stop {layout.root.name} after its grades: nobody supervises it", hint)
+    asked = send_request.send(layout, sender, {"type": "stop", "after_grades": True, "reason": args.reason})
+    print(f"stopping {layout.root.name} when everything is graded ...", file=sys.stderr)
+    for _ in send_request.pauses(args.timeout):
+        answered = send_request.answer(layout, sender, asked, 0.0)
+        if answered is not None and not answered.data.get("ok"):
+            raise CoralError(answered.text("message"), answered.text("hint"))
+        if RunView(layout).supervisor is None:
+            return _has_ended(layout)
     return False
 
 

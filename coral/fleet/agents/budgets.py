@@ -10,7 +10,7 @@ from coral.fleet.attempts.confirmations import is_under_way
 from coral.fleet.messages import LAND
 from coral.fleet.policy import BUDGET_NOTICES_AT, waits_until
 from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
-from coral.fleet.rules import Allowance, Rules
+from coral.fleet.rules import Allowance, Rules, in_force
 from coral.fleet.run_state import AttemptStep, Fleet, Run
 from coral.fleet.transaction import Transaction
 
@@ -44,6 +44,7 @@ def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
     """US dollars that a launch of this agent may still use; None is without limit. Of the run's budget it gets an equal
     share: the other agents work at the same time, and some programs report their use only when their turn ends."""
     sharing = sum(other.phase is not Phase.RETIRED for other in fleet.agents.values())
+    rules = in_force(rules, fleet.run)
     budgets = ((fleet.run.spent.money, rules.budget_money, sharing), (agent.spent.money, rules.own.money, 1))
     left = [(limit - (used or 0.0)) / agents for used, limit, agents in budgets if limit is not None]
     return max(min(left), 0.0) if left else None

@@ -100,7 +100,7 @@ def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) ->
         if pending.submission.agent == agent.name:
             transaction.set_pending(number, waited_until=0.0)
     stalls.pause_timer(transaction, agent.name)
-    if agent.awaiting_reply and not transaction.run.stopping:
+    if agent.awaiting_reply and not transaction.run.is_ending:
         mark_unanswered(transaction, agent.name)
     if began:  # the conversation may have the text although no answer came, and the launch's prompt file has it
         unanswered = [message for message in agent.pending_messages if message.id in agent.in_flight]
@@ -115,7 +115,7 @@ def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
     back-off."""
     rules = transaction.rules
     agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
-    if rules.stop_at_limit and not transaction.run.stopping:
+    if rules.stop_at_limit and not transaction.run.is_ending:
         account = rules.accounts.get(agent.name, agent.name)
         transaction.set_run(stopping=RunEnd(RunEndKind.USAGE_LIMIT, account=account))
     if agent.name in rules.accounts:

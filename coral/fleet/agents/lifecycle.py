@@ -119,7 +119,7 @@ def advance_timers(transaction: Transaction) -> None:
 def _on_deadline(transaction: Transaction, agent: Agent) -> None:
     match agent.phase:
         case Phase.WAITING | Phase.PARKED:
-            if transaction.run.stopping or transaction.run.disk_problem:
+            if transaction.run.is_ending or transaction.run.disk_problem:
                 return
             paused_until = breaker_of(transaction, agent.name)[1].paused_until
             if transaction.clock < paused_until and agent.reason.kind is not ReasonKind.HEARTBEAT:

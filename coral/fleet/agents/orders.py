@@ -47,7 +47,7 @@ def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
     if agent.kills >= MAX_KILLS:
         raise CoralError(f"cannot restart {name}: its program cannot be killed", "see the processes of this machine")
     if (over := budgets.agent_over(agent, transaction.rules)) and over.budget:
-        hint = f"a larger one: coral resume budget.per_agent.{over.budget.key}=NUMBER"
+        hint = f"a larger one: coral set budget.per_agent.{over.budget.key}=NUMBER"
         raise CoralError(f"cannot restart {name}: its own budget is used up", hint)
     accounts.reopen(transaction, agent)
     restarted = Reason(ReasonKind.RESTARTED)
@@ -77,7 +77,7 @@ def _find(transaction: Transaction, name: str, verb: str) -> Agent:
     if name not in transaction.agents:
         known = ", ".join(transaction.agents)
         raise CoralError(f"cannot {verb} {name!r}: there is no such agent", f"there are: {known}")
-    if transaction.run.stopping:
+    if transaction.run.is_ending:
         raise CoralError(f"cannot {verb} {name}: the run is stopping", "`coral resume` continues it")
     return transaction.agents[name]
 

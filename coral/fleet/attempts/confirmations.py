@@ -15,7 +15,7 @@ from coral.fleet.policy import (
     MIN_SEED_GRADES,
     SEED_GRADES_SECONDS,
 )
-from coral.fleet.rules import Rules
+from coral.fleet.rules import Rules, in_force
 from coral.fleet.run_state import AttemptStep, PendingAttempt, Run
 from coral.fleet.transaction import Transaction
 
@@ -27,7 +27,7 @@ def ask(transaction: Transaction) -> None:
     if not transaction.standing_changed:
         return
     transaction.standing_changed = False  # mutants: equivalent, asked again it asks for nothing else
-    if transaction.run.stopping or is_under_way(transaction.pending.values()):
+    if transaction.run.is_ending or is_under_way(transaction.pending.values()):
         return
     run, rules = transaction.run, transaction.rules
     asked = next_confirmation(transaction.standing, rules.scoring)
@@ -78,6 +78,7 @@ def is_affordable(run: Run, rules: Rules, grades: int) -> bool:
     run can prove its best too."""
     if not rules.confirm_share:
         return False
+    rules = in_force(rules, run)
     seconds = run.confirm_seconds + grades * run.grade_seconds
     graded, most = run.progress.graded, rules.budget_attempts
     whole = graded if most is None else max(most, graded)

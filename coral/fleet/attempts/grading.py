@@ -135,6 +135,8 @@ def hold(transaction: Transaction) -> str:
     """Begin no grade until the operator says so. Those that run go on."""
     if transaction.run.is_grading_held:
         raise CoralError("cannot hold the grading: it is held already", "coral grading release")
+    if transaction.run.draining:
+        raise CoralError("cannot hold the grading: the run stops when it is done", "`coral stop` ends it at once")
     transaction.set_run(is_grading_held=True)
     return "no grade begins; submissions wait"
 

@@ -28,7 +28,7 @@ STOPS = ["stop"] * 3 + ["leave"] + ["job"] * 8 + ["stop job", "end job"] + ["end
 _NAMES = """
 id name agent agents who sender owner to type session activity in_flight awaiting_reply recent_submissions commit tree
 parent submission submitted_at published_at heartbeats argv folder output began ended probe failed account by requests
-concluder
+concluder key
 """
 # Why an attempt fails is data: failures are counted by it, and the operator hears of one that recurs.
 _FAILURES = "suspicion exceeded failures alerted_failures"

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from real_runs import Run, coral_process, tries, wait_until
@@ -16,10 +17,24 @@ def grade(workspace):
 """
 
 
+WAITS = """
+import pathlib, time
+
+def grade(workspace):
+    while not pathlib.Path({go!r}).exists():
+        time.sleep(0.01)
+    return float((workspace / "x.txt").read_text())
+"""
+
+
 def ask(run: Run, *words: str, code: int = 0) -> str:
     done = coral_process(*words, "--run", str(run.layout.root))
     assert done.returncode == code, (done.stdout, done.stderr)
     return (done.stdout or done.stderr).strip()
+
+
+def limits_of(run: Run) -> dict[str, float]:
+    return {budget["key"]: budget["limit"] for budget in run.status().get("budgets", [])}
 
 
 def agents(run: Run) -> dict[str, dict[str, Any]]:
@@ -69,3 +84,33 @@ def test_grading_is_held_and_released_and_a_grade_is_cancelled(start: Callable[.
     assert ask(run, "grading", "release") == "grading goes on"
     assert run.wait_for_attempts(2)[1].score == 2.0
     assert "neither waiting nor being graded" in ask(run, "grading", "cancel", "2", code=1)
+
+
+def test_a_budget_is_set_undone_and_kept_and_a_stop_waits_for_the_grades(
+    start: Callable[..., Run], tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    go.touch()
+    run = start(
+        [*tries(1, 2), "hang"],
+        overrides=("agents.count=1", "budget.hours=6"),
+        grade=WAITS.format(go=str(go)),
+        supervise=False,
+    )
+    go.unlink()  # it was there for the seed
+    run.supervise()
+    wait_until(lambda: run.status().get("grading", {}).get("running") == [1], what="the first grade")
+    assert ask(run, "set", "budget.hours=12") == "budget.hours is 12 (it was 6)"
+    wait_until(lambda: limits_of(run) == {"hours": 12}, what="the new budget")
+    assert "of 12" in ask(run, "status")
+    assert "would end at once" in ask(run, "set", "budget.hours=0.00001", code=1)
+    assert ask(run, "set", "budget.attempts=40") == "budget.attempts is 40 (it was without limit)"
+    assert ask(run, "set", "budget.attempts=task") == "budget.attempts is without limit (it was 40)"
+    assert "cannot set agents.count" in ask(run, "set", "agents.count=4", code=1)
+    assert coral_process("stop", "--after-grades", "--timeout", "0.5", "--run", str(run.layout.root)).returncode == 2
+    wait_until(lambda: agents(run)["agent-1"]["phase"] == "waiting", what="the agent's end")
+    assert (run.status()["grading"]["running"], run.status()["state"]) == ([1], "stopping")
+    go.touch()
+    run.wait_for_end()
+    assert run.wait_for_attempts(1)[0].score == 1.0
+    assert coral_process("replay", "--run", str(run.layout.root)).returncode == 0

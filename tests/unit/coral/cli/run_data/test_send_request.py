@@ -36,6 +36,38 @@ def test_tell_is_for_all_or_for_one(layout: Layout, coral: Run) -> None:
     assert coral("tell", "  ")[0] == 1
 
 
+@pytest.mark.parametrize(
+    ("setting", "asked"),
+    [
+        ("budget.hours=12", {"key": "hours", "limit": 12.0}),
+        ("budget.per_agent.money=none", {"key": "per_agent.money", "limit": None}),
+        ("budget.hours=task", {"key": "hours", "as_task": True}),
+    ],
+)
+def test_the_operator_sets_a_budget(setting: str, asked: dict[str, object], layout: Layout, coral: Run) -> None:
+    assert coral("set", setting)[0] == 0
+    assert requests_of(layout) == [{"type": "set_budget", **asked}]
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("budget.hours", "it lacks a value"),
+        ("grader.timeout=3", "cannot set grader.timeout"),
+        ("budget.hours=soon", "cannot set budget.hours to 'soon': it is no number"),
+        ("budget.hours=inf", "it is no number"),
+    ],
+)
+def test_what_is_no_budget_is_not_set(setting: str, why: str, layout: Layout, coral: Run) -> None:
+    code, _, errors = coral("set", setting)
+    assert (code, requests_of(layout)) == (1, [])
+    assert why in errors
+
+
+def test_a_run_is_stopped_in_one_way(layout: Layout, coral: Run) -> None:
+    assert "cannot stop both ways" in coral("stop", "--after-grades", "--keep-agents")[2]
+
+
 def setting(owner: str, **heartbeat: object) -> dict[str, object]:
     return {"type": "set_heartbeat", "heartbeat": heartbeat, "owner": owner}
 

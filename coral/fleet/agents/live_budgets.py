@@ -1,0 +1,86 @@
+"""Budgets that the operator changes while the run goes on.
+
+Each stands over a resume, until the task itself says something else about that budget.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from coral.errors import CoralError
+from coral.fleet.agent_state import Order, Phase
+from coral.fleet.agents.budgets import agent_over, run_over
+from coral.fleet.agents.launch_exit import wait
+from coral.fleet.messages import MESSAGE
+from coral.fleet.reasons import Reason, ReasonKind
+from coral.fleet.request_kinds import SetBudget
+from coral.fleet.rules import BUDGETS, OWN_BUDGETS, budget_of, in_force
+from coral.fleet.run_state import Fleet, SetLimit
+from coral.fleet.transaction import Transaction
+
+WHOLE = ("attempts", "tokens", "plateau", "per_agent.attempts", "per_agent.tokens")
+
+
+def set_budget(transaction: Transaction, asked: SetBudget) -> str:
+    """Change a budget, tell the agents, and let those start again whose own budget was used up."""
+    key, before = asked.key, transaction.rules
+    _check(transaction, asked)
+    base, budgets = budget_of(transaction.task_rules, key), dict(transaction.run.budgets)
+    budgets.pop(key, None)
+    if not asked.as_task and asked.limit != base:
+        budgets[key] = SetLimit(limit=_exact(key, asked.limit), base=base)
+    changed = _with(transaction.fleet(), budgets)
+    rules = in_force(transaction.task_rules, changed.run)
+    text, was = f"budget.{key} is {_shown(budget_of(rules, key))}", _shown(budget_of(before, key))
+    if rules == before:
+        raise CoralError(f"cannot set budget.{key}: it is {was} already", "coral status shows what is left")
+    if run_over(changed, transaction.clock, rules):
+        raise CoralError(f"cannot set: the run would end at once if {text}", "`coral stop` ends it")
+    transaction.set_run(budgets=budgets)
+    transaction.rules = rules
+    _tell(transaction, f"The operator has changed the budget: {text} now (it was {was}).")
+    return f"{text} (it was {was})"
+
+
+def drop_outdated(transaction: Transaction) -> None:
+    """Forget what was set of budgets about which the task says something else since."""
+    rules = transaction.task_rules
+    kept = {key: found for key, found in transaction.run.budgets.items() if budget_of(rules, key) == found.base}
+    if len(kept) < len(transaction.run.budgets):
+        transaction.set_run(budgets=kept)
+
+
+def _check(transaction: Transaction, asked: SetBudget) -> None:
+    key, limit = asked.key, asked.limit
+    known = (*BUDGETS, *OWN_BUDGETS)
+    if key not in known:
+        hint = f"these can be set: budget.{', '.join(known)}; the rest by `coral resume KEY=VALUE`"
+        raise CoralError(f"cannot set budget.{key}: there is no such budget", hint)
+    if transaction.run.is_ending:
+        raise CoralError(f"cannot set budget.{key}: the run is stopping", f"coral resume budget.{key}=NUMBER")
+    if limit is not None and key != "target" and limit <= 0:
+        raise CoralError(f"cannot set budget.{key} to {_shown(limit)}: it must be above 0", "or `none`: no limit")
+    if limit is not None and key in WHOLE and limit != int(limit):
+        raise CoralError(f"cannot set budget.{key} to {_shown(limit)}: it is a whole number", "or `none`: no limit")
+
+
+def _with(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
+    return replace(fleet, run=replace(fleet.run, budgets=budgets))
+
+
+def _exact(key: str, limit: float | None) -> float | None:
+    return int(limit) if limit is not None and key in WHOLE else limit
+
+
+def _shown(limit: float | None) -> str:
+    return "without limit" if limit is None else f"{limit:.15g}"
+
+
+def _tell(transaction: Transaction, text: str) -> None:
+    due = transaction.clock + transaction.rules.max_defer
+    for name, agent in list(transaction.agents.items()):
+        is_over = agent.phase is Phase.RETIRED and agent.reason.kind is ReasonKind.OWN_BUDGET
+        if is_over and agent.order is Order.WORK and agent_over(agent, transaction.rules) is None:
+            wait(transaction, agent, Reason(ReasonKind.BUDGET_RAISED))
+        elif agent.phase is Phase.RETIRED:
+            continue
+        transaction.queue_notice(name, MESSAGE, due, prompt=text)

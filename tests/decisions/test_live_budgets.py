@@ -1,0 +1,171 @@
+"""What the operator changes of a running run's budget, and a stop that waits for the grades, as transcripts."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage, on_request
+
+from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
+from coral.fleet.decide import next_deadline
+from coral.fleet.events import Ending, SetBudget
+from coral.fleet.reasons import ReasonKind
+from coral.fleet.request_kinds import CancelGrade, HoldGrading, Restart
+from coral.fleet.rules import Allowance
+
+HOUR = 3600.0
+RULES = replace(QUIET_RULES, slots=1, stall=9e9, max_defer=9e9, budget_seconds=6 * HOUR, own=Allowance(attempts=1))
+DRAIN = on.Stop(end=on_request("enough"), after_grades=True)
+
+
+def fleet() -> Stage:
+    stage = Stage(2, RULES)
+    stage.at(1, stage.heard("ann"), stage.heard("ben"))
+    return stage
+
+
+def wanted(key: str, limit: float | None = None, *, as_task: bool = False) -> SetBudget:
+    return SetBudget(key=key, limit=limit, as_task=as_task)
+
+
+def test_a_budget_is_changed_at_once_agents_are_told_and_it_is_undone() -> None:
+    stage = fleet()
+    text = "budget.hours is 12 (it was 6)"
+    assert stage.ask("operator", wanted("hours", 12)) == [f"answer operator: yes, {text}", f"asked: budget: {text}"]
+    assert [stage.owed(name) for name in ("ann", "ben")] == [["message h1"], ["message h2"]]
+    said = "The operator has changed the budget: budget.hours is 12 now (it was 6)."
+    assert stage["ann"].pending_messages[0].prompt == said
+    assert next_deadline(stage.fleet, 7 * HOUR, RULES) == pytest.approx(0.8 * 12 * HOUR)
+    assert not any("finish" in line for line in stage.until(7 * HOUR))
+    assert "budget.hours is 6 (it was 12)" not in stage.ask("operator", wanted("hours", as_task=True), 7 * HOUR)[0]
+    assert stage.ask("operator", wanted("hours", 8), 7 * HOUR)[0].endswith("budget.hours is 8 (it was 12)")
+    assert stage.fleet.run.stopping is None
+    stage.until(8 * HOUR)
+    assert stage.fleet.run.stopping is not None
+
+
+def test_undone_it_is_what_the_task_says_again() -> None:
+    stage = fleet()
+    stage.ask("operator", wanted("tokens", 500))
+    assert stage.ask("operator", wanted("tokens", as_task=True))[0] == (
+        "answer operator: yes, budget.tokens is without limit (it was 500)"
+    )
+    assert stage.fleet.run.budgets == {}
+    stage.ask("operator", wanted("plateau", 3.0))
+    assert stage.fleet.run.budgets["plateau"].limit == 3
+
+
+def test_it_stands_over_a_resume_until_the_task_says_something_else() -> None:
+    stage = fleet()
+    stage.ask("operator", wanted("hours", 12))
+    stage.at(3, on.Resumed(away=5.0))
+    assert next_deadline(stage.fleet, 7 * HOUR, RULES) == pytest.approx(0.8 * 12 * HOUR)
+    stage.rules = replace(RULES, budget_seconds=9 * HOUR)
+    stage.at(4, on.Resumed(away=5.0))
+    assert stage.fleet.run.budgets == {}
+
+
+def test_an_agent_whose_own_budget_was_used_up_begins_again() -> None:
+    stage = fleet()
+    stage.tried(2, "ann", 1.0)
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage["ann"].phase is Phase.RETIRED
+    refused = stage.ask("operator", Restart(agent="ann", fresh=False), 4)
+    assert "coral set budget.per_agent.attempts=NUMBER" in refused[0]
+    lines = stage.ask("operator", wanted("per_agent.attempts", 2), 5)
+    assert lines[-1] == "spawn ann: budget raised, session of ann, told 0, owed message:h2"
+    assert (stage["ann"].phase, stage["ann"].reason.kind) == (Phase.RUNNING, ReasonKind.BUDGET_RAISED)
+    assert stage["ben"].phase is Phase.RUNNING
+
+
+def test_one_whose_own_budget_is_still_used_up_stays_retired() -> None:
+    stage = fleet()
+    stage.tried(2, "ann", 1.0)
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    stage.ask("operator", wanted("hours", 12), 4)
+    assert (stage["ann"].phase, stage.owed("ben")) == (Phase.RETIRED, ["message h2"])
+    assert "message" not in "".join(stage.owed("ann"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (wanted("luck", 1), "cannot set budget.luck: there is no such budget"),
+        (wanted("hours", 6), "cannot set budget.hours: it is 6 already"),
+        (wanted("hours", 0), "cannot set budget.hours to 0: it must be above 0"),
+        (wanted("attempts", 1.5), "cannot set budget.attempts to 1.5: it is a whole number"),
+        (wanted("hours", 0.0001), "cannot set: the run would end at once if budget.hours is 0.0001"),
+        (wanted("target", -5), "cannot set: the run would end at once if budget.target is -5"),
+    ],
+)
+def test_what_cannot_be_set_changes_nothing(asked: SetBudget, why: str) -> None:
+    stage = fleet()
+    stage.tried(2, "ann", 1.0)
+    before = stage.fleet.run.budgets, stage.owed("ben")
+    (line, _) = stage.ask("operator", asked, 3)
+    assert line.startswith(f"answer operator: no, {why} (")
+    assert (stage.fleet.run.budgets, stage.owed("ben")) == before
+
+
+def test_a_target_may_be_negative_and_agents_set_nothing() -> None:
+    stage = Stage(2, replace(RULES, budget_seconds=None))
+    assert "yes" in stage.ask("operator", wanted("target", 1e6))[0]
+    assert "only the operator can" in stage.ask("ann", wanted("target", 2e6))[0]
+    stage.stop(3)
+    assert "the run is stopping" in stage.ask("operator", wanted("target", 3e6), 3)[0]
+
+
+def test_a_stop_after_the_grades_ends_the_agents_and_waits_for_what_they_submitted() -> None:
+    stage = fleet()
+    first, second = stage.in_grading(2, "ann", "ben")
+    text = "the agents end; the run stops when what they submitted is graded"
+    lines = stage.ask("operator", DRAIN, 3)
+    assert lines == [
+        f"answer operator: yes, {text}", f"asked: stop after the grades: {text}", "interrupt ann/1", "interrupt ben/1",
+    ]  # fmt: skip
+    for name in ("ann", "ben"):
+        stage.at(4, stage.exited(name, Ending.INTERRUPTED))
+    assert [line for line in stage.until(50) if "spawn" in line or "interrupt" in line] == []
+    stage.at(51, stage.graded(first, 9.0))
+    stage.at(52, on.Published(number=first), stage.checked_out(second))
+    assert stage.fleet.run.stopping is None
+    assert "publish #2 own best 9" in " ".join(stage.at(53, stage.graded(second, 9.0)))
+    assert stage.at(54, on.Published(number=second))[-1].startswith("finish")
+
+
+def test_without_attempts_it_ends_when_the_agents_have() -> None:
+    stage = fleet()
+    stage.ask("operator", DRAIN)
+    assert stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.fleet.run.finished is None
+    assert stage.at(4, stage.exited("ben", Ending.CLEAN))[-1].startswith("finish")
+
+
+def test_while_it_waits_nothing_holds_it_up_and_a_plain_stop_ends_it() -> None:
+    stage = fleet()
+    stage.in_grading(2, "ann")
+    stage.ask("operator", DRAIN, 3)
+    refused = {
+        "the run stops when it is done": HoldGrading(),
+        "the run is stopping (`coral stop`": DRAIN,
+        "cannot leave the agents at work": on.Leave(end=on_request("")),
+        "cannot restart ann: the run is stopping": Restart(agent="ann", fresh=False),
+        "the run is stopping (coral resume": wanted("hours", 12),
+        "cannot start a job": on.RunJob(agent="ann", argv=("train",)),
+    }
+    for why, request in refused.items():
+        line = stage.ask("operator", request, 4)[0]
+        assert line.startswith("answer operator: no")
+        assert why in line
+    assert "#1 is cancelled" in " ".join(stage.ask("operator", CancelGrade(number=1), 5))
+    stage.stop(6)
+    assert stage.fleet.run.stopping is not None
+    stage.at(7, on.Resumed(away=1.0))
+    assert (stage.fleet.run.draining, stage.fleet.run.stopping) == (None, None)
+
+
+def test_it_is_refused_while_grading_is_held() -> None:
+    stage = fleet()
+    stage.ask("operator", HoldGrading())
+    assert stage.ask("operator", DRAIN, 3)[0].endswith("grading is held (coral grading release)")
+    assert stage.fleet.run.draining is None
