@@ -19,6 +19,7 @@ from benchmarks import (
     idle,
     interrupt,
     looking,
+    native,
     noise,
     packing,
     page,
@@ -48,8 +49,9 @@ ALL: tuple[Benchmark, ...] = (
     noise,
     prompts,
     packing,
+    native,
 )
-ASKED_FOR: tuple[Benchmark, ...] = (packing,)  # measured only where it is named: it takes longer than all the others
+ASKED_FOR: tuple[Benchmark, ...] = (packing, native)  # measured only where named: they take longer than all the others
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -83,9 +85,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a few values only, and none is kept")
     parser.add_argument("--json", action="store_true", help="print results as JSON, raw values and all")
     parser.add_argument(
-        "--only", default="", metavar="PART", help="of packing: a setting (shared), or one run (shared-2)"
+        "--only",
+        default="",
+        metavar="PART",
+        help="of packing: a setting (shared), or one run (shared-2); of native: a problem",
     )
-    parser.add_argument("--resume", action="store_true", help="keep the runs of packing that are there")
+    parser.add_argument("--resume", action="store_true", help="keep the results of packing and native that are there")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from what is kept")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where results are kept")
     args = parser.parse_args()

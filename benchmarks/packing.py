@@ -115,8 +115,8 @@ def _task(place: Arena, seed: int) -> Path:
     return task
 
 
-def curve(run: Started, seconds: float) -> list[tuple[float, float]]:
-    """The best score by the run's own clock, a point wherever it rises; it starts with the seed's."""
+def curve(run: Started, seconds: float, direction: Direction = Direction.MAXIMIZE) -> list[tuple[float, float]]:
+    """The best score by the run's own clock, a point wherever it improves; it starts with the seed's."""
     baseline = json.loads(run.record(0).read_text(encoding="utf-8"))["score"]
     points = [(0.0, float(baseline))]
     attempts = {attempt.number: attempt for attempt in run.attempts()}
@@ -125,6 +125,6 @@ def curve(run: Started, seconds: float) -> list[tuple[float, float]]:
         attempt = attempts.get(event.get("attempt", -1)) if event["type"] == "published" else None
         if attempt is None or attempt.score is None or attempt.kind is Kind.TUNE or event["clock"] > seconds:
             continue
-        if Direction.MAXIMIZE.better(attempt.score, points[-1][1]):
+        if direction.better(attempt.score, points[-1][1]):
             points.append((float(event["clock"]), attempt.score))
     return points

@@ -1,8 +1,10 @@
 """The options of the native agent, from `agents.options` of a task. Unknown or wrong ones are refused."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
+
+from coral.native.search.numeric.declarations import read_declarations
 
 LIBRARIES = ("scipy", "cma")  # that a search needs; they are an extra
 
@@ -16,13 +18,15 @@ def missing_library() -> str:
 class Options:
     """`seconds`: of an episode of search. `check_seconds`: of one call of the public check, before it counts as hung.
 
-    `steps`: signals that one prompt may lead to.
+    `steps`: signals that one prompt may lead to. `variables`: what the values of names may be, as
+    `search/numeric/declarations.py` reads it.
     """
 
     brain: str = "search"
     seconds: float = 5.0
     check_seconds: float = 10.0
     steps: int = 400
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data: object) -> "Options":
@@ -44,4 +48,5 @@ class Options:
                 raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}")
         if not isinstance(options.brain, str):
             raise ValueError(f"brain must be a name; got {options.brain!r}")
+        read_declarations(options.variables)
         return options

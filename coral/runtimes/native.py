@@ -33,17 +33,19 @@ class Native(OwnProgram):
     def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection:
         """How many numbers and choices it would vary."""
         # Not at the top: a start does without the search.
+        from coral.native.search.numeric.declarations import read_declarations
         from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, editable_texts
 
-        count = len(SearchSpace(editable_texts(seed, editable or EVERYTHING)))
+        declared = read_declarations(Options.read(self.options).variables)
+        count = len(SearchSpace(editable_texts(seed, editable or EVERYTHING), declared))
         text, hint = f"{count} number{'' if count == 1 else 's'} or choices to vary", ""
         if count > MOST_VARIABLES:
             text = f"the editable files hold {count} numbers and choices"
             hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"
         elif not count:
             text = "the editable files hold no number and no choice to vary"
-            hint = "it varies numbers, true and false: put some into a file that task.editable names"
-            hint += ", or use another runtime"
+            hint = "it varies numbers, true and false, and words that `agents.options.variables` names: put some into"
+            hint += " a file that task.editable names, or use another runtime"
         return Inspection(name="variables", text=text, hint=hint)
 
     def arguments(self, spec: LaunchSpec) -> tuple[str, ...]:

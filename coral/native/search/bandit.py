@@ -22,7 +22,9 @@ PRIOR_WINS = {
     "swap": 0.9,
     "scatter": 0.4,
     "compass": 0.4,
-    "evolution": 0.4,
+    "evolution": 0.7,
+    "tabu": 1.6,
+    "anneal": 1.4,
 }
 PRIOR_TRIES = 2.0
 UNKNOWN_WINS = 0.6  # the prior of a family that is not listed

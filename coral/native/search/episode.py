@@ -15,6 +15,7 @@ from random import Random
 from coral.native.search.families import FAMILIES, Family
 from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
 from coral.native.search.numeric.evolution import evolve
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.moves import MoveContext, perturb_all
@@ -31,6 +32,7 @@ ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
 TURNS = 4
+SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
 class LocalSearch:
@@ -153,7 +155,8 @@ class Episode:
         """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
         local, merit, allowance = self.local, self.problem.merit, self._allowance()
         if family.move is not None:
-            moved = self.problem.measured(family.move(local.context, self.current.point))
+            point = self.problem.space.clip(family.move(local.context, self.current.point))
+            moved = self.problem.measured(point)
             optimum = local.optimize(moved, target=merit(self.current.measurement) + allowance)
         else:
             optimum = self._search_locally(family.name)
@@ -174,6 +177,8 @@ class Episode:
     def _search_locally(self, family: str) -> EvaluatedPoint:
         """A family without a move searches around the current point, later around a perturbed best."""
         start = self.current
+        if family in ("tabu", "anneal"):
+            return self._search_discrete(family)
         if self.moves:
             start = self.problem.evaluate(perturb_all(self.local.context, self.best.point))[0]
         if family == "evolution":
@@ -181,6 +186,16 @@ class Episode:
         if family == "compass":
             return self.local.compass(start, range(len(self.problem.space)))
         return self.local.optimize(start, target=None)
+
+    def _search_discrete(self, family: str) -> EvaluatedPoint:
+        """From the current point; later from the best, of which a share is drawn anew: a little, or all of it."""
+        start, space = self.current, self.problem.space
+        if self.moves:
+            point = draw_anew(space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
+            start = self.problem.evaluate(point)[0]
+        if family == "tabu":
+            return search_by_tabu(self.problem, start, self.random)
+        return anneal(self.problem, start, self.random, self.problem.deadline - time.monotonic())
 
     def _allowance(self) -> float:
         """How much worse than the current point the next one may be: a random share of what losses are usual."""

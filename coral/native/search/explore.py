@@ -15,6 +15,7 @@ from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.families import format_title, suitable_families
+from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
 from coral.native.situation import CandidateFound, Search, ToolError
@@ -169,7 +170,8 @@ class Explorer:
         return self._point(space, attempt) if attempt is not None else None
 
     def _space(self) -> SearchSpace:
-        space = SearchSpace(editable_texts(self.run_view.clone, self.editable))
+        declared = read_declarations(self.options.variables)
+        space = SearchSpace(editable_texts(self.run_view.clone, self.editable), declared)
         if not len(space):
             raise ToolError("the editable files hold no number and no choice that I could vary")
         if len(space) > MOST_VARIABLES:

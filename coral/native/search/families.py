@@ -33,6 +33,14 @@ def _has_wide_tables(space: SearchSpace) -> bool:
     return any(len(table) > 2 and len(table[0]) > 1 for table in space.tables)
 
 
+def _has_much_discrete(space: SearchSpace) -> bool:
+    return len(space.discrete) >= FEWEST_DISCRETE
+
+
+# What these do between local searches, tabu search and annealing do better where nothing is real.
+_FOR_REALS = {"rows", "shake", "jump", "swap", "scatter", "compass"}
+FEWEST_DISCRETE = 4
+
 _ALL = (
     Family(
         name="descent",
@@ -63,6 +71,18 @@ _ALL = (
     Family(name="scatter", about="begins anywhere, forgetting the present candidate", move=moves.restart),
     Family(name="compass", about="moves one number or choice at a time, with a step that adapts", needs_check=True),
     Family(
+        name="tabu",
+        about="walks over integers, choices and orders to the best neighbour that it has not just left",
+        suits=_has_much_discrete,
+        needs_check=True,
+    ),
+    Family(
+        name="anneal",
+        about="changes integers, choices and orders by chance and accepts losses, fewer and fewer of them",
+        suits=_has_much_discrete,
+        needs_check=True,
+    ),
+    Family(
         name="evolution",
         about="samples around the best with a spread that adapts, asking for no smoothness",
         suits=lambda space: len(space.reals) > 1,
@@ -75,10 +95,14 @@ _TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 
 
 def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[str]:
+    discrete = check and not space.reals and _has_much_discrete(space)
     return [
         family.name
         for family in _ALL
-        if family.suits(space) and (others or not family.needs_others) and (check or not family.needs_check)
+        if family.suits(space)
+        and (others or not family.needs_others)
+        and (check or not family.needs_check)
+        and not (discrete and family.name in _FOR_REALS)
     ]
 
 

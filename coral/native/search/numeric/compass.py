@@ -45,12 +45,21 @@ def _whole(variable: Variable, step: float) -> float:
 
 def _is_finest(variable: Variable, step: float, scale: float) -> bool:
     least = {VariableKind.REAL: LAST_STEP * scale, VariableKind.INTEGER: 1.0}
-    return variable.kind is VariableKind.CHOICE or step <= least[variable.kind]
+    return variable.kind is VariableKind.CHOICE or bool(variable.permutation) or step <= least[variable.kind]
 
 
 def _neighbours(problem: OptimizationProblem, point: Vector, k: int, step: float) -> list[Vector]:
-    """The point a step up and down; or with every other choice."""
+    """The point a step up and down; or with every other choice; or exchanged with each other of its permutation."""
+    group = problem.space.permutation_of.get(k, ())
+    if group:
+        return [_exchanged(point, k, other) for other in group if other != k]
     choices = problem.space.variables[k].choices
     values = list(range(len(choices))) if choices else [point[k] - step, point[k] + step]
     moved = [problem.space.clip([*point[:k], value, *point[k + 1 :]]) for value in values]
     return [neighbour for neighbour in moved if neighbour[k] != point[k]]
+
+
+def _exchanged(point: Vector, k: int, other: int) -> Vector:
+    exchanged = list(point)
+    exchanged[k], exchanged[other] = point[other], point[k]
+    return exchanged

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
+from coral.native.search.numeric.declarations import Declaration, apply_declarations, recognise
 from coral.native.search.numeric.variables import Variable, VariableKind, find_variables
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
@@ -26,9 +27,9 @@ Texts = dict[str, str]
 class EditableFile:
     """One editable file: its variables, and the text between them."""
 
-    def __init__(self, name: str, text: str) -> None:
-        self.name = name
-        self.variables = find_variables(name, text)
+    def __init__(self, name: str, text: str, declared: Sequence[Declaration] = ()) -> None:
+        self.name, self.declared = name, declared
+        self.variables = recognise(apply_declarations(text, find_variables(name, text), declared))
         self.between: list[str] = []
         position = 0
         for variable in self.variables:
@@ -50,9 +51,12 @@ class EditableFile:
 
     def values(self, text: str) -> Vector | None:
         """The values in a text of the same form; None where the form differs."""
-        other = EditableFile(self.name, text)
-        same = other.between == self.between and len(other.variables) == len(self.variables)
-        return [variable.value for variable in other.variables] if same else None
+        other = EditableFile(self.name, text, self.declared)
+        if other.between != self.between or len(other.variables) != len(self.variables):
+            return None
+        pairs = zip(self.variables, other._literals, strict=True)
+        values = [value for variable, literal in pairs if (value := variable.read(literal)) is not None]
+        return values if len(values) == len(self.variables) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,9 @@ class Column:
 
 
 class SearchSpace:
-    def __init__(self, texts: Mapping[str, str]) -> None:
-        self.files = [file for name, text in sorted(texts.items()) if (file := EditableFile(name, text)).variables]
+    def __init__(self, texts: Mapping[str, str], declared: Sequence[Declaration] = ()) -> None:
+        files = [EditableFile(name, text, declared) for name, text in sorted(texts.items())]
+        self.files = [file for file in files if file.variables]
         self.variables: list[Variable] = []
         self.names: list[str] = []  # one per variable, for people
         columns: dict[tuple[int, str], list[int]] = {}
@@ -87,11 +92,21 @@ class SearchSpace:
         self.tables = self._tables(list(rows.values()))
         self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
         self.discrete = [k for k, variable in enumerate(self.variables) if variable.kind is not VariableKind.REAL]
+        self.permutations = self._permutations()
+        self.permutation_of = {k: group for group in self.permutations for k in group}
 
     def _column(self, members: list[int]) -> Column:
         low = max((self.variables[k].low for k in members), default=-inf)
         high = min((self.variables[k].high for k in members), default=inf)
         return Column(tuple(members), low, high)
+
+    def _permutations(self) -> list[list[int]]:
+        """The variables of each permutation, in the order in which they stand."""
+        groups: dict[str, list[int]] = {}
+        for k, variable in enumerate(self.variables):
+            if variable.permutation:
+                groups.setdefault(f"{self.names[k].rpartition(': ')[0]}/{variable.permutation}", []).append(k)
+        return [group for group in groups.values() if len(group) > 1]
 
     def _tables(self, rows: list[list[int]]) -> list[list[tuple[int, ...]]]:
         """Rows of the same columns, two or more of them."""
@@ -125,7 +140,8 @@ class SearchSpace:
         return out
 
     def clip(self, vector: Sequence[float]) -> Vector:
-        """The nearest point within the declared bounds; integers and choices become whole."""
+        """The nearest point within the declared bounds; integers and choices become whole, permutations stay such: the
+        order of the values is what is kept."""
         out = []
         for variable, value in zip(self.variables, vector, strict=True):
             value = min(max(value, variable.low), variable.high)
@@ -134,6 +150,10 @@ class SearchSpace:
             if variable.kind is VariableKind.CHOICE:
                 value = min(max(value, 0.0), len(variable.choices) - 1.0)
             out.append(value)
+        for group in self.permutations:
+            in_order = sorted(group, key=lambda k: vector[k])
+            for k, value in zip(in_order, sorted(self.variables[k].value for k in group), strict=True):
+                out[k] = value
         return out
 
     def scales(self, points: Sequence[Sequence[float]]) -> Vector:

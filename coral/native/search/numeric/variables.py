@@ -57,12 +57,22 @@ class Variable:
     name: str = ""  # where it stands, for people
     low: float = -inf
     high: float = inf
+    permutation: str = ""  # variables of one permutation exchange their values and take no others
 
     def text(self, value: float) -> str:
         """The characters for another value; integers and choices are rounded to what they can be."""
         if self.kind is VariableKind.CHOICE:
             return self.choices[min(max(round(value), 0), len(self.choices) - 1)]
         return str(round(value)) if self.kind is VariableKind.INTEGER else repr(float(value))
+
+    def read(self, literal: str) -> float | None:
+        """The value that these characters stand for; None where they are none of its values."""
+        if self.kind is VariableKind.CHOICE:
+            return float(self.choices.index(literal)) if literal in self.choices else None
+        try:
+            return float(literal.replace("_", ""))
+        except ValueError:
+            return None
 
 
 _COMMENT = re.compile(

@@ -35,7 +35,12 @@ def run_episode(clock, function, at, family, seconds, takes=2e-4, **fields):
     return task, episode.run()
 
 
-@pytest.mark.parametrize("family", [name for name, family in FAMILIES.items() if not family.needs_others])
+FOR_DISCRETE = ("tabu", "anneal")
+
+
+@pytest.mark.parametrize(
+    "family", [name for name, family in FAMILIES.items() if not family.needs_others and name not in FOR_DISCRETE]
+)
 def test_every_family_brings_a_better_candidate(family, clock):
     reports = []
     task, found = run_episode(clock, repelling_points, EIGHT_POINTS, family, 0.3, report=lambda *x: reports.append(x))
@@ -44,6 +49,19 @@ def test_every_family_brings_a_better_candidate(family, clock):
     assert found.candidate.measurement.score < found.start.measurement.score
     assert found.seconds < 0.6
     assert all(0 <= share <= 1 for _, share in reports)
+
+
+@pytest.mark.parametrize("family", FOR_DISCRETE)
+def test_orders_are_searched_by_exchanges(family, clock):
+    """The seed's order is the worst; each place has its own cost, so that only one order is best."""
+
+    def cost(data):
+        assert sorted(data["order"]) == list(range(10))
+        return float(sum(place * value for place, value in enumerate(data["order"])))
+
+    _, found = run_episode(clock, cost, {"order": list(range(10))}, family, 0.5)
+    assert found.candidate.measurement.score == 120.0
+    assert found.seconds < 0.8
 
 
 def test_at_an_optimum_the_next_best_is_the_candidate(clock):

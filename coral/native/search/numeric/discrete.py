@@ -1,0 +1,155 @@
+"""Discrete search: annealing and tabu search over integers, choices and permutations.
+
+A neighbour differs by one choice, by an integer a step away, or by an exchange within a permutation. Neighbours are
+measured many at a time, because asking the check for one costs more than its answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import exp, inf
+from random import Random
+
+from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
+from coral.native.search.numeric.space import SearchSpace, Vector
+from coral.native.search.numeric.variables import VariableKind
+
+MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, so many are drawn
+WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends
+HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neighbour
+SAMPLED = 60  # neighbours that tell what a typical loss is
+SPECULATIVE = 64  # neighbours at most that annealing measures at a time: of these it takes the first that it accepts
+SHARES = (0.15, 0.4, 0.9)  # of the time that is left, for one annealing
+FEWEST_STEPS = 200
+EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
+
+Change = tuple[tuple[int, float], ...]  # variables and their new values
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbourhood:
+    space: SearchSpace
+    random: Random
+
+    def all(self, point: Vector) -> list[Change]:
+        """Every neighbour, or as many as are affordable."""
+        changes: list[Change] = []
+        for k in self.space.discrete:
+            variable = self.space.variables[k]
+            if variable.kind is VariableKind.CHOICE:
+                changes += [((k, float(v)),) for v in range(len(variable.choices)) if v != point[k]]
+            elif not variable.permutation:
+                changes += [((k, v),) for v in (point[k] - 1, point[k] + 1) if variable.low <= v <= variable.high]
+        for group in self.space.permutations:
+            changes += [((i, point[j]), (j, point[i])) for i, j in combinations(group, 2)]
+        return changes if len(changes) <= MOST_NEIGHBOURS else self.random.sample(changes, MOST_NEIGHBOURS)
+
+    def draw(self, point: Vector, kind: str = EXCHANGE) -> Change:
+        """One neighbour. `kind`: how permutations change: by an exchange, a piece turned round, or a value moved."""
+        k = self.random.choice(self.space.discrete)
+        variable = self.space.variables[k]
+        if variable.permutation:
+            return self._draw_order(point, self.space.permutation_of[k], kind)
+        if variable.kind is VariableKind.CHOICE:
+            other = self.random.randrange(len(variable.choices) - 1)
+            return ((k, float(other + (other >= point[k]))),)
+        step = self.random.choice((-1, 1)) * max(1, round(self.random.expovariate(0.7)))
+        return ((k, min(max(point[k] + step, variable.low), variable.high)),)
+
+    def _draw_order(self, point: Vector, group: Sequence[int], kind: str) -> Change:
+        i, j = sorted(self.random.sample(range(len(group)), 2))
+        values = [point[k] for k in group[i : j + 1]]
+        if kind == REVERSE:
+            values.reverse()
+        elif kind == MOVE:
+            values = [*values[1:], values[0]] if self.random.random() < 0.5 else [values[-1], *values[:-1]]
+        else:
+            values[0], values[-1] = values[-1], values[0]
+        return tuple(zip(group[i : j + 1], values, strict=True))
+
+
+def changed(point: Vector, change: Change) -> Vector:
+    out = list(point)
+    for k, value in change:
+        out[k] = value
+    return out
+
+
+def draw_anew(space: SearchSpace, point: Vector, share: float, random: Random) -> Vector:
+    """The point with a share of its integers, choices and permutations drawn by chance."""
+    neighbours = Neighbourhood(space, random)
+    for _ in range(max(2, round(share * len(space.discrete)))):
+        point = changed(point, neighbours.draw(point))
+    return point
+
+
+def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: Random) -> EvaluatedPoint:
+    """The best met on a walk to the best neighbour that is not forbidden, be it worse; what was left is forbidden for a
+    while. It ends when it has found nothing better for long."""
+    neighbours, count = Neighbourhood(problem.space, random), len(problem.space.discrete)
+    patience, tabu = count * random.choice(WALKS), dict[tuple[int, float], int]()
+    current = best = start
+    step = since = 0
+    while since < patience:
+        step, since = step + 1, since + 1
+        changes = neighbours.all(current.point)
+        if not changes:
+            break
+        measured = problem.evaluate(*(changed(current.point, change) for change in changes))
+        merits = [problem.merit(neighbour.measurement) for neighbour in measured]
+        record = problem.merit(best.measurement)
+        allowed = [
+            k
+            for k, change in enumerate(changes)
+            if merits[k] < record or any(tabu.get(item, 0) < step for item in change)
+        ] or range(len(changes))
+        least = min(merits[k] for k in allowed)
+        if least == inf:
+            break
+        taken = random.choice([k for k in allowed if merits[k] == least])
+        for k, _ in changes[taken]:
+            tabu[k, current.point[k]] = step + _tenure(len(changes[taken]), count, random)
+        current = measured[taken]
+        if least < record:
+            best, since = current, 0
+    return best
+
+
+def _tenure(size: int, count: int, random: Random) -> int:
+    """How many steps a value is forbidden: about as many as there are variables for an exchange, a tenth of it for a
+    single choice (the usual figures)."""
+    return round(count * random.uniform(0.9, 1.1)) if size > 1 else 1 + round(count * random.uniform(0.1, 0.2))
+
+
+def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, seconds: float) -> EvaluatedPoint:
+    """The best met while neighbours are accepted that are worse, less and less of them. `seconds`: that are left."""
+    neighbours = Neighbourhood(problem.space, random)
+    kind = random.choice((EXCHANGE, EXCHANGE, REVERSE, MOVE))
+    loss = _typical_loss(problem, start, neighbours, kind)
+    pace = max(problem.seconds_per_measurement, 1e-6)
+    steps = max(FEWEST_STEPS, int(random.choice(SHARES) * seconds / pace))
+    current = best = start
+    step, at_a_time = 0, 1.0
+    while step < steps:
+        drawn = [changed(current.point, neighbours.draw(current.point, kind)) for _ in range(int(at_a_time))]
+        here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** (step / steps)
+        for neighbour in problem.evaluate(*drawn):
+            step += 1
+            after = problem.merit(neighbour.measurement)
+            if after <= here or random.random() < exp((here - after) / temperature):
+                current = neighbour
+                best = min(best, current, key=lambda point: problem.merit(point.measurement))
+                at_a_time = max(1.0, 0.8 * at_a_time)
+                break
+        else:
+            at_a_time = min(SPECULATIVE, 1.0 + 1.5 * at_a_time)
+    return best
+
+
+def _typical_loss(problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str) -> float:
+    """The median of how much worse a neighbour is, of those that are; 1 where there is none."""
+    drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(SAMPLED)]
+    here = problem.merit(start.measurement)
+    merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]
+    losses = sorted(merit - here for merit in merits if here < merit < inf)
+    return losses[len(losses) // 2] if losses else 1.0

@@ -1,0 +1,69 @@
+"""What a task declares of its variables, and what is recognised without being declared."""
+
+import pytest
+
+from coral.native.search.numeric.declarations import read_declarations
+from coral.native.search.numeric.space import SearchSpace
+from coral.native.search.numeric.variables import VariableKind
+
+
+def space(text, declared=None, name="p.yaml"):
+    return SearchSpace({name: text}, read_declarations(declared or {}))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.yaml", "kernel: rbf\nsize: 3\n"),
+        ("p.json", '{"kernel": "rbf", "size": 3}'),
+        ("p.py", "kernel = 'rbf'\nsize = 3\n"),
+    ],
+)
+def test_a_word_is_a_choice_where_the_task_says_so(name, text):
+    assert len(space(text, name=name)) == 1
+    found = space(text, {"kernel": "rbf | laplace | poly"}, name)
+    assert found.names[0] == "kernel"
+    assert found.variables[0].choices == ("rbf", "laplace", "poly")
+    assert found.texts([1.0, 3.0])[name] == text.replace("rbf", "laplace")
+    assert found.vector({name: text.replace("rbf", "poly")}) == [2.0, 3.0]
+
+
+def test_ranges_and_what_is_fixed():
+    found = space("rate: 0.5\nseed: 7\n", {"rate": "0.001 .. 1", "seed": "fixed"})
+    assert [(variable.low, variable.high) for variable in found.variables] == [(0.001, 1.0)]
+
+
+def test_each_element_of_a_list_and_each_letter_of_a_text():
+    words = space('layers: [relu, tanh, relu]\nbits: "01101"\n', {"layers": "relu | tanh", "bits": "0 | 1"})
+    assert words.start == [0, 1, 0, 0, 1, 1, 0, 1]
+    assert words.texts([1, 1, 1, 1, 1, 1, 1, 1]) == {"p.yaml": 'layers: [tanh, tanh, tanh]\nbits: "11111"\n'}
+
+
+def test_a_declared_permutation_stays_one():
+    found = space('{"order": [3, 1, 2], "n": 4}', {"order": "permutation"}, "p.json")
+    assert found.permutations == [[0, 1, 2]]
+    assert sorted(found.clip([2.7, 2.9, 2.8, 9.0])[:3]) == [1, 2, 3]
+    assert found.clip([2.7, 2.9, 2.8, 9.0]) == [1, 3, 2, 9]
+
+
+def test_bits_and_permutations_are_recognised():
+    bits = space('{"sequence": [1, -1, 1, 1, -1, 1, 1, 1]}', name="p.json")
+    assert {variable.choices for variable in bits.variables} == {("-1", "1")}
+    assert bits.vector({"p.json": '{"sequence": [1, 1, 1, 1, 1, 1, 1, 1]}'}) == [1.0] * 8
+    order = space('{"order": [7, 6, 5, 4, 3, 2, 1, 0]}', name="p.json")
+    assert order.permutations == [list(range(8))]
+
+
+@pytest.mark.parametrize(
+    "values", ["1, 0, 1", "0, 1, 2, 3, 4, 5, 6, 6", "0, 1, 0, 1, 0, 1, 0, 2", "5, 6, 7, 8, 9, 4, 3, 2"]
+)
+def test_other_integers_stay_integers(values):
+    found = space(f'{{"counts": [{values}]}}', name="p.json")
+    assert {variable.kind for variable in found.variables} == {VariableKind.INTEGER}
+    assert not found.permutations
+
+
+@pytest.mark.parametrize("wrong", [[], {"a": "x"}, {"a": "x | x"}, {"a": "2 .. 1"}, {"a": "0 .. inf"}, {"a": "| x"}])
+def test_a_declaration_that_says_nothing_is_refused(wrong):
+    with pytest.raises(ValueError, match="variable"):
+        read_declarations(wrong)

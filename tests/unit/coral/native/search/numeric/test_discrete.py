@@ -1,0 +1,54 @@
+"""Discrete search: bits, permutations and integers, to optima that a descent by single steps misses."""
+
+from itertools import pairwise
+from random import Random
+
+import pytest
+from native_problems import problem
+
+from coral.native.search.numeric.discrete import Neighbourhood, anneal, changed, search_by_tabu
+
+
+def energy(data):
+    """Of the autocorrelations of a sequence of 13: the least is 6, by a Barker sequence."""
+    values = data["sequence"]
+    return sum(sum(a * b for a, b in zip(values, values[k:], strict=False)) ** 2 for k in range(1, len(values)))
+
+
+def tour(data):
+    """The way around a circle of 12 places, in this order: 12 is the least, with every neighbour next to it."""
+    order = data["order"]
+    assert sorted(order) == list(range(12))
+    return sum(min((a - b) % 12, (b - a) % 12) for a, b in pairwise([*order, order[0]]))
+
+
+def searches(task, seed):
+    random, start = Random(seed), task.measured(task.space.start)
+    return (
+        lambda: search_by_tabu(task, start, random),
+        lambda: anneal(task, start, random, 0.3),
+    )
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_best_sequence_is_found(which):
+    task = problem(energy, {"sequence": [1, -1, 1, 1, 1, 1, 1, -1, 1, -1, -1, 1, 1]})
+    assert min(searches(task, seed)[which]().measurement.score for seed in range(12)) == 6
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_shortest_tour_is_found(which):
+    task = problem(tour, {"order": [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]})
+    assert min(searches(task, seed)[which]().measurement.score for seed in range(12)) == 12
+
+
+def test_neighbours_of_a_permutation_are_permutations():
+    space = problem(lambda _: 0.0, {"order": [3, 1, 2, 0, 5, 4, 7, 6], "n": 3}).space
+    start = space.start
+    neighbours = Neighbourhood(space, Random(1))
+    everything = [changed(start, change) for change in neighbours.all(start)]
+    assert len(everything) == 8 * 7 // 2 + 2
+    for kind in ("exchange", "reverse", "move"):
+        everything += [changed(start, neighbours.draw(start, kind)) for _ in range(50)]
+    assert all(sorted(point[:8]) == list(range(8)) for point in everything)
+    assert all(sum(a != b for a, b in zip(start, point, strict=True)) for point in everything if point[8] == 3)
