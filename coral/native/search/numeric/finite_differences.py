@@ -18,6 +18,7 @@ STEP = 1e-7  # of a variable's scale: rounding and curvature then weigh about al
 RANDOM_OFFSET = 1e-2  # of a variable's scale: away from symmetry, to learn what depends on what
 SAFETY = 0.6  # the share of its largest slope by which a constraint can be expected to move
 MARGIN = 1e-12  # of a constraint's slope: how far inside it a finished point stays
+TOO_SMALL = 3.0  # times: a bound's scale that is less than this too small stays
 LINEAR = 1e-5  # relative difference of two gradients of a linear objective
 
 Floats = NDArray[np.float64]
@@ -47,6 +48,7 @@ class FiniteDifferences:
         variables = [problem.space.variables[k] for k in free]
         self.low = np.array([variable.low for variable in variables]) / self.scales
         self.high = np.array([variable.high for variable in variables]) / self.scales
+        self._bound_is_scaled = False
         self.outdated = True  # whether the dependencies have to be learned before the next model
         self._forget(0)
 
@@ -110,10 +112,29 @@ class FiniteDifferences:
         known, self._depends = self._depends, np.ones_like(self._depends)
         everything = np.arange(len(self._depends))
         slopes = self._slopes(origin, base, everything, list(range(len(self.free))))
+        self._widen_bound(slopes)
         self._depends = known | (slopes != 0.0)
         self._gradient, self._elsewhere, self._linear = slopes[0], origin, False
         self.largest_slope = np.maximum(self.largest_slope, np.abs(slopes[1:]).sum(axis=1))
         self.outdated = False
+
+    def _widen_bound(self, slopes: Floats) -> None:
+        """Scale the one variable that is the objective, a bound on what constraints hold, by how far a step of the
+        others moves these. Its first value says nothing of that: a small one would shorten every step. `slopes` change
+        with it."""
+        bound = np.flatnonzero(slopes[0])
+        if self._bound_is_scaled or bound.size != 1:
+            return
+        k = int(bound[0])
+        own = np.abs(slopes[1:, k])
+        held = own > 0.0
+        factor = float(np.median((np.abs(slopes[1:]).sum(axis=1) - own)[held] / own[held])) if held.any() else 0.0
+        self._bound_is_scaled = True
+        if factor > TOO_SMALL:
+            self.scales[k] *= factor
+            slopes[:, k] *= factor
+            self.low[k] /= factor
+            self.high[k] /= factor
 
     def _groups(self, rows: Indices) -> list[int]:
         """A group for each variable, so that no row depends on two of one group; -1 for those that no row needs.

@@ -90,3 +90,18 @@ def test_a_position_is_measured_once_whatever_scipy_asks_of_it():
 
     assert descend(function, [-1.2, 1.0, 0.5]).measurement.score < 1e-6
     assert len(set(asked[:100])) == 100, "only in the last digits it returns to where it was"
+
+
+@pytest.mark.parametrize("bound", [1e-4, 0.01])
+def test_a_bound_that_begins_small_does_not_shorten_the_steps(bound):
+    """The objective is a bound on distances, and its first value says nothing of how far these can grow."""
+    points = [[0.2, 0.3], [0.25, 0.35], [0.3, 0.2], [0.6, 0.7], [0.5, 0.5]]
+
+    def least_distance(data):
+        slack = [gap for x, y in data["points"] for gap in (x, 1 - x, y, 1 - y)]
+        distances = [math.dist(a, b) for k, a in enumerate(data["points"]) for b in data["points"][:k]]
+        return data["bound"], slack + [distance - data["bound"] for distance in distances]
+
+    found = descend(least_distance, {"bound": bound, "points": points}, maximize=True)
+    assert found.measurement.feasible
+    assert found.measurement.score > 0.6
