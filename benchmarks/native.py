@@ -18,7 +18,7 @@ from attempts.record import Direction
 from benchmarks import machine, table
 from benchmarks.arena import HERE, arena
 from benchmarks.benchmark import Ask, Full
-from benchmarks.figure import Check, median
+from benchmarks.figure import Check, Target, check, median
 from benchmarks.packing import SEEDS, SETTLE, curve
 from benchmarks.problems.problems import PROBLEMS, Data
 from benchmarks.results import Result
@@ -29,7 +29,8 @@ PROCESSES = 2
 MOMENTS, QUICK_MOMENTS = (30.0, 60.0), (15.0,)
 SAME = 1e-6  # relative: values closer than this are equal
 WANTED, WANTED_BETTER = 7, 4  # of the eight problems
-FLEET, SCRIPT = "fleet", "script"
+FLEET, SCRIPT, WORDS = "fleet", "script", "words per attempt"
+MOST_WORDS = 25.0  # that anybody wants to read for each attempt
 Curve = Sequence[tuple[float, float]]  # seconds and the best score until then
 
 
@@ -41,7 +42,9 @@ def measure(ask: Ask) -> Iterable[Result]:
         here, series = machine.here(), dict[str, list[float]]()
         for seed in SEEDS[:1] if ask.quick else SEEDS:
             ask.say(f"{name} for {moments[-1]:g} s by agents and for {moments[-1]:g} s by a script, seed {seed}")
-            curves = {FLEET: _fleet(name, seed, moments[-1]), SCRIPT: _script(name, seed, moments[-1])}
+            found, words = _fleet(name, seed, moments[-1])
+            series.setdefault(WORDS, []).append(words)
+            curves = {FLEET: found, SCRIPT: _script(name, seed, moments[-1])}
             for who, points in curves.items():
                 for moment in moments:
                     reached = at(points, moment, _direction(name))
@@ -52,7 +55,7 @@ def measure(ask: Ask) -> Iterable[Result]:
 def full() -> Mapping[str, Full]:
     settings = {"processes": PROCESSES, "seconds": MOMENTS[-1]}
     series = {f"{who} {moment:g}": len(SEEDS) for who in (FLEET, SCRIPT) for moment in MOMENTS}
-    return {f"{NAME}-{name}": Full(settings, series) for name in PROBLEMS}
+    return {f"{NAME}-{name}": Full(settings, {**series, WORDS: len(SEEDS)}) for name in PROBLEMS}
 
 
 def checks(results: Mapping[str, Result]) -> list[Check]:
@@ -65,7 +68,8 @@ def checks(results: Mapping[str, Result]) -> list[Check]:
         targets = (f"at least as good on {WANTED} of 8, better on {WANTED_BETTER}: {'met' if met else '**missed**'}",)
         measured = f"at least as good on {held} of {len(outcomes)}, better on {better}"
         found.append(Check(f"two native agents against a plain script, {moment:g} s", measured, targets, met, _WHY))
-    return found
+    words = [number for result in there.values() for number in result.series[WORDS]]
+    return [*found, check("native agents, words per attempt", words, Target(median=MOST_WORDS), "words", _WHY_WORDS)]
 
 
 def compare(result: Result, name: str, moment: float) -> int:
@@ -100,6 +104,7 @@ the supervisor and of the scripts. [The problems](../benchmarks/problems/problem
 plain Python; [the scripts](../benchmarks/problems/script.py) call them directly, agents through the task's check."""
 
 _WHY = "The table shows on which problems."
+_WHY_WORDS = "A synthesis and a skill are rewritten in place; in a run of few attempts they weigh more."
 
 
 def _there(results: Mapping[str, Result]) -> dict[str, Result]:
@@ -110,11 +115,14 @@ def _direction(name: str) -> Direction:
     return Direction.MAXIMIZE if PROBLEMS[name].maximize else Direction.MINIMIZE
 
 
-def _fleet(name: str, seed: int, seconds: float) -> Curve:
+def _fleet(name: str, seed: int, seconds: float) -> tuple[Curve, float]:
+    """What the agents reach, and how many words of notes and skills there are for each attempt in the end."""
     with arena() as place:
         run = place.start(write_task(place.root / name, name, seed), f"budget.hours={seconds / 3600}")
         place.wait_for_end(run, seconds + SETTLE)
-        return curve(run, seconds, _direction(name))
+        texts = (path.read_text(encoding="utf-8") for path in sorted(run.layout.shared.rglob("*.md")))
+        words = sum(len(text.split()) for text in texts)
+        return curve(run, seconds, _direction(name)), words / max(1, len(run.attempts()))
 
 
 def write_task(folder: Path, name: str, seed: int) -> Path:

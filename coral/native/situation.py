@@ -158,6 +158,7 @@ class Observation:
     skills: tuple[SearchSkill, ...] = ()
     notes: tuple[Note, ...] = ()
     change_of_best: str = ""  # what the fleet's best changes in the seed
+    findings: tuple[str, ...] = ()  # what the best and the new bests show of the problem
     checklist: str = ""
     free_disk: float = 1.0  # as a share
 

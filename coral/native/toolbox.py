@@ -83,6 +83,7 @@ class Toolbox:
             skills=tuple(self.run_view.skills()),
             notes=tuple(self.run_view.notes()) if asked & {*SYNTHESES, "redirect"} else (),
             change_of_best=self.explorer.change_of_best() if asked & SYNTHESES else "",
+            findings=self.explorer.findings() if asked & SYNTHESES else (),
             checklist=self.run_view.checklist() if "checkpoint" in asked else "",
             free_disk=disk.free / disk.total,
         )

@@ -63,7 +63,8 @@ def test_a_fleet_on_a_real_problem(start):
 
     fleet, attempts = run.fleet(), run.attempts()
     assert max(attempt.score for attempt in attempts if attempt.score is not None) > 2.2
-    notes = [note for note in find_notes([shared]) if note.kind == "note"]
+    notes = [note for note in find_notes([shared]) if note.kind in ("note", "synthesis")]
+    assert len([note for note in notes if note.is_synthesis]) == 1
     numbers = {attempt.number for attempt in attempts}
     assert notes
     assert all(set(note.attempts) <= numbers | {0} for note in notes if note.attempts)

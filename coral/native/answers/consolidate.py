@@ -20,7 +20,9 @@ from coral.native.situation import Call, Remember, Say, Situation, WriteNote, Wr
 
 ENOUGH_TRIES = 2  # that make a family's failure worth a sentence
 COMMON_FAILURE = 0.2  # share of the latest attempts that fail for one reason, from which it is a conclusion
+SYNTHESIS = "synthesis"  # the name of the one note, which each synthesis rewrites
 NOTHING_PROVEN = "- Nothing is proven yet: no family has improved a score twice or failed twice."
+IDEAS = 2
 LATELY = 3  # attempts of a family without a gain, after which what it gained before says little
 
 
@@ -106,28 +108,25 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
     if best is not None and best.score is not None:
         title += f": {score_text(best.score)} (#{best.number})"
     failures = _failures(known.recent)
-    found = _conclusions(evidence, direction)
-    conclusions = "\n".join((*failures, *_best(situation), *found)) or NOTHING_PROVEN
+    findings = [f"- Around #{best.number}, {text}." for text in situation.observation.findings if best is not None]
+    conclusions = "\n".join((*failures, *_best(situation), *findings, *_conclusions(evidence, direction)))
     plan = _next(situation, evidence)
-    body = "\n\n".join(
-        (
-            f"# {title}",
-            _standing(situation),
-            f"## Conclusions\n\n{conclusions}",
-            f"## Contradictions\n\n{_contradictions(evidence)}",
-            f"## Gaps\n\n{_gaps(situation, evidence)}",
-            f"## Next\n\n{plan}",
-            *_notes_read(situation),
-        )
-    )
-    name = f"synthesis-after-{known.count}"
-    calls: list[Call] = [WriteNote(name=name, title=title, kind="synthesis", attempts=tuple(rests_on), body=body)]
+    parts = {
+        "Conclusions": conclusions or NOTHING_PROVEN,
+        "Contradictions": _contradictions(evidence),
+        "Gaps": _gaps(evidence),
+        "Next": plan,
+        "Notes of others": _notes_read(situation),
+    }
+    sections = [f"## {heading}\n\n{text}" for heading, text in parts.items() if text]
+    body = "\n\n".join((f"# {title}", _standing(situation), *sections))
+    calls: list[Call] = [WriteNote(name=SYNTHESIS, title=title, kind="synthesis", attempts=tuple(rests_on), body=body)]
     proven = any(shown.wins for shown in evidence.values())
     if proven:
         calls.append(_skill(situation, evidence))
     calls.append(Remember(block="plan", text=plan))
     written = f"and the skill `{NAME}`" if proven else "and no skill: nothing is proven yet"
-    calls.append(Say(text=f"{title}. I have written the synthesis {written}. {conclusions}"))
+    calls.append(Say(text=f"{title}. I have written the synthesis {written}. {conclusions or NOTHING_PROVEN}"))
     return tuple(calls)
 
 
@@ -135,13 +134,10 @@ def _standing(situation: Situation) -> str:
     best, seed = situation.known.leader(situation.observation.direction), situation.known.best.get("")
     if best is None:
         return "Nobody has a score yet."
-    who = best.agent or "the seed"
-    text = f"In the lead, proven or not: **#{best.number}, {score_text(best.score)}**, by {who}"
+    text = f"In the lead, proven or not: **#{best.number}, {score_text(best.score)}**, by {best.agent or 'the seed'}"
     if seed is not None and seed.number != best.number:
-        text += f"; the seed (#{seed.number}) scores {score_text(seed.score)}"
-    ranked = situation.known.best_of_others("", situation.observation.direction)
-    by_agent = ", ".join(f"{attempt.agent} {score_text(attempt.score)} (#{attempt.number})" for attempt in ranked)
-    return f"{text}. By agent: {by_agent}." if by_agent else f"{text}."
+        text += f"; the seed scores {score_text(seed.score)}"
+    return f"{text}."
 
 
 def _failures(attempts: Sequence[KnownAttempt]) -> list[str]:
@@ -159,29 +155,19 @@ def _failures(attempts: Sequence[KnownAttempt]) -> list[str]:
 
 
 def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
-    lines = []
-    first = [attempt for shown in evidence.values() for attempt in shown.from_seed]
-    if first:
-        numbers = attempt_list(sorted(attempt.number for attempt in first)[-6:])
-        used = ", ".join(f"`{family}`" for family, shown in evidence.items() if shown.from_seed)
-        lines.append(f"- Steps away from the seed ({numbers}, by {used}) are not counted below: nearly all gain there.")
+    """What helps, in one line, what does not in another, and whether there is a plateau."""
+    paying, fruitless = [], []
     for family, shown in evidence.items():
-        if shown.wins:
-            largest = shown.largest_win
-            by = f", the largest by {largest[1]:.3g} (#{largest[0].number})" if largest else ""
-            support = "well supported" if len(shown.wins) >= ENOUGH_TRIES else "one case only"
-            won = attempt_list(sorted(attempt.number for attempt, _ in shown.wins)[-6:])
-            verb, lately = ("pays", "") if shown.pays else ("paid", f"; not in its last {shown.since} attempts")
-            lines.append(
-                f"- `{family}` {verb}: {len(shown.wins)} of {len(shown.tries)} improved ({won}){by}; {support}{lately}."
-            )
+        if shown.pays:
+            won = attempt_list(sorted(attempt.number for attempt, _ in shown.wins)[-2:])
+            paying.append(f"`{family}` ({len(shown.wins)} of {len(shown.tries)}: {won})")
         elif len(shown.tries) >= ENOUGH_TRIES:
-            tried = attempt_list(sorted(attempt.number for attempt in shown.tries)[-6:])
-            lines.append(f"- `{family}` has not paid in {len(shown.tries)} attempts ({tried}).")
+            tried = attempt_list(sorted(attempt.number for attempt in shown.tries)[-2:])
+            fruitless.append(f"`{family}` ({len(shown.wins)} of {len(shown.tries)}: {tried})")
+    lines = [f"- Beyond the first step from the seed, these gain: {', '.join(paying)}."] if paying else []
+    lines += [f"- These do not, or no more: {', '.join(fruitless)}."] if fruitless else []
     plateau = _plateau(evidence, direction)
-    if plateau:
-        lines.append(plateau)
-    return lines
+    return [*lines, plateau] if plateau else lines
 
 
 def _best(situation: Situation) -> list[str]:
@@ -235,25 +221,20 @@ def _contradictions(evidence: Evidence) -> str:
                 f"- `{family}` gained for {winners} but never for {', '.join(losers)}. "
                 f"What would decide whether it is the start: {decides}."
             )
-    return "\n".join(lines) or "None: what paid for one agent has not failed for another that tried it twice."
+    return "\n".join(lines)
 
 
-def _gaps(situation: Situation, evidence: Evidence) -> str:
-    untried = [family for family in situation.observation.families if family not in evidence]
-    lines = [f"- Nobody has tried `{family}`, which {FAMILIES[family].about}." for family in untried]
-    once = [family for family, shown in evidence.items() if len(shown.all) == 1]
-    if once:
-        lines.append(f"- Tried once only: {', '.join(f'`{family}`' for family in once)}.")
+def _gaps(evidence: Evidence) -> str:
     tries = [attempt for shown in evidence.values() for attempt in shown.all]
     failed = [attempt for attempt in tries if attempt.verdict == Verdict.FAILED]
-    if failed:
-        numbers = attempt_list([attempt.number for attempt in failed][-4:])
-        lines.append(f"- Not understood: {numbers} failed ({failed[-1].reason or 'no reason'}).")
-    return "\n".join(lines) or "Every family that suits this task has been tried more than once."
+    if not failed:
+        return ""
+    numbers = attempt_list([attempt.number for attempt in failed][-4:])
+    return f"- Not understood: {numbers} failed ({failed[-1].reason or 'no reason'})."
 
 
 def _next(situation: Situation, evidence: Evidence) -> str:
-    """Three ideas: the family that pays, a cross of the two best, and what was tried least."""
+    """Two ideas: the family that pays, and a cross of the two best or what was tried least."""
     best, families = situation.known.leader(situation.observation.direction), situation.observation.families
     start = f"#{best.number}" if best is not None else "the seed"
     proven = next((family for family, shown in evidence.items() if shown.pays), None)
@@ -268,19 +249,18 @@ def _next(situation: Situation, evidence: Evidence) -> str:
         rival = f"#{rivals[0].number} ({score_text(rivals[0].score)})"
         ideas.append(f"`cross` of {start} with {rival}: they were found apart.")
     rest = (family for family in [*untried, *rarest_first] if family not in (proven, "cross"))
-    for family in islice(rest, 3 - len(ideas)):
-        ideas.append(f"`{family}` from {start}: the least explored of what suits this task.")
-    return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:3], 1))
+    for family in islice(rest, IDEAS - len(ideas)):
+        ideas.append(f"`{family}` from {start}: {'nobody has tried it' if family in untried else 'tried least'}.")
+    return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas, 1))
 
 
-def _notes_read(situation: Situation) -> list[str]:
+def _notes_read(situation: Situation) -> str:
     """The latest findings of others that this brain cannot draw conclusions from, by their titles; or nothing."""
     own = (situation.observation.agent, "")
     others = (note for note in situation.observation.notes if note.author not in own and not note.is_earlier)
     unread = (note for note in others if not note.is_synthesis)
     notes = [note for note in unread if note.title.partition(" ")[0] not in FAMILIES]  # what native agents write
-    latest = "\n".join(f"- {note.title} ({note.author})" for note in notes[:LATELY])
-    return [f"## Notes of others\n\n{latest}"] if latest else []
+    return "\n".join(f"- {note.title} ({note.author})" for note in notes[:LATELY])
 
 
 def _skill(situation: Situation, evidence: Evidence) -> WriteSkill:
@@ -290,22 +270,16 @@ def _skill(situation: Situation, evidence: Evidence) -> WriteSkill:
     best = situation.fleet_best
     start = best.number if best is not None else None
     description = (
-        f"Where numeric search has paid on this task after {count} attempts: start from "
-        f"#{start if start is not None else 0}, prefer `{best_family}`. "
-        "Load it before choosing the next family or start."
+        f"Where search has paid after {count} attempts: from #{start if start is not None else 0}, `{best_family}`. "
+        "Load it before you choose."
     )
     proof = attempt_list(sorted(attempt.number for shown in evidence.values() for attempt, _ in shown.wins)[-10:])
     first = f"Put the files on #{start}: `coral checkout {start}`." if start is not None else "Start from the seed."
     body = "\n\n".join(
         (
             "# Where the search pays",
-            f"1. {first}",
-            f"2. Use the family that pays, `{best_family}`: it {FAMILIES[best_family].about}.",
-            "3. Keep what the public check calls better, with every constraint strictly met, and submit it.",
+            f"{first} Then `{best_family}`: it {FAMILIES[best_family].about}. Proof: {proof}.",
             table(evidence),
-            f"Proof: {proof}. The head of this file has the same figures for programs (`families`: tries, wins, gain).",
-            "It does not help where the best start has reached the plateau that the synthesis names; then take a "
-            "family that the table does not list.",
         )
     )
     front = front_matter(situation.observation.agent, description, stats, start, count)

@@ -8,9 +8,9 @@ from attempts.record import IMPROVED, Verdict
 from coral.native.format import difference, score_change, score_text
 from coral.native.memory import Trial
 from coral.native.search.bandit import gain
-from coral.native.search.families import FAMILIES
 from coral.native.situation import Call, Remember, Say, Situation, WriteNote
 
+FRUITLESS = 2  # tries of a family without a gain, after which a gain is not expected
 NOTABLE = 1e-6  # relative: check and grade that differ by less agree; smaller gains only move the last digits
 
 
@@ -29,13 +29,22 @@ def reflect(situation: Situation) -> tuple[Call, ...]:
 
 
 def _is_surprising(situation: Situation, trial: Trial) -> bool:
-    """A new best of the fleet, a grade that differs from the public check, or a failure of a new kind."""
+    """A grade that differs from the public check, a failure of a new kind, or a new best that was not expected: nothing
+    had checked it, or its family had gained nothing before."""
     if trial.verdict == Verdict.FAILED:
         earlier = [other for other in situation.memory.trials if (other.number or 0) < (trial.number or 0)]
         failed = {kind_of(other.reason) for other in earlier if other.verdict == Verdict.FAILED}
         return kind_of(trial.reason) not in failed
     gained = gain(trial.before, trial.score, situation.observation.direction)
-    return _differs(trial) or (trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE))
+    is_gain = trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE)
+    return _differs(trial) or (is_gain and (trial.expected is None or _had_not_paid(situation, trial)))
+
+
+def _had_not_paid(situation: Situation, trial: Trial) -> bool:
+    """Whether the family of a trial had been tried before by this agent, several times, and never improved."""
+    trials = situation.memory.trials
+    earlier = [other for other in trials if other.family == trial.family and (other.number or 0) < (trial.number or 0)]
+    return len(earlier) >= FRUITLESS and not any(other.verdict in IMPROVED for other in earlier)
 
 
 def _differs(trial: Trial) -> bool:
@@ -63,8 +72,7 @@ def _title(trial: Trial) -> str:
 
 
 def _change(trial: Trial) -> str:
-    about = FAMILIES[trial.family].about if trial.family in FAMILIES else "is a move of unknown kind"
-    return f"`{trial.family}` {about}. {trial.change[:1].upper()}{trial.change[1:]}."
+    return f"{trial.change[:1].upper()}{trial.change[1:]}."
 
 
 def _figure(situation: Situation, trial: Trial) -> str:
@@ -77,48 +85,30 @@ def _figure(situation: Situation, trial: Trial) -> str:
 
 
 def _evidence(trial: Trial) -> str:
+    """What the public check has to do with it; empty where check and grade agree."""
     if not trial.evaluations:
-        return "There is no public check: this one attempt is all the evidence, and a second one would make it surer."
-    moves = f"{trial.moves} moves" if trial.moves != 1 else "one move"
-    evaluations = f"{trial.evaluations:,} evaluations of the public check in {trial.seconds:.1f} s"
-    text = f"{moves} and {evaluations} led to this candidate."
-    if trial.score is not None and trial.expected is not None and _differs(trial):
+        return "One grade is all the evidence: there is no public check."
+    if trial.score is None:
+        return "The check had no objection to what the grader refused."
+    if trial.expected is not None and _differs(trial):
         gap = abs(trial.score - trial.expected)
-        return text + f" The grade differs from the check by {gap:.3g}: the check is not the whole truth here."
-    if trial.score is not None:
-        return text + " Check and grade agree, so the check can be trusted at this point."
-    return text + " The check had no objection to what the grader refused: they differ."
+        return f"The check had said {score_text(trial.expected)}: it is off by {gap:.3g} here, and not the whole truth."
+    return ""
 
 
 def _meaning(situation: Situation, trial: Trial) -> str:
-    trials = situation.memory.trials
-    mine = [other for other in trials if other.family == trial.family and other.number is not None]
-    won = sum(other.verdict in IMPROVED for other in mine)
-    history = f"`{trial.family}` has improved {won} of my {len(mine)} attempts with it"
     if trial.verdict == Verdict.FAILED:
-        reason = trial.reason or "no reason"
-        return f"The grader gave no score ({reason}); what the candidate has that its start lacks is the cause."
+        return f"The grader gave no score: {trial.reason or 'no reason'}."
     gained = gain(trial.before, trial.score, situation.observation.direction)
     if gained and trial.verdict == Verdict.TIED:
-        return f"The score differs by {gained:+.3g}, which is no more than grades of one commit do; {history}."
-    if gained > 0:
-        kind = (
-            "and the gain is far above rounding"
-            if gained > NOTABLE
-            else "but so little that only the last digits moved"
-        )
-        return f"The change gained {gained:.3g}, {kind}; {history}."
+        return f"The score differs by {gained:+.3g}, which is no more than grades of one commit do."
+    if gained > NOTABLE and _had_not_paid(situation, trial):
+        return f"`{trial.family}` had gained nothing before; from #{trial.start} it gained {gained:.3g}."
+    if gained > 0.0:
+        return f"It gained {gained:.3g} from #{trial.start}."
     if gained == 0.0 and trial.before is not None:
-        return f"The same score again: the moves fell back to where they came from. {history[:1].upper()}{history[1:]}."
-    away = (
-        f"the best of what is different lies {-gained:.3g} behind"
-        if trial.before is not None
-        else "no start to compare with"
-    )
-    return (
-        f"Around #{trial.start} this family found nothing better in {max(1, trial.moves)} moves; {away}. "
-        f"That speaks for a local optimum there, as far as this family reaches; {history}."
-    )
+        return "The same score again."
+    return f"It lost {-gained:.3g} from #{trial.start}." if trial.before is not None else "Its start has no score."
 
 
 def _summary(trial: Trial) -> str:

@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 
 from attempts.fields import one_line
-from attempts.record import Direction
+from attempts.record import Direction, Verdict
 from coral.native.memory import Candidate, KnownAttempt, Trial
 from coral.native.options import Options
 from coral.native.output import Output
@@ -15,8 +15,9 @@ from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.families import format_title, suitable_families
+from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
-from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem
+from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
 from coral.native.situation import CandidateFound, Search, ToolError
 from coral.native.snapshots import Snapshots
@@ -25,6 +26,8 @@ from workspace.submit import checkout
 
 LONGEST_TITLE = 160  # characters
 OTHERS = 4  # agents whose best attempt is at hand for a move
+BESTS = 8  # new bests that are compared
+FINDING_SECONDS = 2.0  # to learn what matters, at most
 SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
 
 
@@ -61,6 +64,30 @@ class Explorer:
         before = self._point(space, seed) if seed is not None else None
         after = self._point(space, best) if best is not None and best.agent else None
         return "" if before is None or after is None else space.describe_change(before, after)
+
+    def findings(self) -> tuple[str, ...]:
+        """What the fleet's best and its new bests show of the problem; nothing where there is no check to ask."""
+        known = self.snapshots.memory.known
+        seed, best = known.best.get(""), known.leader(self.run_view.direction)
+        if not self.check or best is None or not best.agent:
+            return ()
+        try:
+            space = self._space()
+            bests = [attempt for attempt in known.recent if attempt.verdict == Verdict.NEW_BEST][-BESTS:]
+            points = self._points(space, bests)
+            at = self._point(space, best)
+            problem = OptimizationProblem(space, self._the_check(), self.run_view.direction is Direction.MAXIMIZE)
+            problem.deadline = time.monotonic() + FINDING_SECONDS
+            of_seed = self._point(space, seed) if seed is not None else None
+            return tuple(findings(problem, at, of_seed, points)) if at is not None else ()
+        except (ToolError, CheckBroken, TimeUp):
+            return ()
+
+    def _the_check(self) -> PublicCheck:
+        if self._public_check is None:
+            clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
+            self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
+        return self._public_check
 
     def search(self, call: Search) -> CandidateFound:
         memory = self.snapshots.memory
@@ -99,10 +126,7 @@ class Explorer:
         from coral.native.search.episode import Episode  # here: with scipy it takes half a second
 
         memory = self.snapshots.memory
-        if self._public_check is None:
-            clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
-            self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
-        problem = OptimizationProblem(space, self._public_check, self.run_view.direction is Direction.MAXIMIZE)
+        problem = OptimizationProblem(space, self._the_check(), self.run_view.direction is Direction.MAXIMIZE)
         seed = memory.known.best.get("")
         chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
         self._saved_at = 0.0

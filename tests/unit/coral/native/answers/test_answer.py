@@ -19,7 +19,9 @@ from coral.native.situation import Redirect, Remember, WriteNote
     ],
 )
 def test_built_in_heartbeats_are_answered_by_doing_what_they_ask(name, kinds):
-    calls = answer(situation(trial(9, "rows", 1.2, 1.3, verdict="new best")), HeartbeatSection(name, "h1", "..."))
+    calls = answer(
+        situation(trial(9, "rows", 1.2, 1.3, expected=1.25, verdict="new best")), HeartbeatSection(name, "h1", "...")
+    )
     assert kinds <= {type(call) for call in calls}
     assert said(calls)
 

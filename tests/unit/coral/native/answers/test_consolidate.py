@@ -19,17 +19,14 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     calls = consolidate(situation())
     (note,) = notes(calls)
     assert note.kind == "synthesis"
-    assert note.name == "synthesis-after-9"
+    assert note.name == "synthesis"  # the next one rewrites it
     assert set(note.attempts) == set(range(1, 10))
-    parts = ("Conclusions", "Contradictions", "Gaps", "Next")
+    parts = ("Conclusions", "Next")
     assert [line[3:] for line in note.body.splitlines() if line.startswith("## ")] == list(parts)
     for words in (
-        "- Steps away from the seed (#1 and #2, by `rows`) are not counted below",
-        "`rows` pays: 2 of 3 improved (#3 and #5)",
-        "`cross` pays: 1 of 1 improved (#9), the largest by",
-        "`shake` has not paid in 3 attempts (#6, #7 and #8)",
-        "Nobody has tried `descent`",
-        "Nobody has tried `scatter`",
+        "- Beyond the first step from the seed, these gain: `rows` (2 of 3: #3 and #5), `cross` (1 of 1: #9).",
+        "- These do not, or no more: `shake` (0 of 3: #7 and #8).",
+        "2. `cross` of #9 with #2 (1.100000): they were found apart.",
     ):
         assert words in note.body, words
     (skill,) = [call for call in calls if isinstance(call, WriteSkill)]
@@ -106,11 +103,10 @@ def test_what_paid_for_one_agent_alone_is_a_contradiction():
 
 def test_a_family_that_has_stopped_gaining_is_not_recommended():
     (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, 0.1)))))
-    assert "`rows` pays: 2 of 2 improved (#2 and #3)" in note.body
+    assert "these gain: `rows` (2 of 2: #2 and #3)" in note.body
     assert "`rows` from #3: what pays" in note.body
     (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, 0.1, -0.1, -0.1, -0.1)))))
-    assert "`rows` paid: 2 of 5 improved (#2 and #3)" in note.body
-    assert "well supported; not in its last 3 attempts" in note.body
+    assert "These do not, or no more: `rows` (2 of 5: #5 and #6)" in note.body
     assert "what pays" not in note.body
 
 
@@ -124,4 +120,10 @@ def test_what_the_best_changes_and_has_withstood_is_a_conclusion(tmp_path):
 
 def test_a_synthesis_is_short():
     (note,) = notes(consolidate(situation()))
-    assert len(note.body.split()) < 200
+    assert len(note.body.split()) < 90
+
+
+def test_a_synthesis_says_what_the_best_shows_of_the_problem():
+    observation = replace(OBSERVATION, findings=("3 of the 8 constraints of the check are tight",))
+    (note,) = notes(consolidate(situation(observation=observation)))
+    assert "- Around #9, 3 of the 8 constraints of the check are tight." in note.body

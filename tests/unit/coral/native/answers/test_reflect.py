@@ -8,7 +8,7 @@ from coral.native.situation import Remember
 
 
 def test_a_note_ties_the_change_to_the_score():
-    calls = reflect(situation(trial(9, "rows", 1.25, 1.3, verdict="new best")))
+    calls = reflect(situation(trial(9, "rows", 1.25, 1.3, expected=1.35, verdict="new best")))
     (note,) = notes(calls)
     assert note.attempts == (8, 9)
     assert note.about == (9,)
@@ -20,9 +20,8 @@ def test_a_note_ties_the_change_to_the_score():
         "1.2500",
         "1.3000",
         "a.x 1 -> 2",
-        "3,456 evaluations",
-        "12 moves",
-        "`rows` has improved 1 of",
+        "The check had said 1.350000",
+        "gained 0.05",
     ):
         assert words in note.title + note.body, words
     assert any(isinstance(call, Remember) and call.block == "learned" for call in calls)
@@ -32,13 +31,13 @@ def test_a_note_ties_the_change_to_the_score():
 @pytest.mark.parametrize(
     ("graded", "words"),
     [
-        (trial(9, "shake", 1.25, 1.1, expected=1.3), "found nothing better in 12 moves"),
+        (trial(9, "shake", 1.25, 1.1, expected=1.3), "It lost 0.15 from #8"),
         (trial(9, "shake", 1.25, 1.25, verdict="tied", expected=1.3), "The same score again"),
         (trial(9, "shake", 1.25, 1.26, verdict="tied", expected=1.3), "which is no more than grades of one commit do"),
         (trial(9, "shake", 1.25, None, reason="two overlap", expected=1.5), "two overlap"),
-        (trial(9, "shake", 1.25, 1.3, expected=1.6), "the check is not the whole truth"),
-        (trial(9, "shake", 1.25, 1.3, expected=None, evaluations=0, verdict="new best"), "There is no public check"),
-        (trial(9, "shake", None, 1.3, start=None, verdict="new best"), "#?"),
+        (trial(9, "shake", 1.25, 1.3, expected=1.6), "not the whole truth"),
+        (trial(9, "shake", 1.25, 1.3, expected=None, evaluations=0, verdict="new best"), "there is no public check"),
+        (trial(9, "shake", None, 1.3, start=None, expected=None, verdict="new best"), "#?"),
     ],
 )
 def test_each_note_says_what_its_own_facts_say(graded, words):
@@ -58,8 +57,9 @@ def test_no_attempt_gets_two_notes():
         (trial(9, "rows", 1.25, 1.1), False),
         (trial(9, "rows", 1.25, 1.25, verdict="tied"), False),
         (trial(9, "rows", 1.25, 1.25 + 1e-9, verdict="new best"), False),
-        (trial(9, "rows", 1.25, 1.3, verdict="new best"), True),
-        (trial(9, "rows", None, 1.3, verdict="new best"), True),
+        (trial(9, "rows", 1.25, 1.3, verdict="new best"), False),  # the check had said so
+        (trial(9, "rows", 1.25, 1.3, expected=None, verdict="new best"), True),
+        (trial(9, "rows", None, 1.3, expected=None, verdict="new best"), True),
         (trial(9, "rows", 1.25, 1.1, expected=1.2), True),
         (trial(9, "rows", 1.25, None, reason="row 7 overlaps", expected=1.2), False),
         (trial(9, "rows", 1.25, None, reason="out of memory", expected=1.2), True),
@@ -72,3 +72,16 @@ def test_a_note_is_written_where_something_was_not_expected(graded, is_noted):
     (remembered,) = [call for call in calls if isinstance(call, Remember)]
     assert remembered.about == (9,)
     assert ("write no note" in said(calls)) == (not is_noted)
+
+
+def test_a_gain_by_what_had_never_gained_is_a_surprise():
+    fruitless = [trial(number, "rows", 1.25, 1.2, noted=True) for number in (6, 7)]
+    (note,) = notes(reflect(situation(*fruitless, trial(9, "rows", 1.25, 1.3, verdict="new best"))))
+    assert "`rows` had gained nothing before; from #8 it gained 0.05" in note.body
+    paid = trial(8, "rows", 1.25, 1.3, noted=True)
+    assert notes(reflect(situation(*fruitless, paid, trial(9, "rows", 1.3, 1.4, verdict="new best")))) == []
+
+
+def test_a_note_is_short():
+    (note,) = notes(reflect(situation(trial(9, "rows", 1.25, 1.3, expected=1.35, verdict="new best"))))
+    assert len(note.body.split()) < 50
