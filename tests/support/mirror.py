@@ -22,7 +22,6 @@ _PLACES = {
     "unit/coral/cli/run_data/test_earlier": ["coral.cli.commands: knowledge"],
     "integration/coral/cli/commands/test_skills": ["coral.cli.run_data: skill_tests"],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
-    "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
     "unit/coral/cli/ui/test_budgets": ["coral.reading: budgets"],
     "unit/coral/web/test_attempts_data": ["attempts.index: listing"],
     "integration/coral/web/test_live serves by the command": ["coral.cli.commands: ui", "coral.web: runs"],
