@@ -28,6 +28,11 @@ import os
 while True:
     os.write(1, bytes(1 << 20))
 """
+FILES = """
+import os
+for number in range(10_000):
+    open(f"{os.environ['TMPDIR']}/{number}", "wb").write(bytes(1 << 20))
+"""
 FILLS = "import os, time; held = os.urandom(1 << 20) * 600; time.sleep(600)"
 
 
@@ -47,7 +52,7 @@ def seconds_to_end(run: Run, number: int) -> float:
 @pytest.mark.parametrize("level", params(*Level))
 def test_what_uses_up_the_machine_has_failed_and_its_slot_is_free_for_the_next(start, level: Level) -> None:
     """Each without end but for its limit: the timeout is five minutes."""
-    candidates = (BOMB, FLOOD, FILLS, "pass")
+    candidates = (BOMB, FLOOD, FILES, FILLS, "pass")
     steps = [({"edit": {"file": "x.txt", "content": code}}, {"submit": "a candidate"}) for code in candidates]
     overrides = (
         f"workspace.seal={level}",
@@ -57,14 +62,15 @@ def test_what_uses_up_the_machine_has_failed_and_its_slot_is_free_for_the_next(s
         "grader.disk=0.1",
     )
     run = start([step for pair in steps for step in pair], grade=FUNCTION, overrides=overrides)
-    attempts = run.wait_for_attempts(4)
-    assert [(attempt.verdict, attempt.reason) for attempt in attempts[:3]] == [
+    attempts = run.wait_for_attempts(5)
+    assert [(attempt.verdict, attempt.reason) for attempt in attempts[:4]] == [
         ("failed", "its grade started more than 100 processes and threads (grader.threads)"),
+        ("failed", "its grade wrote more than 0.1 GB (grader.disk)"),
         ("failed", "its grade wrote more than 0.1 GB (grader.disk)"),
         ("failed", "its grade used more than 0.3 GB of memory (grader.memory)"),
     ]
-    assert attempts[3].score == 1.0
+    assert attempts[4].score == 1.0
     assert all(attempt.seconds < 60 for attempt in attempts)
     # A pause on purpose would be in each of them; a machine that stands still for a while is not in all.
-    assert min(seconds_to_end(run, number) for number in (1, 2, 3)) < 1.0
+    assert min(seconds_to_end(run, number) for number in range(1, 5)) < 1.0
     assert not run.events("alert")
