@@ -57,8 +57,8 @@ def test_the_page_runs_as_it_is_written(here: Path) -> None:
     shown = execute(here, "page.py")
     assert "stopped the budget of 6 attempts is used up" in shown
     (layout,) = runs_under(here / "runs")
-    best = json.loads(coral_process("status", "--json", "--run", str(layout.root), cwd=here).stdout)["best"]
-    assert f"{best['number']} {best['median']} from" in shown
+    status = json.loads(coral_process("status", "--json", "--run", str(layout.root), cwd=here).stdout)
+    assert f"{status['best']['number']} {status['best']['median']} from {status['baseline']}" in shown
 
 
 def test_a_type_checker_accepts_the_page(here: Path) -> None:

@@ -86,6 +86,31 @@ def test_a_run_whose_supervisor_was_killed_is_over(start, tmp_path: Path) -> Non
     assert run.stop().state == "stopped"
 
 
+NOISY = """\
+import random
+def grade(workspace):
+    return float((workspace / "x.txt").read_text()) + random.uniform(-0.2, 0.2)
+"""
+
+
+def test_what_was_measured_several_times_has_the_figures_of_the_status(tmp_path: Path) -> None:
+    task = write_task(tmp_path / "task", tries(1, 5, 3), grade=NOISY)
+    with api.run(task, grader={"noise": "auto"}, budget={"attempts": 3}) as run:
+        over = run.wait(60)
+    assert over.best is not None
+    assert over.lead is not None
+    assert over.best.count > 1
+    parts = ("median", "mean", "deviation", "count")
+    for name, one in (("best", over.best), ("lead", over.lead)):
+        status = over.status[name]
+        assert (one.attempt.number, one.attempt.agent) == (status["number"], status["agent"])
+        assert [getattr(one, part) for part in parts] == [status[part] for part in parts], name
+    assert over.baseline == over.status["baseline"]
+    assert over.noise == over.status["noise"] > 0
+    assert over.curve.best == over.best.median
+    assert over.leaderboard[0].median == over.lead.median
+
+
 SLOW = """\
 import time
 def grade(workspace):
