@@ -32,6 +32,7 @@ class SubmissionResult:
     verdict: str
     reason: str
     inline: tuple[HeartbeatSection, ...]
+    commit: str = ""
 
 
 class CoralCommand:
@@ -102,6 +103,7 @@ def _read_record(record: Mapping[str, object], inline: object) -> SubmissionResu
         score=float(score) if isinstance(score, int | float) else None,
         verdict=str(record.get("verdict", "")),
         reason=str(record.get("reason", "")),
+        commit=str(record.get("commit", "")),
         inline=tuple(
             HeartbeatSection(str(item.get("name")), str(item.get("id")), str(item.get("text")))
             for item in (inline if isinstance(inline, list) else [])

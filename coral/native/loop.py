@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from coral.native.brain import Brain
-from coral.native.memory import KnownAttempts, MemoryContradiction
+from coral.native.memory import AgentMemory, KnownAttempts, MemoryContradiction
 from coral.native.output import Output
 from coral.native.prompt import heartbeat_sections
 from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Signal, Situation, ToolError
@@ -36,7 +36,7 @@ def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
 class Loop:
     """`max_steps`: signals that one prompt may lead to."""
 
-    snapshots: Snapshots
+    snapshots: Snapshots[AgentMemory]
     output: Output
     brain: Brain
     toolbox: Toolbox

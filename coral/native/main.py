@@ -20,6 +20,7 @@ from coral.native.interrupt import on_interrupt
 from coral.native.output import Output
 
 if TYPE_CHECKING:
+    from coral.native.memory import AgentMemory
     from coral.native.options import Options
     from coral.native.snapshots import Snapshots
 
@@ -36,6 +37,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--direction", choices=("maximize", "minimize"), default="maximize")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--options", default="{}")
+    parser.add_argument("--model", default="")
     return parser.parse_args(words)
 
 
@@ -43,17 +45,21 @@ def main() -> int:
     """The whole life of the process; its exit code."""
     args = arguments(sys.argv[1:])
     output = Output()
-    from coral.native.options import Options
+    from coral.native.options import LLM, Options, brain_of
 
     try:
-        options = Options.read(json.loads(args.options))
+        data = json.loads(args.options)
+        if brain_of(data) == LLM:
+            return _run_llm(args, data, output)
+        options = Options.read(data)
     except ValueError as problem:
         return _refuse(output, f"cannot read the options: {problem}")
+    from coral.native.memory import AgentMemory
     from coral.native.snapshots import Snapshots
 
     begin = Snapshots.resume if args.resume else Snapshots.create
     try:
-        snapshots = begin(args.state, args.session)
+        snapshots = begin(args.state, args.session, AgentMemory)
     except ValueError as problem:
         return _refuse(output, str(problem))
     if snapshots is None:
@@ -64,7 +70,19 @@ def main() -> int:
     return _run_loop(args, options, snapshots, output)
 
 
-def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, output: Output) -> int:
+def _run_llm(args: argparse.Namespace, data: object, output: Output) -> int:
+    """The brain that asks a model has a process of its own kind. Only here is what it needs imported."""
+    from coral.native.options import missing_llm_library
+
+    if library := missing_llm_library():
+        return _refuse(output, f"{library} is not installed; `coral doctor` says how to install it")
+    from coral.native.llm.main import run
+    from coral.native.llm.settings import LlmOptions
+
+    return run(args, LlmOptions.read(data), output)
+
+
+def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots[AgentMemory], output: Output) -> int:
     """Run the loop on the prompt that stands on standard input; the exit code."""
     from attempts.record import Direction  # these take longer to import than everything before
     from coral.native.brain import BRAINS
@@ -102,7 +120,7 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots, 
     return code
 
 
-def _remember_launch(snapshots: Snapshots, output: Output) -> None:
+def _remember_launch(snapshots: Snapshots[AgentMemory], output: Output) -> None:
     if snapshots.damaged:
         output.error("the newest snapshot of memory cannot be read; I go on from the one before")
     snapshots.memory = replace(snapshots.memory, launches=snapshots.memory.launches + 1)

@@ -14,6 +14,21 @@ def missing_library() -> str:
     return next((library for library in LIBRARIES if find_spec(library) is None), "")
 
 
+SEARCH = "search"
+LLM = "llm"  # the brain that asks a model; its options are in `llm/settings.py`
+
+
+def missing_llm_library() -> str:
+    """What the brain `llm` needs and is not installed; or nothing."""
+    return "" if find_spec("httpx2") else "httpx2"
+
+
+def brain_of(data: object) -> str:
+    """The brain that options name, whatever else is in them."""
+    brain = data.get("brain", SEARCH) if isinstance(data, Mapping) else SEARCH
+    return brain if isinstance(brain, str) else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """`seconds`: of an episode of search. `check_seconds`: of one call of the public check, before it counts as hung.
@@ -22,7 +37,7 @@ class Options:
     `search/numeric/declarations.py` reads it.
     """
 
-    brain: str = "search"
+    brain: str = SEARCH
     seconds: float = 5.0
     check_seconds: float = 10.0
     steps: int = 400

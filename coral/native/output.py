@@ -29,6 +29,27 @@ class Output:
     def error(self, message: str) -> None:
         self._line({"type": "error", "error": message[:LONGEST_MESSAGE]})
 
+    def tool(self, call: str, name: str, text: str, *, over: bool = False, failed: bool = False) -> None:
+        """A tool call begins, with its arguments, or has ended, with its result."""
+        data = {"id": call, "name": name, "text": text[:LONGEST_MESSAGE], "over": over, "failed": failed}
+        self._line({"type": "tool", "phase": "thinking" if over else "tool", "message": name, "tool": data})
+
+    def usage(self, **figures: float | None) -> None:
+        """What a step of the model has used: tokens as input, cached and output, and cost in US dollars."""
+        self._line({"type": "usage", "usage": {name: value for name, value in figures.items() if value is not None}})
+
+    def retry(self, attempt: int, seconds: float, reason: str) -> None:
+        data = {"attempt": attempt, "seconds": seconds, "reason": reason[:LONGEST_MESSAGE]}
+        self._line({"type": "retry", "phase": "retrying", "retry": data})
+
+    def compacted(self, message: str) -> None:
+        self._line({"type": "compacted", "phase": "compacting", "message": message, "compacted": True})
+
+    def model_failed(self, text: str, status: int, retry_after: float | None) -> None:
+        """The model's last error, by which the runtime decides what this launch has ended with."""
+        data = {"text": text[:LONGEST_MESSAGE], "status": status, "retry_after": retry_after}
+        self._line({"type": "failed", "failed": data})
+
     def end(self, reason: str) -> None:
         self._line({"type": "end", "ended": True, "message": reason[:LONGEST_MESSAGE]})
 

@@ -10,46 +10,59 @@ import os
 import re
 from hashlib import sha256
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from coral.codec import decode, encode
-from coral.native.memory import AgentMemory
 
 RING = 5
 NAME = re.compile(r"memory-(\d{8})\.json")
 SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
-class Snapshots:
+class SessionMemory(Protocol):
+    """A frozen dataclass that is made with nothing but `session`."""
+
+    def __init__(self, *, session: str) -> None: ...
+
+    @property
+    def session(self) -> str: ...
+
+
+Held = TypeVar("Held", bound=SessionMemory)
+
+
+class Snapshots(Generic[Held]):
     """The present memory and its saved versions. `memory` is replaced, never changed: a save at any moment is whole."""
 
-    def __init__(self, folder: Path, memory: AgentMemory, last: int) -> None:
+    def __init__(self, folder: Path, memory: Held, last: int) -> None:
         self.folder, self.memory = folder, memory
         self._last = last  # the highest number that was used
         self._current = last  # the number of the present memory
 
     @classmethod
-    def create(cls, state: Path, session: str) -> "Snapshots":
+    def create(cls, state: Path, session: str, kind: type[Held]) -> "Snapshots[Held]":
         """A new session; one that exists already begins again with an empty memory."""
         folder = _folder(state, session)
         folder.mkdir(parents=True, exist_ok=True)
-        snapshots = cls(folder, AgentMemory(session=session), max(_numbers(folder), default=0))
+        snapshots = cls(folder, kind(session=session), max(_numbers(folder), default=0))
         snapshots.save()
         return snapshots
 
     @classmethod
-    def resume(cls, state: Path, session: str) -> "Snapshots | None":
+    def resume(cls, state: Path, session: str, kind: type[Held]) -> "Snapshots[Held] | None":
         """The session's newest whole memory; empty if all are damaged; None if there is no such session."""
         folder = _folder(state, session)
         if not folder.is_dir():
             return None
         numbers = _numbers(folder)
-        newest = next((memory for number in reversed(numbers) if (memory := _read(folder, number, session))), None)
-        return cls(folder, newest or AgentMemory(session=session), max(numbers, default=0))
+        empty = kind(session=session)
+        newest = next((memory for number in reversed(numbers) if (memory := _read(folder, number, empty))), None)
+        return cls(folder, newest or empty, max(numbers, default=0))
 
     @property
     def damaged(self) -> bool:
         """Whether the newest snapshot on disk could not be read."""
-        return self._last > 0 and _read(self.folder, self._last, self.memory.session) is None
+        return self._last > 0 and _read(self.folder, self._last, self.memory) is None
 
     def save(self) -> None:
         """Write a snapshot and forget the oldest. May be entered again by a signal while it runs."""
@@ -70,7 +83,7 @@ class Snapshots:
     def roll_back(self) -> bool:
         """Take the memory before the one that was last saved or taken; False where there is none."""
         for number in reversed(_numbers(self.folder)):
-            memory = _read(self.folder, number, self.memory.session) if number < self._current else None
+            memory = _read(self.folder, number, self.memory) if number < self._current else None
             if memory is not None:
                 self.memory, self._current = memory, number
                 return True
@@ -89,12 +102,13 @@ def _numbers(folder: Path) -> list[int]:
     return []
 
 
-def _read(folder: Path, number: int, session: str) -> AgentMemory | None:
+def _read(folder: Path, number: int, like: Held) -> Held | None:
+    """The memory of a snapshot, if it is whole, and of the kind and the session of the other."""
     try:
         checksum, _, body = (folder / f"memory-{number:08d}.json").read_bytes().partition(b"\n")
         if sha256(body).hexdigest().encode() != checksum:
             return None
-        memory = decode(AgentMemory, json.loads(body.decode("utf-8", "surrogatepass")))
+        memory = decode(type(like), json.loads(body.decode("utf-8", "surrogatepass")))
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):  # also of a version with other fields
         return None
-    return memory if isinstance(memory, AgentMemory) and memory.session == session else None
+    return memory if isinstance(memory, type(like)) and memory.session == like.session else None

@@ -52,7 +52,7 @@ SYNTHESES = {"consolidate", "conclude"}  # heartbeats that ask for one
 
 @dataclass(slots=True)
 class Toolbox:
-    snapshots: Snapshots
+    snapshots: Snapshots[AgentMemory]
     output: Output
     run_view: AgentRunView
     explorer: Explorer

@@ -30,7 +30,7 @@ from coral.config.model import Assignment
 from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
 from coral.grading.sandbox import level_of_graders, places_of
-from coral.native.options import missing_library
+from coral.native.options import missing_library, missing_llm_library
 from coral.processes import cgroup, environment, rlimit_tag, seal
 from coral.processes.cores import usable_cores
 from coral.processes.seal import ANYWHERE
@@ -86,6 +86,7 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     yield _open_files()
     yield _prices()
     yield _search()
+    yield _llm()
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
@@ -190,6 +191,13 @@ def _search() -> Check:
         text = f"{missing} is not installed, without which the built-in agent cannot search"
         return Check("search", Health.ABSENT, text, f"`{extras.installs('search')}`")
     return Check("search", Health.WELL, "scipy and cma are installed")
+
+
+def _llm() -> Check:
+    if missing := missing_llm_library():
+        text = f"{missing} is not installed, without which the built-in agent asks no model"
+        return Check("llm", Health.ABSENT, text, f"`{extras.installs('llm')}`")
+    return Check("llm", Health.WELL, "httpx2 is installed")
 
 
 def _program(name: str, wanted: list[Assignment]) -> list[Check]:

@@ -50,7 +50,7 @@ class OwnProgram(Runtime):
         if not text:
             return ()
         event = parse(text)
-        return (OutputEvent(message=one_line(text, MESSAGE)) if event is None else _output_event(event),)
+        return (OutputEvent(message=one_line(text, MESSAGE)) if event is None else output_event(event),)
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
         if summary.limit_until is not None:
@@ -64,7 +64,7 @@ class OwnProgram(Runtime):
         return Ending.INTERRUPTED if in_start_up else by_code(code)
 
 
-def _output_event(event: JsonObject) -> OutputEvent:
+def output_event(event: JsonObject) -> OutputEvent:
     return OutputEvent(
         session=event.line("session", limit=100),
         phase=event.line("phase", limit=40),

@@ -1,16 +1,29 @@
-"""The built-in agent: `python -P -m coral.native`, with a conversation whose id we choose."""
+"""The built-in agent: `python -P -m coral.native`, with a conversation whose id we choose.
+
+With the brain `search` it uses no model; `native_llm.py` is what drives it with the brain `llm`.
+"""
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 
 from coral import extras
 from coral.native.brain import BRAINS
-from coral.native.options import Options, missing_library
+from coral.native.options import LLM, Options, brain_of, missing_library
 from coral.runtimes.coral_protocol import OwnProgram, unknown
-from coral.runtimes.model import Inspection, LaunchSpec
+from coral.runtimes.model import Inspection, LaunchSpec, Runtime
 
 EVERYTHING = ("**/*",)  # what it may change where the task does not say
+
+
+def native(options: Mapping[str, object]) -> Runtime:
+    """The runtime of the brain that the options name."""
+    if brain_of(options) == LLM:
+        from coral.runtimes.native_llm import NativeLlm  # a start without a model does without pydantic's models
+
+        return NativeLlm(options)
+    return Native(options)
 
 
 class Native(OwnProgram):
@@ -26,7 +39,7 @@ class Native(OwnProgram):
         except ValueError as error:
             return [str(error)]
         if brain not in BRAINS:
-            return [f"brain must be {' or '.join(BRAINS)}; got {brain!r}"]
+            return [f"brain must be {' or '.join((*BRAINS, LLM))}; got {brain!r}"]
         missing = missing_library()
         return [f"{missing} is not installed; `{extras.installs('search')}` installs it"] if missing else []
 

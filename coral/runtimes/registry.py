@@ -9,7 +9,7 @@ from coral.runtimes.model import Runtime
 
 # Each is imported when it is asked for: a start needs one of them.
 RUNTIMES = {
-    "native": "coral.runtimes.native:Native",
+    "native": "coral.runtimes.native:native",
     "claude": "coral.runtimes.claude:Claude",
     "codex": "coral.runtimes.codex:Codex",
     "opencode": "coral.runtimes.opencode:Opencode",

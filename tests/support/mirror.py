@@ -76,6 +76,10 @@ _PLACES = {
     "integration/coral/notify/test_notifier": ["coral.notify: outbox"],
     "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
     "integration/coral/native": ["coral.native.search: check"],
+    "integration/coral/native/llm/test_agent drives the whole loop": [
+        "coral.native.llm: main outer patience perceive toolset",
+        "coral.native.llm.tools: base commands files knowledge memory submit",
+    ],
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [
         "coral.cli.commands: doctor resume"
     ],
@@ -113,6 +117,7 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.runtimes.other_names": "names of agent programs, which no other package knows",
     "coral.native.answers.answer": "one module for each heartbeat, and this one to choose",
     "coral.native.answers.checkpoint": "one module for each heartbeat",
+    "coral.native.llm.outer": "the outer loop, which a person takes the place of",
     "coral.native.interrupt": "set before anything slow is imported",
     "coral.native.search.numeric.compass": "a method of its own",
     "coral.native.search.numeric.evolution": "a method of its own",

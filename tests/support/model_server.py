@@ -110,7 +110,8 @@ class ModelServer:
     def take(self, path: str, headers: Mapping[str, str], body: Mapping[str, Any], wire: Wire) -> tuple[Step, int]:
         """The answer to a request, and its number."""
         texts = tuple(_texts(body.get(wire.conversation)))
-        aside = not wire.shell(body) or any(mark in text for mark in ASIDES for text in texts[-1:])
+        textual = "<call name=" in f"{body.get('system')}{texts[:2]}"  # calls as text need no tools
+        aside = not (wire.shell(body) or textual) or any(mark in text for mark in ASIDES for text in texts[-1:])
         asked = Asked(path, headers, body, time.monotonic(), None, texts)
         with self._lock:
             if aside:  # it costs nothing: what a script's steps cost is all that is used
@@ -175,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
         if whole is not None:
             self._whole(200, whole, step.headers)
         else:
-            self._stream(step, number, wire.pieces(step, number, body))
+            self._stream(step, number, wire.pieces(step, number, body) if step.raw is None else iter([step.raw]))
 
     def _stream(self, step: Step, asked: int, pieces: Iterator[bytes]) -> None:
         self.send_response(200)

@@ -4,18 +4,19 @@ A wire knows nothing of scripts: it writes what a `Step` says in its own format.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-SHELLS = ("Bash", "exec_command", "bash", "run_shell_command")
+SHELLS = ("Bash", "exec_command", "bash", "run_shell_command", "run")  # the last is that of our own agent
 Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One answer. `run`: a shell command to call, after the text `say`. `usage`: tokens in (cached ones too), out,
-    and how many of those in were cached.
+    """One answer. `run`: a shell command to call, after the text `say`. `calls`: tools to call instead, with arguments,
+    or the text that stands in their place. `raw`: the bytes of the whole stream. `finish`: the format's word for the
+    end. `usage`: tokens in (cached ones too), out, and how many of those in were cached.
 
     `error`: one of `ERRORS`, said in the format's own words; `body` is said in place of those.
     `before`: seconds before the answer begins; `between`: seconds between its pieces. `hang`: it never goes on after
@@ -24,6 +25,9 @@ class Step:
 
     say: str = ""
     run: str = ""
+    calls: Sequence[tuple[str, Body | str]] = ()
+    raw: bytes | None = None
+    finish: str = ""
     usage: tuple[int, int, int] = (10, 5, 0)
     error: str = ""
     body: Body = field(default_factory=dict)
@@ -39,10 +43,11 @@ class Step:
         return ERRORS[self.error] if self.error else 200
 
 
-ERRORS = {"denied": 401, "broken": 500, "too many": 429, "overloaded": 529, "too long": 400}
+ERRORS = {"denied": 401, "unpaid": 402, "broken": 500, "too many": 429, "overloaded": 529, "too long": 400}
 # Each format's words for them: the machine's, and a person's.
 _MESSAGES = {
     "denied": ("authentication_error", "invalid x-api-key"),
+    "unpaid": ("billing_error", "Your credit balance is too low."),
     "broken": ("api_error", "Internal server error"),
     "too many": ("rate_limit_error", "This request would exceed your organization's rate limit."),
     "overloaded": ("overloaded_error", "Overloaded"),
@@ -50,6 +55,7 @@ _MESSAGES = {
 }
 _CODED = {
     "denied": ("invalid_api_key", "Incorrect API key provided."),
+    "unpaid": ("insufficient_quota", "You have run out of credits."),
     "broken": ("server_error", "The server had an error."),
     "too many": ("rate_limit_exceeded", "Rate limit reached for requests."),
     "overloaded": ("server_error", "The server is overloaded."),
@@ -57,6 +63,7 @@ _CODED = {
 }
 _GEMINI = {
     "denied": ("UNAUTHENTICATED", "API key not valid. Please pass a valid API key."),
+    "unpaid": ("FAILED_PRECONDITION", "Billing is not enabled."),
     "broken": ("INTERNAL", "An internal error has occurred."),
     "too many": ("RESOURCE_EXHAUSTED", "Resource has been exhausted."),
     "overloaded": ("UNAVAILABLE", "The model is overloaded."),
@@ -88,10 +95,15 @@ class Wire:
         kind, message = _CODED[step.error]
         return {"error": {"message": message, "type": kind, "param": None, "code": kind}}
 
-    def _arguments(self, step: Step, body: Body) -> dict[str, str]:
+    def _arguments(self, step: Step, body: Body) -> dict[str, object]:
         wanted = self._offered(body).get(self.shell(body), {})
-        found = {"cmd" if "cmd" in wanted else "command": step.run}
-        return found | ({"description": "a step"} if "description" in wanted else {})
+        found: dict[str, object] = {"cmd" if "cmd" in wanted else "command": step.run}
+        found |= {"description": "a step"} if "description" in wanted else {}
+        return found | ({"request_heartbeat": True} if "request_heartbeat" in wanted else {})
+
+    def _calls(self, step: Step, body: Body) -> list[tuple[str, Body | str]]:
+        """Name and arguments of each call."""
+        return list(step.calls) or ([(self.shell(body), self._arguments(step, body))] if step.run else [])
 
 
 class Messages(Wire):
@@ -110,7 +122,7 @@ class Messages(Wire):
             for delta in self._deltas(block):
                 yield _event({"type": "content_block_delta", "index": index, "delta": delta})
             yield _event({"type": "content_block_stop", "index": index})
-        reason = "tool_use" if step.run else "end_turn"
+        reason = step.finish or ("tool_use" if step.run or step.calls else "end_turn")
         usage = {"output_tokens": step.usage[1]}
         yield _event({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": usage})
         yield _event({"type": "message_stop"})
@@ -138,13 +150,13 @@ class Messages(Wire):
     def _blocks(self, step: Step, number: int, body: Body) -> Iterator[dict[str, Any]]:
         if step.say:
             yield {"type": "text", "text": step.say}
-        if step.run:
-            arguments = self._arguments(step, body)
-            yield {"type": "tool_use", "id": f"toolu_{number}", "name": self.shell(body), "input": arguments}
+        for place, (name, arguments) in enumerate(self._calls(step, body)):
+            yield {"type": "tool_use", "id": f"toolu_{number}_{place}", "name": name, "input": arguments}
 
     def _deltas(self, block: Body) -> Iterator[Body]:
         if block["type"] == "tool_use":
-            yield {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+            given = block["input"]
+            yield {"type": "input_json_delta", "partial_json": given if isinstance(given, str) else json.dumps(given)}
             return
         for word in _words(block["text"]):
             yield {"type": "text_delta", "text": word}
@@ -194,14 +206,17 @@ class Chat(Wire):
         head = {"id": f"c{number}", "object": "chat.completion.chunk", "created": 0, "model": model}
         for delta in self._deltas(step, number, body):
             yield _event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}, named=False)
-        end = {"index": 0, "delta": {}, "finish_reason": "tool_calls" if step.run else "stop"}
+        finish = step.finish or ("tool_calls" if step.run or step.calls else "stop")
+        end = {"index": 0, "delta": {}, "finish_reason": finish}
         yield _event({**head, "choices": [end], "usage": self._usage(step)}, named=False)
         yield b"data: [DONE]\n\n"
 
     def whole(self, step: Step, number: int, body: Body) -> Body:
         message: dict[str, Any] = {"role": "assistant", "content": step.say}
-        if step.run:
-            message["tool_calls"] = [self._call(step, number, body)]
+        if calls := self._calls(step, body):
+            message["tool_calls"] = [
+                self._call(name, arguments, f"call_{number}_{place}") for place, (name, arguments) in enumerate(calls)
+            ]
         choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if step.run else "stop"}
         head = {"id": f"c{number}", "object": "chat.completion", "created": 0, "model": body.get("model", "")}
         return {**head, "choices": [choice], "usage": self._usage(step)}
@@ -209,12 +224,13 @@ class Chat(Wire):
     def _deltas(self, step: Step, number: int, body: Body) -> Iterator[Body]:
         for word in _words(step.say):
             yield {"role": "assistant", "content": word}
-        if step.run:
-            yield {"role": "assistant", "tool_calls": [{"index": 0, **self._call(step, number, body)}]}
+        for place, (name, arguments) in enumerate(self._calls(step, body)):
+            call = {"index": place, **self._call(name, arguments, f"call_{number}_{place}")}
+            yield {"role": "assistant", "tool_calls": [call]}
 
-    def _call(self, step: Step, number: int, body: Body) -> dict[str, Any]:
-        function = {"name": self.shell(body), "arguments": json.dumps(self._arguments(step, body))}
-        return {"id": f"call_{number}", "type": "function", "function": function}
+    def _call(self, name: str, arguments: Body | str, id: str) -> dict[str, Any]:
+        function = {"name": name, "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments)}
+        return {"id": id, "type": "function", "function": function}
 
     def _usage(self, step: Step) -> Body:
         got, out, cached = step.usage

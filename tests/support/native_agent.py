@@ -9,6 +9,7 @@ from sample import attempt
 from attempts.record import Direction
 from attempts.store import Store
 from coral.native.loop import Loop, TurnEnd
+from coral.native.memory import AgentMemory
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
@@ -47,7 +48,7 @@ class LocalAgent:
         self.shared, self.state = self.layout.shared, root / "state"
         self.store = Store(self.layout.attempts)
         self.store.publish(attempt(0, 1.0))
-        self.snapshots = Snapshots.create(self.state, "s-1")
+        self.snapshots = Snapshots.create(self.state, "s-1", AgentMemory)
         self.file = (root / "out.jsonl").open("w+b")
         self.output = Output(self.file.fileno())
         view = self.run_view()

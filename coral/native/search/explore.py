@@ -8,7 +8,7 @@ from random import Random
 
 from attempts.fields import one_line
 from attempts.record import Direction, Verdict
-from coral.native.memory import Candidate, KnownAttempt, Trial
+from coral.native.memory import AgentMemory, Candidate, KnownAttempt, Trial
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
@@ -35,7 +35,7 @@ SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candid
 class Explorer:
     """Searches in one clone. `check` names the public check; it is empty if there is none, or none that works."""
 
-    snapshots: Snapshots
+    snapshots: Snapshots[AgentMemory]
     output: Output
     run_view: AgentRunView
     options: Options

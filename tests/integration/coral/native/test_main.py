@@ -64,11 +64,11 @@ class Agent:
 
     def unsubmitted(self) -> Candidate | None:
         """The best candidate of a running search, as far as it is saved."""
-        snapshots = Snapshots.resume(self.state, "s-1")
+        snapshots = Snapshots.resume(self.state, "s-1", AgentMemory)
         return snapshots.memory.unsubmitted if snapshots is not None else None
 
     def memory(self) -> AgentMemory:
-        snapshots = Snapshots.resume(self.state, "s-1")
+        snapshots = Snapshots.resume(self.state, "s-1", AgentMemory)
         assert snapshots is not None
         assert not snapshots.damaged
         return snapshots.memory

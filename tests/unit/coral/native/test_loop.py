@@ -7,7 +7,7 @@ from sample import attempt
 
 from attempts.record import Direction
 from coral.native.loop import MAX_DEPTH, MAX_FAILURES, TurnEnd, act
-from coral.native.memory import KnownAttempts
+from coral.native.memory import AgentMemory, KnownAttempts
 from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Remember, Say, Signal, Situation
 from coral.native.snapshots import Snapshots
 
@@ -58,7 +58,7 @@ def test_each_section_is_answered_in_order_and_the_answer_is_saved(agent: LocalA
     prompt = "## Heartbeat: b (id h2)\n\nx\n\n## Heartbeat: a (id h1)\n\ny\n"
     _, events = agent.run(lambda *_: (), prompt=prompt, steps=3)
     assert [event.sections[0].name for event in events if isinstance(event, Prompted)] == ["b", "a"]
-    saved = Snapshots.resume(agent.state, "s-1")
+    saved = Snapshots.resume(agent.state, "s-1", AgentMemory)
     assert saved is not None
     assert saved.memory.answered == ("h2", "h1")
 

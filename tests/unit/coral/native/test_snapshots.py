@@ -35,14 +35,14 @@ def full_memory() -> AgentMemory:
     )
 
 
-def resumed(snapshots: Snapshots) -> Snapshots:
-    read = Snapshots.resume(snapshots.folder.parent.parent, snapshots.folder.name)
+def resumed(snapshots: Snapshots[AgentMemory]) -> Snapshots[AgentMemory]:
+    read = Snapshots.resume(snapshots.folder.parent.parent, snapshots.folder.name, AgentMemory)
     assert read is not None
     return read
 
 
 def test_what_is_saved_is_what_is_read(tmp_path):
-    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     snapshots.memory = full_memory()
     snapshots.save()
     assert resumed(snapshots).memory == full_memory()
@@ -50,14 +50,14 @@ def test_what_is_saved_is_what_is_read(tmp_path):
 
 
 def test_a_session_that_does_not_exist_is_none(tmp_path):
-    assert Snapshots.resume(tmp_path, "s-1") is None
+    assert Snapshots.resume(tmp_path, "s-1", AgentMemory) is None
     for name in ("../x", "", "a/b", ".hidden", "x" * 300):
         with pytest.raises(ValueError, match="no session id"):
-            Snapshots.create(tmp_path, name)
+            Snapshots.create(tmp_path, name, AgentMemory)
 
 
 def test_the_ring_keeps_the_last_few(tmp_path):
-    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     for episodes in range(20):
         snapshots.memory = replace(snapshots.memory, episodes=episodes)
         snapshots.save()
@@ -66,7 +66,7 @@ def test_the_ring_keeps_the_last_few(tmp_path):
 
 @pytest.mark.parametrize("damage", ["truncate", "empty", "garbage", "flip", "other session", "remove"])
 def test_instead_of_a_damaged_snapshot_the_one_before_is_read(tmp_path, damage):
-    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     for episodes in range(3):
         snapshots.memory = replace(snapshots.memory, episodes=episodes)
         snapshots.save()
@@ -92,7 +92,7 @@ def test_instead_of_a_damaged_snapshot_the_one_before_is_read(tmp_path, damage):
 
 
 def test_a_session_with_damaged_snapshots_alone_begins_again(tmp_path):
-    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     for path in snapshots.folder.iterdir():
         path.write_text("damaged")
     assert resumed(snapshots).damaged
@@ -112,7 +112,7 @@ def test_a_session_with_damaged_snapshots_alone_begins_again(tmp_path):
     ],
 )
 def test_a_whole_snapshot_that_is_no_memory_of_this_session_is_not_read(tmp_path, wrong):
-    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     body = json.dumps(wrong).encode()
     (snapshots.folder / "memory-00000009.json").write_bytes(sha256(body).hexdigest().encode() + b"\n" + body)
     assert resumed(snapshots).damaged
@@ -120,7 +120,7 @@ def test_a_whole_snapshot_that_is_no_memory_of_this_session_is_not_read(tmp_path
 
 
 def test_memory_rolls_back_to_the_snapshot_before(tmp_path):
-    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     assert not snapshots.roll_back()
     for episodes in (7, 8):
         snapshots.memory = replace(snapshots.memory, episodes=episodes)
@@ -131,7 +131,7 @@ def test_memory_rolls_back_to_the_snapshot_before(tmp_path):
 
 def test_a_save_within_a_save_loses_nothing(tmp_path, monkeypatch):
     """What an interrupt does that comes while a snapshot is being written."""
-    snapshots = Snapshots.create(tmp_path, "s-1")
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     snapshots.memory = replace(snapshots.memory, episodes=5)
     dumps, entered = json.dumps, []
 

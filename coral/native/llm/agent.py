@@ -1,0 +1,221 @@
+"""The loop of the brain `llm`: perceive, reason, act, and between them the gates.
+
+An answer's calls are performed in order, each once: its start is saved before it and its result after it. True in
+`request_heartbeat` chains into the next step, false yields; a call that fails always chains, so that the model reads
+its error. A chain has at most `max_steps` steps; then the outer loop has the next word.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from coral.native.llm import plugins
+from coral.native.llm.conversation import (
+    AnswerMessage,
+    HeldCall,
+    LlmMemory,
+    PromptMessage,
+    ResultMessage,
+    ToolCall,
+)
+from coral.native.llm.gates import DeferredCall, Gate, GateSignal, RefusedCall
+from coral.native.llm.json_values import as_object
+from coral.native.llm.perceive import Perception
+from coral.native.llm.request import Reply
+from coral.native.llm.tools.base import Workbench
+from coral.native.llm.tools.submit import settle_interrupted
+from coral.native.llm.toolset import Toolset
+from coral.native.situation import ToolError
+
+CONTINUE = "Heartbeat. Please continue."
+CORRECT = "Heartbeat: a call failed. Read its error, put it right, or do something else."
+HELD_STEPS = 10  # that a held call is offered to the gates again; then it is dropped
+MOST_CALLS = 16  # of one answer that are performed
+
+
+class ChainEnd(StrEnum):
+    YIELDED = "yielded"  # no call asked for a heartbeat
+    CAPPED = "capped"  # as many steps as may come in a row
+    REFUSED = "refused"  # the model or its server would not answer
+    BUDGET = "budget"  # as many steps as a launch may make
+
+
+@dataclass(slots=True)
+class LlmAgent:
+    """`steps`: what is left of those that this launch may make."""
+
+    bench: Workbench
+    tools: Toolset
+    gates: Sequence[Gate]
+    perception: Perception
+    steps: int
+    worked: bool = False  # whether something was changed since the last word of the outer loop
+    _current: ToolCall | None = field(default=None)
+
+    @property
+    def memory(self) -> LlmMemory:
+        return self.bench.memory
+
+    def prompt(self, text: str) -> None:
+        """A word of the outer loop."""
+        self.worked = False
+        self.bench.memory = self.memory.prompt(text)
+        self._save()
+
+    def receive(self, text: str) -> None:
+        """Take in the prompt of a launch; it is said when what an interrupt has left is settled."""
+        self.bench.memory = replace(self.memory, waiting=(*self.memory.waiting, text))
+        self._save()
+
+    def recover(self) -> None:
+        """Settle what an interrupt has left: the call that was being performed gets a result and is not performed
+        again, nor are the calls after it. Then say the prompts that wait."""
+        for call in self.memory.unfinished:
+            try:
+                text, failed = self._outcome(call), False
+            except ToolError as problem:
+                text, failed = str(problem), True
+            self._finish(call, text, failed=failed)
+        memory = self.memory
+        for text in memory.waiting:
+            memory = memory.prompt(text)
+        self.bench.memory = replace(memory, waiting=())
+        self._save()
+
+    def _outcome(self, call: ToolCall) -> str:
+        if call.id != self.memory.started:
+            raise ToolError("an interrupt came before this call; it was not performed")
+        if call.name != "submit":
+            raise ToolError("an interrupt cut this call off; look at what it has done before you repeat it")
+        self._current = call
+        return settle_interrupted(self.bench)
+
+    def chain(self) -> ChainEnd:
+        """Step by step, until the agent yields or may go no further. ModelError where the model cannot be asked."""
+        while True:
+            if self.memory.last_answer is None or not self.memory.unfinished:
+                if self.steps <= 0:
+                    return ChainEnd.BUDGET
+                if self.memory.chain >= self.bench.options.max_steps:
+                    return ChainEnd.CAPPED
+                self.steps -= 1
+                self._offer_held()
+                reply = self.perception.reason()
+                self._take(reply)
+                if reply.refused and not reply.calls:
+                    return ChainEnd.REFUSED
+            for call in self.memory.unfinished:
+                self._pass(call)
+            results = self.memory.last_results
+            if not any(result.chains for result in results):
+                return ChainEnd.YIELDED
+            failed = any(result.failed for result in results)
+            self._tell(CORRECT if failed else CONTINUE)
+
+    def _take(self, reply: Reply) -> None:
+        """The answer becomes a part of memory before anything of it is done. Ids are ours: servers repeat theirs."""
+        begin = f"call-{self.memory.message_count + 1}"
+        calls = tuple(
+            ToolCall(id=f"{begin}-{place}", name=call.name, arguments=call.arguments)
+            for place, call in enumerate(reply.calls[:MOST_CALLS], 1)
+        )
+        usage, text = reply.usage, reply.text
+        if reply.refused and not text:
+            text = "(the model refused to answer)"
+        if text.strip() and not calls:
+            self.bench.output.text(text)
+        elif text.strip():
+            self.bench.output.beat("thinking", text)
+        tokens = usage.input + usage.cached + usage.output
+        message = AnswerMessage(text=text, calls=calls, reasoning=reply.reasoning)
+        self.bench.memory = self.memory.answer(message, tokens, usage.cost or 0.0)
+        self._save()
+
+    # --- act ------------------------------------------------------------------------------------------------------
+
+    def _signal(self) -> GateSignal:
+        memory = self.memory
+        return GateSignal(
+            depth=memory.chain,
+            steps=memory.steps,
+            tokens=memory.tokens,
+            cost=memory.cost,
+            checked=memory.checked,
+            failures=memory.failures,
+            clone=str(self.bench.clone),
+            options=self.bench.options,
+        )
+
+    def _pass(self, call: ToolCall) -> None:
+        match plugins.decide(self.gates, self._signal(), call):
+            case RefusedCall(reason=reason):
+                self._finish(call, f"refused: {reason}", failed=True)
+            case DeferredCall(reason=reason):
+                held = (*self.memory.held, HeldCall(call=call, steps=HELD_STEPS))
+                self.bench.memory = replace(self.memory, held=held)
+                self._finish(call, f"held back: {reason}; it is done as soon as it may be", failed=False)
+            case ToolCall() as passed:
+                self._perform(replace(passed, id=call.id))
+
+    def _perform(self, call: ToolCall) -> None:
+        self.bench.memory = replace(self.memory, started=call.id)
+        self._save()
+        self._current = call
+        try:
+            tool = self.tools.read(call)
+            self.bench.output.tool(call.id, call.name, call.arguments)
+            text = plugins.perform(tool, self.bench)
+        except ToolError as problem:
+            self._finish(call, str(problem), failed=True)
+        else:
+            self._finish(call, text, failed=False)
+
+    def settle(self, text: str) -> None:
+        """The result of the call that is being performed; what its tool returns later is the same."""
+        if self._current is not None:
+            self._finish(self._current, text, failed=False)
+
+    def _finish(self, call: ToolCall, text: str, *, failed: bool) -> None:
+        """Once: a result that is there already stays."""
+        if call.id in {result.call for result in self.memory.last_results}:
+            return
+        chains = failed or as_object(call.arguments).get("request_heartbeat") is True
+        result = ResultMessage(call=call.id, name=call.name, text=text, failed=failed, chains=chains)
+        memory = self.memory.finish(call, result)
+        if not failed and self.tools.works(call.name):
+            self.worked = True
+            memory = memory if call.name in ("submit", "notes", "skills") else replace(memory, checked=False)
+        self.bench.memory = memory
+        self._current = None
+        self._save()
+        self.bench.output.tool(call.id, call.name, text, over=True, failed=failed)
+        if failed:
+            self.bench.output.beat("thinking", f"{call.name or 'a call'} failed: {text}")
+
+    def _offer_held(self) -> None:
+        """Held calls that the gates now let pass are done; their outcome is told, for their results were given."""
+        for held in self.memory.held:
+            rest = tuple(other for other in self.memory.held if other.call.id != held.call.id)
+            decision = plugins.decide(self.gates, self._signal(), held.call)
+            if isinstance(decision, ToolCall):
+                self.bench.memory = replace(self.memory, held=rest)
+                self._save()  # before it is done: whatever comes, it is not done again
+                try:
+                    text = plugins.perform(self.tools.read(decision), self.bench)
+                except ToolError as problem:
+                    text = f"it failed: {problem}"
+                self._tell(f"The call {held.call.name} that was held back is done: {text}")
+            elif isinstance(decision, RefusedCall) or held.steps <= 1:
+                self.bench.memory = replace(self.memory, held=rest)
+                self._tell(f"The call {held.call.name} that was held back is dropped: {decision.reason}")
+            else:
+                self.bench.memory = replace(self.memory, held=(*rest, replace(held, steps=held.steps - 1)))
+
+    def _tell(self, text: str) -> None:
+        self.bench.memory = self.memory.add(PromptMessage(text=text))
+        self._save()
+
+    def _save(self) -> None:
+        """First the transcript, which only grows, then the snapshot: a message that is in memory can be recalled."""
+        self.bench.transcript.follow(self.memory.message_count, self.memory.messages)
+        self.bench.snapshots.save()

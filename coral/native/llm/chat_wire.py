@@ -1,0 +1,176 @@
+"""The wire `chat`: chat completions, as OpenAI, gateways, vLLM, llama.cpp and Ollama speak them.
+
+The prefix of a request stays the same from step to step, so that servers which cache prefixes find it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
+from coral.native.llm.json_values import as_object, count_of, number_of, parse_object, text_of
+from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply, fault_of
+
+REFUSALS = frozenset({"content_filter", "refusal"})
+
+
+class ChatWire:
+    path = "/chat/completions"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        return {"authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, request: ModelRequest) -> Json:
+        system = "\n\n".join(part for part in (request.system, request.core) if part)
+        body: dict[str, Any] = {
+            "model": request.model,
+            "messages": [{"role": "system", "content": system}, *_messages(request.messages)],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if request.tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+                }
+                for tool in request.tools
+            ]
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.effort:
+            body["reasoning_effort"] = request.effort
+        if request.answer_tokens:
+            # Models that reason refuse the older name.
+            body["max_completion_tokens" if request.effort else "max_tokens"] = request.answer_tokens
+        return body
+
+    def reader(self) -> "ChatReader":
+        return ChatReader()
+
+
+def _messages(messages: tuple[Message, ...]) -> Iterator[Json]:
+    """Prompts in a row are one message: the templates of some models want the two sides to take turns."""
+    prompts: list[str] = []
+    for message in messages:
+        if isinstance(message, PromptMessage):
+            prompts.append(message.text)
+            continue
+        if prompts:
+            yield {"role": "user", "content": "\n\n".join(prompts)}
+        prompts = []
+        yield _message(message)
+    if prompts:
+        yield {"role": "user", "content": "\n\n".join(prompts)}
+
+
+def _message(message: AnswerMessage | ResultMessage) -> Json:
+    match message:
+        case ResultMessage(call=call, text=text):
+            return {"role": "tool", "tool_call_id": call, "content": text}
+        case AnswerMessage(text=text, calls=calls, reasoning=reasoning):
+            answer: dict[str, Any] = {"role": "assistant", "content": text}
+            if calls:
+                answer["tool_calls"] = [
+                    {
+                        "id": call.id,
+                        "type": "function",
+                        "function": {"name": call.name, "arguments": json.dumps(as_object(call.arguments))},
+                    }
+                    for call in calls
+                ]
+            return {**answer, **{name: value for held in reasoning for name, value in json.loads(held).items()}}
+
+
+class ChatReader:
+    def __init__(self) -> None:
+        self._text, self._reasoning = "", ""
+        self._details: list[object] = []
+        self._calls: list[dict[str, str]] = []
+        self._places: dict[object, int] = {}
+        self._finish, self._done = "", False
+        self._usage = ModelUsage()
+
+    @property
+    def usage(self) -> ModelUsage:
+        return self._usage
+
+    def feed(self, data: str) -> None:
+        if data.strip() == "[DONE]":
+            self._done = True
+            return
+        event = parse_object(data)
+        if "error" in event:
+            raise error_in_stream(event["error"])
+        if isinstance(usage := event.get("usage"), Mapping):
+            self._usage = _usage(usage)
+        choices = event.get("choices")
+        for choice in choices[:1] if isinstance(choices, list) else []:
+            if isinstance(choice, Mapping):
+                self._finish = text_of(choice.get("finish_reason")) or self._finish
+                delta = choice.get("delta")
+                self._delta(delta if isinstance(delta, Mapping) else {})
+
+    def _delta(self, delta: Json) -> None:
+        self._text += text_of(delta.get("content")) or text_of(delta.get("refusal"))
+        self._reasoning += text_of(delta.get("reasoning_content"))
+        details = delta.get("reasoning_details")
+        self._details += details if isinstance(details, list) else []
+        calls = delta.get("tool_calls")
+        for call in calls if isinstance(calls, list) else []:
+            if isinstance(call, Mapping):
+                self._call(call)
+
+    def _call(self, call: Json) -> None:
+        """A piece of a call. Some servers number calls, some only begin each with an id."""
+        key = call.get("index")
+        if key is None:
+            key = call.get("id") or (len(self._calls) - 1 if self._calls else 0)
+        if key not in self._places:
+            self._places[key] = len(self._calls)
+            self._calls.append({"name": "", "arguments": ""})
+        held, function = self._calls[self._places[key]], call.get("function")
+        if isinstance(function, Mapping):
+            held["name"] += text_of(function.get("name"))
+            arguments = function.get("arguments")
+            held["arguments"] += json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
+
+    def reply(self) -> Reply:
+        if not self._finish and not self._done:
+            raise ModelError(Fault.TRANSIENT, "the answer broke off")
+        return Reply(
+            text=self._text,
+            calls=tuple(RawCall(name=call["name"], arguments=call["arguments"]) for call in self._calls),
+            reasoning=tuple(self._kept_reasoning()),
+            usage=self._usage,
+            cut=self._finish == "length",
+            refused=self._finish in REFUSALS,
+        )
+
+    def _kept_reasoning(self) -> Iterator[str]:
+        """What servers that show reasoning expect to see again with the calls that came of it."""
+        if self._details:
+            yield json.dumps({"reasoning_details": self._details})
+        elif self._reasoning:
+            yield json.dumps({"reasoning_content": self._reasoning})
+
+
+def _usage(usage: Json) -> ModelUsage:
+    details = usage.get("prompt_tokens_details")
+    cached = count_of(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+    return ModelUsage(
+        input=max(0, count_of(usage.get("prompt_tokens")) - cached),
+        cached=cached,
+        output=count_of(usage.get("completion_tokens")),
+        cost=number_of(usage.get("cost")),
+    )
+
+
+def error_in_stream(error: object) -> ModelError:
+    """An error that comes after the head of an answer."""
+    if not isinstance(error, Mapping):
+        return ModelError(Fault.TRANSIENT, text_of(error) or "the server broke off with an error")
+    status = count_of(error.get("code")) or count_of(error.get("status"))
+    fault = fault_of(status) if status >= 400 else Fault.TRANSIENT
+    words = " ".join(filter(None, (text_of(error.get("type")), text_of(error.get("message")))))
+    return ModelError(fault, words or "the server broke off with an error", status=status)

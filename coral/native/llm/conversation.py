@@ -1,0 +1,125 @@
+"""What the agent `llm` remembers between launches: its blocks, the conversation as far as it is in view, its counters.
+
+A memory is a value, as that of the other brain is: every change makes a new one, and whatever is saved is whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+BLOCKS = {"persona": 2000, "task": 3000, "plan": 3000, "learned": 4000}  # characters that each may hold
+REMEMBERED_FAILURES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call as the model wrote it: its arguments are a text, which need not be JSON. The id is ours, and unique."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptMessage:
+    """What the outer loop says: the prompt of a launch, a heartbeat, what a person typed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerMessage:
+    """`reasoning`: what the wire wants back unchanged, as JSON texts."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultMessage:
+    """What came of a call. `chains`: its result goes straight into the next step."""
+
+    call: str
+    name: str
+    text: str
+    failed: bool = False
+    chains: bool = False
+
+
+Message = PromptMessage | AnswerMessage | ResultMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldCall:
+    """A call that a gate holds back: it is offered to the gates again before each of the next `steps`."""
+
+    call: ToolCall
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LlmMemory:
+    """`message_count`: messages since the session began, also those that are out of view. `started`: the id of the call
+    that is being performed. `chain`: steps in a row without a word to the outer loop. `failures`: the last calls that
+    failed, as name and arguments. `attempts`: the commits of its own attempts, by number. `checked`: whether the check
+    has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
+
+    session: str
+    launches: int = 0
+    blocks: Mapping[str, str] = field(default_factory=dict)
+    summary: str = ""
+    waiting: tuple[str, ...] = ()  # prompts that come after what an interrupt has left unfinished
+    messages: tuple[Message, ...] = ()
+    message_count: int = 0
+    started: str = ""
+    held: tuple[HeldCall, ...] = ()
+    chain: int = 0
+    failures: tuple[str, ...] = ()
+    attempts: Mapping[str, str] = field(default_factory=dict)
+    checked: bool = False
+    steps: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+
+    @property
+    def last_answer(self) -> AnswerMessage | None:
+        answers = (message for message in reversed(self.messages) if isinstance(message, AnswerMessage))
+        return next(answers, None)
+
+    @property
+    def last_results(self) -> tuple[ResultMessage, ...]:
+        """The results of the last answer's calls, as far as they are there."""
+        answer = self.last_answer
+        ids = {call.id for call in answer.calls} if answer else set[str]()
+        return tuple(held for held in self.messages if isinstance(held, ResultMessage) and held.call in ids)
+
+    @property
+    def unfinished(self) -> tuple[ToolCall, ...]:
+        """The calls of the last answer that have no result."""
+        answer, done = self.last_answer, {result.call for result in self.last_results}
+        return tuple(call for call in (answer.calls if answer else ()) if call.id not in done)
+
+    def add(self, message: Message) -> Self:
+        return replace(self, messages=(*self.messages, message), message_count=self.message_count + 1)
+
+    def prompt(self, text: str) -> Self:
+        """A word of the outer loop: the chain begins anew."""
+        return replace(self.add(PromptMessage(text=text)), chain=0)
+
+    def answer(self, message: AnswerMessage, tokens: int, cost: float) -> Self:
+        counted = replace(self, chain=self.chain + 1, steps=self.steps + 1, tokens=self.tokens + tokens)
+        return replace(counted, cost=self.cost + cost).add(message)
+
+    def finish(self, call: ToolCall, result: ResultMessage) -> Self:
+        failures = self.failures
+        if result.failed:
+            failures = (*failures, f"{call.name} {call.arguments}")[-REMEMBERED_FAILURES:]
+        return replace(self.add(result), started="", failures=failures)
+
+    def new_attempt(self, number: int, commit: str) -> Self:
+        attempts = {**self.attempts, str(number): commit}
+        return replace(self, attempts=attempts, steps=0, tokens=0, cost=0.0, failures=())
+
+    def edit(self, block: str, text: str) -> Self:
+        return replace(self, blocks={**self.blocks, block: text})

@@ -1,0 +1,130 @@
+"""The gates between what the model wants and what is done: pure functions from a signal and calls to decisions.
+
+A gate answers each call: the call itself lets it pass, `RefusedCall` sends it back with a reason that the model reads
+as an error, `DeferredCall` holds it back, and it is offered to the gates again before each of the next steps.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from coral.native.llm.conversation import ToolCall
+from coral.native.llm.json_values import as_object, text_of
+from coral.native.llm.settings import LlmOptions
+
+REPEATED = 3  # failures of one call
+NETWORK = frozenset(["curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp"])
+NETWORK_USES = re.compile(r"\b(?:pip3?|uv|npm|npx|cargo|gem|apt|apt-get|conda)\s+(?:\w+\s+)?(?:install|add|download)\b")
+NETWORK_USES_OF_GIT = re.compile(r"\bgit\s+(?:clone|fetch|pull|push|ls-remote)\b")
+OPEN_PLACES = ("/bin", "/usr", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/tmp", "/proc/self", "/opt")
+ALWAYS_ALLOWED = frozenset(("submit", "send_message", "notes", "core_memory_append", "core_memory_replace", "check"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateSignal:
+    """What gates decide by. `depth`: steps in a row; `steps`, `tokens`, `cost`: since the last attempt. `failures`: the
+    calls that failed since then, as name and arguments. `checked`: the check passed and nothing was changed since."""
+
+    depth: int
+    steps: int
+    tokens: int
+    cost: float
+    checked: bool
+    failures: tuple[str, ...]
+    clone: str
+    options: LlmOptions
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedCall:
+    call: ToolCall
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeferredCall:
+    call: ToolCall
+    reason: str
+
+
+Decision = ToolCall | RefusedCall | DeferredCall
+Gate = Callable[[GateSignal, tuple[ToolCall, ...]], Sequence[Decision]]
+
+
+def limits(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
+    """What one attempt may take; beyond it the agent submits, or says why not."""
+    options, over = signal.options, ""
+    if options.steps_per_attempt and signal.steps > options.steps_per_attempt:
+        over = f"{signal.steps} steps of {options.steps_per_attempt}"
+    elif options.tokens_per_attempt and signal.tokens > options.tokens_per_attempt:
+        over = f"{signal.tokens} tokens of {options.tokens_per_attempt}"
+    elif options.money_per_attempt and signal.cost > options.money_per_attempt:
+        over = f"{signal.cost:.2f} dollars of {options.money_per_attempt:.2f}"
+    reason = f"this attempt has used up its limit, {over}: submit what you have"
+    return [RefusedCall(call, reason) if over and call.name not in ALWAYS_ALLOWED else call for call in calls]
+
+
+def inside(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
+    """Commands stay in the workspace and off the network. It reads their words, and is a help and no wall: what agents
+    may reach is what the run's sandbox lets them."""
+    decisions: list[Decision] = []
+    for call in calls:
+        reason = _leaves(text_of(as_object(call.arguments).get("command")), signal)
+        decisions.append(RefusedCall(call, reason) if call.name in ("run", "job") and reason else call)
+    return decisions
+
+
+def _leaves(command: str, signal: GateSignal) -> str:
+    try:
+        words = shlex.split(command, comments=False)
+    except ValueError:
+        words = command.split()
+    if not signal.options.network:
+        if used := sorted(NETWORK & {PurePosixPath(word).name for word in words}):
+            return f"{used[0]} uses the network, which this task does not allow"
+        if NETWORK_USES.search(command) or NETWORK_USES_OF_GIT.search(command):
+            return "the command uses the network, which this task does not allow"
+    for word in words:
+        path = word.rpartition("=")[2].lstrip("<>&012")
+        if path.startswith("~/") or (path.startswith("/") and not _is_open(path, signal.clone)):
+            return f"{path} lies outside of the workspace; use paths relative to it"
+        if path.startswith("../") or path == ".." or "/../" in path:
+            return f"{path} may lead out of the workspace; use paths below it"
+    return ""
+
+
+def _is_open(path: str, clone: str) -> bool:
+    return any(PurePosixPath(path).is_relative_to(place) for place in (*OPEN_PLACES, clone))
+
+
+def repetition(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
+    """The same call that failed three times is not made a fourth time."""
+    decisions: list[Decision] = []
+    for call in calls:
+        count = signal.failures.count(f"{call.name} {call.arguments}")
+        reason = f"this very call has failed {count} times; change it, or do something else"
+        decisions.append(RefusedCall(call, reason) if count >= REPEATED else call)
+    return decisions
+
+
+def check_first(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
+    """With the option `check_first`, what is submitted has passed the check as it is."""
+    reason = "the check has not passed on the workspace as it is; call check first"
+    wanted = signal.options.check_first and not signal.checked
+    return [RefusedCall(call, reason) if wanted and call.name == "submit" else call for call in calls]
+
+
+SHIPPED: tuple[Gate, ...] = (limits, inside, repetition, check_first)
+
+
+def ask(gates: Sequence[Gate], signal: GateSignal, call: ToolCall) -> Decision:
+    """The first decision that does not let the call pass; else the call, as the last gate has it."""
+    decision: Decision = call
+    for gate in gates:
+        (decision,) = gate(signal, (call,))
+        if not isinstance(decision, ToolCall):
+            return decision
+        call = decision
+    return decision

@@ -1,0 +1,45 @@
+"""Reads JSON that a model or its server wrote: what is of another type counts as absent."""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from coral.native.llm.request import Fault, ModelError
+
+LONGEST_NUMBER = 1e15
+
+
+def parse_object(data: str) -> Mapping[str, Any]:
+    """The object of an event. ModelError where it is none: the answer cannot be trusted to be whole."""
+    try:
+        event: object = json.loads(data)
+    except (ValueError, RecursionError):
+        raise ModelError(Fault.TRANSIENT, f"the answer holds what is not JSON: {data[:80]!r}") from None
+    if not isinstance(event, Mapping):
+        raise ModelError(Fault.TRANSIENT, f"the answer holds what is no object: {data[:80]!r}")
+    return event
+
+
+def as_object(arguments: str) -> Mapping[str, Any]:
+    """Arguments for sending back. Servers refuse a conversation whose calls hold anything but objects."""
+    try:
+        value: object = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        value = None
+    return value if isinstance(value, Mapping) else {"unreadable": arguments}
+
+
+def text_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def number_of(value: object) -> float | None:
+    """A number from 0; None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < LONGEST_NUMBER:
+        return None
+    return float(value)
+
+
+def count_of(value: object) -> int:
+    return math.floor(number_of(value) or 0)

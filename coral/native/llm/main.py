@@ -1,0 +1,120 @@
+"""The process of an agent with the brain `llm`: options and prompt in, a session that lasts until an interrupt."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from coral.native.interrupt import on_interrupt
+from coral.native.llm.agent import LlmAgent
+from coral.native.llm.chat_wire import ChatWire
+from coral.native.llm.client import ModelClient
+from coral.native.llm.conversation import LlmMemory
+from coral.native.llm.messages_wire import MessagesWire
+from coral.native.llm.outer import OuterLoop
+from coral.native.llm.patience import Patience
+from coral.native.llm.perceive import Perception
+from coral.native.llm.plugins import own_gates, own_tools
+from coral.native.llm.request import ModelError, ModelWire
+from coral.native.llm.settings import LlmOptions
+from coral.native.llm.textual import TextualWire
+from coral.native.llm.tools.base import Workbench
+from coral.native.llm.tools.commands import kill_group
+from coral.native.llm.toolset import Toolset
+from coral.native.llm.transcript import Transcript
+from coral.native.llm.window import clip, request_tokens
+from coral.native.output import Output
+from coral.native.snapshots import Snapshots
+
+EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN_SESSION = 1, 2, 4  # as in the other main module
+WIRES: Mapping[str, type[ChatWire] | type[MessagesWire]] = {"chat": ChatWire, "messages": MessagesWire}
+INSTRUCTIONS = "AGENTS.md"
+LONGEST_INSTRUCTIONS = 30_000  # characters
+
+
+def run(args: argparse.Namespace, options: LlmOptions, output: Output) -> int:
+    """The whole launch; its exit code. ValueError says what is wrong with the options or the session."""
+    begin = Snapshots.resume if args.resume else Snapshots.create
+    snapshots = begin(args.state, args.session, LlmMemory)
+    if snapshots is None:
+        print(f"coral.native: no such session: {args.session}", file=sys.stderr)
+        return EXIT_UNKNOWN_SESSION
+    agent = build(args.model, options, snapshots, output, Path.cwd(), os.environ)
+    prompt = sys.stdin.read()
+    _begin(agent, options, prompt)
+    # From here on the interrupt finds everything in memory: the prompt counts as received with the first line.
+    on_interrupt(snapshots.save, lambda: interrupt(agent))
+    output.session(args.session)
+    try:
+        output.end(OuterLoop(agent).run())
+    except ModelError as problem:
+        output.model_failed(str(problem), problem.status, problem.retry_after)
+        print(f"coral.native: {problem}", file=sys.stderr)
+        return EXIT_FAILED
+    finally:
+        agent.perception.client.close()
+    return 0
+
+
+def build(
+    model: str,
+    options: LlmOptions,
+    snapshots: Snapshots[LlmMemory],
+    output: Output,
+    clone: Path,
+    environment: Mapping[str, str],
+) -> LlmAgent:
+    """An agent in the folder `clone`. ValueError where an own tool or gate cannot be found."""
+    agents = list[LlmAgent]()
+    bench = Workbench(
+        clone=clone,
+        agent=environment.get("CORAL_AGENT", "agent"),
+        snapshots=snapshots,
+        output=output,
+        options=options,
+        transcript=Transcript(snapshots.folder / "transcript.jsonl"),
+        environment={name: value for name, value in environment.items() if name not in options.key_names},
+        settle=lambda text: agents[0].settle(text),
+    )
+    tools = Toolset(own_tools(options.tools))
+    wire: ModelWire = WIRES[options.wire]()
+    if options.calls == "text":
+        wire = TextualWire(wire)
+    client = ModelClient(wire, options.url, environment.get(options.key_name, ""), options.answer_seconds)
+    perception = Perception(bench, tools, client, Patience(output.retry), model, _instructions(clone))
+    agents.append(LlmAgent(bench, tools, own_gates(options.gates), perception, options.steps))
+    return agents[0]
+
+
+def _begin(agent: LlmAgent, options: LlmOptions, prompt: str) -> None:
+    """Memory takes the prompt in before anything is printed."""
+    bench = agent.bench
+    memory = replace(bench.memory, launches=bench.memory.launches + 1)
+    if "persona" not in memory.blocks and options.persona:
+        memory = memory.edit("persona", options.persona)
+    bench.memory = memory
+    if bench.snapshots.damaged:
+        prompt = f"Your newest memory could not be read; you go on from the one before it.\n\n{prompt}"
+    if prompt.strip():
+        agent.receive(clip(prompt, options.window))
+
+
+def interrupt(agent: LlmAgent) -> None:
+    """While the process is ending: what the unfinished answer used, and the end of what it has started."""
+    client = agent.perception.client
+    if client.reading is not None:
+        usage = client.reading.usage
+        asked = usage.input + usage.cached or request_tokens(agent.perception.request())
+        agent.bench.output.usage(input=asked - usage.cached, cached=usage.cached, output=usage.output)
+    if agent.bench.running is not None:
+        agent.bench.running.interrupt()
+    kill_group(agent.bench.group)
+
+
+def _instructions(clone: Path) -> str:
+    try:
+        return clip((clone / INSTRUCTIONS).read_text("utf-8", "replace"), LONGEST_INSTRUCTIONS)
+    except OSError:
+        return ""

@@ -1,0 +1,177 @@
+"""The wire `messages`: as Anthropic and gateways to it speak it. What stays the same is marked for the cache."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
+from coral.native.llm.json_values import as_object, count_of, parse_object, text_of
+from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply
+
+VERSION = "2023-06-01"
+ANSWER_TOKENS = 16_000  # this wire demands a limit
+CACHED = {"cache_control": {"type": "ephemeral"}}
+FAULTS = {
+    "authentication_error": (Fault.FATAL, 401),
+    "billing_error": (Fault.FATAL, 402),
+    "permission_error": (Fault.FATAL, 403),
+    "not_found_error": (Fault.FATAL, 404),
+    "invalid_request_error": (Fault.REJECTED, 400),
+    "request_too_large": (Fault.REJECTED, 413),
+    "rate_limit_error": (Fault.LIMIT, 429),
+    "overloaded_error": (Fault.TRANSIENT, 529),
+}
+
+
+class MessagesWire:
+    path = "/v1/messages"
+
+    def headers(self, key: str) -> Mapping[str, str]:
+        return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+
+    def body(self, request: ModelRequest) -> Json:
+        system = [{"type": "text", "text": text, **CACHED} for text in (request.system, request.core) if text]
+        body: dict[str, Any] = {
+            "model": request.model,
+            "max_tokens": request.answer_tokens or ANSWER_TOKENS,
+            "system": system,
+            "messages": _marked(list(_turns(request.messages))),
+            "stream": True,
+        }
+        if request.tools:
+            body["tools"] = [
+                {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+                for tool in request.tools
+            ]
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.effort:
+            body["thinking"] = {"type": "adaptive"}
+            body["output_config"] = {"effort": request.effort}
+        return body
+
+    def reader(self) -> "MessagesReader":
+        return MessagesReader()
+
+
+def _turns(messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
+    """Blocks of one role are one turn: results and what is said after them are the user's."""
+    role, blocks = "", list[dict[str, Any]]()
+    for message in messages:
+        speaker = "assistant" if isinstance(message, AnswerMessage) else "user"
+        if speaker != role and blocks:
+            yield {"role": role, "content": blocks}
+            blocks = []
+        role = speaker
+        blocks += _blocks(message)
+    if blocks:
+        yield {"role": role, "content": blocks}
+
+
+def _blocks(message: Message) -> Iterator[dict[str, Any]]:
+    match message:
+        case PromptMessage(text=text):
+            yield {"type": "text", "text": text}
+        case ResultMessage(call=call, text=text, failed=failed):
+            yield {
+                "type": "tool_result",
+                "tool_use_id": call,
+                "content": text,
+                **({"is_error": True} if failed else {}),
+            }
+        case AnswerMessage(text=text, calls=calls, reasoning=reasoning):
+            yield from (json.loads(held) for held in reasoning)
+            if text.strip():
+                yield {"type": "text", "text": text}
+            for made in calls:
+                yield {"type": "tool_use", "id": made.id, "name": made.name, "input": as_object(made.arguments)}
+
+
+def _marked(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The end of the conversation is marked: the next request reads from the cache all that stands before it."""
+    if turns:
+        *others, last = turns
+        *blocks, end = last["content"]
+        turns = [*others, {**last, "content": [*blocks, {**end, **CACHED}]}]
+    return turns
+
+
+class MessagesReader:
+    def __init__(self) -> None:
+        self._blocks: dict[object, dict[str, Any]] = {}
+        self._reason, self._whole = "", False
+        self._usage = ModelUsage()
+
+    @property
+    def usage(self) -> ModelUsage:
+        return self._usage
+
+    def feed(self, data: str) -> None:
+        event = parse_object(data)
+        match event.get("type"):
+            case "message_start":
+                self._count(_inner(event, "message"))
+            case "content_block_start":
+                self._blocks[event.get("index")] = {**_inner(event, "content_block"), "json": ""}
+            case "content_block_delta":
+                self._delta(self._blocks.get(event.get("index")), _inner(event, "delta"))
+            case "message_delta":
+                self._reason = text_of(_inner(event, "delta").get("stop_reason")) or self._reason
+                self._count(event)
+            case "message_stop":
+                self._whole = True
+            case "error":
+                error = _inner(event, "error")
+                fault, status = FAULTS.get(text_of(error.get("type")), (Fault.TRANSIENT, 0))
+                words = f"{text_of(error.get('type'))} {text_of(error.get('message'))}".strip()
+                raise ModelError(fault, words or "the server broke off with an error", status=status)
+
+    def _delta(self, block: dict[str, Any] | None, delta: Json) -> None:
+        if block is None:
+            raise ModelError(Fault.TRANSIENT, "the answer goes on with a block that never began")
+        for kind, source, target in (
+            ("text_delta", "text", "text"),
+            ("input_json_delta", "partial_json", "json"),
+            ("thinking_delta", "thinking", "thinking"),
+            ("signature_delta", "signature", "signature"),
+        ):
+            if delta.get("type") == kind:
+                block[target] = text_of(block.get(target)) + text_of(delta.get(source))
+
+    def _count(self, event: Json) -> None:
+        """The last figures hold: they include those before them."""
+        usage, held = _inner(event, "usage"), self._usage
+        read = count_of(usage.get("input_tokens")) + count_of(usage.get("cache_creation_input_tokens"))
+        self._usage = ModelUsage(
+            input=read or held.input,
+            cached=count_of(usage.get("cache_read_input_tokens")) or held.cached,
+            output=count_of(usage.get("output_tokens")) or held.output,
+        )
+
+    def reply(self) -> Reply:
+        if not self._whole:
+            raise ModelError(Fault.TRANSIENT, "the answer broke off")
+        blocks = list(self._blocks.values())
+        return Reply(
+            text="".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text"),
+            calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),
+            reasoning=tuple(_kept(block) for block in blocks if block.get("type") in ("thinking", "redacted_thinking")),
+            usage=self._usage,
+            cut=self._reason in ("max_tokens", "model_context_window_exceeded"),
+            refused=self._reason == "refusal",
+        )
+
+
+def _call(block: Json) -> RawCall:
+    given = block.get("input")
+    arguments = block["json"] or json.dumps(given if isinstance(given, Mapping) else {})
+    return RawCall(name=text_of(block.get("name")), arguments=arguments)
+
+
+def _kept(block: Json) -> str:
+    return json.dumps({name: value for name, value in block.items() if name != "json"})
+
+
+def _inner(event: Json, name: str) -> Json:
+    value = event.get(name)
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,49 @@
+"""Asks a model until it answers: what may pass is tried again after a back-off, what the account must wait for is not.
+
+A wait that the server names is kept if it is short; a long one ends the launch, and the supervisor parks the account.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coral.native.llm.client import ModelClient
+from coral.native.llm.request import Fault, ModelError, ModelRequest, Reply
+
+TRIES = 6
+FIRST_SECONDS, LONGEST_SECONDS = 1.0, 30.0
+LONGEST_WAIT = 60.0  # seconds that a server may ask for, and that are waited here
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """`report`: number of the try, seconds until it, and why. `scale`: of the back-off; tests wait less."""
+
+    report: Callable[[int, float, str], None]
+    scale: float = 1.0
+    sleep: Callable[[float], None] = time.sleep
+
+    def ask(self, client: ModelClient, request: ModelRequest) -> Reply:
+        """A whole answer that is not empty. ModelError with the last error where none came."""
+        for number in range(1, TRIES + 1):
+            try:
+                reply = client.ask(request)
+                if not reply.empty:
+                    return reply
+                problem = ModelError(Fault.TRANSIENT, "the model gave an empty answer")
+            except ModelError as error:
+                problem = error
+            seconds = self._wait(problem, number)
+            if seconds is None or number == TRIES:
+                raise problem
+            self.report(number, seconds, str(problem))
+            self.sleep(seconds)
+        raise AssertionError("unreachable")
+
+    def _wait(self, problem: ModelError, number: int) -> float | None:
+        """Seconds before the next try; None where another would be in vain."""
+        if problem.fault in (Fault.FATAL, Fault.REJECTED):
+            return None
+        if problem.retry_after is not None:
+            return problem.retry_after if problem.retry_after <= LONGEST_WAIT else None
+        return float(self.scale * min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** (number - 1)))

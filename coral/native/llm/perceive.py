@@ -1,0 +1,144 @@
+"""The first two stages of a step: memory becomes a request that fits into the window, and the model answers it."""
+
+from dataclasses import dataclass
+
+from coral.native.llm import window
+from coral.native.llm.client import ModelClient
+from coral.native.llm.conversation import BLOCKS, LlmMemory, PromptMessage
+from coral.native.llm.patience import Patience
+from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelUsage, Reply
+from coral.native.llm.tools.base import Workbench
+from coral.native.llm.toolset import Toolset
+
+SYSTEM = """You are an agent in a fleet that improves a score. You act by calling tools, and by nothing else: what you
+want somebody to read goes out by send_message. You work in a folder of your own, the workspace: read and change its
+files, run the check where there is one, then submit. Only what is submitted is graded, and every attempt counts.
+
+Every tool takes request_heartbeat. With true you get the results at once and make your next step; with false you yield,
+and somebody else has the next word. A call that fails always comes back to you: read its error and put it right.
+You make at most {max_steps} steps in a row. Calls in one answer are performed in their order.
+
+Your memory has blocks that you always see ({blocks}); edit them with core_memory_append and core_memory_replace. Keep
+in plan what you will do next, and in learned what holds and which attempts show it. The conversation is summarised
+when it grows too long; recall searches all of it. The notes and skills are the whole fleet's memory.
+
+What the instructions below call `coral eval` is your tool submit; `coral check` is check, and so on.
+"""
+SUMMARISE = """You keep the memory of an agent that improves a score. Summarise the part of its conversation below for
+the agent itself, in at most 400 words: what was tried and what came of it, by the numbers of the attempts and the names
+of the files; what was found out, with figures; what is unfinished; what it was asked for and has not done. Leave out
+what no longer matters. Write nothing but the summary."""
+SUMMARY_TOKENS = 2000
+MOST_SHRINKS = 3
+
+
+@dataclass(slots=True)
+class Perception:
+    """`instructions`: the text of the instruction file. `scale`: how many tokens the server counts for one of ours."""
+
+    bench: Workbench
+    tools: Toolset
+    client: ModelClient
+    patience: Patience
+    model: str
+    instructions: str = ""
+    scale: float = 1.0
+
+    def reason(self) -> Reply:
+        """The model's answer to the memory as it stands. ModelError where there is none."""
+        self._fit()
+        for _ in range(MOST_SHRINKS):
+            try:
+                return self._ask(self.request())
+            except ModelError as problem:
+                # A request that is refused as it is may be too long; no two servers say so in the same words.
+                if problem.fault is not Fault.REJECTED or len(self.bench.memory.messages) < 4:
+                    raise
+                self._summarise(self._size() // 2)
+        return self._ask(self.request())
+
+    def request(self) -> ModelRequest:
+        options = self.bench.options
+        blocks = ", ".join(BLOCKS)
+        system = SYSTEM.format(max_steps=options.max_steps, blocks=blocks)
+        limit = options.answer_tokens or (min(16_000, options.window // 5) if options.wire == "messages" else 0)
+        return ModelRequest(
+            model=self.model,
+            system=f"{system}\n{self.instructions}".strip(),
+            core=core_text(self.bench.memory),
+            messages=self.bench.memory.messages,
+            tools=self.tools.schemas,
+            effort=options.effort,
+            temperature=options.temperature,
+            answer_tokens=limit,
+        )
+
+    def _ask(self, request: ModelRequest) -> Reply:
+        self.bench.output.beat("thinking", f"asking {request.model or 'the model'}")
+        reply = self.patience.ask(self.client, request)
+        estimate, counted = window.request_tokens(request), reply.usage.input + reply.usage.cached
+        self.scale = max(self.scale, counted / estimate)
+        report(self.bench, reply.usage)
+        return reply
+
+    def _size(self) -> int:
+        return sum(map(window.message_tokens, self.bench.memory.messages))
+
+    def _fit(self) -> None:
+        """Summarise what is oldest where the next request would come near to the end of the window."""
+        whole = self.bench.options.window / self.scale
+        request = self.request()
+        frame = window.request_tokens(request) - self._size()
+        if frame + self._size() > window.FULL * whole:
+            self._summarise(int(max(0, window.KEPT * whole - frame)))
+            frame = window.request_tokens(self.request()) - self._size()
+            most = int(max(0, window.FULL * whole - frame))
+            memory = self.bench.memory
+            self.bench.memory = window.with_messages(memory, window.squeezed(memory.messages, most))
+
+    def _summarise(self, most: int) -> None:
+        """Replace the oldest messages by a summary, so that the others have at most `most` tokens."""
+        memory = self.bench.memory
+        place = window.cut(memory.messages, most)
+        old = memory.messages[:place]
+        if not old:
+            return
+        self.bench.output.compacted(f"{len(old)} messages become a summary")
+        # Both in the model's window and in ours: a third of it for the old part, in characters.
+        text = window.as_text(old, self.bench.options.window)
+        summary = window.clip(self._summary(memory.summary, text), self.bench.options.window // 8)
+        if named := window.mentions((PromptMessage(text=memory.summary), *old)):
+            summary += f"\nIt speaks of {named}."
+        self.bench.memory = window.replaced(memory, place, summary)
+        self.bench.snapshots.save()
+
+    def _summary(self, before: str, text: str) -> str:
+        """By the model; where it cannot be asked, the old summary and the beginning and end of what goes."""
+        request = ModelRequest(
+            model=self.bench.options.summary_model or self.model,
+            system=SUMMARISE,
+            messages=(PromptMessage(text=f"Summary so far:\n{before or 'none'}\n\nWhat came after it:\n{text}"),),
+            answer_tokens=SUMMARY_TOKENS,
+        )
+        try:
+            reply = self.client.ask(request)
+        except ModelError as problem:
+            self.bench.output.error(f"no summary came from the model: {problem}")
+            return f"{before}\n{window.clip(text, 3000)}".strip()
+        report(self.bench, reply.usage)
+        return reply.text.strip() or f"{before}\n{window.clip(text, 3000)}".strip()
+
+
+def core_text(memory: LlmMemory) -> str:
+    """The blocks, with their sizes, and the summary of what is out of view."""
+    parts = [
+        f"<{name} {len(memory.blocks.get(name, ''))}/{most} characters>\n{memory.blocks.get(name, '')}\n</{name}>"
+        for name, most in BLOCKS.items()
+    ]
+    if memory.summary:
+        parts.append(f"<summary of what is out of view; recall finds the rest>\n{memory.summary}\n</summary>")
+    return "\n".join(parts)
+
+
+def report(bench: Workbench, usage: ModelUsage) -> None:
+    bench.output.usage(input=usage.input, cached=usage.cached, output=usage.output, cost=usage.cost)

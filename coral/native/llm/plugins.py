@@ -1,0 +1,60 @@
+"""Own tools, gates and brains, named as `module:name`. What is not our code may raise anything: it is called here."""
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+
+from coral.native.llm import gates
+from coral.native.llm.conversation import ToolCall
+from coral.native.llm.gates import SHIPPED, Decision, Gate, GateSignal, RefusedCall
+from coral.native.llm.tools.base import AgentTool, Workbench
+from coral.native.situation import ToolError
+
+
+def find_plugin(spec: str) -> object:
+    """What `module:name` names. ValueError says what is missing."""
+    module, colon, name = spec.partition(":")
+    if not colon or not module or not name:
+        raise ValueError(f"{spec!r} must be module:name")
+    try:
+        found: object = getattr(import_module(module), name)
+    except (ImportError, SyntaxError, AttributeError) as problem:
+        raise ValueError(f"cannot use {spec}: {problem}; it must be installed, or on PYTHONPATH") from problem
+    return found
+
+
+def own_tools(specs: Iterable[str]) -> list[type[AgentTool]]:
+    found = []
+    for spec in specs:
+        tool = find_plugin(spec)
+        if not (
+            isinstance(tool, type) and issubclass(tool, AgentTool) and isinstance(getattr(tool, "name", None), str)
+        ):
+            raise ValueError(f"cannot use {spec}: it is no subclass of AgentTool with a name")
+        found.append(tool)
+    return found
+
+
+def own_gates(specs: Iterable[str]) -> tuple[Gate, ...]:
+    """Those that come along, and the task's own after them."""
+    found = [find_plugin(spec) for spec in specs]
+    if strange := [spec for spec, gate in zip(specs, found, strict=True) if not callable(gate)]:
+        raise ValueError(f"cannot use {strange[0]}: it is no function")
+    return (*SHIPPED, *(gate for gate in found if callable(gate)))
+
+
+def decide(chosen: Sequence[Gate], signal: GateSignal, call: ToolCall) -> Decision:
+    """What the gates say. One that raises lets nothing pass: a limit that does not work is no reason to do without."""
+    try:
+        return gates.ask(chosen, signal, call)
+    except Exception as problem:  # noqa: BLE001  it is not our code
+        return RefusedCall(call, f"a gate of this task is broken: {type(problem).__name__}: {problem}")
+
+
+def perform(tool: AgentTool, bench: Workbench) -> str:
+    """What came of it. ToolError, whatever the tool raised."""
+    try:
+        return str(tool.perform(bench))
+    except ToolError:
+        raise
+    except Exception as problem:
+        raise ToolError(f"{tool.name} broke: {type(problem).__name__}: {problem}; try another way") from problem

@@ -1,0 +1,128 @@
+"""What is asked of a model and what it answers, in no wire's format."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from coral.native.llm.conversation import Message
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSchema:
+    """`parameters`: a JSON schema."""
+
+    name: str
+    description: str
+    parameters: Json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """`system` never changes within a session, `core` seldom does: a wire that caches prefixes marks the ends of both.
+
+    `answer_tokens`: the longest answer; 0 leaves that to the server, where the wire allows it.
+    """
+
+    model: str
+    system: str
+    core: str = ""
+    messages: tuple[Message, ...] = ()
+    tools: tuple[ToolSchema, ...] = ()
+    effort: str = ""
+    temperature: float | None = None
+    answer_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RawCall:
+    """A call as it came: `arguments` is a text that should be a JSON object."""
+
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUsage:
+    """Tokens, and US dollars where the server says so. `input` leaves out `cached`."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """`cut`: the answer was ended by a limit of its length. `refused`: the model or its server would not answer."""
+
+    text: str = ""
+    calls: tuple[RawCall, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    usage: ModelUsage = ModelUsage()
+    cut: bool = False
+    refused: bool = False
+
+    @property
+    def empty(self) -> bool:
+        return not self.text.strip() and not self.calls and not self.refused
+
+
+class Fault(StrEnum):
+    """What an error of the model or the way to it means for the next request."""
+
+    TRANSIENT = "transient"  # the same request may succeed
+    LIMIT = "limit"  # the account has to wait
+    REJECTED = "rejected"  # this request will never succeed; a shorter one may
+    FATAL = "fatal"  # none will succeed
+
+
+class ModelError(Exception):
+    """`status`: of HTTP, 0 where there was no answer. `retry_after`: seconds, where the server says so."""
+
+    def __init__(self, fault: Fault, text: str, *, status: int = 0, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.fault, self.status, self.retry_after = fault, status, retry_after
+
+
+class StreamReader(Protocol):
+    """Puts an answer together from the events of a stream."""
+
+    def feed(self, data: str) -> None:
+        """One event's data. ModelError where it is an error, or cannot be read."""
+        ...
+
+    @property
+    def usage(self) -> ModelUsage:
+        """As far as it is known."""
+        ...
+
+    def reply(self) -> Reply:
+        """The whole answer. ModelError where the stream ended before it was whole."""
+        ...
+
+
+class ModelWire(Protocol):
+    """A format of requests and answers."""
+
+    @property
+    def path(self) -> str:
+        """Below the base URL."""
+        ...
+
+    def headers(self, key: str) -> Mapping[str, str]: ...
+
+    def body(self, request: ModelRequest) -> Json: ...
+
+    def reader(self) -> StreamReader: ...
+
+
+def fault_of(status: int) -> Fault:
+    """What the status of HTTP means."""
+    if status == 429:
+        return Fault.LIMIT
+    if status in (408, 409, 425) or status >= 500:
+        return Fault.TRANSIENT
+    return Fault.REJECTED if status in (400, 413, 422) else Fault.FATAL

@@ -1,0 +1,67 @@
+"""Everything an agent ever said and saw, one JSON object a line, beside its memory. It only grows."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from coral.codec import encode
+from coral.native.llm.conversation import Message
+
+
+class Transcript:
+    """Numbered by `message_count` of the memory. A line that was cut by a death is skipped; a number that comes again
+    replaces the one before it, for the memory was rolled back in between."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.last = max((number for number, _ in self._texts()), default=0)  # the number that was written last
+
+    def follow(self, count: int, messages: Sequence[Message]) -> None:
+        """Write those of the last messages that are not written yet; the last of them has the number `count`."""
+        first = count - len(messages) + 1
+        for number in range(max(first, self.last + 1), count + 1):
+            self._append(number, messages[number - first])
+        self.last = count
+
+    def _append(self, number: int, message: Message) -> None:
+        line = json.dumps({"number": number, **encode(message)}, ensure_ascii=False)
+        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            # A line feed before it, too: the line before it may have been cut.
+            os.write(handle, b"\n" + line.encode("utf-8", "replace") + b"\n")
+        finally:
+            os.close(handle)
+
+    def search(self, words: list[str], most: int) -> list[tuple[int, str]]:
+        """The messages that hold every word, without regard to case: the newest first, with their numbers."""
+        wanted = [word.lower() for word in words]
+        texts = dict(self._texts())
+        found = {number: text for number, text in texts.items() if all(word in text.lower() for word in wanted)}
+        return sorted(found.items(), reverse=True)[:most]
+
+    def _texts(self) -> Iterator[tuple[int, str]]:
+        try:
+            with self.path.open("rb") as lines:
+                for line in lines:
+                    if line.strip():
+                        yield from _message_text(line)
+        except FileNotFoundError:
+            return
+
+
+def _message_text(line: bytes) -> Iterator[tuple[int, str]]:
+    try:
+        held = json.loads(line)
+        calls = " ".join(f"{call['name']} {call['arguments']}" for call in held.get("calls", ()))
+        yield int(held["number"]), f"{held.get('text', '')} {calls}".strip()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return
+
+
+def excerpt(text: str, words: list[str], size: int = 400) -> str:
+    """The part of a text around the first of the words."""
+    places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
+    start = max(0, min(places, default=0) - size // 3)
+    part = text[start : start + size]
+    return f"{'...' if start else ''}{part}{'...' if start + size < len(text) else ''}"

@@ -1,0 +1,87 @@
+"""Fleets of the brain `llm` under a real supervisor, against a scripted model: real edits, checks and submissions."""
+
+import json
+import re
+from itertools import count
+from pathlib import Path
+
+import pytest
+from files import write_files
+from llm_agent import base_url, call
+from model_server import Asked, ModelServer, Step
+from whole_runs import start
+
+from attempts.store import Store
+from workspace.notes import find_notes
+
+pytestmark = pytest.mark.slow
+
+CODE = {
+    "seed/solve.py": "def solve(values):\n    return values[:1]  # limit 1\n",
+    "seed/check.py": "import pathlib\n\ndef check(folder):\n    text = pathlib.Path(folder, 'solve.py').read_text()\n"
+    "    scope = {}\n    exec(text, scope)\n    return {'score': len(scope['solve'](list(range(100)))), 'slack': []}\n",
+    "grade.py": "def grade(workspace):\n    scope = {}\n    exec((workspace / 'solve.py').read_text(), scope)\n"
+    "    return float(len(scope['solve'](list(range(100)))))\n",
+}
+HEARTBEAT = re.compile(r"## Heartbeat: ([a-z]+) \(id ([^)]+)\)")
+LIMIT = re.compile(r"limit (\d+)")
+
+
+def code_task(folder: Path, options: dict[str, object]) -> Path:
+    agents = {"runtime": "native", "count": 2, "model": "m", "options": options}
+    task = (
+        "task:\n  name: code\n  description: Return as many values as you can.\n  editable: [solve.py]\n"
+        "  check: check.py:check\ngrader:\n  entry: grade.py:grade\n  noise: 0\n"
+        f"agents: {json.dumps(agents)}\nbudget: {{attempts: 10}}\nrun: {{backoff: 0.1, start_grace: 300}}\n"
+    )
+    return write_files(folder, {**CODE, "task.yaml": task})
+
+
+class Coder:
+    """A model that answers each heartbeat by a note, and else reads, edits, checks and submits."""
+
+    def __init__(self) -> None:
+        self.numbers = count(2)
+        self.answered: set[str] = set()
+        self.asked_for: set[str] = set()
+
+    def __call__(self, asked: Asked) -> Step:
+        said = "\n".join(asked.texts)
+        for name, id in HEARTBEAT.findall(said):
+            self.asked_for.add(name)
+            if id not in self.answered:
+                self.answered.add(id)
+                note = {"action": "write", "title": f"answer to {name} {id}", "body": "x", "attempts": [0]}
+                return Step(calls=[call("notes", **note)])
+        # What the last tool that matters here has printed.
+        for text in reversed(asked.texts):
+            if "solve.py: 1 edit made" in text:
+                return Step(calls=[call("check")])
+            if "check.py:check" in text and "score" not in text:
+                return Step(calls=[call("submit", title="more values")])
+            if text.startswith("def solve") and (found := LIMIT.search(text)):
+                now, new = found[1], str(next(self.numbers))
+                edits = [{"old": f"[:{now}]  # limit {now}", "new": f"[:{new}]  # limit {new}"}]
+                return Step(calls=[call("edit_file", path="solve.py", edits=edits)])
+            if text.startswith(("#", "Nobody watches", "You have made")):
+                break
+        return Step(calls=[call("read_file", path="solve.py")])
+
+
+@pytest.mark.parametrize("wire", ["chat", "messages"])
+def test_a_fleet_on_a_code_task(wire: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_KEY", "k")
+    model = Coder()
+    with ModelServer(model) as server:
+        options = {"brain": "llm", "wire": wire, "base_url": base_url(server, wire), "key_variable": "SOME_KEY"}
+        layout = start(code_task(tmp_path / "task", options), tmp_path)
+    store = Store(layout.attempts)
+    attempts = [attempt for attempt in map(store.read, store.numbers()) if attempt.number]
+    assert len(attempts) >= 10
+    assert {attempt.agent for attempt in attempts} == {"agent-1", "agent-2"}
+    assert all(attempt.score is not None and attempt.score > 1 for attempt in attempts)
+    assert "reflect" in model.asked_for
+    notes = [note for note in find_notes([layout.shared]) if note.title.startswith("answer to")]
+    assert {note.author for note in notes} == {"agent-1", "agent-2"}
+    assert len(notes) == len(model.answered)
+    assert server.strange == []

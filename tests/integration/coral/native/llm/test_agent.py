@@ -1,0 +1,163 @@
+"""The inner loop against a scripted model: chains, yields, errors that the model reads, caps, blocks, gates."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from llm_agent import KEY, LlmDesk, call
+from model_server import Asked, ModelServer, Script, Step
+
+from coral.native.llm.agent import CONTINUE, CORRECT, ChainEnd
+
+Begin = Callable[..., LlmDesk]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    with ExitStack() as closing:
+
+        def begin(script: Script, wire: str = "chat", **options: object) -> LlmDesk:
+            desk = LlmDesk(tmp_path, closing.enter_context(ModelServer(script)), wire, **options)
+            closing.callback(desk.close)
+            return desk
+
+        yield begin
+
+
+def chain(desk: LlmDesk) -> ChainEnd:
+    desk.agent.prompt("Improve x.")
+    return desk.agent.chain()
+
+
+EDIT = call("edit_file", path="a.py", edits=[{"old": "x = 1", "new": "x = 2"}])
+SCRIPT = [
+    Step(say="I look.", calls=[call("read_file", path="a.py"), call("list_files")]),
+    Step(calls=[EDIT]),
+    Step(calls=[call("run", command="cat a.py; echo key=$OPENAI_API_KEY$ANTHROPIC_API_KEY")]),
+    Step(calls=[call("core_memory_append", block="plan", content="x is 2 now")]),
+    Step(calls=[call("recall", words="look")]),
+    Step(calls=[call("send_message", False, message="done")]),
+]
+
+
+@pytest.mark.parametrize("wire", ["chat", "messages"])
+@pytest.mark.parametrize("calls", ["native", "text"])
+def test_a_conversation_gives_the_same_calls_on_every_wire(begin, wire: str, calls: str) -> None:
+    script = SCRIPT
+    if calls == "text":  # the same calls, written as a model without tools has to write them
+        script = [Step(say=step.say + "".join(_written(*made) for made in step.calls)) for step in SCRIPT]
+    desk = begin(script, wire, calls=calls)
+    assert chain(desk) is ChainEnd.YIELDED
+    done = [(result["name"], result["failed"]) for result in desk.results()]
+    names = ["read_file", "list_files", "edit_file", "run", "core_memory_append", "recall", "send_message"]
+    assert done == [(name, False) for name in names]
+    texts = [result["text"] for result in desk.results()]
+    assert texts[:4] == ["x = 1", "a.py (6 bytes)", "a.py: 1 edit made", "x = 2\nkey="]
+    assert "I look." in texts[5]
+    assert (desk.clone / "a.py").read_text() == "x = 2\n"
+    assert desk.memory.blocks["plan"] == "x is 2 now"
+    assert [line["reply"] for line in desk.printed("text")] == ["done"]
+    assert [line["usage"] for line in desk.printed("usage")] == [{"input": 10, "cached": 0, "output": 5}] * 6
+    headers = {name.lower(): value for name, value in desk.server.asked[0].headers.items()}
+    assert headers["authorization"] == f"Bearer {KEY}" if wire == "chat" else headers["x-api-key"] == KEY
+    assert all(CONTINUE in json.dumps(asked.body) for asked in desk.server.turns[1:])
+
+
+def _written(name: str, arguments: object) -> str:
+    return f'\n<call name="{name}">\n{json.dumps(arguments)}\n</call>'
+
+
+def test_false_always_yields_and_the_outer_loop_goes_on(begin) -> None:
+    desk = begin([Step(calls=[call("list_files", False)]), Step(calls=[call("list_files", False)])])
+    assert chain(desk) is ChainEnd.YIELDED
+    assert len(desk.server.turns) == 1
+    # Nobody watches: the outer loop says that it goes on, and gives up where nothing is ever done.
+    assert desk.run() == "nothing was done in 5 chains of steps"
+    assert "Nobody watches this run" in "".join(desk.server.turns[-1].texts)
+
+
+def test_a_chain_ends_at_the_cap(begin) -> None:
+    desk = begin([Step(calls=[call("list_files")], times=50)])
+    assert chain(desk) is ChainEnd.CAPPED
+    assert len(desk.server.turns) == 10
+    desk.agent.prompt("Go on.")
+    desk.agent.steps = 3
+    assert desk.agent.chain() is ChainEnd.BUDGET
+    assert len(desk.server.turns) == 13
+
+
+WRONG = [
+    (call("core_memory_append", False, block="lerned", content="y"), "no block 'lerned'; there are persona, task"),
+    (
+        call("read_file", False, path=3),
+        "path: Input should be a valid string. read_file takes {request_heartbeat",
+    ),
+    (call("red_file", False, path="a.py"), "did you mean read_file? there are send_message"),
+    (("read_file", {"path": "a.py"}), "request_heartbeat: Field required"),
+    (("read_file", '{"path": "a.py", '), "the arguments are not JSON"),
+    (("read_file", "[1]"), "arguments: Input should be a valid dictionary"),
+    (call("read_file", False, path="../state"), "is outside of the workspace"),
+    (call("read_file", False, path="b.py"), "did you mean a.py?"),
+    (call("run", False, command="exit 3"), "exit code 3"),
+    (call("edit_file", False, path="a.py", edits=[{"old": "x = 9", "new": ""}]), "the nearest line is 'x = 1'"),
+    (call("edit_file", False, path="a.py", edits=[{"old": "", "new": ""}]), "edits.0.old: String should have at least"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "told"), WRONG)
+def test_a_mistake_comes_back_at_once_and_is_mended(begin, wrong, told: str) -> None:
+    def script(asked: Asked) -> Step:
+        mended = any(told in text for text in asked.texts)
+        return Step(calls=[call("send_message", False, message="mended") if mended else wrong])
+
+    desk = begin(script)
+    assert chain(desk) is ChainEnd.YIELDED
+    assert len(desk.server.turns) == 2
+    assert CORRECT in desk.server.turns[1].texts[-1]
+    assert [line["reply"] for line in desk.printed("text")] == ["mended"]
+
+
+@pytest.mark.parametrize("wrong", [wrong for wrong, _ in WRONG][:5])
+def test_who_never_learns_is_stopped_by_the_limit(begin, wrong) -> None:
+    desk = begin([Step(calls=[wrong], times=1000)])
+    assert desk.run() == "nothing was done in 5 chains of steps"
+    assert len(desk.server.turns) == 50
+
+
+def test_the_same_failing_call_is_refused_after_three_times(begin) -> None:
+    desk = begin([Step(calls=[call("run", command="false")], times=5), Step(calls=[call("list_files", False)])])
+    chain(desk)
+    texts = [result["text"] for result in desk.results()]
+    assert [text.strip() for text in texts[:3]] == ["exit code 1"] * 3
+    assert texts[3].startswith("refused: this very call has failed 3 times")
+
+
+def test_a_command_may_not_outlive_its_call(begin) -> None:
+    desk = begin([Step(calls=[call("run", False, command="sleep 600 & echo $! > pid; sleep 600", seconds=0.3)])])
+    desk.agent.steps = 1
+    assert chain(desk) is ChainEnd.BUDGET
+    assert desk.results()[0]["text"].startswith("ended after 0.3 seconds")
+    assert not Path(f"/proc/{(desk.clone / 'pid').read_text().strip()}").exists()
+
+
+def test_the_parts_that_stay_the_same_are_marked_for_the_cache(begin) -> None:
+    desk = begin([Step(calls=[call("list_files")]), Step(calls=[call("list_files", False)])], "messages")
+    chain(desk)
+    first, second = (asked.body for asked in desk.server.turns)
+    assert first["system"] == second["system"]
+    assert first["tools"] == second["tools"]
+    assert all(part["cache_control"] == {"type": "ephemeral"} for part in first["system"])
+    assert second["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+    marked = json.dumps(second).count("cache_control")
+    assert marked == 3  # of the four that the wire allows
+    before, after = (blocks(asked.body) for asked in desk.server.turns)
+    assert after[: len(before)] == before
+
+
+def blocks(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The blocks of a conversation in order, without their marks."""
+    every = (block for message in body["messages"] for block in message["content"])
+    return [{name: value for name, value in block.items() if name != "cache_control"} for block in every]

@@ -1,0 +1,96 @@
+"""The gates that come along, and how decisions are put together."""
+
+import pytest
+
+from coral.native.llm import gates, plugins
+from coral.native.llm.conversation import ToolCall
+from coral.native.llm.gates import DeferredCall, GateSignal, RefusedCall
+from coral.native.llm.settings import LlmOptions
+
+
+def made(name: str, arguments: str = "{}") -> ToolCall:
+    return ToolCall(id="c", name=name, arguments=arguments)
+
+
+def signal(options: LlmOptions | None = None, **given: object) -> GateSignal:
+    plain = {"depth": 1, "steps": 1, "tokens": 0, "cost": 0.0, "checked": False, "failures": (), "clone": "/c"}
+    return GateSignal(**{**plain, **given}, options=options or LlmOptions())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("command", "passes"),
+    [
+        ("python solve.py > out.txt", True),
+        ("/usr/bin/env python x.py 2>/dev/null", True),
+        ("cat /c/data.txt", True),
+        ("cat /etc/passwd", False),
+        ("cat <~/.netrc", False),
+        ("ls ../other", False),
+        ("echo x >/root/x", False),
+        ("cp a --target-directory=/home/x", False),
+        ("curl http://example.org", False),
+        ("python -m pip install numpy", False),
+        ("git push origin main", False),
+        ("git diff", True),
+        ("echo 'unbalanced", True),
+    ],
+)
+def test_commands_stay_inside(command: str, passes: bool) -> None:
+    import json
+
+    call = made("run", json.dumps({"command": command}))
+    (decision,) = gates.inside(signal(), (call,))
+    assert isinstance(decision, ToolCall) == passes
+
+
+def test_a_task_may_allow_the_network() -> None:
+    call = made("run", '{"command": "curl http://example.org"}')
+    (decision,) = gates.inside(signal(LlmOptions(network=True)), (call,))
+    assert decision == call
+
+
+def test_an_attempt_may_take_so_much_and_no_more() -> None:
+    for options, over in (
+        (LlmOptions(steps_per_attempt=3), {"steps": 4}),
+        (LlmOptions(tokens_per_attempt=100), {"tokens": 101}),
+        (LlmOptions(money_per_attempt=0.5), {"cost": 0.6}),
+    ):
+        (passed,) = gates.limits(signal(options), (made("run"),))
+        assert passed == made("run")
+        refused, submitted = gates.limits(signal(options, **over), (made("run"), made("submit")))
+        assert isinstance(refused, RefusedCall)
+        assert "submit what you have" in refused.reason
+        assert submitted == made("submit")
+
+
+def test_nothing_is_submitted_before_the_check_passes_where_the_task_says_so() -> None:
+    options = LlmOptions(check_first=True)
+    (refused,) = gates.check_first(signal(options), (made("submit"),))
+    assert isinstance(refused, RefusedCall)
+    assert gates.check_first(signal(options, checked=True), (made("submit"),)) == [made("submit")]
+    assert gates.check_first(signal(), (made("submit"),)) == [made("submit")]
+
+
+def test_three_failures_of_one_call_are_enough() -> None:
+    call = made("run", '{"command": "x"}')
+    failures = ('run {"command": "x"}',) * 2
+    assert gates.repetition(signal(failures=failures), (call,)) == [call]
+    (refused,) = gates.repetition(signal(failures=failures + failures[:1]), (call,))
+    assert isinstance(refused, RefusedCall)
+
+
+def test_the_first_gate_that_says_no_decides_and_a_broken_one_lets_nothing_pass() -> None:
+    def hold(signal, calls):
+        return [DeferredCall(call, "later") for call in calls]
+
+    def rename(signal, calls):
+        return [made("other") for _ in calls]
+
+    def broken(signal, calls):
+        raise KeyError("x")
+
+    assert plugins.decide([rename], signal(), made("a")) == made("other")
+    assert plugins.decide([rename, hold, broken], signal(), made("a")) == DeferredCall(made("other"), "later")
+    refused = plugins.decide([broken], signal(), made("a"))
+    assert isinstance(refused, RefusedCall)
+    assert refused.reason == "a gate of this task is broken: KeyError: 'x'"

@@ -1,0 +1,74 @@
+"""The memory of the brain `llm`, on disk and back; and the transcript, which only grows."""
+
+from pathlib import Path
+
+from coral.native.llm.conversation import AnswerMessage, HeldCall, LlmMemory, PromptMessage, ResultMessage, ToolCall
+from coral.native.llm.transcript import Transcript, excerpt
+from coral.native.snapshots import Snapshots
+
+CALLS = (ToolCall(id="c1", name="run", arguments="{}"), ToolCall(id="c2", name="log", arguments='{"count": 1}'))
+
+
+def test_a_memory_comes_back_as_it_was(tmp_path: Path) -> None:
+    snapshots = Snapshots.create(tmp_path, "s-1", LlmMemory)
+    memory = snapshots.memory.prompt("go").answer(AnswerMessage(text="I", calls=CALLS, reasoning=("{}",)), 30, 0.5)
+    memory = memory.finish(CALLS[0], ResultMessage(call="c1", name="run", text="é\ud800", failed=True, chains=True))
+    memory = memory.edit("plan", "x").new_attempt(7, "abc")
+    snapshots.memory = LlmMemory(
+        **{name: getattr(memory, name) for name in memory.__slots__ if name not in ("held", "summary", "waiting")},
+        held=(HeldCall(call=CALLS[1], steps=2),),
+        summary="so far",
+        waiting=("later",),
+    )
+    snapshots.save()
+    resumed = Snapshots.resume(tmp_path, "s-1", LlmMemory)
+    assert resumed is not None
+    assert resumed.memory == snapshots.memory
+    assert resumed.memory.unfinished == CALLS[1:]
+    assert (memory.steps, memory.tokens, memory.cost, memory.failures) == (0, 0, 0.0, ())
+
+
+def test_a_roll_back_gives_exactly_the_snapshot(tmp_path: Path) -> None:
+    snapshots = Snapshots.create(tmp_path, "s-1", LlmMemory)
+    saved = []
+    for number in range(4):
+        snapshots.memory = snapshots.memory.prompt(f"step {number}")
+        snapshots.save()
+        saved.append(snapshots.memory)
+    for memory in reversed(saved[:-1]):
+        assert snapshots.roll_back()
+        assert snapshots.memory == memory
+
+
+def test_every_message_is_written_once_and_found(tmp_path: Path) -> None:
+    path = tmp_path / "transcript.jsonl"
+    messages = (PromptMessage(text="The answer is Forty-Two."), AnswerMessage(text="I note", calls=CALLS))
+    transcript = Transcript(path)
+    transcript.follow(1, messages[:1])
+    transcript.follow(2, messages)
+    transcript.follow(2, messages)
+    with path.open("ab") as lines:
+        lines.write(b'{"number": 3, "text": "cut')
+    later = Transcript(path)
+    later.follow(3, (*messages, PromptMessage(text="And forty-two again")))
+    assert [number for number, _ in later.search(["forty-two"], 5)] == [3, 1]
+    assert [number for number, _ in later.search(["forty-two", "ANSWER"], 5)] == [1]
+    assert [number for number, _ in later.search(["count"], 5)] == [2]
+    assert later.search(["nowhere"], 5) == []
+    assert len([line for line in path.read_text().splitlines() if line]) == 4
+
+
+def test_a_memory_that_was_rolled_back_writes_over_what_it_had_said(tmp_path: Path) -> None:
+    transcript = Transcript(tmp_path / "t.jsonl")
+    transcript.follow(2, (PromptMessage(text="one"), PromptMessage(text="two")))
+    transcript.follow(1, (PromptMessage(text="one"),))
+    transcript.follow(2, (PromptMessage(text="one"), PromptMessage(text="three")))
+    assert transcript.search(["three"], 5) == [(2, "three")]
+    assert transcript.search(["two"], 5) == []
+
+
+def test_an_excerpt_shows_the_place() -> None:
+    text = f"{'a ' * 500}needle{' b' * 500}"
+    assert "needle" in excerpt(text, ["needle"])
+    assert excerpt(text, ["needle"]).startswith("...")
+    assert excerpt("short", ["short"]) == "short"

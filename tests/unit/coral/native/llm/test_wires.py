@@ -1,0 +1,158 @@
+"""The two wires: what a request looks like, and answers in pieces, whole, broken off or with an error inside."""
+
+import json
+
+import pytest
+
+from coral.native.llm.chat_wire import ChatWire
+from coral.native.llm.client import error_text, event_data, retry_after
+from coral.native.llm.conversation import AnswerMessage, PromptMessage, ResultMessage, ToolCall
+from coral.native.llm.json_values import as_object
+from coral.native.llm.messages_wire import MessagesWire
+from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelUsage, RawCall
+from coral.native.llm.textual import TextualWire
+
+CALLS = (ToolCall(id="c1", name="read_file", arguments='{"path": "a"}'), ToolCall(id="c2", name="run", arguments="{oh"))
+TALK = (
+    PromptMessage(text="Improve."),
+    AnswerMessage(text="I look.", calls=CALLS),
+    ResultMessage(call="c1", name="read_file", text="x"),
+    ResultMessage(call="c2", name="run", text="no JSON", failed=True),
+    PromptMessage(text="Heartbeat."),
+    PromptMessage(text="And more."),
+)
+
+
+def request(**more: object) -> ModelRequest:
+    return ModelRequest(model="m", system="S", core="C", messages=TALK, **more)  # type: ignore[arg-type]
+
+
+def test_a_conversation_on_the_chat_wire() -> None:
+    body = ChatWire().body(request(effort="low", temperature=0.5, answer_tokens=7))
+    assert (body["reasoning_effort"], body["temperature"], body["max_completion_tokens"]) == ("low", 0.5, 7)
+    system, prompt, answer, first, second, last = body["messages"]
+    assert system == {"role": "system", "content": "S\n\nC"}
+    assert prompt == {"role": "user", "content": "Improve."}
+    assert [call["function"]["arguments"] for call in answer["tool_calls"]] == [
+        '{"path": "a"}',
+        '{"unreadable": "{oh"}',
+    ]
+    assert (first["tool_call_id"], second["tool_call_id"]) == ("c1", "c2")
+    assert last == {"role": "user", "content": "Heartbeat.\n\nAnd more."}
+
+
+def test_a_conversation_on_the_messages_wire() -> None:
+    body = MessagesWire().body(request(effort="high"))
+    assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user"]
+    kinds = [[block["type"] for block in message["content"]] for message in body["messages"]]
+    assert kinds == [["text"], ["text", "tool_use", "tool_use"], ["tool_result", "tool_result", "text", "text"]]
+    assert body["messages"][1]["content"][2]["input"] == {"unreadable": "{oh"}
+    assert body["messages"][2]["content"][1]["is_error"] is True
+    assert body["output_config"] == {"effort": "high"}
+    assert body["max_tokens"] == 16_000
+
+
+def test_a_conversation_as_text_has_no_calls_and_takes_turns() -> None:
+    body = TextualWire(ChatWire()).body(request())
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
+    assert '<call name="run">\n{oh\n</call>' in body["messages"][2]["content"]
+    assert '<result name="run" failed>\nno JSON\n</result>\n\nHeartbeat.' in body["messages"][3]["content"]
+    assert "tools" not in body
+
+
+def chunk(**delta: object) -> str:
+    return json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+
+
+def function(index: int | None, id: str = "", **given: object) -> dict[str, object]:
+    return {"function": given, **({} if index is None else {"index": index}), **({"id": id} if id else {})}
+
+
+def test_calls_come_in_pieces_with_numbers_or_without() -> None:
+    numbered, named = ChatWire().reader(), ChatWire().reader()
+    for reader, key in ((numbered, lambda place: place), (named, lambda _: None)):
+        reader.feed(chunk(tool_calls=[function(key(0), "a", name="run", arguments='{"com')]))
+        reader.feed(chunk(tool_calls=[function(key(0), "a" if key(0) is None else "", arguments='mand": 1}')]))
+        reader.feed(chunk(tool_calls=[function(key(1), "b", name="log", arguments={"count": 2})]))
+        reader.feed('{"choices": [{"finish_reason": "tool_calls"}], "usage": null}')
+        reader.feed('{"choices": [], "usage": {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 4}}}')
+        reader.feed("[DONE]")
+        expected = (RawCall(name="run", arguments='{"command": 1}'), RawCall(name="log", arguments='{"count": 2}'))
+        assert reader.reply().calls == expected
+        assert reader.usage == ModelUsage(input=5, cached=4)
+
+
+def test_reasoning_is_kept_and_sent_back() -> None:
+    reader = ChatWire().reader()
+    reader.feed(chunk(reasoning_content="so "))
+    reader.feed(chunk(reasoning_content="be it", content="yes"))
+    reader.feed("[DONE]")
+    answer = AnswerMessage(text="yes", reasoning=reader.reply().reasoning)
+    sent = ChatWire().body(ModelRequest(model="m", system="S", messages=(PromptMessage(text="?"), answer)))
+    assert sent["messages"][2] == {"role": "assistant", "content": "yes", "reasoning_content": "so be it"}
+
+    block = {"type": "thinking", "thinking": "", "signature": ""}
+    messages = MessagesWire().reader()
+    messages.feed(json.dumps({"type": "content_block_start", "index": 0, "content_block": block}))
+    for delta in ({"type": "thinking_delta", "thinking": "hm"}, {"type": "signature_delta", "signature": "sig"}):
+        messages.feed(json.dumps({"type": "content_block_delta", "index": 0, "delta": delta}))
+    messages.feed('{"type": "message_stop"}')
+    answer = AnswerMessage(text="yes", reasoning=messages.reply().reasoning)
+    sent = MessagesWire().body(ModelRequest(model="m", system="S", messages=(PromptMessage(text="?"), answer)))
+    assert sent["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "sig"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "data", "fault"),
+    [
+        (ChatWire(), "{", Fault.TRANSIENT),
+        (ChatWire(), "[]", Fault.TRANSIENT),
+        (ChatWire(), '{"error": {"code": 429, "message": "slow"}}', Fault.LIMIT),
+        (ChatWire(), '{"error": "oh"}', Fault.TRANSIENT),
+        (MessagesWire(), '{"type": "error", "error": {"type": "overloaded_error"}}', Fault.TRANSIENT),
+        (MessagesWire(), '{"type": "error", "error": {"type": "authentication_error"}}', Fault.FATAL),
+        (MessagesWire(), '{"type": "content_block_delta", "index": 3, "delta": {}}', Fault.TRANSIENT),
+    ],
+)
+def test_what_goes_wrong_within_a_stream(wire: ChatWire | MessagesWire, data: str, fault: Fault) -> None:
+    with pytest.raises(ModelError) as error:
+        wire.reader().feed(data)
+    assert error.value.fault is fault
+
+
+@pytest.mark.parametrize("wire", [ChatWire(), MessagesWire()])
+def test_half_an_answer_is_none(wire: ChatWire | MessagesWire) -> None:
+    reader = wire.reader()
+    reader.feed(chunk(content="half") if isinstance(wire, ChatWire) else '{"type": "message_start", "message": {}}')
+    with pytest.raises(ModelError, match="broke off"):
+        reader.reply()
+
+
+def test_what_looks_like_a_call_is_one_that_fails() -> None:
+    for text, calls in (
+        ('<call name="run">\n{"a": 1}\n</call> then <call name="log">{}</call>', ["run", "log"]),
+        ('I would <call name="run">{"a": 1}', [""]),
+        ("</call>", [""]),
+        ("just words", []),
+    ):
+        reader = TextualWire(ChatWire()).reader()
+        reader.feed(chunk(content=text))
+        reader.feed("[DONE]")
+        assert [call.name for call in reader.reply().calls] == calls
+
+
+def test_events_are_whole_or_not_there() -> None:
+    assert list(event_data(iter([b"data: a\n", b"\nevent: x\r\nda", b"ta: b\r\ndata: c\r\n\r\n", b"data: d\n"]))) == [
+        "a",
+        "b\nc",
+    ]
+
+
+def test_what_a_refusal_says() -> None:
+    assert error_text('{"error": {"type": "t", "message": "m", "code": "t"}}') == "t m"
+    assert error_text("<html>\n bad  gateway") == "<html> bad gateway"
+    assert error_text('"words"') == "words"
+    assert retry_after("7", 0.0) == 7.0
+    assert retry_after("Thu, 01 Jan 1970 00:01:40 GMT", 60.0) == 40.0
+    assert retry_after("soon", 0.0) is None
+    assert as_object("[1]") == {"unreadable": "[1]"}
