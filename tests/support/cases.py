@@ -12,6 +12,7 @@ CASES = {
     "task.yaml": {"something wrong": 300, "any text": 600, "any bytes": 300, "overrides": 200},
     "submissions": {"any": 600},
     "requests": {"any": 500, "wishes for heartbeats": 150, "files of heartbeats": 50, "notes and skills": 25},
+    "models": {"faults": 15, "deaths": 14},
     "journals": {"histories": 25, "damage": 350, "no journal": 300},
 }
 

@@ -44,10 +44,13 @@ class LlmDesk:
             (self.clone / ".shared").symlink_to(root / "shared")
         self.options = LlmOptions.read({"wire": wire, "base_url": base_url(server, wire), **options})
         self.file = (root / "out.jsonl").open("a+b")
-        self.agent = self.begin(resume=False)
+        self.agent: LlmAgent | None = None
+        self.begin(resume=False)
 
     def begin(self, *, resume: bool) -> LlmAgent:
         """A launch of the agent: a new session, or the one that was there."""
+        if self.agent is not None:
+            self.agent.perception.client.close()
         state = self.root / "state"
         snapshots = Snapshots.resume(state, "s-1", LlmMemory) if resume else Snapshots.create(state, "s-1", LlmMemory)
         assert snapshots is not None

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import psutil
 import pytest
+from native_agent import publish_submissions
 from native_task import CHECK, write_task
 from real_runs import wait_until
 
-from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.config.load import load
 from coral.native.memory import AgentMemory, Candidate
@@ -78,28 +78,7 @@ class Agent:
 
     def grade(self) -> None:
         """Publish a score for every submission, as a supervisor would; each a little better than the last."""
-        store = Store(self.layout.attempts)
-        for name, submission_id, path in store.inbox():
-            submission, number = store.read_submission(name, path), store.numbers()[-1] + 1
-            store.publish(
-                Attempt(
-                    number=number,
-                    agent=name,
-                    kind=Kind.REAL,
-                    commit=submission.commit,
-                    tree=submission.tree,
-                    parent="",
-                    title=submission.title,
-                    submission=submission_id,
-                    submitted_at=submission.submitted_at,
-                    published_at=submission.submitted_at,
-                    order=number,
-                    verdict=Verdict.OWN_BEST,
-                    score=100.0 - number,
-                )
-            )
-            store.reply(name, submission_id, {"attempt": number, "published": True, "heartbeats": [], "inline": []})
-            store.clear(name, submission_id)
+        publish_submissions(self.layout)
 
     def end(self) -> None:
         for process in self.started:
@@ -152,7 +131,8 @@ def test_an_unknown_session_is_refused(make):
     [
         ({"seconds": "long"}, "seconds must be a number"),
         ({"secs": 1}, "no option 'secs'"),
-        ({"brain": "llm"}, "no brain 'llm'"),
+        ({"brain": "lm"}, "no brain 'lm'"),
+        ({"brain": "llm"}, "no option 'seconds'"),
         ({"session": "../x"}, "no session id"),
     ],
 )

@@ -1,0 +1,120 @@
+"""The real process, interrupted or killed at any moment: it resumes with every completed step and repeats nothing."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+from cases import CASES, TIMES
+from llm_agent import base_url, call
+from model_server import Asked, ModelServer, Step
+from native_agent import publish_submissions
+from native_task import write_task
+
+from attempts.store import Store
+from coral.config.load import load
+from coral.native.llm.conversation import LlmMemory
+from coral.native.llm.main import EXIT_FAILED
+from coral.native.snapshots import Snapshots
+from coral.runs.create import create_run
+from workspace.layout import Layout
+
+
+@contextmanager
+def grading(layout: Layout) -> Iterator[None]:
+    """Every submission gets a score, meanwhile."""
+    over = threading.Event()
+
+    def grade() -> None:
+        while not over.wait(0.02):
+            publish_submissions(layout)
+
+    thread = threading.Thread(target=grade)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def begin(layout: Layout, server: ModelServer, prompt: str, *, resume: bool) -> "subprocess.Popen[bytes]":
+    options = {"brain": "llm", "base_url": base_url(server, "chat"), "max_steps": 1000}
+    state = str(layout.state("agent-1"))
+    argv = [sys.executable, "-P", "-m", "coral.native", "--session", "s-1", "--state", state, "--model", "m"]
+    argv += [*(["--resume"] if resume else []), "--options", json.dumps(options)]
+    environment = {**os.environ, "CORAL_RUN": str(layout.root), "CORAL_AGENT": "agent-1"}
+    output = (layout.root / "printed.jsonl").open("ab")
+    with output:
+        process = subprocess.Popen(
+            argv,
+            cwd=layout.clone("agent-1"),
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    assert process.stdin is not None
+    process.stdin.write(prompt.encode())
+    process.stdin.close()
+    return process
+
+
+@pytest.mark.slow
+def test_no_completed_step_is_lost_and_nothing_is_submitted_twice(tmp_path: Path) -> None:
+    layout = create_run(load(write_task(tmp_path / "task"), ["agents.count=1"]), tmp_path / "runs", lambda _: None)
+    numbers, random = count(1), Random(14)
+
+    def script(asked: Asked) -> Step:
+        number = next(numbers)
+        content = json.dumps({"points": [{"x": number / 1e4, "y": 0.5}]})
+        calls = [call("write_file", path="points.json", content=content), call("submit", title=f"try {number}")]
+        return Step(calls=calls)
+
+    with ModelServer(script) as server, grading(layout):
+        for death in range(CASES["models"]["deaths"] * TIMES):
+            asked = len(server.asked)
+            process = begin(layout, server, f"launch {death}", resume=death > 0)
+            deadline = time.monotonic() + 60
+            while len(server.asked) == asked and time.monotonic() < deadline and random.random() < 0.97:
+                time.sleep(0.01)
+            time.sleep(random.random() * 0.5)
+            kill = random.choice([signal.SIGINT, signal.SIGKILL])
+            os.killpg(process.pid, kill)
+            assert process.wait(60) == (130 if kill == signal.SIGINT else -signal.SIGKILL)
+            check_memory(layout)
+    store = Store(layout.attempts)
+    titles = [attempt.title for attempt in map(store.read, store.numbers()) if attempt.number]
+    assert len(titles) > 3
+    assert len(titles) == len(set(titles))
+
+
+def check_memory(layout: Layout) -> None:
+    """What was printed as done is in memory, and so is its result; no call has two."""
+    snapshots = Snapshots.resume(layout.state("agent-1"), "s-1", LlmMemory)
+    if snapshots is None:
+        return  # it died before it had begun
+    lines = [line for line in (layout.root / "printed.jsonl").read_text().splitlines() if line.startswith("{")]
+    done = [line["tool"]["id"] for line in map(json.loads, lines) if line["type"] == "tool" and line["tool"]["over"]]
+    kept = [getattr(message, "call", "") for message in snapshots.memory.messages]
+    assert len(done) == len(set(done))
+    assert set(done) <= set(kept)
+
+
+def test_a_model_that_refuses_the_key_ends_the_launch(tmp_path: Path) -> None:
+    layout = create_run(load(write_task(tmp_path / "task"), ["agents.count=1"]), tmp_path / "runs", lambda _: None)
+    with ModelServer([Step(error="denied", times=9)]) as server:
+        process = begin(layout, server, "go", resume=False)
+        assert process.wait(60) == EXIT_FAILED
+    failed = [line for line in (layout.root / "printed.jsonl").read_text().splitlines() if '"failed"' in line]
+    assert json.loads(failed[0])["failed"]["status"] == 401
