@@ -183,16 +183,20 @@ def check(run: Run, level: str, attempts: Mapping[str, Attempt]) -> None:
     assert level == Level.NONE or all("attempts failed for one reason" in alert for alert in alerts)
 
 
+def sandboxes_in(level: str) -> list[str]:
+    """The sandboxes that a grader of this level can start for a candidate: bubblewrap does not nest."""
+    inside = LEVELS[Who.BEHIND] if level == Level.NONE else (Level.LANDLOCK,)
+    return [one for one in inside if not problem(Level(one))]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["function", "command"])
 @pytest.mark.parametrize("level", params(*Level))
 def test_what_a_candidate_reaches_is_what_the_page_says(begin, known, level: str, kind: str) -> None:
-    """Where the grader is not sealed, it also calls what is behind `run_candidate` at each level."""
+    """A grader that is a function also calls what is behind `run_candidate`."""
     attacks = FUNCTION if kind == "function" else COMMAND
     codes = {name: code_of(attack) for name, attack in attacks.items()} | {"does nothing": NOTHING}
-    of_behind = [
-        one for one in LEVELS[Who.BEHIND] if kind == "function" and level == Level.NONE and not problem(Level(one))
-    ]
+    of_behind = sandboxes_in(level) if kind == "function" else []
     codes |= {f"{one}: {name}": code_of(attack, one) for one in of_behind for name, attack in BEHIND.items()}
     run = begin(level, kind == "function")
     daemons = {name: f"{known['sleep']}{which}" for which, name in enumerate(DAEMONS)}
@@ -208,3 +212,5 @@ def test_what_a_candidate_reaches_is_what_the_page_says(begin, known, level: str
     for one in of_behind:
         by_name = {name: attempts[f"{one}: {name}"] for name in BEHIND}
         assert compare(Who.BEHIND, one, judged(run, by_name, BEHIND), BEHIND) == {}
+        channels = {attempt.channel for attempt in by_name.values() if attempt.score is not None}
+        assert channels == {"open" if one == Level.NONE else "closed"}
