@@ -57,10 +57,12 @@ _CLONE_CONFIG = """\
 [maintenance]
 \tauto = false
 """
-# Further files by which git would be told what to do, and which no hub has.
+# Further files that tell git what to do or to believe, and which no hub has.
 _SETTINGS = (
     *("info/attributes", "info/grafts", "objects/info/alternates", "objects/info/http-alternates"),
     *("commondir", "shallow", "config.worktree"),
+    # What commits and packs hold, as told by files that we never make: git believes them before the objects.
+    *("objects/info/commit-graph", "objects/info/commit-graphs", "objects/pack/multi-pack-index"),
 )
 _USER = '[user]\n\tname = "{name}"\n\temail = "{name}@coral.invalid"\n'
 
@@ -102,7 +104,9 @@ def take_in_seed(hub: Path, seed: Path) -> str:
             return before
         pack = ("pack-objects", "--revs", "--stdout", "-q")
         Git(building).pipe(pack, ours, ("index-pack", "--stdin"), data=tree.encode())
-        return ours.text("commit-tree", tree, "-p", before, "-m", "Seed")
+        commit = ours.text("commit-tree", tree, "-p", before, "-m", "Seed")
+        _pack(hub, commit)
+        return commit
 
 
 def set_seed(hub: Path, commit: str, taken_in: float) -> None:
@@ -130,7 +134,14 @@ def _fill(building: Path, seed: Path, repository: Path | None) -> str:
         raise GitError(f"cannot read the seed {seed}: {error}", error.hint) from error
     commit = Git(building).text("commit-tree", tree, "-m", "Seed")
     (building / SEED).write_text(f"{commit}\n")  # nobody else writes here yet
+    _pack(building, commit)
     return commit
+
+
+def _pack(hub: Path, commit: str) -> None:
+    """Put what a seed's commit has in loose objects into a pack as well: packs are kept, see `workspace.packs`."""
+    name = hub.resolve() / "objects" / "pack" / "pack"
+    Git(hub).run("pack-objects", "-q", "--revs", "--incremental", str(name), data=f"{commit}\n".encode())
 
 
 def _tree_of_head(building: Path, repository: Path) -> str:

@@ -70,8 +70,7 @@ def take_in(hub: Path, clone: Path, commit: str, number: int) -> Taken:
 
 def pin(hub: Path, number: int, commit: str) -> None:
     """Keep `commit` for as long as the run: `refs/attempts/<number>`, written once."""
-    reference = hub / "refs" / "attempts" / str(int(number))
-    known = (read_plain(reference, _LINE) or b"").decode("ascii", "replace").strip()
+    reference, known = reference_of(hub, number), pinned(hub, number)
     if known == full(commit):
         return
     if known:
@@ -85,6 +84,15 @@ def pin(hub: Path, number: int, commit: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.replace(reference)
+
+
+def reference_of(hub: Path, number: int) -> Path:
+    return hub / "refs" / "attempts" / str(int(number))
+
+
+def pinned(hub: Path, number: int) -> str:
+    """The commit that is pinned as an attempt; empty where there is none."""
+    return (read_plain(reference_of(hub, number), _LINE) or b"").decode("ascii", "replace").strip()
 
 
 def full(commit: str) -> str:

@@ -73,6 +73,7 @@ class Layout:
     task_source = _Below("private/task.source.yaml")  # the file as the task's author wrote it
     grader = _Below("private/grader")
     hub_config = _Below("private/hub.config")  # the hub's, as it was made
+    hub_packs = _Below("private/packs")  # copies of the hub's packs, see `workspace.packs`
     seed_commit = _Below("private/seed")  # the commit that agents start from, in the hub
     staged_task = _Below("private/reload")  # a changed task that a resume takes in
     holdout = _Below("private/holdout")  # the files of its grader

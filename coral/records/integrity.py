@@ -2,9 +2,11 @@
 
 Every five seconds a worker thread checks the same number of files, however many there are: a file whose inode, size and
 time of change are as we left them is not opened. What lies in the place of a record is renamed to a hidden name. The
-index is compared with these records as well: a forged index could hide them from every reader.
+index is compared with these records as well: a forged index could hide them from every reader. And so are the commits
+of these attempts in the hub.
 """
 
+import contextlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +22,19 @@ from coral.records.ledger import Ledger, LedgerDamage, LedgerRow
 
 BATCH = 150  # records per check; with a check every five seconds, 108,000 in an hour
 LEDGER = "the private ledger of records"
-MAX_NAMED = 20  # restored records that are named one by one; further ones are counted
+MAX_NAMED = 20  # restored records, or commits, that are named one by one; further ones are counted
+
+# Puts back the commit of an attempt, of this number, author and id. Returns what was wrong, and from what it was
+# restored: empty if it could not be.
+RestorePin = Callable[[int, str, str], tuple[str, str] | None]
 
 
 @dataclass(slots=True)
 class CheckResult:
     """`ledger`: what was done to it; `listed`: numbers of files in the folder; `witnesses` of intact files;
     `altered`: records whose file is altered or gone; `misindexed`: records that the index lacks or contradicts, and
-    whether somebody altered it; `spoiled`: numbers of ledger rows that are no records."""
+    whether somebody altered it; `spoiled`: numbers of ledger rows that are no records; `pins`: what was done to commits
+    of attempts, and from what they were restored."""
 
     ledger: LedgerDamage | None
     listed: list[int]
@@ -36,10 +43,12 @@ class CheckResult:
     misindexed: set[int] = field(default_factory=set)
     index_altered: bool = False
     spoiled: set[int] = field(default_factory=set)
+    pins: dict[int, tuple[str, str]] = field(default_factory=dict)
 
 
 class IntegrityCheck:
-    def __init__(self, store: Store, ledger: Ledger) -> None:
+    def __init__(self, store: Store, ledger: Ledger, restore_pin: RestorePin) -> None:
+        self._restore_pin = restore_pin
         self._store = store
         self._ledger = ledger
         self._after = -1
@@ -56,6 +65,7 @@ class IntegrityCheck:
         # A ledger that may be altered itself says nothing about the files.
         rows = [] if self._ledger.is_suspect else self._next_rows(leaders)
         self._compare_index(rows, seen)
+        self._compare_pins(rows, seen)
         for row in rows:
             if row.witness is not None and self._store.witness(row.number) == row.witness:
                 continue
@@ -87,12 +97,19 @@ class IntegrityCheck:
         # Where the file was altered too, a reader may have put its text into the index: only the record is reported.
         seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
 
+    def _compare_pins(self, rows: Sequence[LedgerRow], seen: CheckResult) -> None:
+        for row in rows:
+            with contextlib.suppress(ValueError):  # the row is no record: that is found below
+                if (taken_in := row.taken_in) and (found := self._restore_pin(row.number, *taken_in)):
+                    seen.pins[row.number] = found
+
     def report(self, seen: CheckResult, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
         """Turn the findings of one check into events. Attempts from `next_number` on and the `pending` ones are not
         published yet; all others were, whether or not anything is known of them."""
         self._ledger.set_witnesses(seen.witnesses)
         if seen.altered or seen.misindexed:
             yield on.RecordsDamaged(altered=tuple(sorted(seen.altered)), misindexed=tuple(sorted(seen.misindexed)))
+        yield from _as_events((f"the commit of #{number} in the hub", *found) for number, found in seen.pins.items())
         if seen.index_altered:
             yield on.Restored(item="the index of records", found="was altered")
         if seen.ledger:
@@ -132,10 +149,16 @@ def restore(
                 restored[row.number] = wrong
         witnesses[row.number] = store.witness(row.number)
     ledger.set_witnesses(witnesses)
-    for number, wrong in list(restored.items())[:MAX_NAMED]:
-        yield on.Restored(item=f"the record of #{number}", found=wrong)
-    if len(restored) > MAX_NAMED:
-        yield on.Restored(item=f"{len(restored) - MAX_NAMED} other records", found="were altered or deleted")
+    yield from _as_events((f"the record of #{number}", wrong, "the journal") for number, wrong in restored.items())
+
+
+def _as_events(found: Iterable[tuple[str, str, str]]) -> Iterator[on.Restored]:
+    """Says of each item what had been done to it, and from what it was restored; of many only how many."""
+    everything = list(found)
+    for item, wrong, source in everything[:MAX_NAMED]:
+        yield on.Restored(item=item, found=wrong, source=source)
+    if more := everything[MAX_NAMED:]:
+        yield on.Restored(item=f"{len(more)} other records", found="were altered or deleted", source=more[0][2])
 
 
 def _rows(ledger: Ledger, numbers: Iterable[int]) -> list[LedgerRow]:

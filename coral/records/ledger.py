@@ -5,6 +5,7 @@ Each record has its witness, by which a change of the public file is noticed wit
 """
 
 import contextlib
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -57,6 +58,14 @@ class LedgerRow:
     def attempt(self) -> Attempt:
         """Parsed only where it is needed: an integrity check passes thousands. ValueError if somebody spoiled it."""
         return read(self.record)
+
+    @property
+    def taken_in(self) -> tuple[str, str] | None:
+        """The author and the commit, if that was taken into the hub under this number. ValueError as above."""
+        data = json.loads(self.record)
+        if not isinstance(data, dict):
+            raise ValueError("it is no record")
+        return (str(data.get("agent", "")), str(data.get("commit", ""))) if data.get("seal") else None
 
 
 def _rebuilt_if_damaged(use: Callable[Concatenate["Ledger", P], T]) -> Callable[Concatenate["Ledger", P], T]:

@@ -35,6 +35,7 @@ from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
 from coral.supervisor.run_folders import RunFolders
 from coral.views.fleet_view import HeartbeatFiles
 from heartbeats.beat import Status
+from workspace.pins import Pins
 
 OUTPUT_SECONDS = 0.5  # how often output is read that nobody waits for
 STARTING_SECONDS = 0.05  # how often it is read while the first output of a launch is expected
@@ -64,11 +65,12 @@ class DamageCheck:
         ledger: Ledger,
         pool: Executor,
     ) -> None:
+        layout = run_context.layout
         self._folders = folders
         self._scoring = run_context.rules.scoring
         self._heartbeat_files = heartbeat_files
         self._journal = journal
-        self._records = IntegrityCheck(Store(run_context.layout.attempts), ledger)
+        self._records = IntegrityCheck(Store(layout.attempts), ledger, Pins(layout).restore)
         self._pool = pool
         self._running_check: Future[CheckResult] | None = None
 

@@ -41,6 +41,8 @@ from workspace.history import snapshot
 from workspace.intake import take_in
 from workspace.layout import Layout
 from workspace.owner import open_knowledge
+from workspace.packs import Packs
+from workspace.pins import restore_seed
 from workspace.seal import Level
 
 REASON = 200  # characters of one in a line of the timeline
@@ -70,6 +72,7 @@ class Performer:
         self._queue = queue
         self._store = Store(run_context.layout.attempts)
         self._hub_config = hub.settings(self._layout.hub, self._layout.hub_config)
+        self._packs = Packs(self._layout.hub, self._layout.hub_packs)
         self._task_files = TaskFiles(self._layout, run_context.config.folder)
         self._index = IndexFeed(run_context.layout.attempts, pool)
         self._background = BackgroundActions(pool, queue)
@@ -234,6 +237,10 @@ class Performer:
     def _restore_hub(self) -> Iterator[on.Event]:
         for name in hub.restore_settings(self._layout.hub, self._hub_config):
             yield on.Restored(item=f"the hub's {name}", found="was changed", source="the run's start")
+        for name, found, source in self._packs.restore():
+            yield on.Restored(item=f"the hub's {name}", found=found, source=source)
+        if restore_seed(self._layout.hub, self._context.rules.seed_commit):
+            yield on.Restored(item="the hub's reference of the seed", found="was changed", source="the run's start")
 
     def _scan(self, action: do.ScanEdits) -> Iterator[on.Event]:
         edited = last_edit(self._layout.clone(action.agent))

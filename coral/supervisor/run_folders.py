@@ -57,6 +57,7 @@ def _folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
     attempts, replies = layout.attempts, layout.requests / "replies"
     shared = [attempts, attempts / "inbox", attempts / "replies", layout.heartbeats, layout.requests, replies]
     shared += [layout.logs_of_all, layout.root / "grades", layout.agents, layout.states, layout.hub]
+    shared += [layout.hub / name for name in ("objects", "objects/pack", "refs", "refs/heads", "refs/attempts")]
     shared += [layout.grader, layout.private / "grading"]  # the journal puts its own back
     own = [
         path

@@ -15,6 +15,7 @@ from coral.preflight.resume_check import changes_since_supervised
 from coral.records.ledger import Ledger
 from coral.supervisor.lock import hold_lock, holder
 from coral.supervisor.loop import Supervisor, supervise
+from workspace.git import Git
 
 COUNTING = [{"repeat": {"steps": TRY}}]
 OFTEN = ("run.poll_seconds=0.2",)
@@ -50,6 +51,29 @@ def test_a_journal_that_is_spoiled_while_it_is_written_takes_nothing_with_it(sta
     assert_attempts_are_whole(run, run.fleet())
     found = "the journal was cut" if spoil is cut else "the journal was deleted"
     assert found in said(run) <= {found, "000001.jsonl of the journal was deleted"}
+
+
+def test_what_somebody_takes_out_of_the_hub_is_put_back(start):
+    run = start(COUNTING, overrides=OFTEN)
+    go_on(run, 4)
+    hub = run.layout.hub
+    first, _, third = [attempt for attempt in run.attempts() if attempt.number][:3]
+    pack = next((hub / "objects" / "pack").glob("*.pack"))
+    (hub / "refs" / "attempts" / "1").unlink()
+    (hub / "refs" / "attempts" / "2").write_text(f"{first.commit}\n")
+    (hub / "objects" / third.commit[:2] / third.commit[2:]).unlink()
+    (hub / "refs" / "heads" / "main").unlink()
+    pack.unlink()
+    go_on(run)
+    spoiled = ((1, "deleted"), (2, "altered"), (3, "deleted"))
+    expected = {f"the commit of #{number} in the hub was {what}" for number, what in spoiled}
+    expected |= {"the hub's reference of the seed was changed", f"the hub's objects/pack/{pack.name} was deleted"}
+    wait_until(lambda: expected <= said(run), what=f"{expected} in {said(run)}")
+    run.stop()
+    pinned = {path.name: path.read_text().strip() for path in (hub / "refs" / "attempts").iterdir()}
+    attempts = [attempt for attempt in run.attempts() if attempt.number]
+    assert pinned.items() >= {(str(attempt.number), attempt.commit) for attempt in attempts}
+    assert Git(hub).text("fsck", "--strict", "--no-dangling") == ""
 
 
 def test_settings_that_somebody_gave_the_hub_start_no_program(start, tmp_path):

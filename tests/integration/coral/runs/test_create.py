@@ -27,7 +27,7 @@ def test_a_clone_is_one_git_process(tmp_path, monkeypatch, count: int) -> None:
     log = wrap_git(tmp_path, monkeypatch)
     task = load(write_task(tmp_path / "task", ["hang"]), (f"agents.count={count}",))
     create_run(task, tmp_path / "runs", lambda _: None)
-    seed = {"init": 1, "add": 1, "write-tree": 1, "commit-tree": 1}
+    seed = {"init": 1, "add": 1, "write-tree": 1, "commit-tree": 1, "pack-objects": 1}
     # One `ls-tree` is for what the hub may hold, the other for the instructions that the seed may bring.
     assert Counter(verbs(log)) == {**seed, "ls-tree": 2, "read-tree": 1, "checkout": count}
 
