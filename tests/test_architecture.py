@@ -74,7 +74,9 @@ MAY_IMPORT = {
     ),
     "coral.processes.without_proc": (),
     "coral.processes.namespaces": (),
+    "coral.processes.restricted": ("coral.grader.landlock",),
     "coral.processes.seal": (
+        "coral.processes.restricted",
         "coral.errors",
         "coral.processes.process",
         "coral.processes.own_user",
@@ -84,7 +86,7 @@ MAY_IMPORT = {
         "workspace.seal",
     ),
     "coral.processes.own_user": (
-        "coral.grader.landlock",
+        "coral.processes.restricted",
         "coral.grader.sandbox",
         "workspace.owner",
         "workspace.plain_file",

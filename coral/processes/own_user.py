@@ -2,7 +2,6 @@
 of one are ended."""
 
 import contextlib
-import marshal
 import shutil
 import subprocess
 import sys
@@ -11,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from coral.grader import landlock
 from coral.grader.sandbox import user_rules
+from coral.processes.restricted import restricted
 from workspace.owner import User, closed_to_others, open_to_others
 from workspace.plain_file import OWN_USERS
 
@@ -34,8 +33,7 @@ class Places:
 
 def user_line(argv: Sequence[str], user: User, *, network: bool) -> list[str]:
     """The arguments by which root starts a program as this user."""
-    rules = user_rules(user.number, user.groups, user.umask, network)
-    return [sys.executable, "-I", "-S", "-B", landlock.__file__, marshal.dumps(rules).hex(), *argv]
+    return restricted(user_rules(user.number, user.groups, user.umask, network), argv)
 
 
 def end_user(number: int) -> None:

@@ -1,6 +1,5 @@
 """Seals a program at one of the levels of `workspace.seal`, and tells which of them this machine has."""
 
-import marshal
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ from coral.grader.sandbox import key_calls, landlock_rules
 from coral.processes import own_user
 from coral.processes.own_user import Places, user_line
 from coral.processes.process import Program
+from coral.processes.restricted import restricted
 from workspace.owner import User
 from workspace.seal import Level, View, bubblewrap, bubblewrap_problem, with_devices
 
@@ -139,8 +139,7 @@ def module_folders() -> list[Path]:
 
 def _landlocked(argv: Sequence[str], view: View, *, network: bool) -> list[str]:
     shown = {str(path): str(access) for path, access in with_devices(view).items()}
-    rules = landlock_rules(shown, network)
-    return [sys.executable, "-I", "-S", "-B", landlock.__file__, marshal.dumps(rules).hex(), *argv]
+    return restricted(landlock_rules(shown, network), argv)
 
 
 @cache
