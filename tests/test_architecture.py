@@ -167,6 +167,7 @@ MAY_IMPORT = {
         "coral.extras",
         "coral.reading",
         "coral.views.curve",
+        "coral.views.format",
         "attempts",
         "workspace.layout",
     ),

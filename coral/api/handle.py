@@ -120,7 +120,12 @@ def _settings(given: Mapping[str, object], before: str = "") -> Iterator[tuple[s
         if isinstance(value, Mapping) and value:
             yield from _settings(value, f"{before}{name}.")
         else:
-            yield f"{before}{name}", json.dumps(value, default=str)
+            yield f"{before}{name}", json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> object:
+    """A number of numpy as a number of Python; anything else, such as a path, as its text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def _coral(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:

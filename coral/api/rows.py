@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from coral.errors import CoralError
 from coral.extras import installs
+from coral.views.format import plural
 
 if TYPE_CHECKING:
     import pandas
@@ -48,7 +49,8 @@ class Rows(Sequence[T], Generic[T]):
         return hash(self._items)
 
     def __repr__(self) -> str:
-        return f"Rows({list(self._items)!r})"
+        kinds = sorted({type(item).__name__ for item in self._items})
+        return f"<{plural(len(self), 'row')}{' of ' if kinds else ''}{', '.join(kinds)}>"
 
     def data(self) -> list[dict[str, object]]:
         """One plain object for each, as JSON has it."""

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from real_runs import is_alive, tries, wait_until, write_task
 from sample import make_run, write_status
@@ -67,12 +68,13 @@ def test_a_folder_of_the_users_never_takes_the_place_of_a_package_of_ours(tmp_pa
 
 
 def test_settings_are_given_by_dotted_key_or_by_section() -> None:
-    given = {"agents.count": 4, "agents": {"model": "a: b", "options": {}}, "grader": {"args": {"x": [1, None]}}}
+    x = [1, None, np.int64(7), Path("a")]
+    given = {"agents.count": 4, "agents": {"model": "a: b", "options": {}}, "grader": {"args": {"x": x}}}
     assert dict(_settings(given)) == {
         "agents.count": "4",
         "agents.model": '"a: b"',
         "agents.options": "{}",
-        "grader.args.x": "[1, null]",
+        "grader.args.x": '[1, null, 7, "a"]',
     }
 
 

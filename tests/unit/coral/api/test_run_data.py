@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -157,19 +158,24 @@ def test_best_lead_noise_and_use_are_those_of_the_status(made: Layout, printed: 
     assert run.usage.seconds == status["clock"]
 
 
-def test_the_curve_is_the_one_that_runs_are_compared_by(tmp_path, operators_shell, monkeypatch, printed) -> None:
-    monkeypatch.chdir(tmp_path)
-    layouts = [finished(tmp_path / "runs"), noisy(tmp_path / "runs"), held_out(tmp_path / "runs")]
-    compared = printed("compare", *(str(layout.root) for layout in layouts))
-    for layout, row in zip(layouts, compared["runs"], strict=True):
-        curve = api.open_run(layout.root).curve
-        assert (curve.best, curve.end, curve.to_best) == (row["best"], row["seconds"], row["seconds_to_best"])
-    curve = api.open_run(layouts[0].root).curve
+def test_the_curve_is_the_one_that_runs_are_compared_by(made: Layout, printed: Callable[..., object]) -> None:
+    copy = made.root.with_name("copy")
+    shutil.copytree(made.root, copy)
+    compared = printed("compare", str(made.root), str(copy))
+    assert isinstance(compared, dict)
+    curve, row = api.open_run(made.root).curve, compared["runs"][0]
+    assert (curve.best, curve.end, curve.to_best) == (row["best"], row["seconds"], row["seconds_to_best"])
+
+
+def test_the_curve_has_steps_points_and_a_table(operators_shell: None, tmp_path: Path) -> None:
+    curve = api.open_run(finished(tmp_path / "runs").root).curve
     assert [(step.at, step.number, step.value) for step in curve.steps] == [(0, 0, 1), (10, 1, 1.5), (40, 4, 2)]
     assert [point.number for point in curve.points if point.score is None] == [2]
+    assert curve.data()["steps"] == curve.steps.data()
     frame = curve.to_pandas()
     assert list(frame.columns) == ["agent", "at", "number", "value"]
     assert frame[frame.agent == ""].value.max() == curve.best
+    assert set(frame.agent) == {"", "agent-1", "agent-2"}
 
 
 def test_tables_have_the_columns_of_the_csv_and_numbers_where_some_are_missing(made: Layout, coral: Command) -> None:
@@ -250,7 +256,7 @@ def test_rows_are_a_sequence(layout: Layout) -> None:
     assert rows[0] in rows
     assert rows[1:] != rows
     assert hash(rows[:]) == hash(rows)
-    assert "number=4" in repr(rows)
+    assert (repr(rows), repr(rows[:0])) == ("<5 rows of Attempt>", "<0 rows>")
     assert repr(api.open_run(layout.root)).startswith("<run toy/")
 
 
