@@ -46,6 +46,7 @@ COMMANDS = {
     "grading": ("run", "hold the queue of attempts, release it, cancel one of them", "cancel 17"),
     "alerts": ("run", "what needs a person: list, acknowledge", "ack"),
     "notify": ("task", "send a test message to everybody whom a task tells of alerts", "test my-task"),
+    "chat": ("run", "talk to an agent of a run that stands still, or of a task", "agent-1"),
     "answer": ("run", "answer a question of an agent", "2 'yes, but at most 4 GB'"),
     "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
     "ui": ("look", "a run in a browser: live, its attempts, what it learned", "--port 8000"),

@@ -1,7 +1,7 @@
 """The brains: policies from a situation and an event to calls. Pure: a brain reads nothing and does nothing.
 
 `search` needs no model: it searches over the numbers and choices of the editable files, and answers each heartbeat by
-doing what it asks. A brain that asks a model for its calls would be another entry of `BRAINS`.
+doing what it asks. The brain `llm` is in `llm/`: it asks a model, and has a loop, tools and a memory of its own.
 """
 
 from random import Random
@@ -9,6 +9,7 @@ from typing import Protocol, assert_never
 
 from coral.native.answers.answer import answer
 from coral.native.format import difference
+from coral.native.own_code import find_own
 from coral.native.search.choose_family import choose_family, choose_start
 from coral.native.situation import (
     AwaitResult,
@@ -28,6 +29,10 @@ from coral.native.situation import (
 
 
 class Brain(Protocol):
+    """`searches`: whether it does nothing but search, so that files without numbers and choices leave it nothing."""
+
+    searches: bool
+
     def reason(self, situation: Situation, event: Event) -> tuple[Call, ...]:
         """What to do about an event. A call that fails comes back as `CallFailed`, so that it can be put right."""
         ...
@@ -35,6 +40,8 @@ class Brain(Protocol):
 
 class SearchBrain:
     """Everything it remembers is in memory; what it draws depends on memory's own counters alone."""
+
+    searches = True
 
     def reason(self, situation: Situation, event: Event) -> tuple[Call, ...]:
         match event:
@@ -86,3 +93,15 @@ class SearchBrain:
 
 
 BRAINS: dict[str, type[Brain]] = {"search": SearchBrain}
+
+
+def find_brain(name: str) -> type[Brain]:
+    """One of ours, or one of a task's own, as `module:Class`. ValueError says why there is none."""
+    if name in BRAINS:
+        return BRAINS[name]
+    if ":" not in name:
+        raise ValueError(f"there is no brain {name!r}; there are {', '.join(BRAINS)}, llm and module:Class")
+    brain = find_own(name)
+    if not isinstance(brain, type) or not callable(getattr(brain, "reason", None)):
+        raise ValueError(f"cannot use {name}: it is no class with a method `reason`")
+    return brain

@@ -53,7 +53,7 @@ class Loop:
             if signal.depth > MAX_DEPTH:
                 self.output.error(f"a chain of more than {MAX_DEPTH} steps was dropped")
                 continue
-            if isinstance(signal.event, Idle) and not self.toolbox.explorer.families():
+            if isinstance(signal.event, Idle) and self.brain.searches and not self.toolbox.explorer.families():
                 return TurnEnd.NOTHING_TO_VARY
             if self.failures >= MAX_FAILURES:
                 return TurnEnd.FAILURES

@@ -85,7 +85,7 @@ def _run_llm(args: argparse.Namespace, data: object, output: Output) -> int:
 def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots[AgentMemory], output: Output) -> int:
     """Run the loop on the prompt that stands on standard input; the exit code."""
     from attempts.record import Direction  # these take longer to import than everything before
-    from coral.native.brain import BRAINS
+    from coral.native.brain import find_brain
     from coral.native.loop import Loop, TurnEnd
     from coral.native.options import missing_library
     from coral.native.run_view import AgentRunView
@@ -95,8 +95,10 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots[A
     run_folder, agent = os.environ.get("CORAL_RUN", ""), os.environ.get("CORAL_AGENT", "")
     if not run_folder or not agent:
         return _refuse(output, "CORAL_RUN and CORAL_AGENT must be set")
-    if options.brain not in BRAINS:
-        return _refuse(output, f"there is no brain {options.brain!r}")
+    try:
+        brain = find_brain(options.brain)()
+    except ValueError as problem:
+        return _refuse(output, str(problem))
     if library := missing_library():
         return _refuse(output, f"{library} is not installed; `coral doctor` says how to install it")
     run_view = AgentRunView(Path(run_folder), agent, Path.cwd(), args.state, Direction(args.direction))
@@ -106,7 +108,7 @@ def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots[A
     prompt = sys.stdin.read()
     _remember_launch(snapshots, output)
     try:
-        end = Loop(snapshots, output, BRAINS[options.brain](), toolbox, options.steps).run(prompt)
+        end = Loop(snapshots, output, brain, toolbox, options.steps).run(prompt)
     finally:
         toolbox.explorer.close()
     code, text = {

@@ -90,6 +90,12 @@ class Snapshots(Generic[Held]):
         return False
 
 
+def newest_session(state: Path) -> str:
+    """The session that was saved last; empty if there is none."""
+    found = sorted((state / "sessions").glob("*/memory-*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return found[-1].parent.name if found else ""
+
+
 def _folder(state: Path, session: str) -> Path:
     if not SESSION.fullmatch(session):
         raise ValueError(f"{session[:60]!r} is no session id")

@@ -27,7 +27,7 @@ class NativeLlm(Reader):
 
     def check(self) -> list[str]:
         try:
-            LlmOptions.read(self._own)
+            LlmOptions.read(self.own_options)
         except ValueError as error:
             return [str(error)]
         if problems := self.limit_problems():
@@ -36,24 +36,24 @@ class NativeLlm(Reader):
         return [f"{missing} is not installed; `{extras.installs('llm')}` installs it"] if missing else []
 
     def missing_login(self) -> str:
-        options = LlmOptions.read(self._own)
+        options = LlmOptions.read(self.own_options)
         if os.environ.get(options.key_name) or options.base_url or options.url.startswith("http://"):
             return ""  # a server of the user's may need no key
         return f"no key of a model was found; looked for: {options.key_name}"
 
     @property
     def how_to_log_in(self) -> str:
-        return f"set {LlmOptions.read(self._own).key_name}, or base_url in agents.options"
+        return f"set {LlmOptions.read(self.own_options).key_name}, or base_url in agents.options"
 
     @property
-    def _own(self) -> dict[str, object]:
+    def own_options(self) -> dict[str, object]:
         """The options that are the program's; the patterns of limits are read here."""
         return {name: value for name, value in self.options.items() if name != "limits"}
 
     def command(self, spec: LaunchSpec) -> Command:
         session = spec.session or new_session(spec)
         line = (sys.executable, "-P", "-m", MODULE, "--session", session, *(("--resume",) if spec.session else ()))
-        words = (*line, "--state", str(spec.state), "--model", spec.model, "--options", json.dumps(self._own))
+        words = (*line, "--state", str(spec.state), "--model", spec.model, "--options", json.dumps(self.own_options))
         return Command(argv=words, session=session)
 
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:

@@ -77,7 +77,7 @@ _PLACES = {
     "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
     "integration/coral/native": ["coral.native.search: check"],
     "integration/coral/native/llm/test_agent drives the whole loop": [
-        "coral.native.llm: main outer patience perceive toolset",
+        "coral.native.llm: outer perceive toolset",
         "coral.native.llm.tools: base commands files knowledge memory submit",
     ],
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [

@@ -52,6 +52,8 @@ def publish_submissions(layout: Layout) -> None:
 class GivenBrain:
     """A brain that does as the test says, and remembers what it was asked."""
 
+    searches = True
+
     def __init__(self, policy: Policy) -> None:
         self.policy, self.events = policy, list[Event]()
 

@@ -1,31 +1,19 @@
-"""Own tools, gates and brains, named as `module:name`. What is not our code may raise anything: it is called here."""
+"""Own tools and gates of a task. What is not our code may raise anything: it is called here."""
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
 
 from coral.native.llm import gates
 from coral.native.llm.conversation import ToolCall
 from coral.native.llm.gates import SHIPPED, Decision, Gate, GateSignal, RefusedCall
 from coral.native.llm.tools.base import AgentTool, Workbench
+from coral.native.own_code import find_own
 from coral.native.situation import ToolError
-
-
-def find_plugin(spec: str) -> object:
-    """What `module:name` names. ValueError says what is missing."""
-    module, colon, name = spec.partition(":")
-    if not colon or not module or not name:
-        raise ValueError(f"{spec!r} must be module:name")
-    try:
-        found: object = getattr(import_module(module), name)
-    except (ImportError, SyntaxError, AttributeError) as problem:
-        raise ValueError(f"cannot use {spec}: {problem}; it must be installed, or on PYTHONPATH") from problem
-    return found
 
 
 def own_tools(specs: Iterable[str]) -> list[type[AgentTool]]:
     found = []
     for spec in specs:
-        tool = find_plugin(spec)
+        tool = find_own(spec)
         if not (
             isinstance(tool, type) and issubclass(tool, AgentTool) and isinstance(getattr(tool, "name", None), str)
         ):
@@ -36,7 +24,7 @@ def own_tools(specs: Iterable[str]) -> list[type[AgentTool]]:
 
 def own_gates(specs: Iterable[str]) -> tuple[Gate, ...]:
     """Those that come along, and the task's own after them."""
-    found = [find_plugin(spec) for spec in specs]
+    found = [find_own(spec) for spec in specs]
     if strange := [spec for spec, gate in zip(specs, found, strict=True) if not callable(gate)]:
         raise ValueError(f"cannot use {strange[0]}: it is no function")
     return (*SHIPPED, *(gate for gate in found if callable(gate)))

@@ -113,7 +113,7 @@ def test_the_native_command_line_holds_the_session_and_the_task() -> None:
 def test_an_unknown_brain_or_option_of_native_is_refused() -> None:
     assert Native({}).check() == []
     assert Native({"brain": "search"}).check() == []
-    assert Native({"brain": "big"}).check() == ["brain must be search or llm; got 'big'"]
+    assert Native({"brain": "big"}).check() == ["brain must be search or llm, or module:Class of your own; got 'big'"]
     assert Native({"brian": "search"}).check() == ["there is no option 'brian'; did you mean brain?"]
 
 
