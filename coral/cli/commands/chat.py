@@ -30,7 +30,7 @@ SESSION = "chat"  # of an agent that had none
 def add_arguments(parser: Parser) -> None:
     parser.description = (
         "Talk to an agent of the runtime native with the brain llm, while its run stands still; or, with a task's "
-        "folder and overrides, to a new one that works on a copy of the seed. An empty line or the end of the input ends it."
+        "folder and overrides, to a new one that works on a copy of the seed. An empty line ends it."
     )
     parser.add_argument("who", metavar="AGENT|TASK", help="an agent of a run, or a task's folder")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="of a task, such as agents.model=NAME")
