@@ -18,6 +18,7 @@ from coral.native.llm.patience import Patience
 from coral.native.llm.perceive import Perception
 from coral.native.llm.plugins import own_gates, own_tools
 from coral.native.llm.request import ModelError, ModelWire
+from coral.native.llm.rollback import roll_back
 from coral.native.llm.settings import LlmOptions
 from coral.native.llm.textual import TextualWire
 from coral.native.llm.tools.base import Workbench
@@ -27,6 +28,7 @@ from coral.native.llm.transcript import Transcript
 from coral.native.llm.window import clip, request_tokens
 from coral.native.output import Output
 from coral.native.snapshots import Snapshots
+from workspace.layout import Layout
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN_SESSION = 1, 2, 4  # as in the other main module
 WIRES: Mapping[str, type[ChatWire] | type[MessagesWire]] = {"chat": ChatWire, "messages": MessagesWire}
@@ -43,7 +45,8 @@ def run(args: argparse.Namespace, options: LlmOptions, output: Output) -> int:
         return EXIT_UNKNOWN_SESSION
     agent = build(args.model, options, snapshots, output, Path.cwd(), os.environ)
     prompt = sys.stdin.read()
-    _begin(agent, options, prompt)
+    notice = roll_back(snapshots, Layout(Path(os.environ["CORAL_RUN"])).attempts) if "CORAL_RUN" in os.environ else ""
+    _begin(agent, options, f"{notice}\n\n{prompt}".strip())
     # From here on the interrupt finds everything in memory: the prompt counts as received with the first line.
     on_interrupt(snapshots.save, lambda: interrupt(agent))
     output.session(args.session)
@@ -95,8 +98,6 @@ def _begin(agent: LlmAgent, options: LlmOptions, prompt: str) -> None:
     if "persona" not in memory.blocks and options.persona:
         memory = memory.edit("persona", options.persona)
     bench.memory = memory
-    if bench.snapshots.damaged:
-        prompt = f"Your newest memory could not be read; you go on from the one before it.\n\n{prompt}"
     if prompt.strip():
         agent.receive(clip(prompt, options.window))
 

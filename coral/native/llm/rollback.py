@@ -1,0 +1,42 @@
+"""The third tier of recovery: a memory that contradicts the run, or cannot be read, gives way to the one before it.
+
+A run may have been restored from an older copy: then memory speaks of attempts that are not there, or are others.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from attempts.store import Missing, Store, StoreError
+from coral.native.llm.conversation import LlmMemory
+from coral.native.snapshots import RING, Snapshots
+
+
+def roll_back(snapshots: Snapshots[LlmMemory], attempts: Path) -> str:
+    """Take the newest memory that agrees with the records in the folder `attempts`. What the agent has to be told of
+    it; empty if nothing was wrong. If none agrees, the newest stays and forgets its attempts."""
+    if snapshots.damaged:
+        return "Your newest memory could not be read; you go on from the one before it."
+    problem = first = contradiction(snapshots.memory, attempts)
+    newest = snapshots.memory
+    for _ in range(RING):
+        if not problem:
+            break
+        if not snapshots.roll_back():
+            snapshots.memory = replace(newest, attempts={})
+            return f"Your memory contradicts the run: {first}. Trust the records, not what you remember of attempts."
+        problem = contradiction(snapshots.memory, attempts)
+    return f"Your memory contradicted the run: {first}. You go on from an earlier one that agrees." if first else ""
+
+
+def contradiction(memory: LlmMemory, attempts: Path) -> str:
+    """Where memory and the records disagree on the agent's own attempts; or nothing."""
+    store = Store(attempts)
+    for number, commit in memory.attempts.items():
+        try:
+            if store.read(int(number)).commit != commit:
+                return f"#{number} is not the attempt that you made"
+        except Missing:
+            return f"#{number}, which you made, is not there"
+        except (StoreError, OSError, ValueError):
+            continue
+    return ""
