@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: test-slow demo unit test test-agents check lint docs picture bench bench-packing mutants clean
+.PHONY: test-slow demo unit test test-agents test-browser check lint docs picture bench bench-packing mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start $(DEMO)
@@ -24,6 +24,11 @@ test-slow: .venv/.ready
 test-agents: .venv/.ready
 	$(BIN)/python tests/support/agent_programs.py
 	$(BIN)/python -m pytest -n 2 -rfE tests/agents
+
+# The dashboard in Debian's Chromium; pictures of its pages go to build/screenshots. npm installs axe-core into .programs, once.
+test-browser: .venv/.browser
+	$(BIN)/python tests/support/browser_setup.py
+	$(BIN)/python -m pytest -rs tests/browser
 
 check: lint mutants
 
@@ -62,6 +67,10 @@ clean:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make: $(PYTHON) cannot make environments; install its venv module (apt-get install python3-venv)" >&2; exit 1; }
 	$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+.venv/.browser: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 	@touch $@
 
 .venv/.docs: .venv/.ready

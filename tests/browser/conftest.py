@@ -1,0 +1,56 @@
+"""One Chromium for all tests; each test has a browser profile of its own. Pictures go to build/screenshots."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browser_setup import chromium
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
+PATIENCE_MS = 20_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    sandbox = os.geteuid() != 0  # Chromium's own sandbox does not work for root
+    with sync_playwright() as started:
+        launched = started.chromium.launch(executable_path=chromium(), chromium_sandbox=sandbox)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens an address in a new profile; the test fails if the page reports an error of its own."""
+    contexts, problems = [], list[str]()
+
+    def note(message: ConsoleMessage) -> None:
+        # Chromium reports each answer that is an error; a page that shows one is no broken page.
+        if message.type == "error" and "Failed to load resource" not in message.text and "ERR_" not in message.text:
+            problems.append(message.text)
+
+    def opened(address: str, **options: object) -> Page:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("console", note)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert problems == []
+
+
+@pytest.fixture
+def picture() -> Callable[[Page, str], None]:
+    def take(page: Page, name: str) -> None:
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+    return take

@@ -1,0 +1,173 @@
+"""Every page in a real browser: on a run with a history, an empty one, a damaged one; what is hostile runs nothing."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from browser_setup import SCRIPT
+from dashboard import Served, serving
+from playwright.sync_api import Page, expect
+from sample import agent_status, attempt, make_run, stamp, write_events, write_heartbeats, write_status
+
+from attempts.store import Store
+from workspace.layout import Layout
+
+Tab = Callable[..., Page]
+Picture = Callable[[Page, str], None]
+HOSTILE = (
+    '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>[x](javascript:window.hacked=3) \x1b[31m'
+)
+# page -> a text that is on it
+PAGES = {"fleet": "Score over time", "attempts": "1 to 7 of 7", "attempts/5": "Lineage"}
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory) -> Layout:
+    """A run in which everything that agents write is hostile."""
+    made = make_run(tmp_path_factory.mktemp("pages") / "runs")
+    Store(made.attempts).publish(attempt(5, 3.5, verdict="new best", title=HOSTILE, feedback=HOSTILE * 50))
+    Store(made.attempts).publish(attempt(6, None, title="x" * 400, reason=HOSTILE))
+    write_heartbeats(made)
+    alerts = [{"id": "a-1", "number": 1, "text": HOSTILE, "at": stamp(60), "acknowledged": False}]
+    write_status(
+        made,
+        task=HOSTILE,
+        alerts=alerts,
+        questions=[{"number": 1, "agent": "agent-1", "text": f"may I use #4? {HOSTILE}"}],
+        budgets=[{"key": "attempts", "limit": 10, "used": 6}],
+        grading={
+            "slots": 2,
+            "running": [7],
+            "queued": [8],
+            "beats": [{"number": 7, "progress": 0.5, "message": HOSTILE}],
+        },
+        agents=[
+            agent_status(name, model=HOSTILE, beat={"phase": HOSTILE, "message": "y" * 400, "age": 1.0})
+            for name in ("agent-1", "agent-2")
+        ],
+    )
+    write_events(
+        made,
+        *(
+            {"type": "published", "attempt": n, "clock": 60.0 * n, "text": HOSTILE, "agent": "agent-1"}
+            for n in range(1, 7)
+        ),
+    )
+    return made
+
+
+@pytest.fixture(scope="module")
+def served(layout: Layout) -> Iterator[Served]:
+    with serving(layout) as found:
+        yield found
+
+
+def go(page: Page, layout: Layout, where: str) -> None:
+    page.evaluate("hash => { location.hash = hash }", f"#/{layout.root.name}/{where}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("where", PAGES)
+def test_a_page_shows_its_content_runs_nothing_and_is_accessible(
+    layout: Layout, served: Served, tab: Tab, picture: Picture, where: str, scheme: str
+) -> None:
+    page = tab(served.address, color_scheme=scheme)
+    go(page, layout, where)
+    expect(page.locator("main")).to_contain_text(PAGES[where])
+    picture(page, f"{where.replace('/', '-')}-{scheme}")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img, main script, main a[href^=javascript]").count() == 0
+    if not SCRIPT.is_file():
+        pytest.skip("npm could not install axe-core here: accessibility was not looked at")
+    assert serious(page) == []
+
+
+def serious(page: Page) -> list[str]:
+    """What axe-core calls serious or critical."""
+    # By the protocol, as an extension would: the page's own policy lets no foreign script in.
+    session = page.context.new_cdp_session(page)
+    session.send("Runtime.evaluate", {"expression": SCRIPT.read_text(encoding="utf-8")})
+    found = session.send(
+        "Runtime.evaluate",
+        {"expression": "axe.run().then(JSON.stringify)", "awaitPromise": True, "returnByValue": True},
+    )
+    violations = json.loads(found["result"]["value"])["violations"]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]}"
+        for one in violations
+        if one["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.parametrize("where", PAGES)
+def test_a_page_fits_a_telephone(layout: Layout, served: Served, tab: Tab, picture: Picture, where: str) -> None:
+    page = tab(served.address, viewport={"width": 380, "height": 800})
+    go(page, layout, where)
+    expect(page.locator("main")).to_contain_text(PAGES[where])
+    picture(page, f"{where.replace('/', '-')}-380px")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+
+
+def test_the_pages_are_walked_by_keyboard(layout: Layout, served: Served, tab: Tab) -> None:
+    page = tab(served.address)
+    expect(page.locator("main")).to_contain_text("Score over time")
+    for _ in range(3):
+        page.keyboard.press("Tab")
+    expect(page.locator("nav a:focus")).to_have_text("Fleet")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("h2")).to_have_text("Attempts")
+    expect(page.locator("main")).to_be_focused()
+    page.locator("a[data-attempt='4']").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("h2")).to_contain_text("#4")
+
+
+def test_a_published_attempt_is_on_the_page_at_once(tmp_path, tab: Tab) -> None:
+    layout = make_run(tmp_path / "runs")
+    write_status(layout)
+    with serving(layout) as served:
+        page = tab(served.address)
+        expect(page.locator("main")).to_contain_text("Score over time")
+        delays = []
+        for number in range(5, 12):
+            seen = f"document.querySelector('.timeline').textContent.includes('arrived {number}.')"
+            began = time.monotonic()
+            Store(layout.attempts).publish(attempt(number, 2.5))
+            write_events(layout, {"type": "published", "attempt": number, "clock": 601.0, "text": f"arrived {number}."})
+            while not page.evaluate(seen):
+                assert time.monotonic() < began + 20
+            delays.append(time.monotonic() - began)
+        print(f"a published attempt is on the page after {sorted(delays)[len(delays) // 2] * 1000:.0f} ms")
+
+
+def test_an_empty_and_a_damaged_run_are_shown_for_what_they_are(tmp_path, tab: Tab, picture: Picture) -> None:
+    empty = make_run(tmp_path / "runs", scores=())
+    with serving(empty) as served:
+        page = tab(served.address)
+        expect(page.locator("main")).to_contain_text("No agent has been started yet")
+        picture(page, "fleet-empty")
+        go(page, empty, "attempts")
+        expect(page.locator("main")).to_contain_text("No attempt matches")
+        empty.status.write_bytes(b'{"agents": [{"name": "\xff')
+        (empty.attempts / "000001.json").write_text("{")
+        go(page, empty, "fleet")
+        expect(page.locator("main")).to_contain_text("status.json is missing or damaged")
+
+
+def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(tmp_path, tab: Tab) -> None:
+    layout, token = make_run(tmp_path / "runs"), {"CORAL_UI_TOKEN": "a-token-for-two-starts"}
+    write_status(layout)
+    with serving(layout, **token) as served:
+        page = tab(served.address)
+        expect(page.locator(".connection")).to_have_text("dead")  # nobody supervises it
+        port = int(served.url.rpartition(":")[2])
+        served.process.kill()
+        served.process.wait()
+        expect(page.locator(".connection")).to_contain_text("connection lost")
+    write_status(layout, attempts=77)
+    with serving(layout, port=port, **token):
+        expect(page.locator(".tiles")).to_contain_text("77")
+        layout.root.rename(layout.root.with_name("away"))
+        expect(page.get_by_role("alert").first).to_contain_text("is gone")
