@@ -6,6 +6,7 @@ from typing import Any
 
 from sse_starlette.sse import EventSourceResponse
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,7 +14,7 @@ from starlette.routing import Route
 
 from coral import __version__
 from coral.errors import CoralError
-from coral.web import attempts_data, fleet_data
+from coral.web import agents_data, attempts_data, fleet_data, knowledge_data, runs_data, steering
 from coral.web.access import Guard, PageAccess, refusal
 from coral.web.assets import Asset, assets, open_paths
 from coral.web.live import to_json
@@ -34,6 +35,11 @@ READS: dict[str, Answer] = {
     "attempts/{number:int}/diff": lambda view, asked: attempts_data.change(
         view, int(asked["number"]), asked.get("against", "parent")
     ),
+    "knowledge": knowledge_data.knowledge,
+    "knowledge/notes/{number:int}": knowledge_data.note,
+    "knowledge/skill": knowledge_data.skill,
+    "heartbeats": agents_data.heartbeats,
+    "transcript": agents_data.conversation,
 }
 
 
@@ -41,7 +47,10 @@ def application(runs: Runs, access: PageAccess) -> Guard:
     routes = [
         *(Route(path, _asset(asset)) for path, asset in assets().items()),
         Route("/api/session", _session(runs, access)),
+        Route("/api/runs", lambda _: as_json(runs_data.listing(runs))),
+        Route("/api/compare", lambda request: as_json(runs_data.compared(runs, request.query_params.getlist("run")))),
         Route("/api/runs/{run}/live", _live(runs)),
+        Route("/api/runs/{run}/requests", _steer(runs), methods=["POST"]),
         *(Route(f"/api/runs/{{run}}/{path}", _read(runs, answer)) for path, answer in READS.items()),
     ]
     handlers: Any = {CoralError: _cannot, HTTPException: _no_such, OSError: _unreadable}
@@ -73,6 +82,24 @@ def _read(runs: Runs, read: Answer) -> Callable[[Request], Response]:
         asked = {**request.query_params, **{name: str(value) for name, value in request.path_params.items()}}
         with opened(runs.readable(asked["run"])) as view:
             return as_json(read(view, asked))
+
+    return answer
+
+
+def _steer(runs: Runs) -> Callable[[Request], Any]:
+    """The one way to change anything. It waits for the supervisor's answer as long as a command would."""
+
+    async def answer(request: Request) -> Response:
+        try:
+            given = await request.json()
+        except (ValueError, RecursionError):
+            return refusal(HTTPStatus.BAD_REQUEST, "that is no JSON")
+
+        def send() -> dict[str, object]:
+            with opened(runs.readable(request.path_params["run"])) as view:
+                return steering.request(view, given)
+
+        return as_json(await run_in_threadpool(send))
 
     return answer
 

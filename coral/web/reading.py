@@ -8,11 +8,13 @@ from contextlib import contextmanager
 
 from coral.cli.commands.heartbeat import due_of
 from coral.cli.commands.status import activity, coming, warnings
+from coral.cli.commands.transcript import end_of_launch, label_of, runtime_of, text_of
 from coral.cli.report.knowledge import rendered
-from coral.cli.run_data import send_request
+from coral.cli.run_data import comparison, send_request
 from coral.cli.ui.events import event_text, is_step
+from coral.cli.ui.notes_page import body_of
 from coral.reading.budgets import per_hour, uses
-from coral.reading.curve import read_curve, times
+from coral.reading.curve import read_curve
 from coral.reading.knowledge_view import KnowledgeView
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView, is_seed, names_in
@@ -26,20 +28,25 @@ __all__ = [
     "RunView",
     "Timeline",
     "activity",
+    "body_of",
     "coming",
+    "comparison",
     "due_of",
     "end_of",
+    "end_of_launch",
     "event_text",
     "is_seed",
     "is_step",
+    "label_of",
     "names_in",
     "opened",
     "per_hour",
     "read_curve",
     "read_figures",
     "rendered",
+    "runtime_of",
     "send_request",
-    "times",
+    "text_of",
     "uses",
     "warnings",
 ]

@@ -8,9 +8,10 @@ import pytest
 from browser_setup import SCRIPT
 from dashboard import Served, serving
 from playwright.sync_api import Page, expect
-from sample import agent_status, attempt, make_run, stamp, write_events, write_heartbeats, write_status
+from sample import agent_status, attempt, make_run, requests_of, stamp, write_events, write_heartbeats, write_status
 
 from attempts.store import Store
+from workspace import knowledge
 from workspace.layout import Layout
 
 Tab = Callable[..., Page]
@@ -19,7 +20,16 @@ HOSTILE = (
     '<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>[x](javascript:window.hacked=3) \x1b[31m'
 )
 # page -> a text that is on it
-PAGES = {"fleet": "Score over time", "attempts": "1 to 7 of 7", "attempts/5": "Lineage"}
+PAGES = {
+    "fleet": "Score over time",
+    "attempts": "1 to 7 of 7",
+    "attempts/5": "Lineage",
+    "knowledge": "What the agents know",
+    "heartbeats/agent-1": "The life of agent-1",
+    "transcripts/agent-1": "a whole word",
+    "runs": "Choose two to ten runs",
+    "steering": "Stop the run",
+}
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +39,13 @@ def layout(tmp_path_factory) -> Layout:
     Store(made.attempts).publish(attempt(5, 3.5, verdict="new best", title=HOSTILE, feedback=HOSTILE * 50))
     Store(made.attempts).publish(attempt(6, None, title="x" * 400, reason=HOSTILE))
     write_heartbeats(made)
+    head = {"title": f"What the agents know {HOSTILE}", "author": "agent-1", "created": stamp(60), "kind": "synthesis"}
+    knowledge.write_note(made.shared, "synthesis-1", {**head, "attempts": [4]}, f"# Found\n\n#4 pays {HOSTILE}\n")
+    made.logs("agent-1").mkdir(parents=True, exist_ok=True)
+    made.prompt("agent-1", 1).write_text(HOSTILE)
+    said = {"type": "assistant", "message": {"content": [{"type": "text", "text": f"a whole word {HOSTILE}"}]}}
+    broken = b"\xff\xfe broken\n" + b"z" * 20_000_000 + b"\n"
+    made.output("agent-1", 1).write_bytes(broken + json.dumps(said).encode() + b"\n")
     alerts = [{"id": "a-1", "number": 1, "text": HOSTILE, "at": stamp(60), "acknowledged": False}]
     write_status(
         made,
@@ -43,7 +60,9 @@ def layout(tmp_path_factory) -> Layout:
             "beats": [{"number": 7, "progress": 0.5, "message": HOSTILE}],
         },
         agents=[
-            agent_status(name, model=HOSTILE, beat={"phase": HOSTILE, "message": "y" * 400, "age": 1.0})
+            agent_status(
+                name, runtime="claude", model=HOSTILE, beat={"phase": HOSTILE, "message": "y" * 400, "age": 1.0}
+            )
             for name in ("agent-1", "agent-2")
         ],
     )
@@ -171,3 +190,30 @@ def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(tmp_pat
         expect(page.locator(".tiles")).to_contain_text("77")
         layout.root.rename(layout.root.with_name("away"))
         expect(page.get_by_role("alert").first).to_contain_text("is gone")
+
+
+def test_an_attempt_that_a_text_names_is_shown_where_it_is_pointed_at(layout: Layout, served: Served, tab: Tab) -> None:
+    page = tab(served.address)
+    go(page, layout, "knowledge")
+    page.locator(".prose a[data-attempt='4']").first.hover()
+    expect(page.get_by_role("tooltip")).to_contain_text("#4 2 new best by agent-1")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
+
+
+def test_the_operator_steers_and_is_asked_before_something_ends(tmp_path, tab: Tab) -> None:
+    layout = make_run(tmp_path / "runs")
+    write_status(layout)
+    with serving(layout) as served:
+        page = tab(served.address)
+        go(page, layout, "steering")
+        page.get_by_label("To all agents").fill("try fewer restarts")
+        page.get_by_role("button", name="Tell all").click()
+        expect(page.locator("main")).to_contain_text("it takes effect when the run is resumed")
+        page.get_by_role("button", name="Retire agent-2").click()
+        page.get_by_role("button", name="Leave it").click()
+        assert requests_of(layout) == [{"type": "tell", "to": "*", "text": "try fewer restarts"}]
+        page.get_by_role("button", name="Retire agent-2").click()
+        page.locator("dialog[open]").get_by_role("button", name="Retire", exact=True).click()
+        expect(page.locator("td .quiet", has_text="requested")).to_have_count(1)
+        assert requests_of(layout)[1:] == [{"type": "retire", "agent": "agent-2"}]

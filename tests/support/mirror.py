@@ -104,6 +104,7 @@ TESTED_ELSEWHERE = {
 SMALL_WITH_ONE_IMPORTER = {
     "attempts.index.listing": "a question of its own to the index, which query.py has no room for",
     "coral.cli.ui.budgets": "bars for a terminal, apart from their figures",
+    "coral.web.runs_data": "the data of a page of its own",
     "coral.web.assets": "the files of the page, apart from who may have them",
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
     "coral.fleet.questions": "a subject of its own among the decisions",

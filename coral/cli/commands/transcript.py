@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"{agent} has not been launched yet")
         return 0
     chosen = launches if args.all else [_launch(agent, launches, args.launch)]
-    runtime = _runtime(view, agent)
+    runtime = runtime_of(view, agent)
     entries = (entry for launch in chosen for entry in transcript.entries(view.layout, agent, launch, runtime))
     shown, earlier = _last(entries, args.n)
     if args.json:
@@ -96,7 +96,7 @@ def _launch(agent: str, launches: list[int], wanted: int | None) -> int:
     return launches[-1] if wanted is None else wanted
 
 
-def _runtime(view: RunView, agent: str) -> Runtime:
+def runtime_of(view: RunView, agent: str) -> Runtime:
     """The agent's runtime: from the frozen task, or from status.json where the task cannot be read."""
     from coral.agent_setup.roster import members_of
     from coral.config.load import load_frozen
@@ -135,7 +135,7 @@ def _show(view: RunView, agent: str, last: int, entries: Iterable[TranscriptEntr
             out.print(Rule(_title(view, agent, launch, last, timeline), align="left", style="dim"))
         style = STYLES.get(entry.kind, "dim" if entry.kind in QUIET else "")
         style = "red" if entry.failed else style
-        text = _end(entry, timeline, view) if entry.kind is EntryKind.END else _text(entry)
+        text = end_of_launch(entry, timeline, view) if entry.kind is EntryKind.END else text_of(entry)
         for label, line in _lines(entry, text, None if full else LINES.get(entry.kind)):
             out.print(Text.assemble((f"{label:<10}", "dim"), (line, style)), soft_wrap=True)
 
@@ -152,18 +152,18 @@ def _title(view: RunView, agent: str, launch: int, last: int, timeline: LaunchHi
 def _lines(entry: TranscriptEntry, text: str, most: int | None) -> Iterator[tuple[str, str]]:
     lines = text.splitlines() or [""]
     for place, line in enumerate(lines[:most]):
-        yield ("" if place else _label(entry)), line
+        yield ("" if place else label_of(entry)), line
     if most is not None and len(lines) > most:
         yield "", f"… {format.plural(len(lines) - most, 'more line')} (--full)"
 
 
-def _label(entry: TranscriptEntry) -> str:
+def label_of(entry: TranscriptEntry) -> str:
     if entry.kind is EntryKind.RESULT:
         return "  failed" if entry.failed else "  answer"
     return LABELS.get(entry.kind, entry.kind)
 
 
-def _text(entry: TranscriptEntry) -> str:
+def text_of(entry: TranscriptEntry) -> str:
     match entry.kind:
         case EntryKind.TOOL:
             return f"{entry.tool}: {entry.text}" if entry.text else entry.tool
@@ -178,7 +178,7 @@ def _text(entry: TranscriptEntry) -> str:
             return entry.text
 
 
-def _end(entry: TranscriptEntry, timeline: LaunchHistory, view: RunView) -> str:
+def end_of_launch(entry: TranscriptEntry, timeline: LaunchHistory, view: RunView) -> str:
     """How the launch ended: in the program's own words, else as the supervisor judged."""
     ending = str(entry.ending or timeline.endings.get(entry.launch, ""))
     if not ending:

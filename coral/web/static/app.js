@@ -2,11 +2,21 @@
 import { Trouble, html, link, place, render, useAnswer, useEffect, useState } from "./base.js";
 import { useLive } from "./live.js";
 import { Fleet } from "./pages/fleet.js";
+import { Hint } from "./prose.js";
+import { Heartbeats, Transcripts } from "./pages/agents.js";
 import { Attempts } from "./pages/attempts.js";
+import { Knowledge } from "./pages/knowledge.js";
+import { RunList } from "./pages/runs.js";
+import { Steering } from "./pages/steering.js";
 
 const PAGES = [
   ["fleet", "Fleet", Fleet],
   ["attempts", "Attempts", Attempts],
+  ["knowledge", "Knowledge", Knowledge],
+  ["heartbeats", "Heartbeats", Heartbeats],
+  ["transcripts", "Transcripts", Transcripts],
+  ["runs", "Runs", RunList],
+  ["steering", "Steering", Steering],
 ];
 
 function usePlace() {
@@ -47,7 +57,8 @@ function App() {
       <${Trouble} error=${session.error} />
       ${live.fleet && live.fleet.gone ? html`<p class="trouble" role="alert">${live.fleet.gone}</p>` : null}
       ${run && session.data ? html`<${Page} key=${`${run} ${at.page}`} run=${run} at=${at} live=${live} session=${session.data} />` : null}
-    </main>`;
+    </main>
+    <${Hint} run=${run} />`;
 }
 
 function skip(event) {

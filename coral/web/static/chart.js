@@ -58,7 +58,7 @@ export const clock = (seconds) => {
   return minutes < 60 ? `${minutes}:${String(Math.floor(seconds % 60)).padStart(2, "0")}` : `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, "0")}`;
 };
 
-const figure = (value) => (value === null ? "" : Number(value.toPrecision(5)).toString());
+export const figure = (value) => (value == null ? "" : Number(value.toPrecision(5)).toString());
 
 function options(width, scale, agent) {
   const axis = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
@@ -130,4 +130,31 @@ export function Chart({ curve, extra, agent, scale, onOpen, label }) {
     if (found) onOpen(found.number);
   };
   return html`<div class="chart" ref=${box} role="img" aria-label=${label} onClick=${click}></div>`;
+}
+
+const COLOURS = ["#a83a24", "#1f6f8b", "#1a6b35", "#7a5200", "#6b3fa0", "#b0447f", "#3f5fbf", "#5d6b1f", "#8a5a44", "#59616c"];
+
+// Several runs' best scores as stepped lines. Runs are told apart by colour and by the legend.
+export function lines(box, runs, isTime) {
+  const times = [...new Set(runs.flatMap((run) => run.points.map(([at]) => at)))].sort((a, b) => a - b);
+  const rows = runs.map((run) => {
+    let next = 0;
+    let held = null;
+    const last = run.points.length ? run.points[run.points.length - 1][0] : -1;
+    return times.map((time) => {
+      while (next < run.points.length && run.points[next][0] <= time) held = run.points[next++][1];
+      return time > last ? null : held;
+    });
+  });
+  const axis = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
+  const stepped = uPlot.paths.stepped({ align: 1 });
+  const series = runs.map((run, place) => ({ label: run.label, stroke: COLOURS[place % COLOURS.length], width: 2, paths: stepped, points: { show: false } }));
+  const found = {
+    width: box.clientWidth,
+    height: HEIGHT,
+    scales: { x: { time: false } },
+    axes: [isTime ? { ...axis, incrs: SECONDS, values: (_, ticks) => ticks.map(clock) } : axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(figure) }],
+    series: [{ label: isTime ? "time" : "attempts", value: (_, value) => (value === null ? "" : isTime ? clock(value) : value) }, ...series],
+  };
+  return new uPlot(found, [times, ...rows], box);
 }

@@ -1,0 +1,141 @@
+"""One agent's life: its heartbeats in force, what became of each, and its conversations."""
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+
+from coral.errors import CoralError
+from coral.views import format, transcript
+from coral.views.transcript import EntryKind, TranscriptEntry
+from coral.web import fleet_data
+from coral.web.attempts_data import number_in
+from coral.web.reading import (
+    LenientJson,
+    RunView,
+    Timeline,
+    due_of,
+    end_of,
+    end_of_launch,
+    label_of,
+    runtime_of,
+    text_of,
+)
+from heartbeats.folder import FLEET, Folder
+
+LANE_BYTES = 4_000_000  # of the end of the timeline
+LANE = 400  # events of one agent
+ENTRIES = 200  # of a conversation, at once
+LONGEST_ENTRY = 20_000  # characters
+LANE_TYPES = frozenset(
+    ["published", "heartbeat", "interrupted", "withdrawn", "skipped", "spawned", "exited", "stalled", "crashed"]
+)
+
+Json = dict[str, object]
+
+
+def heartbeats(view: RunView, asked: Mapping[str, str]) -> Json:
+    """The heartbeats in force, of the fleet and of one agent (the first, where none is named), and the agent's lane."""
+    names = view.agents()
+    agent = _named(names, asked.get("agent", "")) if names else ""
+    folder = Folder(view.layout.heartbeats)
+    owners = [FLEET, *([agent] if agent else [])]
+    rows = [(owner, LenientJson(row)) for owner in owners for row in folder.read(owner)]
+    return {
+        "agents": names,
+        "agent": agent,
+        "heartbeats": [_heartbeat(view, owner, row) for owner, row in rows],
+        "lane": _lane(view, agent) if agent else [],
+    }
+
+
+def _named(names: list[str], wanted: str) -> str:
+    if wanted and wanted not in names:
+        raise CoralError(f"cannot find the agent {wanted[:80]!r}", f"its agents: {', '.join(names[:20])}")
+    return wanted or names[0]
+
+
+def _heartbeat(view: RunView, owner: str, row: LenientJson) -> Json:
+    return {
+        "owner": owner,
+        "name": row.text("name", 80),
+        "when": row.text("when", 200),
+        "next": due_of(view, owner, row),
+        "delivery": row.text("delivery", 40),
+        "by": row.text("by", 80),
+        "protected": row.data.get("protected") is True,
+        "prompt": format.clean(row.data.get("prompt") or "")[:LONGEST_ENTRY],
+    }
+
+
+def _lane(view: RunView, agent: str) -> list[Json]:
+    """What happened to the agent, the latest first."""
+    found: deque[Json] = deque(maxlen=LANE)
+    timeline = Timeline(view.layout, end_of(view.layout, LANE_BYTES))
+    for line in timeline.new():
+        if line.text("agent") == agent and line.text("type", 40) in LANE_TYPES:
+            found.append(fleet_data.event(line))
+    return list(found)[::-1]
+
+
+def conversation(view: RunView, asked: Mapping[str, str]) -> Json:
+    """A part of one launch's conversation: the last entries, or those before `before`; with `seen`, the size of the
+    output that the page has, nothing where there is no more. CoralError for an agent or a launch that is none."""
+    agent = _named(view.agents(), asked.get("agent", "")) if view.agents() else ""
+    launches = transcript.launches(view.layout, agent) if agent else []
+    about: Json = {"agents": view.agents(), "agent": agent, "launches": launches}
+    if not launches:
+        return {**about, "launch": None, "entries": [], "first": 0, "total": 0, "size": 0}
+    launch = number_in(asked, "launch", launches[-1])
+    if launch not in launches:
+        raise CoralError(f"cannot show launch {launch} of {agent}: there is no such launch", "choose another")
+    size = _size(view, agent, launch)
+    if asked.get("seen") == str(size):
+        return {**about, "launch": launch, "same": True, "size": size}
+    first, shown, total = _part(view, agent, launch, asked)
+    history = transcript.launch_history(view.layout, agent)
+    entries = [
+        _entry(entry, end_of_launch(entry, history, view) if entry.kind is EntryKind.END else text_of(entry))
+        for entry in shown
+    ]
+    reason = history.reasons.get(launch, "")
+    return {
+        **about,
+        "launch": launch,
+        "reason": reason,
+        "entries": entries,
+        "first": first,
+        "total": total,
+        "size": size,
+    }
+
+
+def _part(view: RunView, agent: str, launch: int, asked: Mapping[str, str]) -> tuple[int, list[TranscriptEntry], int]:
+    """Where it begins, its entries, and how many there are in all. Never more than one part is held in memory."""
+    found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent))
+    text = asked.get("text", "")[:200].casefold()
+    matching = (entry for entry in found if not text or text in f"{entry.tool} {entry.text}".casefold())
+    before = number_in(asked, "before", 0)
+    if before:
+        kept = list(islice(matching, before))[-ENTRIES:]
+        return before - len(kept), kept, before + sum(1 for _ in matching)
+    last = deque(enumerate(matching), maxlen=ENTRIES)
+    return (last[0][0] if last else 0), [entry for _, entry in last], (last[-1][0] + 1 if last else 0)
+
+
+def _entry(entry: TranscriptEntry, text: str) -> Json:
+    cut = len(text) > LONGEST_ENTRY
+    return {
+        "kind": entry.kind,
+        "label": label_of(entry).strip(),
+        "text": format.clean(text[:LONGEST_ENTRY]),
+        "cut": cut,
+        "failed": entry.failed,
+    }
+
+
+def _size(view: RunView, agent: str, launch: int) -> int:
+    with suppress(OSError):
+        return os.stat(view.layout.output(agent, launch)).st_size  # noqa: PTH116 - beside its reader's
+    return 0

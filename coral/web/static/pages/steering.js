@@ -1,0 +1,35 @@
+// What to say to them, and what to do with them. What spends or ends something asks before.
+import { html, link } from "../base.js";
+import { Act, Say } from "../steer.js";
+
+export function Steering({ run, live, session }) {
+  const fleet = live.fleet;
+  if (!fleet || fleet.gone) return null;
+  const common = { run, change: session.change };
+  const agents = fleet.agents.map((agent) => agent.name);
+  return html`<h2>Steering</h2>
+    ${fleet.supervised ? null : html`<p class="notice">Nobody supervises this run: what you ask for takes effect when it is resumed.</p>`}
+    <h3>Questions and alerts</h3>
+    ${fleet.questions.length + fleet.alerts.length ? null : html`<p class="quiet">Nothing waits for you.</p>`}
+    ${fleet.questions.map((asked) => html`<article class="card" key=${asked.number}><p><strong>Question ${asked.number}</strong> of <bdi>${asked.agent}</bdi>: <bdi>${asked.text}</bdi></p>
+      <${Say} ...${common} label=${`Answer to question ${asked.number}`} title="Answer" make=${(text) => ({ type: "answer", number: asked.number, text })} /></article>`)}
+    ${fleet.alerts.map((alert) => html`<p class="notice alert" key=${alert.id}><bdi>${alert.text}</bdi> <${Act} ...${common} title="Acknowledge" label=${`Acknowledge alert ${alert.number} and those before`} request=${{ type: "acknowledge_alerts", number: alert.number }} /></p>`)}
+    <h3>Tell</h3>
+    <${Say} ...${common} label="To all agents" title="Tell all" make=${(text) => ({ type: "tell", text })} />
+    <h3>Agents</h3>
+    <div class="scroll" role="region" aria-label="Agents" tabindex="0"><table><thead><tr><th scope="col">agent</th><th scope="col">phase</th><th scope="col">do</th><th scope="col">tell</th></tr></thead>
+      <tbody>${fleet.agents.map((agent) => html`<${Agent} key=${agent.name} common=${common} agent=${agent} />`)}</tbody></table></div>
+    <h3>Grading</h3>
+    <p class="bar">${fleet.grading.held ? html`<${Act} ...${common} title="Release the queue" request=${{ type: "release_grading" }} />` : html`<${Act} ...${common} title="Hold the queue" request=${{ type: "hold_grading" }} />`}
+      ${[...fleet.grading.running.map((one) => one.number), ...fleet.grading.queued.slice(0, 20)].map((number) => html`<${Act} ...${common} title=${`Cancel #${number}`} confirm=${`End attempt #${number} as void? Its agent is told.`} request=${{ type: "cancel_grade", number }} />`)}</p>
+    <h3>The run</h3>
+    <p><${Act} ...${common} title="Stop the run" confirm="Stop the run and everything that it started? It can be resumed later." request=${{ type: "stop", reason: "asked on the dashboard" }} /></p>
+    ${agents.length ? html`<p>Heartbeats are changed <a href=${link(run, "heartbeats")}>on their page</a>. To resume a run is for a terminal: <code>coral resume</code>.</p>` : null}`;
+}
+
+function Agent({ common, agent }) {
+  const name = agent.name;
+  const act = (type, title, confirm) => html`<${Act} ...${common} title=${title} label=${`${title} ${name}`} confirm=${confirm} request=${{ type, agent: name }} />`;
+  return html`<tr><th scope="row"><bdi>${name}</bdi></th><td>${agent.phase}</td><td>${act("pause", "Pause")} ${act("unpause", "Unpause")} ${act("restart", "Restart", `End what ${name} does now, and start it again?`)} ${act("retire", "Retire", `Interrupt ${name} for good?`)}</td>
+    <td><${Say} ...${common} label=${`To ${name}`} title="Tell" make=${(text) => ({ type: "tell", to: name, text })} /></td></tr>`;
+}

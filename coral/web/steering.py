@@ -1,0 +1,86 @@
+"""What the operator does from the page: the same requests that the commands write, and no others."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coral.errors import CoralError
+from coral.web.reading import RunView, send_request
+from heartbeats.render import problems
+from workspace.layout import OPERATOR
+
+Given = Mapping[str, Any]
+EVERYBODY = "*"
+TRIGGERS = ("every", "stagnant", "minutes")
+
+
+def request(view: RunView, given: Any) -> dict[str, object]:
+    """Send it, and give the supervisor's answer. CoralError for what is no request of the page, and for a refusal."""
+    kind = given.get("type") if isinstance(given, dict) else None
+    if not isinstance(kind, str) or kind not in REQUESTS:
+        raise CoralError("cannot do that: it is no request of this page", "see `coral --help`")
+    asked = {"type": kind, **REQUESTS[kind](view, given)}
+    if asked["type"] == "stop" and view.supervisor is None:
+        raise CoralError(f"cannot stop {view.name}: nobody supervises it", "`coral stop` ends what it left")
+    return send_request.answer_to(view.layout, OPERATOR, asked)
+
+
+def _text(given: Given, name: str, what: str) -> str:
+    text = given.get(name)
+    if not isinstance(text, str) or not text.strip():
+        raise CoralError(f"cannot send that: there is no {what}", "write it, then send it")
+    return text.strip()
+
+
+def _agent(view: RunView, given: Given) -> dict[str, object]:
+    name, names = given.get("agent"), view.agents()
+    if name not in names:
+        raise CoralError(f"cannot find the agent {str(name)[:80]!r}", f"its agents: {', '.join(names[:20])}")
+    return {"agent": name}
+
+
+def _number(given: Given) -> dict[str, object]:
+    number = given.get("number")
+    if type(number) is not int:
+        raise CoralError("cannot send that: there is no number", "give the number that the page shows")
+    return {"number": number}
+
+
+def _tell(view: RunView, given: Given) -> dict[str, object]:
+    name = given.get("to", EVERYBODY)
+    to = name if name == EVERYBODY else _agent(view, {"agent": name})["agent"]
+    return {"to": to, "text": _text(given, "text", "text")}
+
+
+def _heartbeat(_: RunView, given: Given) -> dict[str, object]:
+    """What is not named stays as it is in force. A prompt that cannot be rendered is refused, as by the command."""
+    held = given.get("heartbeat")
+    entry = held if isinstance(held, dict) else {}
+    name = _text(entry, "name", "heartbeat's name")
+    changes = {key: entry[key] for key in (*TRIGGERS, "prompt", "delivery", "scope") if entry.get(key) is not None}
+    if not changes:
+        raise CoralError(f"cannot set {name}: nothing to change was named", "give an interval or a prompt")
+    prompt = changes.get("prompt")
+    if isinstance(prompt, str) and prompt.strip() and (wrong := problems(prompt)):
+        raise CoralError(f"cannot set {name}: its prompt cannot be rendered: {wrong[0]}", "correct it")
+    return {"owner": _text(given, "owner", "owner"), "heartbeat": {"name": name, **changes}}
+
+
+REQUESTS: Mapping[str, Callable[[RunView, Given], dict[str, object]]] = {
+    "tell": _tell,
+    "answer": lambda _, given: {**_number(given), "text": _text(given, "text", "answer")},
+    "acknowledge_alerts": lambda _, given: {"through": _number(given)["number"]},
+    "pause": _agent,
+    "unpause": _agent,
+    "restart": _agent,
+    "retire": _agent,
+    "hold_grading": lambda _, __: {},
+    "release_grading": lambda _, __: {},
+    "cancel_grade": lambda _, given: _number(given),
+    "set_heartbeat": _heartbeat,
+    "remove_heartbeat": lambda _, given: {
+        "owner": _text(given, "owner", "owner"),
+        "name": _text(given, "name", "heartbeat's name"),
+    },
+    "reset_heartbeats": lambda _, given: {"owner": _text(given, "owner", "owner")},
+    "stop": lambda _, given: {"reason": str(given.get("reason") or "")[:500]},
+}

@@ -1,0 +1,97 @@
+"""An agent's heartbeats and its lane; its conversation in parts, with what is hostile as text."""
+
+import json
+
+import pytest
+from dashboard import visitor
+from sample import agent_status, make_run, write_events, write_heartbeats, write_status
+
+from coral.web import agents_data
+from workspace.layout import Layout
+
+HOSTILE = "<script>x()</script>\x1b[31m"
+
+
+@pytest.fixture
+def layout(tmp_path):
+    made = make_run(tmp_path / "runs")
+    write_status(made, agents=[agent_status(name, runtime="claude") for name in ("agent-1", "agent-2")])
+    write_heartbeats(made)
+    return made
+
+
+def got(layout: Layout, path: str, **asked: object) -> dict:
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/{path}", params=asked)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def say(layout: Layout, launch: int, *texts: str) -> None:
+    layout.logs("agent-1").mkdir(parents=True, exist_ok=True)
+    layout.prompt("agent-1", launch).write_text(f"do it {HOSTILE}")
+    lines = [{"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}} for text in texts]
+    layout.output("agent-1", launch).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_the_heartbeats_of_the_fleet_and_of_an_agent_are_told(layout: Layout) -> None:
+    page = got(layout, "heartbeats", agent="agent-2")
+    assert page["agents"] == ["agent-1", "agent-2"]
+    found = {(one["owner"], one["name"]): one for one in page["heartbeats"]}
+    assert found["fleet", "consolidate"]["protected"] is True
+    assert found["agent-2", "redirect"]["next"] == "4 without improvement"
+
+
+def test_the_lane_has_what_happened_to_that_agent_the_latest_first(layout: Layout) -> None:
+    events = [
+        {"type": "published", "agent": "agent-1", "attempt": 1, "text": "new best", "clock": 5.0},
+        {"type": "interrupted", "agent": "agent-1", "text": "for reflect", "clock": 6.0},
+        {"type": "skipped", "agent": "agent-1", "text": "checkpoint: the one before is open", "clock": 7.0},
+        {"type": "published", "agent": "agent-2", "attempt": 2, "text": "other", "clock": 8.0},
+    ]
+    write_events(layout, *events)
+    lane = got(layout, "heartbeats", agent="agent-1")["lane"]
+    assert [event["type"] for event in lane] == ["skipped", "interrupted", "published"]
+    assert lane[0]["text"] == "skipped checkpoint: the one before is open"
+
+
+def test_a_conversation_is_told_in_parts(layout: Layout, monkeypatch) -> None:
+    monkeypatch.setattr(agents_data, "ENTRIES", 3)
+    say(layout, 1, "old")
+    say(layout, 2, *(f"step {number}" for number in range(6)))
+    last = got(layout, "transcript", agent="agent-1")
+    assert (last["launch"], last["launches"], last["first"], last["total"]) == (2, [1, 2], 5, 8)
+    assert [entry["text"] for entry in last["entries"]][:2] == ["step 4", "step 5"]
+    before = got(layout, "transcript", agent="agent-1", launch=2, before=5)
+    assert ([entry["text"] for entry in before["entries"]], before["first"], before["total"]) == (
+        ["step 1", "step 2", "step 3"],
+        2,
+        8,
+    )
+
+
+def test_what_was_said_is_text(layout: Layout) -> None:
+    say(layout, 1, HOSTILE)
+    entries = got(layout, "transcript", agent="agent-1")["entries"]
+    assert [entry["kind"] for entry in entries][:2] == ["prompt", "reply"]
+    assert all("\x1b" not in entry["text"] for entry in entries)
+
+
+def test_a_search_keeps_what_has_the_text(layout: Layout) -> None:
+    say(layout, 1, "alpha", "beta")
+    page = got(layout, "transcript", agent="agent-1", text="BETA")
+    assert [entry["text"] for entry in page["entries"]] == ["beta"]
+
+
+def test_an_unchanged_conversation_is_not_read_again(layout: Layout) -> None:
+    say(layout, 1, "alpha")
+    size = got(layout, "transcript", agent="agent-1")["size"]
+    assert got(layout, "transcript", agent="agent-1", seen=size)["same"] is True
+    say(layout, 1, "alpha", "beta")
+    assert "same" not in got(layout, "transcript", agent="agent-1", seen=size)
+
+
+@pytest.mark.parametrize("agent", ["agent-9", "../private", "..", "agent-1/../../private"])
+def test_an_agent_that_is_none_is_refused(layout: Layout, agent: str) -> None:
+    for path in ("transcript", "heartbeats"):
+        answer = visitor(layout).get(f"/api/runs/{layout.root.name}/{path}", params={"agent": agent})
+        assert (answer.status_code, answer.json()["error"].startswith("cannot find the agent")) == (404, True)

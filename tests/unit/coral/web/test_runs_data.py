@@ -1,0 +1,36 @@
+"""The list of runs, and several of them side by side."""
+
+from dashboard import visitor
+from sample import make_run, write_events, write_status
+
+
+def test_the_runs_beside_it_are_listed_and_compared(tmp_path) -> None:
+    first, second = (make_run(tmp_path / "runs", scores=scores) for scores in ((1.0, 2.0), (1.0, 1.5, 1.75)))
+    for run in (first, second):
+        write_status(run)
+        write_events(run, {"type": "published", "attempt": 1, "clock": 30.0})
+    client = visitor(first)
+    listed = client.get("/api/runs").json()["runs"]
+    assert [run["run"] for run in listed] == sorted((first.root.name, second.root.name), reverse=True)
+    assert {run["best"] for run in listed} == {"2", "1.75"}
+    found = client.get("/api/compare", params={"run": [first.root.name, second.root.name]}).json()
+    assert [run["best"] for run in found["runs"]] == [2.0, 1.75]
+    assert found["runs"][0]["time"][:2] == [[0.0, 1.0], [30.0, 2.0]]
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs")
+    write_status(layout)
+    client = visitor(layout)
+    for names in ([], [layout.root.name], [layout.root.name] * 2, [layout.root.name, "../.."]):
+        answer = client.get("/api/compare", params={"run": names})
+        assert (answer.status_code, answer.json()["error"].startswith("cannot ")) == (404, True)
+
+
+def test_another_run_is_found_by_its_name_alone(tmp_path) -> None:
+    first, second = make_run(tmp_path / "runs"), make_run(tmp_path / "runs")
+    client = visitor(first)
+    write_status(second, attempts=55)
+    assert client.get(f"/api/runs/{second.root.name}/fleet").json()["attempts"] == 55
+    for name in ("..", "%2e%2e", "toy", "x"):
+        assert client.get(f"/api/runs/{name}/fleet").status_code == 404

@@ -1,0 +1,81 @@
+"""Steering: each thing that the page can do is the request that a command would write; nothing else is written."""
+
+import pytest
+from dashboard import change_headers, visitor
+from sample import make_run, requests_of, write_heartbeats, write_status
+
+from coral.web.steering import REQUESTS
+from workspace.layout import Layout
+
+
+@pytest.fixture
+def layout(tmp_path):
+    made = make_run(tmp_path / "runs")
+    write_status(made)
+    write_heartbeats(made)
+    return made
+
+
+def send(layout: Layout, given: object) -> tuple[int, dict]:
+    answer = visitor(layout).post(f"/api/runs/{layout.root.name}/requests", json=given, headers=change_headers())
+    return answer.status_code, answer.json()
+
+
+GRANTED = [
+    ({"type": "tell", "text": " try less "}, {"type": "tell", "to": "*", "text": "try less"}),
+    ({"type": "tell", "to": "agent-2", "text": "x"}, {"type": "tell", "to": "agent-2", "text": "x"}),
+    ({"type": "answer", "number": 2, "text": "yes"}, {"type": "answer", "number": 2, "text": "yes"}),
+    ({"type": "acknowledge_alerts", "number": 3}, {"type": "acknowledge_alerts", "through": 3}),
+    *(({"type": kind, "agent": "agent-1"},) * 2 for kind in ("pause", "unpause", "restart", "retire")),
+    *(({"type": kind},) * 2 for kind in ("hold_grading", "release_grading")),
+    ({"type": "cancel_grade", "number": 7, "extra": 1}, {"type": "cancel_grade", "number": 7}),
+    (
+        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "redirect", "stagnant": 3, "by": "me"}},
+        {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "redirect", "stagnant": 3}},
+    ),
+    *(({"type": "remove_heartbeat", "owner": "agent-1", "name": "redirect"},) * 2 for _ in range(1)),
+    *(({"type": "reset_heartbeats", "owner": "fleet"},) * 2 for _ in range(1)),
+]
+
+
+@pytest.mark.parametrize(("given", "written"), GRANTED, ids=lambda item: item["type"])
+def test_what_is_asked_becomes_a_request_of_the_operator(layout: Layout, given: dict, written: dict) -> None:
+    status, answer = send(layout, given)
+    assert (status, answer["answered"]) == (200, False)
+    assert "nobody supervises this run" in answer["message"]
+    assert requests_of(layout) == [written]
+
+
+def test_all_that_the_page_can_ask_for_is_tried() -> None:
+    assert {given["type"] for given, _ in GRANTED} == set(REQUESTS) - {"stop"}
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ([], "no request of this page"),
+        ({"type": "start_job", "agent": "agent-1", "command": ["sh"]}, "no request of this page"),
+        ({"type": "leave"}, "no request of this page"),
+        ({"type": ["tell"]}, "no request of this page"),
+        ({"type": "tell", "text": "  "}, "there is no text"),
+        ({"type": "tell", "to": "../agent", "text": "x"}, "cannot find the agent"),
+        ({"type": "pause", "agent": "agent-9"}, "cannot find the agent"),
+        ({"type": "cancel_grade", "number": True}, "there is no number"),
+        ({"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "redirect"}}, "nothing to change"),
+        (
+            {"type": "set_heartbeat", "owner": "agent-1", "heartbeat": {"name": "x", "prompt": "{{ nothing }}"}},
+            "its prompt cannot be rendered",
+        ),
+        ({"type": "stop"}, "nobody supervises it"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_writes_nothing(layout: Layout, given: object, says: str) -> None:
+    status, answer = send(layout, given)
+    assert (status, says in answer["error"]) == (404, True), answer
+    assert requests_of(layout) == []
+
+
+def test_what_is_no_json_is_refused(layout: Layout) -> None:
+    headers = {**change_headers(), "content-type": "application/json"}
+    answer = visitor(layout).post(f"/api/runs/{layout.root.name}/requests", content=b"{", headers=headers)
+    assert answer.status_code == 400
