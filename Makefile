@@ -6,7 +6,7 @@ DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 .PHONY: test-slow demo unit test test-agents test-browser check lint docs picture bench bench-packing mutants clean
 
 demo: .venv/.ready
-	$(BIN)/coral start $(DEMO)
+	$(BIN)/coral start --ui $(DEMO)
 
 # No process and no git: seconds.
 unit: .venv/.ready

@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from coral import __version__
 from coral.errors import CoralError
-from coral.web import agents_data, attempts_data, fleet_data, knowledge_data, runs_data, steering
+from coral.web import agents_data, attempts_data, fleet_data, knowledge_data, past_data, runs_data, steering
 from coral.web.access import Guard, PageAccess, refusal
 from coral.web.assets import Asset, assets, open_paths
 from coral.web.live import to_json
@@ -40,6 +40,7 @@ READS: dict[str, Answer] = {
     "knowledge/skill": knowledge_data.skill,
     "heartbeats": agents_data.heartbeats,
     "transcript": agents_data.conversation,
+    "past": past_data.past,
 }
 
 

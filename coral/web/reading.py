@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from coral.cli.commands.heartbeat import due_of
+from coral.cli.commands.replay import PastRun
 from coral.cli.commands.status import activity, coming, warnings
 from coral.cli.commands.transcript import end_of_launch, label_of, runtime_of, text_of
 from coral.cli.report.knowledge import rendered
@@ -25,6 +26,7 @@ __all__ = [
     "PUBLISHED",
     "KnowledgeView",
     "LenientJson",
+    "PastRun",
     "RunView",
     "Timeline",
     "activity",

@@ -2,7 +2,8 @@
 
 import os
 import socket
-from collections.abc import Callable
+import threading
+from typing import TextIO
 from urllib.parse import quote
 
 import uvicorn
@@ -65,8 +66,8 @@ def warning(host: str) -> str:
     )
 
 
-def serve(layout: Layout, bound: socket.socket, access: PageAccess, ready: Callable[[], None] = lambda: None) -> None:
-    """Until SIGINT or SIGTERM."""
+def serve(layout: Layout, bound: socket.socket, access: PageAccess, until: TextIO | None = None) -> None:
+    """Until SIGINT or SIGTERM; or until the input `until` ends, where one is given."""
     config = uvicorn.Config(
         application(Runs(layout), access),
         log_level="warning",
@@ -78,5 +79,13 @@ def serve(layout: Layout, bound: socket.socket, access: PageAccess, ready: Calla
         timeout_graceful_shutdown=1,  # live connections never end by themselves
     )
     bound.listen(BACKLOG)
-    ready()
-    uvicorn.Server(config).run([bound])
+    server = uvicorn.Server(config)
+    if until is not None:
+        threading.Thread(target=_end_with, args=(server, until), daemon=True).start()
+    server.run([bound])
+
+
+def _end_with(server: uvicorn.Server, until: TextIO) -> None:
+    while until.readline():
+        pass
+    server.should_exit = True

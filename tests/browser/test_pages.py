@@ -29,6 +29,7 @@ PAGES = {
     "transcripts/agent-1": "a whole word",
     "runs": "Choose two to ten runs",
     "steering": "Stop the run",
+    "time": "began later",  # this one was never supervised
 }
 
 

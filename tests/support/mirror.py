@@ -26,6 +26,7 @@ _PLACES = {
     "unit/coral/web/test_attempts_data": ["attempts.index: listing"],
     "integration/coral/web/test_live serves by the command": ["coral.cli.commands: ui", "coral.web: runs"],
     "unit/coral/web, in every request": ["coral.web: app"],
+    "integration/coral/web/test_start": ["coral.web: past_data"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat set stop tell"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
@@ -104,6 +105,7 @@ TESTED_ELSEWHERE = {
 SMALL_WITH_ONE_IMPORTER = {
     "attempts.index.listing": "a question of its own to the index, which query.py has no room for",
     "coral.cli.ui.budgets": "bars for a terminal, apart from their figures",
+    "coral.web.past_data": "the data of a page of its own",
     "coral.web.runs_data": "the data of a page of its own",
     "coral.web.assets": "the files of the page, apart from who may have them",
     "coral.config.schema": "a program of its own: python -m coral.config.schema",

@@ -43,6 +43,7 @@ def add_watching(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--detach", action="store_true", help="supervise in the background and return at once")
     parser.add_argument("--plain", action="store_true", help="one line per event instead of a live view")
     parser.add_argument("--verbose", action="store_true", help="every step of each launch, as with the key v")
+    parser.add_argument("--ui", action="store_true", help="serve the dashboard meanwhile, as `coral ui` does")
     parser.add_argument("--json", action="store_true", help="for programs, with --detach: run, path, pid")
 
 
@@ -50,6 +51,12 @@ def check_watching(args: argparse.Namespace) -> None:
     """Refuse `--json` for what is watched, before anything is started."""
     if args.json and not args.detach:
         raise CoralError("cannot print JSON of a run that is watched", "add --detach, and use `coral status --json`")
+    if args.ui and args.detach:
+        raise CoralError("cannot serve the dashboard and return at once", "start it afterwards: coral ui")
+    if args.ui:
+        from coral.cli.commands.ui import check_installed
+
+        check_installed()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -167,10 +174,25 @@ def watch(
     layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = (), config: Config | None = None
 ) -> int:
     """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
-    from coral.runs.detach import detach, shown_supervisor
-
     if args.detach:
+        from coral.runs.detach import detach
+
         return _print_detached(layout, detach(layout, overrides, config), as_json=args.json)
+    with contextlib.ExitStack() as meanwhile:
+        hint = HINT
+        if args.ui:
+            from coral.cli.commands.ui import beside
+
+            address = meanwhile.enter_context(beside(layout))
+            print(f"dashboard: {address}", flush=True)
+            hint = f"{address} · {HINT}"
+        return _watch_here(layout, args, overrides, config, hint)
+
+
+def _watch_here(
+    layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...], config: Config | None, hint: str
+) -> int:
+    from coral.runs.detach import shown_supervisor
     from coral.supervisor.loop import supervise
 
     over, since = threading.Event(), layout.events.stat().st_size if layout.events.exists() else 0
@@ -182,7 +204,7 @@ def watch(
         from coral.cli.ui.live import follow
 
         with contextlib.suppress(BrokenPipeError):  # nobody reads any more, as after `| head`: the run continues
-            follow(layout, over.is_set, plain=args.plain, verbose=args.verbose, since=since, hint=HINT)
+            follow(layout, over.is_set, plain=args.plain, verbose=args.verbose, since=since, hint=hint)
 
     view = threading.Thread(target=show, name="view", daemon=True)
     with received_signals.hold():

@@ -1,15 +1,22 @@
 """`coral ui`: the dashboard of a run in a browser. It reads what the run publishes; what it changes it requests."""
 
 import argparse
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 
 from coral.cli.parser import count
 from coral.cli.run_data import run_lookup
 from coral.errors import CoralError
 from coral.extras import installs
 from coral.reading.visibility import is_agent
+from workspace.layout import Layout
 
 LOOPBACK = "127.0.0.1"
+PACKAGES = ("starlette", "uvicorn", "sse_starlette")
+END_SECONDS = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,21 +24,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=count, metavar="N", help="its port (default: 7331, or a free one)")
     where = f"the address to serve at (default: {LOOPBACK}); any other lets other machines in that have the token"
     parser.add_argument("--host", default=LOOPBACK, metavar="ADDRESS", help=where)
+    parser.add_argument("--until-input-ends", action="store_true", help="end when standard input does")
 
 
 def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
     if is_agent():
         raise CoralError("cannot serve the dashboard: that is for the operator", "agents have `coral status`")
-    try:
-        from coral.web import server
-    except ModuleNotFoundError as error:
-        raise CoralError(f"cannot serve the dashboard: {error.name} is not installed", installs("ui")) from None
+    check_installed()
+    from coral.web import server
+
     bound = server.bind(args.host, args.port)
     access = server.access_at(bound)
     if text := server.warning(args.host):
         print(f"coral: {text}", file=sys.stderr)
     print(f"{layout.root.name}: {server.address(args.host, access)}", flush=True)
-    print("Ctrl-C ends the dashboard; the run continues", file=sys.stderr)
-    server.serve(layout, bound, access)
+    if not args.until_input_ends:
+        print("Ctrl-C ends the dashboard; the run continues", file=sys.stderr)
+    server.serve(layout, bound, access, sys.stdin if args.until_input_ends else None)
     return 0
+
+
+def check_installed() -> None:
+    """CoralError where the extra is missing."""
+    missing = next((name for name in PACKAGES if find_spec(name) is None), None)
+    if missing is not None:
+        raise CoralError(f"cannot serve the dashboard: {missing} is not installed", installs("ui"))
+
+
+@contextmanager
+def beside(layout: Layout) -> Iterator[str]:
+    """Serve the dashboard in a process of its own meanwhile; gives its address. It ends with this process in any case,
+    for then its standard input ends. CoralError if it cannot be served."""
+    command = [sys.executable, "-P", "-m", "coral", "ui", "--run", str(layout.root), "--until-input-ends"]
+    pipe = subprocess.PIPE
+    # A session of its own: Ctrl-C is for the run.
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        line = process.stdout.readline().strip()
+        if not line:
+            why = process.stderr.read().strip().partition("\n")[0].removeprefix("coral: ")
+            raise CoralError(why or "cannot serve the dashboard", "start it beside the run: coral ui")
+        yield line.partition(": ")[2]
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+        process.stderr.close()

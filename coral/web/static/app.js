@@ -7,6 +7,7 @@ import { Heartbeats, Transcripts } from "./pages/agents.js";
 import { Attempts } from "./pages/attempts.js";
 import { Knowledge } from "./pages/knowledge.js";
 import { RunList } from "./pages/runs.js";
+import { Past } from "./pages/past.js";
 import { Steering } from "./pages/steering.js";
 
 const PAGES = [
@@ -15,6 +16,7 @@ const PAGES = [
   ["knowledge", "Knowledge", Knowledge],
   ["heartbeats", "Heartbeats", Heartbeats],
   ["transcripts", "Transcripts", Transcripts],
+  ["time", "Time", Past],
   ["runs", "Runs", RunList],
   ["steering", "Steering", Steering],
 ];

@@ -28,7 +28,7 @@ function Notices({ run, fleet }) {
     ${fleet.alerts.map((alert) => html`<p class="notice alert"><strong>Alert</strong> <${Linked} run=${run} text=${alert.text} /></p>`)}`;
 }
 
-function Score({ run, fleet }) {
+export function Score({ run, fleet }) {
   const score = fleet.score;
   const tile = (name, value, more) => html`<div><dt>${name}</dt><dd><span class="figure">${value}</span> <span class="quiet">${more}</span></dd></div>`;
   const best = score.number === null ? "the seed: nobody has beaten it" : html`<${Attempt} run=${run} number=${score.number} /> by <bdi>${score.agent}</bdi>, ${score.gain} against the seed's ${score.seed}`;
@@ -40,7 +40,7 @@ function Score({ run, fleet }) {
   </dl>`;
 }
 
-function Budgets({ fleet }) {
+export function Budgets({ fleet }) {
   if (!fleet.budgets.length) return html`<p class="quiet">${fleet.limits.join(" - ")}</p>`;
   return html`<section aria-label="Budgets" class="budgets">
     ${fleet.budgets.map(
@@ -73,7 +73,7 @@ function Curve({ run, fleet, live }) {
   </section>`;
 }
 
-function Agents({ run, agents }) {
+export function Agents({ run, agents }) {
   const [all, setAll] = useState(false);
   const shown = all ? agents : agents.slice(0, MANY_AGENTS);
   const anyUse = agents.some((agent) => agent.used);
@@ -95,7 +95,7 @@ function Agents({ run, agents }) {
     ${agents.length ? null : html`<p class="quiet">No agent has been started yet.</p>`}</section>`;
 }
 
-function Grading({ run, grading }) {
+export function Grading({ run, grading }) {
   const states = [grading.paused ? "paused" : "", grading.held ? "held by the operator" : ""].filter(Boolean).join(", ");
   return html`<section aria-labelledby="grading-title"><h3 id="grading-title">Grading <span class="quiet">${grading.slots === null ? "" : `${grading.slots} slots`}${states ? `, ${states}` : ""}</span></h3>
     ${grading.running.length || grading.queued.length ? null : html`<p class="quiet">Nothing is being graded.</p>`}

@@ -1,0 +1,50 @@
+"""`coral start --ui`: the dashboard beside a real run, gone with it; and that run's page at an earlier moment."""
+
+import re
+import socket
+
+from dashboard import visitor
+from real_runs import coral_process, tries, write_task
+
+from workspace.layout import runs_under
+
+ADDRESS = re.compile(r"^dashboard: http://127\.0\.0\.1:(\d+)/\?token=\S{40}", re.MULTILINE)
+
+
+def test_the_dashboard_is_served_while_the_run_is_watched_and_shows_it_as_it_was(tmp_path) -> None:
+    task = write_task(tmp_path / "task", tries(1, 2, 3))
+    done = coral_process("start", str(task), "--ui", "--plain", "agents.count=1", "budget.attempts=3", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = ADDRESS.search(done.stdout)
+    assert found is not None, done.stdout
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", int(found[1]))) != 0
+    (layout,) = runs_under(tmp_path / "runs")
+    client, base = visitor(layout), f"/api/runs/{layout.root.name}"
+    now = client.get(f"{base}/fleet").json()
+    assert (now["state"], now["attempts"], now["score"]["best"]) == ("stopped", 3, "3")
+    end = int(now["clock"]) + 1
+    then = client.get(f"{base}/past", params={"at": end}).json()
+    assert (then["attempts"], then["score"]["best"]) == (3, "3")
+    first = client.get(f"{base}/curve").json()["points"][0]
+    then = client.get(f"{base}/past", params={"at": first["at"] + 0.001}).json()
+    assert (then["attempts"], then["score"]["best"], then["state"]) == (1, "1", "running")
+    for wrong in ("", "0", "nan", "1e9", "-1"):
+        assert client.get(f"{base}/past", params={"at": wrong}).status_code == 404, wrong
+    one = client.get(f"{base}/attempts/3").json()
+    against_parent = client.get(f"{base}/attempts/3/diff").json()
+    against_seed = client.get(f"{base}/attempts/3/diff", params={"against": "seed"}).json()
+    assert "-2" in against_parent["text"].splitlines()
+    assert "+3" in against_parent["text"].splitlines()
+    assert "-0" in against_seed["text"].splitlines()
+    assert against_seed["against"] == "#0"
+    assert [held["number"] for held in one["ancestors"]] == [0, 1, 2]
+    for wrong in ("x", "..", "99"):
+        assert client.get(f"{base}/attempts/3/diff", params={"against": wrong}).status_code == 404
+
+
+def test_it_is_not_served_where_the_command_returns_at_once(tmp_path) -> None:
+    task = write_task(tmp_path / "task", tries(1))
+    done = coral_process("start", str(task), "--ui", "--detach", cwd=tmp_path)
+    assert (done.returncode, "cannot serve the dashboard" in done.stderr) == (1, True)
+    assert runs_under(tmp_path / "runs") == []
