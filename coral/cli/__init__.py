@@ -50,6 +50,8 @@ COMMANDS = {
     "answer": ("run", "answer a question of an agent", "2 'yes, but at most 4 GB'"),
     "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
     "ui": ("look", "a run in a browser: see it live, and steer it", "--port 8000"),
+    "ui": ("look", "a run in a browser: live, its attempts, what it learned", "--port 8000"),
+    "health": ("look", "whether a run is well, as an exit code for cron and containers", "--strict"),
     "runs": ("look", "list the runs", "--task my-task"),
     "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),
     "show": ("look", "one attempt: its score, feedback and change", "17 --diff"),

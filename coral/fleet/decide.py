@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from attempts.standing import advance
-from coral.fleet import actions as do, events as on, jobs, requests, upkeep
+from coral.fleet import actions as do, events as on, health, jobs, requests, upkeep
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import (
     accounts,
@@ -37,8 +37,10 @@ def decide(
     transaction = Transaction(fleet, now, rules)
     for event in events:
         _handle(transaction, upkeep.without_blame(event, transaction.run.disk_problem))
+        health.note_gain(transaction)  # after each event, so that it makes no difference how they are batched
     if transaction.run.opened and not transaction.run.detached_reason:
         _advance_time(transaction)
+        health.look(transaction)
     return transaction.fleet(), tuple(transaction.actions)
 
 
@@ -60,6 +62,7 @@ def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
     times += [attempt.deadline for attempt in fleet.pending.values() if attempt.deadline is not None]
     times += [job.deadline for job in fleet.jobs.values()]
     times += [] if fleet.run.write_again_at is None else [fleet.run.write_again_at]
+    times += health.next_look(fleet, rules)
     if rules.budget_seconds is not None:
         times += [part * rules.budget_seconds for part in (*BUDGET_NOTICES_AT, 1.0)]
     return min((time for time in times if time > now), default=None)

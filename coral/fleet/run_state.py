@@ -173,6 +173,20 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Gains:
+    """The fleet's new bests of this epoch: how many since the first, and what it had done at the last one."""
+
+    best: int | None = None
+    epoch: int = 1
+    order: int = 0  # of the last publication ...
+    published_at: float = 0.0  # ... and when that was, on the run's clock
+    count: int = 0
+    at: float = 0.0
+    attempts: int = 0
+    money: float = 0.0  # US dollars
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """The state that belongs to the fleet as a whole."""
 
@@ -214,6 +228,8 @@ class Run:
     spent: Spent = field(default_factory=Spent)
     budgets: Mapping[str, SetLimit] = field(default_factory=dict)  # by key: those that the operator has set
     draining: RunEnd | None = None  # why the run stops once what was submitted is graded; no agent starts
+    gains: Gains = field(default_factory=Gains)
+    troubles: Mapping[str, float] = field(default_factory=dict)  # what is wrong, and since when on the run's clock
     stopping: RunEnd | None = None  # why the run stops
     detached_reason: RunEnd | None = None  # why the supervisor left all at work; until a resume nothing is decided
     is_hurried: bool = False  # whether somebody stopped a run that was at its end: it waits for no grade

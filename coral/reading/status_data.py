@@ -2,12 +2,14 @@
 
 from dataclasses import asdict
 
+from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView
 
 
 def status_data(view: RunView) -> dict[str, object]:
-    """status.json, whether somebody supervises the run, and for the operator the scores on the hold-out."""
-    own = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
+    """status.json, whether somebody supervises the run, how well it is, and for the operator the scores on the hold-out."""
+    own: dict[str, object] = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
+    own["health"] = run_health(view)
     held_out = holdout_data(view)
     return {**view.status.data, **own, **({"holdout": held_out} if held_out else {})}
 

@@ -22,6 +22,7 @@ from coral.fleet.run_state import Fleet, Job, Run
 from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
+from coral.views.health import health_data
 from coral.views.prompt_context import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
 from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
@@ -169,6 +170,7 @@ class Report:
             "clock": round(now.run_time, 3),
             "started_at": self._started_at,
             "epoch": run.epoch,
+            "health": health_data(fleet, now.run_time),
             "baseline": seed_score(fleet, baseline),
             "baseline_number": baseline.number if baseline else None,
             **scores_of(fleet, run_context.rules),

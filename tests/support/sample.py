@@ -97,6 +97,7 @@ def write_status(layout: Layout, state: str = "running", **fields: object) -> No
         "direction": "maximize",
         "state": state,
         "reason": None,
+        "health": {"level": "healthy", "seconds": None, "reasons": []},
         "pid": 1,
         "wall": stamp(0.2),
         "clock": 600.0,

@@ -3,6 +3,7 @@
 import argparse
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -12,9 +13,11 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
 from coral.cli.ui.holdout import holdout_line
 from coral.cli.ui.table import Table, console, dim, table, tone
+from coral.fleet.health import HealthLevel
 from coral.fleet.reasons import RunEndKind
 from coral.reading import visibility
 from coral.reading.lenient_json import LenientJson
+from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView, is_seed
 from coral.reading.status_data import status_data
 from coral.views import format
@@ -22,6 +25,8 @@ from heartbeats.beat import SILENT_SECONDS
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR
 from workspace.seal import Level
+
+TROUBLES = 5  # lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -184,11 +189,25 @@ def warnings(view: RunView) -> list[Text]:
         numbers = ", ".join(f"#{number}" for number in left)
         text = f"{numbers}: not graded on the hold-out yet; `{command('resume', view.layout)}` does it"
         lines.append(Text(text, style="yellow"))
+    lines += [] if view.state not in ("running", "stopping") or not view.status else _troubles(run_health(view))
     unread = list(view.layout.requests_of(OPERATOR).glob("*.json"))
     if view.supervisor is None and view.is_open and (count := len(unread)):
         are = "is" if count == 1 else "are"
         lines.append(Text(f"{format.plural(count, 'request')} of yours {are} carried out when it is resumed"))
     return lines
+
+
+def _troubles(health: Mapping[str, Any]) -> list[Text]:
+    """What is wrong and for how long, one line each; none where the run is well."""
+    color = "red" if health["level"] == HealthLevel.UNHEALTHY else "yellow"
+    return [
+        Text(f"{health['level']}: {reason['text']}{_for(reason['seconds'])}", style=color)
+        for reason in health["reasons"][:TROUBLES]
+    ]
+
+
+def _for(seconds: float | None) -> str:
+    return "" if seconds is None else f" (for {format.duration(seconds)})"
 
 
 def _body(out: Console, view: RunView) -> None:

@@ -1,0 +1,221 @@
+"""How well a fleet is: what is wrong with it now, since when, and which of that the operator is told unasked.
+
+These are also the checkpoint of the fleet: rules over its own state, which need no model. What has alerts of its own
+(a full disk, one reason for most failures, a closed account) is only shown here.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from coral.fleet.agent_state import Order, Phase
+from coral.fleet.policy import MAX_UNANSWERED
+from coral.fleet.reasons import ReasonKind
+from coral.fleet.rules import Rules
+from coral.fleet.run_state import AttemptStep, Fleet, Gains
+from coral.fleet.transaction import Transaction
+
+FAILING_LAUNCHES = 3  # in a row, from which an agent counts as failing
+OUTAGE_SECONDS = 120.0  # of nothing but retries of its model
+STUCK_SECONDS = 1800.0  # without a publication while attempts wait, or two grades' time limits if that is more
+GAINLESS_SECONDS = 4 * 3600.0  # without a new best, in which the fleet has submitted
+GAINLESS_ATTEMPTS = 20
+GAINS_COMPARED = 3  # gains from which their cost is known
+COSTLY = 5.0  # times what a gain has cost on average
+
+
+class HealthLevel(StrEnum):
+    HEALTHY = "healthy"
+    DEGRADED = "degraded"  # it goes on, with less than it has
+    UNHEALTHY = "unhealthy"  # nothing comes of it until that is over
+    UNKNOWN = "unknown"  # nobody supervises, or nothing was heard of the supervisor
+
+
+class Trouble(StrEnum):
+    """What is wrong. Those of an agent are named with it."""
+
+    DISK = "disk"
+    NOBODY_WORKS = "nobody_works"  # all are parked
+    QUEUE_PAUSED = "queue_paused"  # by void attempts in a row
+    QUEUE_STUCK = "queue_stuck"
+    GRADING_HELD = "grading_held"
+    NO_GAIN = "no_gain"
+    COSTLY_GAIN = "costly_gain"
+    ONE_FAILURE = "one_failure"  # one reason fails most attempts
+    AT_LIMIT = "at_limit"
+    ACCOUNT_CLOSED = "account_closed"
+    STARTS_PAUSED = "starts_paused"  # after many crashes
+    AGENT_STALLED = "agent_stalled"
+    AGENT_FAILING = "agent_failing"
+    AGENT_OUTAGE = "agent_outage"
+    AGENT_GIVEN_UP = "agent_given_up"
+    CHECKPOINTS_UNANSWERED = "checkpoints_unanswered"
+    # Of the supervisor, which the state of a fleet does not show.
+    SUPERVISOR_GONE = "supervisor_gone"
+    STATUS_OLD = "status_old"
+    NOT_RUNNING = "not_running"
+
+
+UNHEALTHY = {Trouble.DISK, Trouble.NOBODY_WORKS, Trouble.QUEUE_PAUSED, Trouble.QUEUE_STUCK, Trouble.SUPERVISOR_GONE}
+UNKNOWN = {Trouble.STATUS_OLD, Trouble.NOT_RUNNING}
+TOLD = {Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleFound:
+    """`of`: the agent or account that it is about, if it is one's. `since`: seconds of the run's clock."""
+
+    trouble: Trouble
+    of: str = ""
+    since: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return f"{self.trouble} {self.of}".rstrip()
+
+    @property
+    def level(self) -> HealthLevel:
+        return level_of(self.trouble)
+
+
+def level_of(trouble: Trouble) -> HealthLevel:
+    return (
+        HealthLevel.UNHEALTHY
+        if trouble in UNHEALTHY
+        else HealthLevel.UNKNOWN
+        if trouble in UNKNOWN
+        else HealthLevel.DEGRADED
+    )
+
+
+def health_of(fleet: Fleet) -> tuple[HealthLevel, tuple[TroubleFound, ...]]:
+    """The level and what is wrong, the worst first, as the last decision found it."""
+    found = [TroubleFound(*_parts(key), since) for key, since in fleet.run.troubles.items()]
+    found.sort(key=lambda one: (one.level is not HealthLevel.UNHEALTHY, one.since))
+    return (found[0].level if found else HealthLevel.HEALTHY), tuple(found)
+
+
+def _parts(key: str) -> tuple[Trouble, str]:
+    trouble, _, of = key.partition(" ")
+    return Trouble(trouble), of
+
+
+def look(transaction: Transaction) -> None:
+    """Note what is wrong now, since when, and what is over; alert the operator of what nobody else reports."""
+    run = transaction.run
+    found = (
+        []
+        if run.stopping or run.finished
+        else list(_troubles(transaction.fleet(), transaction.clock, transaction.rules))
+    )
+    if run.troubles.keys() == {one.key for one in found}:
+        return
+    for one in found:
+        if one.key not in run.troubles and one.trouble in TOLD:
+            transaction.alert(ALERTS[one.trouble])
+    transaction.set_run(troubles={one.key: run.troubles.get(one.key, transaction.clock) for one in found})
+
+
+ALERTS: Mapping[Trouble, str] = {
+    Trouble.QUEUE_STUCK: "attempts wait, and none was published for a long time: see `coral status`",
+    Trouble.NO_GAIN: "the fleet has found nothing better for hours: `coral tell` may help, `coral stop` ends it",
+    Trouble.COSTLY_GAIN: "more was spent since the last new best than on several before it",
+}
+
+
+def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
+    """When something may become wrong without an event."""
+    run = fleet.run
+    if fleet.pending:
+        yield run.gains.published_at + _stuck_after(rules)
+    yield run.gains.at + GAINLESS_SECONDS
+    for agent in fleet.agents.values():
+        if agent.retrying_since is not None:
+            yield agent.retrying_since + OUTAGE_SECONDS
+
+
+def note_gain(transaction: Transaction) -> None:
+    """Keep when the fleet's best was found, and what had been spent by then."""
+    run, gains = transaction.run, transaction.run.gains
+    if run.order != gains.order:
+        gains = replace(gains, order=run.order, published_at=transaction.clock)
+    if run.best != gains.best or run.epoch != gains.epoch:
+        is_first = run.epoch != gains.epoch or gains.best is None
+        count = 0 if is_first else gains.count + 1
+        attempts, money = run.progress.evals, run.spent.money or 0.0
+        gains = Gains(
+            best=run.best, epoch=run.epoch, order=gains.order, published_at=gains.published_at, count=count,
+            at=transaction.clock, attempts=attempts, money=money,
+        )  # fmt: skip
+    if gains is not run.gains:
+        transaction.set_run(gains=gains)
+
+
+def _troubles(fleet: Fleet, clock: float, rules: Rules) -> Iterator[TroubleFound]:
+    run, gains = fleet.run, fleet.run.gains
+    if run.disk_problem:
+        yield TroubleFound(Trouble.DISK)
+    if _nobody_works(fleet):
+        yield TroubleFound(Trouble.NOBODY_WORKS)
+    if clock < run.queue_paused_until:
+        yield TroubleFound(Trouble.QUEUE_PAUSED)
+    if run.is_grading_held:
+        yield TroubleFound(Trouble.GRADING_HELD)
+    elif _is_stuck(fleet, clock, rules):
+        yield TroubleFound(Trouble.QUEUE_STUCK)
+    tried = run.progress.evals - gains.attempts
+    if clock - gains.at >= GAINLESS_SECONDS and tried >= GAINLESS_ATTEMPTS:
+        yield TroubleFound(Trouble.NO_GAIN)
+    since = (run.spent.money or 0.0) - gains.money
+    if gains.count >= GAINS_COMPARED and gains.money > 0 and since > COSTLY * gains.money / gains.count:
+        yield TroubleFound(Trouble.COSTLY_GAIN)
+    if any(_fails_most(fleet, kind) for kind in run.alerted_failures):
+        yield TroubleFound(Trouble.ONE_FAILURE)
+    yield from _of_accounts(fleet, clock)
+    yield from _of_agents(fleet, clock)
+
+
+def _of_accounts(fleet: Fleet, clock: float) -> Iterator[TroubleFound]:
+    for account, limit in fleet.run.limits.items():
+        yield TroubleFound(Trouble.ACCOUNT_CLOSED if limit.closed else Trouble.AT_LIMIT, account)
+    for account, breaker in fleet.run.breakers.items():
+        if breaker.paused_until > clock:
+            yield TroubleFound(Trouble.STARTS_PAUSED, account)
+
+
+def _of_agents(fleet: Fleet, clock: float) -> Iterator[TroubleFound]:
+    for name, agent in fleet.agents.items():
+        if agent.phase is Phase.RETIRED:
+            if agent.reason.kind in (ReasonKind.GIVEN_UP, ReasonKind.UNKILLABLE):
+                yield TroubleFound(Trouble.AGENT_GIVEN_UP, name)
+            continue
+        if agent.stall.escalations:
+            yield TroubleFound(Trouble.AGENT_STALLED, name)
+        if agent.crashes >= FAILING_LAUNCHES:
+            yield TroubleFound(Trouble.AGENT_FAILING, name)
+        if agent.retrying_since is not None and clock - agent.retrying_since >= OUTAGE_SECONDS:
+            yield TroubleFound(Trouble.AGENT_OUTAGE, name)
+        if agent.unanswered_checkpoints >= MAX_UNANSWERED:
+            yield TroubleFound(Trouble.CHECKPOINTS_UNANSWERED, name)
+
+
+def _nobody_works(fleet: Fleet) -> bool:
+    """Whether every agent that the operator wants at work is parked."""
+    wanted = [
+        agent for agent in fleet.agents.values() if agent.order is Order.WORK and agent.phase is not Phase.RETIRED
+    ]
+    return bool(wanted) and all(agent.phase is Phase.PARKED for agent in wanted)
+
+
+def _stuck_after(rules: Rules) -> float:
+    return max(STUCK_SECONDS, 2 * rules.grade_timeout)
+
+
+def _is_stuck(fleet: Fleet, clock: float, rules: Rules) -> bool:
+    waits = any(attempt.step is AttemptStep.QUEUED for attempt in fleet.pending.values())
+    return waits and clock - fleet.run.gains.published_at >= _stuck_after(rules)
+
+
+def _fails_most(fleet: Fleet, kind: str) -> bool:
+    group = fleet.run.failures.get(kind)
+    return group is not None and 2 * group.count > fleet.run.progress.evals - fleet.run.earlier_evals

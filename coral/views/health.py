@@ -1,0 +1,47 @@
+"""How well a run is, for people and programs: the level, since when, and each reason with its text."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coral.fleet.health import HealthLevel, Trouble, health_of
+from coral.fleet.run_state import Fleet
+
+TEXTS: Mapping[Trouble, str] = {
+    Trouble.DISK: "nothing can be written to the disk",
+    Trouble.NOBODY_WORKS: "no agent is at work: all are parked",
+    Trouble.QUEUE_PAUSED: "void attempts in a row have paused the queue: the grader may be broken",
+    Trouble.QUEUE_STUCK: "attempts wait, and none was published for a long time",
+    Trouble.GRADING_HELD: "grading is held: coral grading release",
+    Trouble.NO_GAIN: "the fleet has found nothing better for hours",
+    Trouble.COSTLY_GAIN: "more was spent since the last new best than on several before it",
+    Trouble.ONE_FAILURE: "one reason fails most attempts",
+    Trouble.AT_LIMIT: "account {of} is at its usage limit",
+    Trouble.ACCOUNT_CLOSED: "account {of} has no usage any more",
+    Trouble.STARTS_PAUSED: "many crashes have paused the starts of {of}",
+    Trouble.AGENT_STALLED: "{of} makes no progress",
+    Trouble.AGENT_FAILING: "the launches of {of} fail, one after the other",
+    Trouble.AGENT_OUTAGE: "{of} does nothing but retry its model",
+    Trouble.AGENT_GIVEN_UP: "{of} was given up",
+    Trouble.CHECKPOINTS_UNANSWERED: "{of} leaves its checkpoints unanswered",
+    Trouble.SUPERVISOR_GONE: "nobody supervises the run: coral resume",
+    Trouble.STATUS_OLD: "the supervisor has not said how the run is for a long time",
+    Trouble.NOT_RUNNING: "the run is not running",
+}
+
+
+def health_data(fleet: Fleet, clock: float) -> dict[str, Any]:
+    """As status.json holds it. `seconds`: for how long, at this time of the run's clock."""
+    level, found = health_of(fleet)
+    reasons = [reason_of(one.trouble, one.of, clock - one.since) for one in found]
+    return summed(level, reasons)
+
+
+def reason_of(trouble: Trouble, of: str = "", seconds: float | None = None) -> dict[str, Any]:
+    text = TEXTS[trouble].format(of=of or "agents without an account")
+    return {"kind": trouble.value, "of": of, "seconds": seconds and round(seconds, 1), "text": text}
+
+
+def summed(level: HealthLevel, reasons: list[dict[str, Any]]) -> dict[str, Any]:
+    """The level, for how many seconds at least, and the reasons."""
+    known = [reason["seconds"] for reason in reasons if reason["seconds"] is not None]
+    return {"level": level.value, "seconds": max(known, default=None), "reasons": reasons}

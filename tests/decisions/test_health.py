@@ -1,0 +1,172 @@
+"""What is wrong with a fleet, since when, and which of it reaches the operator unasked, as transcripts."""
+
+from dataclasses import replace
+
+import pytest
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.agent_state import OutputCounts, Phase, Spent
+from coral.fleet.events import Ending
+from coral.fleet.health import (
+    COSTLY,
+    FAILING_LAUNCHES,
+    GAINLESS_ATTEMPTS,
+    GAINLESS_SECONDS,
+    OUTAGE_SECONDS,
+    STUCK_SECONDS,
+    HealthLevel,
+    Trouble,
+    TroubleFound,
+    health_of,
+    level_of,
+)
+from coral.fleet.request_kinds import HoldGrading, Pause, ReleaseGrading, Retire
+
+RULES = replace(QUIET_RULES, slots=1, stall=9e9, grade_timeout=9e8)
+
+
+def fleet(count: int = 2, **rules: object) -> Stage:
+    stage = Stage(count, replace(RULES, **rules))  # type: ignore[arg-type]
+    stage.at(1, *[stage.heard(name) for name in stage.names])
+    return stage
+
+
+def troubles(stage: Stage) -> dict[str, float]:
+    return dict(stage.fleet.run.troubles)
+
+
+def test_a_fleet_that_works_is_healthy() -> None:
+    stage = fleet()
+    stage.tried(2, "ann", 1.0)
+    assert (health_of(stage.fleet), troubles(stage)) == ((HealthLevel.HEALTHY, ()), {})
+
+
+def test_what_is_wrong_is_known_from_when_it_began_until_it_is_over() -> None:
+    stage = fleet()
+    stage.at(5, on.DiskChecked(problem="the disk is full"))
+    stage.ask("operator", HoldGrading(), 6)
+    stage.at(9, stage.heard("ann"))
+    assert health_of(stage.fleet) == (
+        HealthLevel.UNHEALTHY,
+        (TroubleFound(Trouble.DISK, since=5), TroubleFound(Trouble.GRADING_HELD, since=6)),
+    )
+    stage.at(10, on.DiskChecked(problem=""))
+    assert health_of(stage.fleet)[0] is HealthLevel.DEGRADED
+    stage.ask("operator", ReleaseGrading(), 11)
+    assert health_of(stage.fleet)[0] is HealthLevel.HEALTHY
+    stage.ask("operator", HoldGrading(), 12)
+    assert troubles(stage) == {"grading_held": 12}
+
+
+def test_a_queue_from_which_nothing_is_published_is_stuck_and_said_once() -> None:
+    stage = fleet(grade_timeout=1000.0, slots=0)
+    stage.in_grading(2, "ann")
+    after = 2000.0  # two time limits
+    assert not [line for line in stage.until(after - 1) if "alert" in line]
+    assert "alert run-alert-1: attempts wait, and none was published for a long time" in " ".join(stage.until(after))
+    assert (troubles(stage), level_of(Trouble.QUEUE_STUCK)) == ({"queue_stuck": after}, HealthLevel.UNHEALTHY)
+    assert not [line for line in stage.until(after + 9000) if "alert" in line]
+    stage.ask("operator", HoldGrading(), after + 9001)
+    assert troubles(stage) == {"grading_held": after + 9001}
+
+
+def test_a_short_time_limit_makes_no_queue_stuck_soon() -> None:
+    stage = fleet(grade_timeout=1.0, slots=0)
+    stage.in_grading(2, "ann")
+    stage.until(STUCK_SECONDS - 1)
+    assert troubles(stage) == {}
+    stage.until(STUCK_SECONDS)
+    assert troubles(stage) == {"queue_stuck": STUCK_SECONDS}
+
+
+def test_a_fleet_that_finds_nothing_better_for_hours_is_reported_until_it_does() -> None:
+    stage = fleet()
+    stage.tried(2, "ann", 5.0)
+    for number in range(GAINLESS_ATTEMPTS - 1):
+        stage.tried(3 + number, "ben", 1.0)
+    begun = 2 + GAINLESS_SECONDS
+    assert not [line for line in stage.until(begun + 5) if "alert" in line]
+    told = stage.tried(begun + 6, "ben", 1.0)
+    assert "the fleet has found nothing better for hours" in " ".join(told)
+    assert troubles(stage) == {"no_gain": begun + 6}
+    stage.tried(begun + 7, "ben", 9.0)
+    assert troubles(stage) == {}
+
+
+def test_a_gain_that_costs_far_more_than_those_before_it_is_reported() -> None:
+    stage = fleet()
+    used = 0.0
+    for number in range(4):
+        used += 1.0
+        stage.at(10 * number + 2, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=used)))
+        stage.tried(10 * number + 3, "ann", float(number + 2))
+    gains = stage.fleet.run.gains
+    assert (gains.count, gains.money, gains.attempts) == (4, 4.0, 4)
+    stage.at(50, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=used + COSTLY)))
+    assert troubles(stage) == {}
+    said = stage.at(51, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=used + COSTLY + 0.5)))
+    assert "more was spent since the last new best" in " ".join(said)
+    assert troubles(stage) == {"costly_gain": 51}
+
+
+def test_of_few_gains_the_cost_is_not_known() -> None:
+    stage = fleet()
+    stage.at(2, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=1.0)))
+    stage.tried(3, "ann", 2.0)
+    stage.tried(4, "ann", 3.0)
+    stage.at(5, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=99.0)))
+    assert troubles(stage) == {}
+
+
+def test_an_agent_whose_launches_fail_is_named_until_one_works() -> None:
+    stage = fleet(breaker_crashes=99)
+    for launch in range(1, FAILING_LAUNCHES + 1):
+        stage.until(1000.0 * launch)
+        assert troubles(stage) == {}
+        stage.at(1000.0 * launch, stage.exited("ann", Ending.CRASHED))
+    assert troubles(stage) == {"agent_failing ann": 1000.0 * FAILING_LAUNCHES}
+    assert health_of(stage.fleet)[1][0] == TroubleFound(Trouble.AGENT_FAILING, "ann", 1000.0 * FAILING_LAUNCHES)
+
+
+def test_an_agent_that_only_retries_its_model_is_named() -> None:
+    stage = fleet()
+    stage.at(5, stage.heard("ann", count=OutputCounts(retries=2)))
+    stage.until(5 + OUTAGE_SECONDS)
+    assert troubles(stage) == {"agent_outage ann": 5 + OUTAGE_SECONDS}
+
+
+def test_a_fleet_in_which_all_are_parked_is_unhealthy_but_not_if_the_operator_wants_that() -> None:
+    stage = fleet(2, accounts={"ann": "acme", "ben": "acme"})
+    stage.ask("operator", Pause(agent="ann"))
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    assert (stage["ann"].phase, troubles(stage)) == (Phase.PARKED, {})
+    stage.at(6, stage.exited("ben", Ending.LIMIT, until=9000.0))
+    assert troubles(stage) == {"nobody_works": 6, "at_limit acme": 6}
+    assert health_of(stage.fleet)[0] is HealthLevel.UNHEALTHY
+    stage.ask("operator", Pause(agent="ben"), 7)
+    assert troubles(stage) == {"at_limit acme": 6}
+
+
+def test_an_account_without_usage_and_paused_starts_degrade_the_run() -> None:
+    stage = fleet(3, accounts={"ann": "acme"}, breaker_crashes=1, breaker_pause=50.0)
+    stage.at(6, stage.exited("ann", Ending.TERMINAL, "no such key"))
+    stage.at(7, stage.exited("ben", Ending.CRASHED))
+    assert troubles(stage) == {"account_closed acme": 6, "agent_given_up ann": 6, "starts_paused": 7}
+    assert health_of(stage.fleet)[0] is HealthLevel.DEGRADED
+    stage.until(57.0)
+    assert troubles(stage) == {"account_closed acme": 6, "agent_given_up ann": 6}
+
+
+def test_a_run_that_stops_has_no_troubles() -> None:
+    stage = fleet()
+    stage.ask("operator", HoldGrading())
+    stage.ask("operator", Retire(agent="ann"), 3)
+    assert troubles(stage)
+    stage.stop(4)
+    assert troubles(stage) == {}
+
+
+@pytest.mark.parametrize("trouble", Trouble)
+def test_every_trouble_has_a_level_that_is_not_healthy(trouble: Trouble) -> None:
+    assert level_of(trouble) is not HealthLevel.HEALTHY
