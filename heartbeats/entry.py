@@ -3,6 +3,7 @@
 What an entry leaves out stays as it is, so that retiming a heartbeat never changes its scope or its prompt.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
@@ -12,8 +13,10 @@ from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, find
 from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
 
 TRIGGERS = ("every", "stagnant", "minutes", "seconds")
-KEYS = ("name", *TRIGGERS, "scope", "delivery", "prompt")
+KEYS = ("name", "enabled", *TRIGGERS, "scope", "delivery", "prompt")
 _MOST = 10**9
+_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?([smhd])")  # a stretch of natural time: 30m
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 E = TypeVar("E", bound=StrEnum)
 
 
@@ -35,6 +38,19 @@ def from_entry(entry: object, current: tuple[Heartbeat, ...] = BUILT_IN) -> Hear
         delivery=_choice(entry, "delivery", base.delivery, name),
         prompt=_text(entry, "prompt", name) or base.prompt,
     )
+
+
+def is_switched_off(entry: Mapping[str, object]) -> bool:
+    """Whether the entry takes the heartbeat away: `enabled: false`, or a period of no time (`every: 0m`)."""
+    if entry.get("enabled") is False:
+        return True
+    periods = (entry.get("minutes"), entry.get("seconds"), _seconds_of(entry.get("every")))
+    return any(period == 0 and not isinstance(period, bool) for period in periods)
+
+
+def _seconds_of(value: object) -> float | None:
+    found = _SPAN.fullmatch(value) if isinstance(value, str) else None
+    return None if found is None else float(found[1]) * _SECONDS[found[2]]
 
 
 def to_dict(heartbeat: Heartbeat) -> dict[str, object]:
@@ -67,6 +83,13 @@ def _trigger(entry: Mapping[object, object], name: str, present: Heartbeat | Non
             raise _refused(name, "it has no trigger", f"give one of {', '.join(TRIGGERS)}")
         return present.trigger
     key, value = given[0], entry[given[0]]
+    if key == "every" and isinstance(value, str):
+        seconds = _seconds_of(value)
+        if not seconds:
+            raise _refused(
+                name, "every must be a whole number from 1, or a time above 0", "such as every: 5, every: 30m"
+            )
+        return Elapsed(seconds)
     if key in ("every", "stagnant"):
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
             raise _refused(name, f"{key} must be a whole number from 1", f"such as {key}: 5")

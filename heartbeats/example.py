@@ -15,6 +15,7 @@ def example_context() -> dict[str, object]:
             "editable": ["pack.py"],
             "check": "check.py:check",
         },
+        "checkpoint": _checkpoint(),
         "attempt": second,
         "results": [first, second],
         "own": {"attempts": 6, "best": 2.5312, "best_number": 17, "stagnant": 0, "tied": "", "recent": [second, first]},
@@ -41,6 +42,26 @@ def example_context() -> dict[str, object]:
         "reason": "a heartbeat is due",
         "next_step": "",
         "asked": [],
+    }
+
+
+def _checkpoint() -> dict[str, object]:
+    return {
+        "lines": ["- Does anything hang?", "- Is there room? `df -h .`"],
+        "cut": 0,
+        "queue": 2,
+        "success": {"number": 17, "score": 2.5312, "title": "a wider second ring"},
+        "error": "#15: two circles overlap",
+        "failures": 0,
+        "questions": ["May I use the network?"],
+        "items": {"done": 3, "total": 7},
+        "latest": {
+            "count": 6,
+            "gains": 2,
+            "gain": "+0.0123 against #14",
+            "time": "48 min",
+            "money": "about $1.20",
+        },
     }
 
 

@@ -29,6 +29,14 @@ class OtherReply:
 
     text: str
 
+    @property
+    def first_line(self) -> str:
+        """Of what can be printed; empty where the agent said that all is well among other things, or nothing."""
+        lines = [line.strip() for line in printable(self.text).splitlines() if line.strip(_DECORATION)]
+        if any(line.strip(_DECORATION) == "HEARTBEAT_OK" for line in lines):
+            return ""
+        return lines[0][:LONGEST_ALERT] if lines else ""
+
 
 Reply = OkReply | AlertReply | OtherReply
 

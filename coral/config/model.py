@@ -278,14 +278,21 @@ class SessionSection(Section):
     )
 
 
+Attempts = Annotated[int, Field(ge=1, le=1_000_000)]
+Span = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6})? ?[smhd]$")]
+
+
 class HeartbeatEntry(Section):
     """When to step in, and what to say. A built-in of the same name is changed, not doubled."""
 
     name: Text = key("reflect, consolidate, redirect, checkpoint, or a name of your own.")
-    every: int | None = key("After this many attempts.", None, ge=1, le=1_000_000)
+    enabled: bool | None = key("False takes away a built-in heartbeat that is not protected.", None)
+    every: Attempts | Span | None = key(
+        "After this many attempts; or in natural time (30m, 2h), where 0m is never.", None
+    )
     stagnant: int | None = key("After this many attempts in a row that did not improve.", None, ge=1, le=1_000_000)
-    minutes: Finite | None = key("After this many minutes.", None, gt=0, le=30 * 1440)
-    seconds: Finite | None = key("After this many seconds.", None, ge=1, le=30 * DAY)
+    minutes: Finite | None = key("After this many minutes; 0 is never.", None, ge=0, le=30 * 1440)
+    seconds: Finite | None = key("After this many seconds; 0 is never.", None, ge=0, le=30 * DAY)
     scope: Literal["own", "fleet"] | None = key(
         "Whose attempts count: the agent's own (the default), or those of the whole fleet.", None
     )

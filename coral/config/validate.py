@@ -9,8 +9,8 @@ from pydantic_core import ErrorDetails
 
 from coral.config.document import KeyPath, Problem, dotted, shown
 from coral.config.model import HeartbeatEntry, TaskFile
-from heartbeats.entry import from_entry
-from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, set_heartbeat
+from heartbeats.entry import from_entry, is_switched_off
+from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, remove_heartbeat, set_heartbeat
 
 S = TypeVar("S", bound=BaseModel)
 MESSAGES = {
@@ -166,8 +166,11 @@ def read_heartbeats(values: object, problems: list[Problem]) -> tuple[Heartbeat,
 def _merged(
     heartbeats: tuple[Heartbeat, ...], entry: HeartbeatEntry, where: KeyPath, problems: list[Problem]
 ) -> tuple[Heartbeat, ...]:
+    given = entry.model_dump(mode="json", exclude_none=True)
     try:
-        return set_heartbeat(heartbeats, from_entry(entry.model_dump(mode="json", exclude_none=True)), "task")
+        if is_switched_off(given):
+            return remove_heartbeat(heartbeats, entry.name, "task")
+        return set_heartbeat(heartbeats, from_entry(given), "task")
     except HeartbeatError as error:
         problems.append(Problem(where, f"{error} ({error.hint})" if error.hint else str(error)))
         return heartbeats

@@ -165,6 +165,8 @@ class Agent:
     denials: int = 0  # launches in a row that ended because its account was denied the model
     unproductive_turns: int = 0  # launches in a row that ended soon and without an attempt
     unanswered_checkpoints: int = 0  # in a row
+    last_words: str = ""  # while a checkpoint waits for a reply: the first line of what the agent said last
+    last_error: str = ""  # what its program said when a launch failed last
     kills: int = 0
     output_searched_to: int = 0  # the place in this launch's output up to which replies were read
     budget_notice_level: float = 0.0  # the highest part of a budget (0.8, 0.95) it was notified of

@@ -58,7 +58,7 @@ class Trouble(StrEnum):
 
 UNHEALTHY = {Trouble.DISK, Trouble.NOBODY_WORKS, Trouble.QUEUE_PAUSED, Trouble.QUEUE_STUCK, Trouble.SUPERVISOR_GONE}
 UNKNOWN = {Trouble.STATUS_OLD, Trouble.NOT_RUNNING}
-TOLD = {Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
+ALERTED = {Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def look(transaction: Transaction) -> None:
     if run.troubles.keys() == {one.key for one in found}:
         return
     for one in found:
-        if one.key not in run.troubles and one.trouble in TOLD:
+        if one.key not in run.troubles and one.trouble in ALERTED:
             transaction.alert(ALERTS[one.trouble])
     transaction.set_run(troubles={one.key: run.troubles.get(one.key, transaction.clock) for one in found})
 

@@ -10,12 +10,12 @@ from functools import partial
 
 from attempts import progress
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
-from coral.fleet.policy import INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWERED
+from coral.fleet.policy import BUDGET_NOTICES_AT, INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWERED
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import RESERVED, Delivery, Heartbeat, Scope
-from heartbeats.reply import AlertReply, OkReply, parse_reply
+from heartbeats.reply import AlertReply, OkReply, OtherReply, parse_reply
 from heartbeats.trigger import Elapsed, Stagnant, arm, evaluate
 
 MESSAGE, LAND, BEGIN, STALLED, CHANGED, CONCLUDE = RESERVED
@@ -147,10 +147,27 @@ def read_reply(transaction: Transaction, name: str, text: str) -> None:
         return
     match parse_reply(text):
         case OkReply():
-            transaction.set_agent(name, awaiting_reply=(), unanswered_checkpoints=0)
+            _answered(transaction, name)
         case AlertReply(alert):
-            transaction.set_agent(name, awaiting_reply=(), unanswered_checkpoints=0)
+            _answered(transaction, name)
             transaction.alert(alert, name)
+        case OtherReply() as other:
+            # An agent says much while it goes through its checklist: only the last of it can be the answer.
+            transaction.set_agent(name, last_words=other.first_line)
+
+
+def end_of_turn(transaction: Transaction, name: str) -> None:
+    """The agent has ended its turn without an answer to its checkpoint. What it said last counts as an alert: something
+    that it should not have ended with; if it said nothing, the checkpoint is unanswered."""
+    if words := transaction.agents[name].last_words:
+        _answered(transaction, name)
+        transaction.alert(words, name)
+    else:
+        mark_unanswered(transaction, name)
+
+
+def _answered(transaction: Transaction, name: str) -> None:
+    transaction.set_agent(name, awaiting_reply=(), unanswered_checkpoints=0, last_words="")
 
 
 def mark_unanswered(transaction: Transaction, name: str) -> None:
@@ -158,7 +175,8 @@ def mark_unanswered(transaction: Transaction, name: str) -> None:
     answers may no longer understand what it is told."""
     agent = transaction.set_agent(name, unanswered_checkpoints=transaction.agents[name].unanswered_checkpoints + 1)
     if agent.unanswered_checkpoints == MAX_UNANSWERED:
-        transaction.alert(f"{name} has left {MAX_UNANSWERED} checkpoints in a row unanswered", name)
+        failed = Reason(ReasonKind.HEARTBEAT_FAILED, count=MAX_UNANSWERED, detail=agent.last_error)
+        transaction.alert(f"{name} has left {MAX_UNANSWERED} checkpoints in a row unanswered", name, failed)
 
 
 def _message_of(transaction: Transaction, heartbeat: Heartbeat, number: int | None) -> PendingMessage:
@@ -203,6 +221,10 @@ def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> Reason | None:
         return UNDELIVERED
     if heartbeat.name in agent.awaiting_reply:
         return UNANSWERED
+    if agent.phase is Phase.PARKED:
+        return Reason(ReasonKind.IS_PARKED)
+    if agent.budget_notice_level >= BUDGET_NOTICES_AT[-1]:
+        return Reason(ReasonKind.LANDS)
     if len(agent.pending_messages) >= MAX_PENDING_MESSAGES:
         return Reason(ReasonKind.SATURATED, count=len(agent.pending_messages))
     return None

@@ -69,6 +69,9 @@ class ReasonKind(StrEnum):
     # Why a heartbeat is left out.
     UNDELIVERED = "undelivered"
     UNANSWERED = "unanswered"
+    IS_PARKED = "is_parked"
+    LANDS = "lands"  # a budget is nearly used up
+    HEARTBEAT_FAILED = "heartbeat_failed"  # count: checkpoints in a row; detail: the last error of its program
     SATURATED = "saturated"  # count: heartbeats that are pending
     # Why a submission is refused, if not by OWN_BUDGET.
     RESEARCH = "research"  # seconds that are left of it

@@ -17,10 +17,10 @@ def run_health(view: RunView) -> dict[str, Any]:
         return _one(Trouble.SUPERVISOR_GONE, age)
     if view.state == "stopped":
         return _one(Trouble.NOT_RUNNING, age)
-    told = view.status.inner("health")
-    if age is None or age > OLD_SECONDS or told.text("level") not in set(HealthLevel):
+    shown = view.status.inner("health")
+    if age is None or age > OLD_SECONDS or shown.text("level") not in set(HealthLevel):
         return _one(Trouble.STATUS_OLD, age)
-    return told.data
+    return shown.data
 
 
 def _one(trouble: Trouble, age: float | None) -> dict[str, Any]:

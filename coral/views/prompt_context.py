@@ -20,6 +20,7 @@ from coral.fleet.run_state import FLEET, Fleet
 from coral.grading.kinds import kind_of
 from coral.processes.cores import usable_cores
 from coral.supervisor.context import RunContext
+from coral.views import checkpoint
 from coral.views.evidence import check_evidence
 from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
 from coral.views.format import duration, money, some_of, spending, tokens
@@ -44,6 +45,10 @@ def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int
     results = [attempt_data(attempt, scale, epoch) for attempt in run_context.results.since(agent, last_seen)]
     return {
         **task_context(run_context, agent),
+        "checkpoint": {
+            **checkpoint.checklist_of(shared),
+            **checkpoint.snapshot(fleet, agent, _held(run_context, fleet, agent), notes, scale),
+        },
         "run": {"id": run_context.layout.root.name, "task": run_context.config.task.name, "elapsed": duration(clock)},
         "baseline": {**_baseline(run_context), "score": seed_score(fleet, run_context.results.baseline)},
         "attempt": results[-1] if results else None,
@@ -213,12 +218,16 @@ def _shared(run_context: RunContext, agent: str) -> Path:
 
 def _own(run_context: RunContext, fleet: Fleet, agent: str, scale: Scale) -> dict[str, Any]:
     progress, best = fleet.agents[agent].progress, own_best(fleet.standing, agent, run_context.rules.scoring)
-    held = run_context.results.of_agent.get(agent, ())
-    epoch = fleet.run.epoch
-    recent = [attempt_data(attempt, scale, epoch) for attempt in reversed(held) if attempt.epoch == epoch]
+    recent = [attempt_data(attempt, scale, fleet.run.epoch) for attempt in _held(run_context, fleet, agent)]
     shown = {"best": best and best.value, "best_number": best and best.number}
     tied = _tied(run_context, fleet, agent)
     return {"attempts": progress.evals, **shown, "stagnant": progress.stagnant, "tied": tied, "recent": recent}
+
+
+def _held(run_context: RunContext, fleet: Fleet, agent: str) -> list[Attempt]:
+    """The agent's latest attempts of this epoch, the newest first."""
+    held = run_context.results.of_agent.get(agent, ())
+    return [attempt for attempt in reversed(held) if attempt.epoch == fleet.run.epoch]
 
 
 def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:

@@ -6,6 +6,7 @@ import pytest
 from stage import CHECKPOINT, REFLECT, Stage, on_request, rules_with
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Spent
 from coral.fleet.events import Ending, Outcome
 from heartbeats.heartbeat import Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every
@@ -101,7 +102,7 @@ def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None
     assert stage.until(5400) == [f"3600 {left_out}", f"5400 {left_out}"]
     assert stage.at(5500, stage.exited("ann"))[:2] == [
         "exited ann: launch 2 ended: clean",
-        "alert run-alert-1 of ann: ann has left 3 checkpoints in a row unanswered",
+        "alert run-alert-1 of ann: ann has left 3 checkpoints in a row unanswered: heartbeat failed (3)",
     ]
     stage.at(5501, stage.heard("ann"))
     stage.until(7800)
@@ -152,13 +153,16 @@ def test_an_answer_that_is_read_again_answers_nothing_else() -> None:
 def test_the_clock_goes_on_for_who_waits_and_stops_for_who_retired() -> None:
     stage = Stage(2, replace(rules_with(CHECKPOINT), stall=9e9))
     stage.at(2, stage.exited("ann", Ending.LIMIT, until=4000.0), stage.exited("ben", Ending.TERMINAL))
-    assert stage.until(1900) == []
-    assert (stage.owed("ann"), stage.owed("ben")) == (["checkpoint h1"], [])
-    # It goes along when the limit is over, and not before.
+    # While an agent is parked it is asked for nothing, and it need not catch up.
+    assert stage.until(1900) == ["1800 skipped ann: checkpoint: is parked"]
+    assert (stage.owed("ann"), stage.owed("ben")) == ([], [])
     assert stage.until(4002) == [
-        "3600 skipped ann: checkpoint: undelivered",
-        "4002 spawn ann/2: at limit, session of ann, told 0, owed checkpoint:h1",
+        "3600 skipped ann: checkpoint: is parked",
+        "4002 spawn ann/2: at limit, session of ann, told 0",
     ]
+    stage.at(4003, stage.heard("ann"))
+    assert stage.until(5400) == []
+    assert stage.owed("ann") == ["checkpoint h1"]
     stage = Stage(rules=replace(rules_with(CHECKPOINT, REFLECT), stall=9e9))
     stage.tried(1799, "ann", 1.0)
     assert stage.until(1800) == []
@@ -218,3 +222,49 @@ def test_only_the_clock_s_heartbeats_ask_for_an_answer_and_a_lost_grade_sets_off
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, outcome=Outcome.LOST))
     assert stage.owed("ann") == []
+
+
+def test_who_is_about_to_land_is_asked_for_no_checkpoint() -> None:
+    rules = replace(rules_with(CHECKPOINT), stall=9e9, max_defer=9e9, budget_tokens=100)
+    for used, said in ((94, []), (95, ["1800 skipped ann: checkpoint: lands"])):
+        stage = Stage(rules=rules)
+        stage.at(1, stage.heard("ann"), on.Used(agent="ann", launch=1, figure=Spent(output=used)))
+        stage.resumed("ann", 2)
+        assert stage.until(1800) == said
+        assert stage.owed("ann") == ([] if said else ["checkpoint h2"])
+
+
+def test_what_an_agent_ends_its_turn_with_instead_of_an_answer_is_an_alert_by_its_first_line() -> None:
+    stage = asked()
+    assert stage.at(2500, stage.heard("ann", reply="I look at the disk.")) == []
+    assert stage.at(2510, stage.heard("ann", reply="**The data are gone.**\nI could not train.")) == []
+    assert stage.at(2600, stage.exited("ann"))[:2] == [
+        "exited ann: launch 2 ended: clean",
+        "alert run-alert-1 of ann: **The data are gone.**",
+    ]
+    assert (stage["ann"].unanswered_checkpoints, stage["ann"].last_words) == (0, "")
+
+
+@pytest.mark.parametrize("ending", [Ending.INTERRUPTED, Ending.CRASHED])
+def test_what_an_agent_said_in_the_middle_of_a_turn_is_no_alert(ending: Ending) -> None:
+    stage = asked()
+    stage.at(2500, stage.heard("ann", reply="I look at the disk."))
+    assert not [line for line in stage.at(2600, stage.exited("ann", ending)) if "alert" in line]
+    assert (stage["ann"].unanswered_checkpoints, stage["ann"].last_words) == (1, "")
+
+
+@pytest.mark.parametrize("reply", ["HEARTBEAT_OK", "All is well.\n\n**HEARTBEAT_OK**", "HEARTBEAT_OK\nI go on now."])
+def test_heartbeat_ok_reaches_nobody(reply: str) -> None:
+    stage = asked()
+    assert stage.at(2500, stage.heard("ann", reply=reply)) == []
+    assert not [line for line in stage.at(2600, stage.exited("ann")) if "alert" in line]
+
+
+def test_the_alert_of_failed_checkpoints_has_the_last_error() -> None:
+    stage = asked()
+    stage.until(5400)
+    stage.at(5500, stage.exited("ann", Ending.CRASHED, "boom"))
+    alerts = [alert for alert in stage.fleet.run.undelivered_alerts if alert.reason is not None]
+    assert [(alert.reason.kind.value, alert.reason.detail) for alert in alerts if alert.reason] == [
+        ("heartbeat_failed", "boom")
+    ]

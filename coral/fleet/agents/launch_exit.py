@@ -10,7 +10,7 @@ from coral.fleet import actions as do, events as on, jobs
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, outages, research, stalls
 from coral.fleet.agents.back_off import back_off
-from coral.fleet.messages import mark_unanswered
+from coral.fleet.messages import end_of_turn, mark_unanswered
 from coral.fleet.policy import BREAKER_AGENTS, MAX_DENIALS, MAX_KILLS, PRODUCTIVE_SECONDS
 from coral.fleet.reasons import Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import Breaker
@@ -27,7 +27,9 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
         return
     transaction.act(do.LogEvent(type="exited", agent=agent.name, launch=agent.launch, ending=event.ending))
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
-    agent = _release_messages(transaction, agent, began=event.began)
+    failed = event.ending not in (on.Ending.CLEAN, on.Ending.INTERRUPTED, on.Ending.LOST)
+    agent = transaction.set_agent(agent.name, last_error=event.detail if failed else agent.last_error)
+    agent = _release_messages(transaction, agent, began=event.began, is_turn=event.ending is on.Ending.CLEAN)
     agent = transaction.set_agent(agent.name, denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED))
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
@@ -93,7 +95,7 @@ def _may_end(agent: Agent) -> bool:
     return agent.phase in LIVE or given_up
 
 
-def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) -> Agent:
+def _release_messages(transaction: Transaction, agent: Agent, *, began: bool, is_turn: bool = False) -> Agent:
     """The launch is over. Its unacknowledged messages stay pending, its unanswered checkpoints count as unanswered, and
     nobody waits in its `coral eval` any more."""
     for number, pending in transaction.pending.items():
@@ -101,13 +103,15 @@ def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) ->
             transaction.set_pending(number, waited_until=0.0)
     stalls.pause_timer(transaction, agent.name)
     if agent.awaiting_reply and not transaction.run.is_ending:
-        mark_unanswered(transaction, agent.name)
+        (end_of_turn if is_turn else mark_unanswered)(transaction, agent.name)
     if began:  # the conversation may have the text although no answer came, and the launch's prompt file has it
         unanswered = [message for message in agent.pending_messages if message.id in agent.in_flight]
         handed = (replace(message, handed_at=message.handed_at or agent.launch) for message in unanswered)
         transaction.change_messages(agent.name, handed)
     reason = Reason(ReasonKind.KILLED) if agent.phase is Phase.RETIRED else agent.reason
-    return transaction.set_agent(agent.name, in_flight=(), awaiting_reply=(), activity="", kills=0, reason=reason)
+    return transaction.set_agent(
+        agent.name, in_flight=(), awaiting_reply=(), last_words="", activity="", kills=0, reason=reason
+    )
 
 
 def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from heartbeats.entry import from_entry, to_dict
+from heartbeats.entry import from_entry, is_switched_off, to_dict
 from heartbeats.heartbeat import BUILT_IN, Delivery, Heartbeat, HeartbeatError, Scope, set_heartbeat
 from heartbeats.trigger import Elapsed, Every, Stagnant
 
@@ -66,3 +66,35 @@ def test_the_error_names_what_is_wrong_with_an_entry(entry: object, reason: str)
     with pytest.raises(HeartbeatError, match=reason) as caught:
         set_heartbeat(BUILT_IN, from_entry(entry), "task")
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("every", "seconds"), [("30m", 1800), ("2h", 7200), ("90 s", 90), ("1.5h", 5400), ("1d", 86_400)]
+)
+def test_a_period_is_written_in_natural_time(every: str, seconds: float) -> None:
+    assert from_entry({"name": "mine", "every": every, "prompt": "x"}).trigger == Elapsed(seconds)
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_off"),
+    [
+        ({"enabled": False}, True),
+        ({"every": "0m"}, True),
+        ({"minutes": 0}, True),
+        ({"seconds": 0.0}, True),
+        ({"enabled": True}, False),
+        ({"every": "1m"}, False),
+        ({"every": 1}, False),
+        ({"minutes": 5}, False),
+        ({"minutes": False}, False),
+        ({}, False),
+    ],
+)
+def test_a_heartbeat_is_switched_off_by_no_time_or_by_name(entry: dict[str, object], is_off: bool) -> None:
+    assert is_switched_off({"name": "checkpoint", **entry}) is is_off
+
+
+@pytest.mark.parametrize("every", ["0m", "soon", "5", "-3m", "30 minutes"])
+def test_what_is_no_time_is_no_period(every: str) -> None:
+    with pytest.raises(HeartbeatError, match="whole number from 1, or a time above 0"):
+        from_entry({"name": "mine", "every": every, "prompt": "x"})

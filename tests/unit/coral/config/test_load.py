@@ -262,6 +262,16 @@ def test_values_are_read_by_yaml_1_2_whatever_the_file_s_lines_anchors_braces_an
     assert "half a character" in problems(folder, text.replace(r"\udeb8", ""))[0]
 
 
+@pytest.mark.parametrize("off", ["enabled: false", "every: 0m", "minutes: 0", "seconds: 0"])
+def test_a_heartbeat_that_is_not_protected_is_switched_off(folder: Path, off: str) -> None:
+    text = MINIMAL + f"heartbeats: [{{name: checkpoint, {off}}}]\n"
+    assert [beat.name for beat in load(write(folder, text)).heartbeats] == ["reflect", "consolidate", "redirect"]
+    (problem,) = problems(folder, text.replace("checkpoint", "reflect"))
+    assert "cannot remove reflect: it is protected" in problem
+    on = load(write(folder, MINIMAL + "heartbeats: [{name: checkpoint, enabled: true, every: 45m}]\n")).heartbeats
+    assert on[-1].trigger == Elapsed(2700.0)
+
+
 def test_entries_of_heartbeats_change_the_built_in_ones(folder: Path) -> None:
     text = """\
 heartbeats:
