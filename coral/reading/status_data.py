@@ -7,7 +7,7 @@ from coral.reading.run_view import RunView
 
 
 def status_data(view: RunView) -> dict[str, object]:
-    """status.json, whether somebody supervises the run, how well it is, and for the operator the scores on the hold-out."""
+    """status.json, who supervises the run, how well it is, and for the operator the scores on the hold-out."""
     own: dict[str, object] = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
     own["health"] = run_health(view)
     held_out = holdout_data(view)

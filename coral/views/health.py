@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from coral.fleet.health import HealthLevel, Trouble, health_of
+from coral.fleet.health import HealthLevel, Trouble, health_of, level_of
 from coral.fleet.run_state import Fleet
 
 TEXTS: Mapping[Trouble, str] = {
@@ -45,3 +45,20 @@ def summed(level: HealthLevel, reasons: list[dict[str, Any]]) -> dict[str, Any]:
     """The level, for how many seconds at least, and the reasons."""
     known = [reason["seconds"] for reason in reasons if reason["seconds"] is not None]
     return {"level": level.value, "seconds": max(known, default=None), "reasons": reasons}
+
+
+def supervisor_gone(seconds: float | None) -> dict[str, Any]:
+    """`seconds`: since the last sign of it; None: not known."""
+    return _alone(Trouble.SUPERVISOR_GONE, seconds)
+
+
+def not_running(seconds: float | None) -> dict[str, Any]:
+    return _alone(Trouble.NOT_RUNNING, seconds)
+
+
+def status_old(seconds: float | None) -> dict[str, Any]:
+    return _alone(Trouble.STATUS_OLD, seconds)
+
+
+def _alone(trouble: Trouble, seconds: float | None) -> dict[str, Any]:
+    return summed(level_of(trouble), [reason_of(trouble, seconds=seconds)])
