@@ -105,7 +105,8 @@ class SocketWriter(BeatWriter):
         try:
             if self._connection is None:
                 self._connection = self._connect()
-            self._connection.sendall(_line(beat))
+            if self._connection is not None:
+                self._connection.sendall(_line(beat))
         except OSError:  # of a reader that does not read, too: half a line may be sent
             self.close()
             raise
@@ -122,11 +123,15 @@ class SocketWriter(BeatWriter):
             self._connection.close()
             self._connection = None
 
-    def _connect(self) -> socket.socket:
+    def _connect(self) -> socket.socket | None:
+        """None where nobody listens."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(SOCKET_SECONDS)
             connection.connect(self._path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            connection.close()
+            return None
         except OSError:
             connection.close()
             raise

@@ -224,19 +224,19 @@ class Pulse:
     # The thread.
 
     def _write_beats(self, writer: BeatWriter, over: threading.Event) -> None:
-        wait, written_at, phase = QUICK, float("-inf"), self._phase
+        wait, written_at, phase, longest = QUICK, float("-inf"), self._phase, self.ttl / 3
         while True:
             is_last = over.is_set()
             self._wake.clear()
-            if is_last or self._changed or time.monotonic() - written_at >= self.ttl / 3:
+            if is_last or self._changed or time.monotonic() - written_at >= longest:
                 self._changed, written_at = False, time.monotonic()
                 wait, phase = (min(1.5 * wait, SLOW), phase) if self._phase == phase else (QUICK, self._phase)
                 self._write(writer)
             if is_last:
                 break
             self._cancelled = self._cancelled or writer.is_cancelled()
-            over.wait(min(wait, self.ttl / 3))
-            self._wake.wait(min(LOOK, self.ttl / 3))
+            over.wait(min(wait, longest / 2))
+            self._wake.wait(max(min(LOOK, written_at + longest - time.monotonic()), 0.0))
         writer.close()
 
     def _write(self, writer: BeatWriter) -> None:

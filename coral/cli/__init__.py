@@ -52,6 +52,7 @@ COMMANDS = {
     "ui": ("look", "a run in a browser: see it live, and steer it", "--port 8000"),
     "ui": ("look", "a run in a browser: live, its attempts, what it learned", "--port 8000"),
     "health": ("look", "whether a run is well, as an exit code for cron and containers", "--strict"),
+    "watch": ("look", "the signs of life of any long work that uses heartbeats.Pulse", "train.beats"),
     "runs": ("look", "list the runs", "--task my-task"),
     "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),
     "show": ("look", "one attempt: its score, feedback and change", "17 --diff"),
@@ -87,7 +88,7 @@ EXIT_USER_ERROR, EXIT_PENDING, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 2, 3, 
 EXIT_CODES = {
     0: "done",
     EXIT_USER_ERROR: "refused, wrong or not found; two lines say what and why",
-    EXIT_PENDING: "not finished yet (eval, wait, job wait, stop)",
+    EXIT_PENDING: "not finished yet (eval, wait, job wait, stop, watch)",
     EXIT_INTERNAL_ERROR: "an error of Coral's own",
     EXIT_INTERRUPTED: "interrupted",
 }

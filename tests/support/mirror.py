@@ -29,6 +29,9 @@ _PLACES = {
     "integration/coral/web/test_start": ["coral.web: past_data"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat set stop tell"],
     "unit/coral/cli/commands/test_health": ["coral.reading: run_health", "coral.views: health"],
+    "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat stop tell"],
+    "unit/coral/cli/run_data/test_pulse_board": ["coral.cli.ui: bar pulses"],
+    "integration/coral/cli/commands/test_watch": ["coral.cli.run_data: pulses"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [

@@ -2,7 +2,7 @@
 
 from rich.text import Text
 
-from coral.cli.ui.table import dim
+from coral.cli.ui.bar import bar
 from coral.reading.budgets import BudgetUse, uses
 from coral.reading.lenient_json import LenientJson
 
@@ -15,9 +15,8 @@ def bars(status: LenientJson, late: float) -> list[Text]:
 
 
 def _bar(use: BudgetUse) -> Text:
-    full = round(use.share * WIDTH)
     style = "red" if use.share >= 0.95 else "yellow" if use.share >= 0.8 else "green"
-    text = Text.assemble(f"{use.key} ", ("█" * full, style), dim("░" * (WIDTH - full)), f" {use.amounts}")
+    text = Text.assemble(f"{use.key} ", bar(use.share, WIDTH, style), f" {use.amounts}")
     if use.left:
         text.append(f", {use.left}", style="dim")
     return text

@@ -1,0 +1,153 @@
+"""Where beats of pulses come from, for who watches: files that are read on and on, and sockets that are listened on."""
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from attempts.files import open_plain, parse_object
+from coral.errors import CoralError
+from heartbeats.beat import Beat, from_dict
+from heartbeats.beat_writer import cancel_file, is_socket
+
+LONGEST = 1 << 16  # bytes of a line
+AT_ONCE = 1 << 22  # bytes that are read at once
+MOST_CONNECTIONS = 1000
+
+
+class BeatSource(Protocol):
+    name: str
+
+    def new(self) -> Iterator[Beat]:
+        """The beats that have come since this was asked last."""
+
+    def cancel(self, session: str) -> None:
+        """Ask a session to stop. OSError where that cannot be said."""
+
+    def close(self) -> None: ...
+
+
+def open_source(path: Path) -> BeatSource:
+    """CoralError says why beats cannot come from there."""
+    if path.is_dir() or not path.parent.is_dir():
+        what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise CoralError(f"cannot watch {path}: {what}", "name the file or the socket of a Pulse: docs/pulse.md")
+    return BeatSocket(path) if is_socket(path) else BeatFile(path)
+
+
+class BeatFile:
+    """A file that pulses append to. It may come later, and be replaced once it is long."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = path.name
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._part = b""
+
+    def new(self) -> Iterator[Beat]:
+        yield from self._read()
+        with contextlib.suppress(OSError, ValueError):  # there is none yet
+            if self._file is None or self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino:
+                yield from self._read()  # what came before it was replaced
+                self.close()
+                self._file = open_plain(self._path)
+                yield from self._read()
+
+    def _read(self) -> Iterator[Beat]:
+        if self._file is None:
+            return
+        if os.fstat(self._file.fileno()).st_size < self._file.tell():
+            self._file.seek(0)  # it was emptied
+        while data := self._file.read(AT_ONCE):
+            *lines, self._part = (self._part + data).split(b"\n")
+            self._part = self._part[:LONGEST]
+            yield from _beats(lines)
+
+    def cancel(self, session: str) -> None:
+        with cancel_file(self._path).open("a", encoding="utf-8") as file:
+            file.write(f"{session}\n")
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file, self._part = None, b""
+
+
+class BeatSocket:
+    """A socket that pulses connect to."""
+
+    def __init__(self, path: Path) -> None:
+        """Listen there. CoralError where that is not possible, or somebody else does."""
+        self.name = path.name
+        self._path = path
+        self._parts: dict[socket.socket, bytes] = {}
+        self._senders: dict[str, socket.socket] = {}
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            self._clear_the_way()
+            self._server.bind(os.fspath(path))
+            path.chmod(0o600)
+            self._server.listen(128)
+            self._server.setblocking(False)
+        except OSError as error:
+            self._server.close()
+            hint = "watch it in one place only, under a path of fewer than 100 characters"
+            raise CoralError(f"cannot listen on {path}: {error}", hint) from error
+
+    def _clear_the_way(self) -> None:
+        """Remove a socket on which nobody listens any more. OSError where somebody does."""
+        if not self._path.is_socket():
+            return
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(os.fspath(self._path))
+            except ConnectionRefusedError:
+                self._path.unlink()
+            else:
+                raise OSError("somebody listens on it already")
+
+    def new(self) -> Iterator[Beat]:
+        with contextlib.suppress(OSError):  # nobody else wants to connect
+            while len(self._parts) < MOST_CONNECTIONS:
+                connection = self._server.accept()[0]
+                connection.setblocking(False)
+                self._parts[connection] = b""
+        for connection in list(self._parts):
+            yield from self._read(connection)
+
+    def _read(self, connection: socket.socket) -> Iterator[Beat]:
+        try:
+            data = connection.recv(AT_ONCE)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            del self._parts[connection]
+            connection.close()
+            return
+        *lines, part = (self._parts[connection] + data).split(b"\n")
+        self._parts[connection] = part[:LONGEST]
+        for beat in _beats(lines):
+            self._senders[beat.session] = connection
+            yield beat
+
+    def cancel(self, session: str) -> None:
+        if session not in self._senders:
+            raise OSError("it is not connected")
+        self._senders[session].sendall(f"{session}\n".encode())
+
+    def close(self) -> None:
+        for connection in (self._server, *self._parts):
+            connection.close()
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+
+def _beats(lines: list[bytes]) -> Iterator[Beat]:
+    """What is no beat is passed over."""
+    for line in lines:
+        with contextlib.suppress(ValueError):
+            yield from_dict(parse_object(line))
