@@ -184,6 +184,14 @@ class EditsScanned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CpuUsed:
+    """The programs of a silent agent compute."""
+
+    agent: str
+    launch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
     """An agent's program reported its use so far: of its launch, or of the conversation `session` where that is named.
     Reported again by a new supervisor, it counts once."""
@@ -330,6 +338,7 @@ Event = (
     | Published
     | OutputSeen
     | EditsScanned
+    | CpuUsed
     | Used
     | GradeOverLimit
     | LeftProcesses

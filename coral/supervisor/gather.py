@@ -25,10 +25,10 @@ from coral.processes.process_tree import Identity
 from coral.records.integrity import CheckResult, IntegrityCheck
 from coral.records.ledger import Ledger
 from coral.supervisor.context import RunContext
+from coral.supervisor.cpu_watch import ProcessWatch
 from coral.supervisor.disk import DiskCheck
 from coral.supervisor.event_queue import EventQueue, SeenAlerts
 from coral.supervisor.folder_watch import FolderWatch
-from coral.supervisor.grade_watch import GradeWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
 from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
@@ -99,7 +99,7 @@ class Gatherer:
         monitors: OutputMonitors,
         queue: EventQueue,
         damage: DamageCheck,
-        grades: GradeWatch,
+        processes: ProcessWatch,
         watch: FolderWatch | None,
     ) -> None:
         self._context = run_context
@@ -109,7 +109,7 @@ class Gatherer:
         self._monitors = monitors
         self._queue = queue
         self._damage = damage
-        self._grades = grades
+        self._processes = processes
         self._watch = watch
         self._disk = DiskCheck(run_context.layout.root)
         self._poll_seconds = run_context.config.run.poll_seconds
@@ -137,7 +137,7 @@ class Gatherer:
         events += self._from_queue()
         events += self._read_inboxes(fleet, polls, now)
         events += self._read_output(fleet, now)
-        events += self._guarded("what grades use", self._grades.read(fleet, now.run_time))
+        events += self._guarded("what processes use", self._processes.read(fleet, now.run_time))
         events += self._guarded("the launches that are over", self._ends(fleet, now))
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
@@ -149,7 +149,7 @@ class Gatherer:
         times = [self._polled_at + self._poll_seconds, self._checked_at + self._check_seconds]
         if self._disk.next_check is not None:
             times.append(self._disk.next_check)
-        if (watched := self._grades.next_reading(fleet)) is not None:
+        if (watched := self._processes.next_reading(fleet)) is not None:
             times.append(watched)
         if self._inbox.more:
             times.append(self._collected_at + MORE_SECONDS)

@@ -48,11 +48,11 @@ from coral.runs.rules import rules_of
 from coral.runs.verify import verify
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
+from coral.supervisor.cpu_watch import ProcessWatch
 from coral.supervisor.degraded import SIGNAL, Degraded
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.gather import DamageCheck, Gatherer
-from coral.supervisor.grade_watch import GradeWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.lock import Lock, RunFolderGuard, hold_lock, is_gone
 from coral.supervisor.output_monitor import OutputMonitors
@@ -120,7 +120,7 @@ class Supervisor:
             self._monitors,
             self._queue,
             damage,
-            GradeWatch(run_context, self._launches, self._pool, self._wakeup.wake),
+            ProcessWatch(run_context, self._launches, self._pool, self._wakeup.wake),
             FolderWatch(watched, self._wakeup.wake) if config.run.watch else None,
         )
         starter = Starter(run_context, self._launches, self._journal, self._monitors, self._report, self._pool)

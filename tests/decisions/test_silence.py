@@ -172,3 +172,39 @@ def test_a_program_that_leaves_something_behind_goes_on_for_its_own_reason_and_i
     stage = Stage()
     stage.at(2, stage.lingered("ann"))
     assert stage.at(3, stage.exited("ann", Ending.CRASHED, "boom"))[1:] == ["crashed ann: launch 1: crashed (boom)"]
+
+
+# --- silent, but computing --------------------------------------------------------------------------------------------
+
+
+def test_who_computes_in_silence_is_not_silent_until_that_is_over_too() -> None:
+    stage = Stage(rules=SHORT)
+    assert stage.at(90, on.CpuUsed(agent="ann", launch=1)) == []
+    assert stage.at(150, on.CpuUsed(agent="ann", launch=1)) == []
+    assert stage.until(249) == []
+    assert stage.until(250) == ["250 stalled ann: stalled (silent, 1, 249)", "250 interrupt ann/1"]
+    # That it computes on changes nothing any more.
+    stage.at(251, on.CpuUsed(agent="ann", launch=1))
+    assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.INTERRUPTED, 260)
+
+
+@pytest.mark.parametrize("event", [on.CpuUsed(agent="nobody", launch=1), on.CpuUsed(agent="ann", launch=2)])
+def test_cpu_of_nobody_or_of_another_launch_says_nothing(event: on.CpuUsed) -> None:
+    stage = Stage(rules=SHORT)
+    assert stage.at(90, event) == []
+    assert stage.until(101)[-1] == "101 interrupt ann/1"
+
+
+def test_a_program_that_has_never_said_a_word_is_silent_however_much_it_computes() -> None:
+    stage = Stage(rules=SHORT, started=False)
+    stage.at(90, on.CpuUsed(agent="ann", launch=1))
+    assert stage.until(100)[-1] == "100 interrupt ann/1"
+
+
+def test_cpu_use_shortens_no_patience() -> None:
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=500)
+    stage.until(150)
+    assert stage["ann"].deadline == 602
+    stage.at(151, on.CpuUsed(agent="ann", launch=1))
+    assert stage["ann"].deadline == 602

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from real_runs import Run, coral_process, wait_until
 
 from coral.fleet.actions import Interrupt, LogEvent, ScanEdits, Spawn
@@ -68,3 +69,23 @@ def test_a_file_that_is_edited_without_a_word_is_progress(start):
     # It has waited for that answer, and then done nothing.
     assert [action for action in first.actions if isinstance(action, LogEvent) and action.type == "stalled"] == []
     assert [action for action in first.actions if isinstance(action, Interrupt)] == []
+
+
+# It says a word, computes in silence for longer than is allowed, and then stops as SIGSTOP, a hung tool or a closed
+# pipe would have it.
+COMPUTES = "echo at work; timeout 5 sh -c 'while :; do :; done'\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stops", ["kill -STOP $$", "sleep 600", "exec >&- 2>&-; sleep 600"])
+def test_one_that_computes_in_silence_is_alive_and_one_that_stops_is_found_ended_and_resumed(start, stops):
+    limits = ("agents.stall=2", "agents.no_progress=0", "run.interrupt_grace=1", "run.terminate_grace=1")
+    run = start(f"{COMPUTES}{stops}\n", overrides=limits)
+    (first, *_) = wait_until(lambda: reasons_of(run), what="the finding")
+    assert (first["finding"], first["count"]) == (Finding.SILENT, 1)
+    assert 5 + 1 < first["seconds"] < 5 + 2 + 3  # within the silence that is allowed, and a poll
+    wait_until(lambda: len(spawned(run)) == 2, what="its return")
+    assert spawned(run)[1].launch == 2
+    run.stop()
+    assert run.left() == []
+    assert replay(run.layout.journal).agrees

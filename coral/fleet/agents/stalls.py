@@ -13,6 +13,7 @@ from coral.fleet.messages import STALLED
 from coral.fleet.policy import JOB_EXCUSE_SECONDS, MAX_REST_DOUBLINGS, REST_SECONDS, SCAN_SECONDS, runs_job, waits_until
 from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Rules
+from coral.fleet.run_state import Fleet
 from coral.fleet.transaction import Transaction
 
 NUDGED, FRESH, RESTING = 1, 3, 4  # escalations; each further one is a longer rest
@@ -139,6 +140,26 @@ def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> Reason
         transaction.set_agent(agent.name, stall=replace(agent.stall, scan_requested_at=None))
         return None
     return _escalate(transaction, agent, Finding.NO_PROGRESS)
+
+
+def on_cpu_used(transaction: Transaction, event: on.CpuUsed) -> None:
+    """The programs of a silent agent compute, as a long test or a training does: its silence begins again. That it
+    comes to nothing is the other finding."""
+    agent = transaction.agents.get(event.agent)
+    if agent is None or agent.launch != event.launch or agent.phase is not Phase.RUNNING or not agent.has_output:
+        return
+    assert agent.deadline is not None, "a running agent has a deadline"
+    transaction.set_agent(agent.name, deadline=max(agent.deadline, transaction.clock + transaction.rules.stall))
+
+
+def half_silent_at(fleet: Fleet, rules: Rules) -> dict[tuple[str, int], float]:
+    """For each launch at work, by its agent's name and its number: when half of the silence that it is allowed is over,
+    from which on its use of the CPU counts."""
+    return {
+        (agent.name, agent.launch): agent.deadline - rules.stall / 2
+        for agent in fleet.agents.values()
+        if agent.phase is Phase.RUNNING and agent.has_output and agent.deadline is not None
+    }
 
 
 def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:

@@ -1,0 +1,100 @@
+"""Finds out whether the programs of a silent agent compute, which is a sign of life as its output is.
+
+A launch is measured once half of its patience is over, and then several times until the end of it: so a program that
+stopped, waits for ever or was suspended is found when it has been silent for the whole time, and not later.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+
+from coral.fleet import events as on
+from coral.fleet.agents.stalls import half_silent_at
+from coral.fleet.run_state import Fleet
+from coral.processes.launches import Launches
+from coral.processes.process_tree import Identity, ProcessTable
+from coral.processes.usage import cpu_seconds
+from coral.supervisor.context import RunContext
+from coral.supervisor.grade_watch import GradeWatch
+
+PARTS = 8  # of the time of silence that is allowed: between two measurements
+BUSY = 0.05  # of a core: an agent program that only waits for its model uses less
+
+Key = tuple[str, int]  # of a launch: the agent's name and the number
+
+
+@dataclass(frozen=True, slots=True)
+class CpuMeasured:
+    """`at`: on the run's clock; `seconds`: of all cores, by all processes of the launch and those that ended in it."""
+
+    at: float
+    seconds: float
+
+
+class CpuWatch:
+    def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
+        """`wake`: wakes the loop, from any thread."""
+        self._rules = run_context.rules
+        self._launches = launches
+        self._pool = pool
+        self._wake = wake
+        self._measured: dict[Key, CpuMeasured] = {}
+        self._running: Future[dict[Key, CpuMeasured]] | None = None
+
+    def read(self, fleet: Fleet, clock: float) -> Iterator[on.Event]:
+        """The launches that were found computing. Begins another measurement if one is due."""
+        if self._running is not None and self._running.done():
+            done, self._running = self._running, None
+            for key, now in done.result().items():
+                before, self._measured[key] = self._measured.get(key), now
+                if before is not None and now.seconds - before.seconds >= BUSY * (now.at - before.at):
+                    yield on.CpuUsed(agent=key[0], launch=key[1])
+        if self._running is None and (wanted := self._wanted(fleet, clock)):
+            self._running = self._pool.submit(_measure, wanted, clock)
+            self._running.add_done_callback(lambda _: self._wake())
+
+    def next_reading(self, fleet: Fleet) -> float | None:
+        """When to read again, on the run's clock; None while nobody is at work, or a measurement runs."""
+        if self._running is not None:
+            return None  # its end wakes the loop
+        return min(self._due(fleet).values(), default=None)
+
+    def _wanted(self, fleet: Fleet, clock: float) -> dict[Key, tuple[Identity, str]]:
+        """The launches to measure now; what is known of launches that are over is forgotten."""
+        due = self._due(fleet)
+        self._measured = {key: found for key, found in self._measured.items() if key in due}
+        launches = {key: self._launches.find(*key) for key, at in due.items() if clock >= at}
+        return {key: (launch.identity, launch.tag) for key, launch in launches.items() if launch is not None}
+
+    def _due(self, fleet: Fleet) -> dict[Key, float]:
+        """For each launch at work, when to measure it next."""
+        pause, due = self._rules.stall / PARTS, half_silent_at(fleet, self._rules)
+        return {
+            key: max(at, self._measured[key].at + pause) if key in self._measured else at for key, at in due.items()
+        }
+
+
+class ProcessWatch:
+    """What is found by looking at running processes: of grades and of agents."""
+
+    def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
+        self._grades = GradeWatch(run_context, launches, pool, wake)
+        self._agents = CpuWatch(run_context, launches, pool, wake)
+
+    def read(self, fleet: Fleet, clock: float) -> Iterator[on.Event]:
+        yield from self._grades.read(fleet, clock)
+        yield from self._agents.read(fleet, clock)
+
+    def next_reading(self, fleet: Fleet) -> float | None:
+        times = (self._grades.next_reading(fleet), self._agents.next_reading(fleet))
+        return min((time for time in times if time is not None), default=None)
+
+
+def _measure(launches: dict[Key, tuple[Identity, str]], clock: float) -> dict[Key, CpuMeasured]:
+    table = ProcessTable()
+    table.scan()
+    found = {}
+    for key, (identity, tag) in launches.items():
+        pids = [member.pid for member in table.members(identity, tag)]
+        found[key] = CpuMeasured(clock, cpu_seconds(pids))
+    return found
