@@ -180,6 +180,7 @@ MAY_IMPORT = {
         "coral.supervisor.lock",  # whether somebody supervises the run
         "coral.views",
         "attempts",
+        "heartbeats.beat",
         "workspace",
     ),
     "coral.preflight": (

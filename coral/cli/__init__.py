@@ -50,7 +50,6 @@ COMMANDS = {
     "answer": ("run", "answer a question of an agent", "2 'yes, but at most 4 GB'"),
     "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
     "ui": ("look", "a run in a browser: see it live, and steer it", "--port 8000"),
-    "ui": ("look", "a run in a browser: live, its attempts, what it learned", "--port 8000"),
     "health": ("look", "whether a run is well, as an exit code for cron and containers", "--strict"),
     "watch": ("look", "the signs of life of any long work that uses heartbeats.Pulse", "train.beats"),
     "runs": ("look", "list the runs", "--task my-task"),

@@ -137,7 +137,7 @@ class Gatherer:
         events += self._from_queue()
         events += self._read_inboxes(fleet, polls, now)
         events += self._read_output(fleet, now)
-        events += self._guarded("what processes use", self._processes.read(fleet, now.run_time))
+        events += self._guarded("what processes use", self._uses(fleet, now))
         events += self._guarded("the launches that are over", self._ends(fleet, now))
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
@@ -247,6 +247,13 @@ class Gatherer:
             yield from seen
             yield from monitor.used()
             self._monitors.mark(monitor)
+
+    def _uses(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
+        for event in self._processes.read(fleet, now.run_time):
+            if isinstance(event, on.CpuUsed) and (monitor := self._monitors.find(event.agent, event.launch)):
+                monitor.alive_at = now.run_time
+                self._monitors.mark(monitor)
+            yield event
 
     def _ends(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         for launch, state in self._launches.ended():

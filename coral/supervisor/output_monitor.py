@@ -34,6 +34,7 @@ class OutputMonitor:
     progress: float | None = None
     status: Status = Status.PENDING
     printed_at: float = 0.0
+    alive_at: float = 0.0  # when it printed, or was found computing
     read_at: float = float("-inf")
     has_begun: bool = False  # it printed a line that its runtime knows
     has_output: bool = False  # something that shows that the prompt was taken in
@@ -69,7 +70,7 @@ class OutputMonitor:
                 self._take(event)
                 self._take_reply(event.reply)
         if printed:
-            self.printed_at = now
+            self.printed_at = self.alive_at = now
         if not self.has_output or (self.session is None and self.runtime.resumes):
             return []
         session = self.session if self.runtime.resumes else None

@@ -21,33 +21,26 @@ from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job, Run
 from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
+from coral.views.beats import BeatArchive, BeatenLaunch
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.health import health_data
 from coral.views.prompt_context import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
-from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
+from heartbeats.beat import SILENT_SECONDS
 from workspace.layout import Layout
 from workspace.seal import Level
 
 STATUS_SECONDS, MAX_STATUS_SECONDS = 0.5, 5.0
 QUIET_STATUS_SECONDS = 10.0  # while nothing happens, only its times grow older
-BEAT_SECONDS = 10.0
 ALERTS_SHOWN = 20
 ALERT_BYTES = 4_000_000  # of the end of the timeline, from which alerts are read
 DELIVERED_BYTES = 65_536  # of the end of the timeline, in which a delivered alert is looked for
 RUNNING = "running"  # the state of a job
 
 
-class Monitor(Protocol):
+class Monitor(BeatenLaunch, Protocol):
     """What the report shows of an agent's launch. `printed_at`: when it printed last, on the run's clock."""
 
-    agent: str
-    launch: int
-    status: Status
-    phase: str
-    message: str
-    progress: float | None
-    has_output: bool
     printed_at: float
 
 
@@ -59,7 +52,7 @@ class Report:
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
-        self._beats: dict[str, tuple[tuple[str, Status, int], float]] = {}
+        self._archive = BeatArchive(run_context)
 
     def log(self, now: Moment, event: LogEvent) -> None:
         messages = [logged_data(message) for message in event.messages]
@@ -112,25 +105,7 @@ class Report:
         return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in end.splitlines())
 
     def beat(self, monitor: Monitor, now: Moment) -> None:
-        """Archives a beat when the phase or the status changes, otherwise every BEAT_SECONDS."""
-        status = monitor.status
-        phase = (monitor.phase or "working") if monitor.has_output else "starting"
-        before, at = self._beats.get(monitor.agent, (("", Status.PENDING, 0), -BEAT_SECONDS))
-        if (phase, status, monitor.launch) == before and now.run_time - at < BEAT_SECONDS:
-            return
-        self._beats[monitor.agent] = ((phase, status, monitor.launch), now.run_time)
-        beat = Beat(
-            run=self._context.layout.root.name,
-            agent=monitor.agent,
-            launch=monitor.launch,
-            status=status,
-            phase=phase,
-            progress=monitor.progress,
-            message=monitor.message,
-            timestamp=now.wall_time,
-            ttl=self._context.rules.stall,
-        )
-        _append(self._context.layout.beats(monitor.agent), to_dict(beat))
+        self._archive.take(monitor, now)
 
     def show(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment, force: bool = False) -> None:
         """Writes `status.json`, at most twice a second, and less often for a large fleet: at most a three-hundredth of
@@ -216,6 +191,9 @@ class Report:
         if monitor is not None and monitor.has_output and view["phase"] != Phase.RETIRED.value:
             age = round(now.run_time - monitor.printed_at, 1)
             beat = {"phase": monitor.phase, "message": monitor.message, "age": age}
+            if agent.phase is Phase.RUNNING and agent.deadline is not None:
+                ttl = self._context.rules.stall
+                beat |= {"ttl": ttl, "silent": round(max(now.run_time - (agent.deadline - ttl), 0.0), 1)}
         elif monitor is not None and agent.phase in LIVE and now.run_time - agent.spawned_at >= SILENT_SECONDS:
             beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
         assignment = self._context.roster.assignment(view["name"])

@@ -8,6 +8,7 @@ from stage import QUIET_RULES, REFLECTING, Stage, brief
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.agents.back_off import back_off
+from coral.fleet.agents.stalls import half_silent_at
 from coral.fleet.events import Ending
 
 SHORT = replace(QUIET_RULES, stall=100.0)
@@ -208,3 +209,15 @@ def test_cpu_use_shortens_no_patience() -> None:
     assert stage["ann"].deadline == 602
     stage.at(151, on.CpuUsed(agent="ann", launch=1))
     assert stage["ann"].deadline == 602
+
+
+def test_a_launch_at_work_is_measured_from_half_of_its_patience_on() -> None:
+    stage = Stage(2, rules=SHORT, started=False)
+    stage.until(1)
+    stage.at(1, stage.heard("ann"))
+    assert half_silent_at(stage.fleet, stage.rules) == {("ann", 1): 51}  # nothing was heard of ben
+    stage.at(41, stage.heard("ben"), on.CpuUsed(agent="ann", launch=1))
+    assert half_silent_at(stage.fleet, stage.rules) == {("ann", 1): 91, ("ben", 1): 91}
+    stage.at(60, stage.exited("ben"))
+    stage.until(141)
+    assert (stage["ann"].phase, half_silent_at(stage.fleet, stage.rules)) == (Phase.INTERRUPTED, {})

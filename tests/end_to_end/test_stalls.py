@@ -1,5 +1,6 @@
 """Real runs of agents that come to nothing: each step is taken, written down, and shown by `coral status`."""
 
+import json
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from coral.fleet.events import EditsScanned
 from coral.fleet.reasons import Finding
 from coral.journal import Decision
 from coral.journal.replay import replay
+from coral.reading.beat_spans import Life
 
 
 def reasons_of(run: Run) -> list[dict[str, Any]]:
@@ -86,6 +88,13 @@ def test_one_that_computes_in_silence_is_alive_and_one_that_stops_is_found_ended
     assert 5 + 1 < first["seconds"] < 5 + 2 + 3  # within the silence that is allowed, and a poll
     wait_until(lambda: len(spawned(run)) == 2, what="its return")
     assert spawned(run)[1].launch == 2
+    # Its silence, and that it was alive before, is what the archive tells.
+    root = str(run.layout.root)
+    wait_until(lambda: "launch 2  " in coral_process("replay", root, "--beats", "agent-1").stdout, what="its beats")
+    lives = json.loads(coral_process("status", "--run", root, "--timeline", "--json").stdout)["agents"]["agent-1"]
+    first_life = next(span for span in lives if span["life"] == Life.DEAD)
+    assert first_life["start"] - lives[0]["start"] > 5
+    assert "×" in coral_process("status", "--run", root, "--timeline", COLUMNS="120").stdout
     run.stop()
     assert run.left() == []
     assert replay(run.layout.journal).agrees

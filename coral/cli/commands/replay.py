@@ -18,7 +18,7 @@ from coral.cli.commands.status import agents_table, print_heading
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
 from coral.cli.ui.progress import steps
-from coral.cli.ui.table import console
+from coral.cli.ui.table import console, dim
 from coral.codec import encode
 from coral.errors import CoralError
 from coral.fleet.agent_state import LIVE
@@ -32,7 +32,9 @@ from coral.views import format
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.holdout import Compared
 from coral.views.prompt_context import budget
-from workspace.layout import Layout
+from heartbeats.archive import beats_in
+from heartbeats.beat import to_dict
+from workspace.layout import Layout, plain
 
 SPAN = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 UNITS = (86400.0, 3600.0, 60.0, 1.0)
@@ -45,6 +47,7 @@ def add_arguments(parser: Parser) -> None:
     run_lookup.add_arguments(parser)
     at = "a time of day (2030-01-02T15:04), or how long the run had gone on (1h30m)"
     parser.add_argument("--at", metavar="TIME", help=at)
+    parser.add_argument("--beats", metavar="AGENT", help="play the archived signs of life of an agent instead")
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
@@ -52,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
     send_request.as_operator("replay a run")
     args.run = args.run or args.name
     layout = run_lookup.run_of(args)
+    if args.beats is not None:
+        return _play_beats(layout, args.beats, args.json)
     if not segments(layout.journal):
         raise CoralError(f"cannot replay {layout.root.name}: it has no journal", "nobody has supervised it yet")
     if args.at is not None:
@@ -65,6 +70,31 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print_comparison(console(), found)
     return 0 if found.agrees else 1
+
+
+def _play_beats(layout: Layout, agent: str, as_json: bool) -> int:
+    """Each with how long after the first it came; a silence beyond the ttl before it is said."""
+    try:
+        beats = list(beats_in(layout.beats(plain(agent))))
+    except ValueError:  # no agent has such a name
+        beats = []
+    if not beats:
+        raise CoralError(f"cannot play the beats of {agent}: there are none", "`coral status` names the agents")
+    if as_json:
+        return print_json([to_dict(beat) for beat in beats])
+    out, first, last = console(), None, None
+    for beat in beats:
+        at = format.age(beat.timestamp, 0.0)
+        at = None if at is None else -at
+        first = at if first is None else first
+        since = "" if at is None or first is None else format.run_clock(at - first)
+        if at is not None and last is not None and at - last > beat.ttl:
+            out.print(dim(f"{'':>9}  nothing for {format.duration(at - last)}"))
+        share = "" if beat.progress is None else f" {beat.progress:.0%}"
+        words = " ".join(part for part in (beat.phase + share, beat.message) if part)
+        out.print(f"{since:>9}  launch {beat.launch}  {beat.status:<9}  {words}", overflow="ellipsis", no_wrap=True)
+        last = at if at is not None else last
+    return 0
 
 
 def _progress(say: Callable[[str], None]) -> Callable[[Replay], None]:

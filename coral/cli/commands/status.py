@@ -2,7 +2,9 @@
 
 import argparse
 import math
+import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -12,15 +14,18 @@ from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
 from coral.cli.ui.holdout import holdout_line
+from coral.cli.ui.life import life_lines
 from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.health import HealthLevel
 from coral.fleet.reasons import RunEndKind
 from coral.reading import visibility
+from coral.reading.beat_spans import spans
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView, is_seed
 from coral.reading.status_data import status_data
 from coral.views import format
+from heartbeats.archive import beats_in
 from heartbeats.beat import SILENT_SECONDS
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR
@@ -32,10 +37,14 @@ TROUBLES = 5  # lines
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     run_lookup.add_arguments(parser)
     parser.add_argument("--json", action="store_true", help="for programs: status.json, and whether it is supervised")
+    about = "draw who was alive, idle, dead or parked over the run (with --json: from and until when)"
+    parser.add_argument("--timeline", action="store_true", help=about)
 
 
 def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
+    if args.timeline:
+        return _timeline(view, as_json=args.json)
     if args.json:
         return print_json(status_data(view))
     out = console()
@@ -43,6 +52,24 @@ def run(args: argparse.Namespace) -> int:
     for line in warnings(view):
         out.print(line)
     _body(out, view)
+    return 0
+
+
+def _timeline(view: RunView, *, as_json: bool) -> int:
+    """Until now, or until the last word of a run that nobody supervises."""
+    clock = time.time()
+    until = clock - (format.age(view.status.text("wall"), clock) or 0.0) + view.lateness
+    names = [agent.text("name") for agent in view.status.objects("agents")]
+    agents = {name: spans(beats_in(view.layout.beats(name)), until) for name in names}
+    if as_json:
+        return print_json(
+            {"until": until, "agents": {name: list(map(asdict, found)) for name, found in agents.items()}}
+        )
+    out = console()
+    print_heading(out, view)
+    out.print()
+    for line in life_lines(agents, until, out.width):
+        out.print(line, overflow="ellipsis", no_wrap=True)
     return 0
 
 
@@ -303,6 +330,12 @@ def _sign(agent: LenientJson, late: float) -> Text:
     age = f"{format.duration(seconds + late, units=1)} " if seconds is not None else ""
     doing = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
     silent = _SILENCES.get(beat.text("phase", 40), "") if (seconds or 0.0) + late >= SILENT_SECONDS else ""
+    ttl, quiet = beat.number("ttl"), beat.number("silent")
+    if ttl and quiet is not None and quiet + late > ttl / 2 and not stall:
+        patience = (
+            f"no sign of life for {format.duration(quiet + late, units=1)}, at most {format.duration(ttl, units=1)}"
+        )
+        return Text.assemble((f"suspected: {patience}", "yellow"), dim(f" · {doing}"))
     if silent and not stall:
         # Some programs repeat their requests without a word.
         return Text.assemble((f"{silent} for {age.strip()}", "yellow"), dim(f" · {doing}"))

@@ -152,6 +152,22 @@ def test_status_says_from_whom_there_is_nothing_for_long(layout: Layout, shown: 
     assert "2 min retrying model m" in said["agent-5"]
 
 
+def test_status_says_who_is_suspected_to_be_dead(layout: Layout, shown: Shown) -> None:
+    """Once half of its patience is over; one that computes in silence, or has been found already, is not."""
+    beat = {"phase": "tool", "message": "pytest", "age": 800.0, "ttl": 1200.0}
+    agents = [
+        agent_status("agent-1", beat={**beat, "silent": 800.0}),
+        agent_status("agent-2", beat={**beat, "silent": 100.0}),
+        agent_status("agent-3", beat={**beat, "silent": 800.0}, stall={"text": "nudged: silent for 20 min"}),
+    ]
+    write_status(layout, agents=agents)
+    with hold_lock(layout.lock):
+        said = {line.split()[0]: line for line in shown("status").splitlines() if line.startswith("agent-")}
+    assert "suspected: no sign of life for 13 min, at most 20 min · tool pytest" in said["agent-1"]
+    assert "13 min tool pytest" in said["agent-2"]
+    assert "nudged: silent for 20 min · 13 min tool pytest" in said["agent-3"]
+
+
 def test_status_warns_of_a_run_that_nobody_supervises(layout: Layout, shown: Shown) -> None:
     write_status(layout, wall=stamp(7200))
     said = shown("status")

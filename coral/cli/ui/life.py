@@ -1,0 +1,40 @@
+"""Who was alive over the run, drawn: a line for each agent."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.text import Text
+
+from coral.cli.ui.table import dim
+from coral.reading.beat_spans import Life, LifeSpan
+from coral.views import format
+
+SIGNS = {Life.ALIVE: ("█", "green"), Life.IDLE: ("▒", "yellow"), Life.DEAD: ("×", "red"), Life.PARKED: ("·", "dim")}
+
+
+def life_lines(agents: Mapping[str, Sequence[LifeSpan]], until: float, width: int) -> list[Text]:
+    """A character stands for a part of the time since the first beat, and shows what most of that part was; but an
+    agent that was dead in it is shown as dead."""
+    start = min((spans[0].start for spans in agents.values() if spans), default=until)
+    names = max((len(name) for name in agents), default=0)
+    columns = max(min(width - names - 2, 120), 10)
+    step = max(until - start, 1.0) / columns
+    lines = []
+    for name, spans in agents.items():
+        line = Text(f"{name:<{names}}  ")
+        for column in range(columns):
+            life = _life_in(spans, start + column * step, start + (column + 1) * step)
+            line.append(*(SIGNS[life] if life is not None else (" ", "")))
+        lines.append(line)
+    ago = f"{format.duration(until - start, units=1)} ago"
+    axis = Text(" " * (names + 2) + f"{ago}{'now':>{max(columns - len(ago), 4)}}", style="dim")
+    legend = Text("  ").join(Text.assemble(sign, dim(f" {life}")) for life, sign in SIGNS.items())
+    return [*lines, axis, legend]
+
+
+def _life_in(spans: Sequence[LifeSpan], start: float, end: float) -> Life | None:
+    seconds: dict[Life, float] = {}
+    for span in spans:
+        overlap = min(span.end, end) - max(span.start, start)
+        if overlap > 0:
+            seconds[span.life] = seconds.get(span.life, 0.0) + overlap
+    return Life.DEAD if Life.DEAD in seconds else max(seconds, key=seconds.__getitem__, default=None)
