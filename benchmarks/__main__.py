@@ -24,6 +24,7 @@ from benchmarks import (
     packing,
     page,
     prompts,
+    pulse,
     resume,
     sealing,
     start,
@@ -48,6 +49,7 @@ ALL: tuple[Benchmark, ...] = (
     sealing,
     noise,
     prompts,
+    pulse,
     packing,
     native,
 )

@@ -102,6 +102,10 @@ class Layout:
         """Where the agent's program keeps sessions and settings."""
         return self.states / plain(agent)
 
+    def pulses(self, agent: str) -> Path:
+        """Where what the agent runs writes the beats of its pulses."""
+        return self.state(agent) / "beats.jsonl"
+
     def shared_of(self, agent: str, share: bool) -> Path:
         """The knowledge folder this agent reads and writes: the fleet's, or one of its own."""
         return self.shared if share else self.root / "workspace" / "alone" / plain(agent)

@@ -94,8 +94,8 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             lifecycle.on_output_seen(transaction, event)
         case on.EditsScanned():
             lifecycle.on_edits_scanned(transaction, event)
-        case on.CpuUsed():
-            stalls.on_cpu_used(transaction, event)
+        case on.LifeSeen():
+            stalls.on_life_seen(transaction, event)
         case on.Used():
             spending.on_used(transaction, event)
         case on.LeftProcesses():

@@ -184,8 +184,8 @@ class EditsScanned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuUsed:
-    """The programs of a silent agent compute."""
+class LifeSeen:
+    """The programs of a silent agent compute, or one of their pulses has written a beat."""
 
     agent: str
     launch: int
@@ -338,7 +338,7 @@ Event = (
     | Published
     | OutputSeen
     | EditsScanned
-    | CpuUsed
+    | LifeSeen
     | Used
     | GradeOverLimit
     | LeftProcesses

@@ -41,4 +41,5 @@ def base() -> dict[str, str]:
 def of_agent(layout: Layout, agent: str) -> dict[str, str]:
     """`coral` is found first in the folder of the interpreter that supervises, whatever else is installed."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-    return {**base(), "PATH": path, "CORAL_RUN": str(layout.root), "CORAL_AGENT": agent}
+    own = {"CORAL_RUN": str(layout.root), "CORAL_AGENT": agent, "CORAL_BEATS": str(layout.pulses(agent))}
+    return {**base(), "PATH": path, **own}

@@ -1,4 +1,4 @@
-"""Finds out whether the programs of a silent agent compute, which is a sign of life as its output is.
+"""Finds out whether the programs of a silent agent compute or beat, which is a sign of life as its output is.
 
 A launch is measured once half of its patience is over, and then several times until the end of it: so a program that
 stopped, waits for ever or was suspended is found when it has been silent for the whole time, and not later.
@@ -7,7 +7,9 @@ stopped, waits for ever or was suspended is found when it has been silent for th
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
+from pathlib import Path
 
+from attempts.files import witness
 from coral.fleet import events as on
 from coral.fleet.agents.stalls import half_silent_at
 from coral.fleet.run_state import Fleet
@@ -21,20 +23,26 @@ PARTS = 8  # of the time of silence that is allowed: between two measurements
 BUSY = 0.05  # of a core: an agent program that only waits for its model uses less
 
 Key = tuple[str, int]  # of a launch: the agent's name and the number
+MeasuredLaunch = tuple[Identity, str, Path]  # with its tag, and the file of the agent's pulses
 
 
 @dataclass(frozen=True, slots=True)
 class CpuMeasured:
-    """`at`: on the run's clock; `seconds`: of all cores, by all processes of the launch and those that ended in it."""
+    """`at`: on the run's clock; `seconds`: of all cores, by all processes of the launch and those that ended in it;
+    `pulses`: when the file of the agent's pulses was changed last, as the kernel says it; 0 where there is none."""
 
     at: float
     seconds: float
+    pulses: int
+
+    def is_alive_since(self, before: "CpuMeasured") -> bool:
+        return self.seconds - before.seconds >= BUSY * (self.at - before.at) or self.pulses != before.pulses
 
 
 class CpuWatch:
     def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
         """`wake`: wakes the loop, from any thread."""
-        self._rules = run_context.rules
+        self._layout, self._rules = run_context.layout, run_context.rules
         self._launches = launches
         self._pool = pool
         self._wake = wake
@@ -47,8 +55,8 @@ class CpuWatch:
             done, self._running = self._running, None
             for key, now in done.result().items():
                 before, self._measured[key] = self._measured.get(key), now
-                if before is not None and now.seconds - before.seconds >= BUSY * (now.at - before.at):
-                    yield on.CpuUsed(agent=key[0], launch=key[1])
+                if before is not None and now.is_alive_since(before):
+                    yield on.LifeSeen(agent=key[0], launch=key[1])
         if self._running is None and (wanted := self._wanted(fleet, clock)):
             self._running = self._pool.submit(_measure, wanted, clock)
             self._running.add_done_callback(lambda _: self._wake())
@@ -59,12 +67,15 @@ class CpuWatch:
             return None  # its end wakes the loop
         return min(self._due(fleet).values(), default=None)
 
-    def _wanted(self, fleet: Fleet, clock: float) -> dict[Key, tuple[Identity, str]]:
+    def _wanted(self, fleet: Fleet, clock: float) -> dict[Key, MeasuredLaunch]:
         """The launches to measure now; what is known of launches that are over is forgotten."""
         due = self._due(fleet)
         self._measured = {key: found for key, found in self._measured.items() if key in due}
         launches = {key: self._launches.find(*key) for key, at in due.items() if clock >= at}
-        return {key: (launch.identity, launch.tag) for key, launch in launches.items() if launch is not None}
+        pulses = {key: self._layout.pulses(key[0]) for key in launches}
+        return {
+            key: (launch.identity, launch.tag, pulses[key]) for key, launch in launches.items() if launch is not None
+        }
 
     def _due(self, fleet: Fleet) -> dict[Key, float]:
         """For each launch at work, when to measure it next."""
@@ -90,11 +101,12 @@ class ProcessWatch:
         return min((time for time in times if time is not None), default=None)
 
 
-def _measure(launches: dict[Key, tuple[Identity, str]], clock: float) -> dict[Key, CpuMeasured]:
+def _measure(launches: dict[Key, MeasuredLaunch], clock: float) -> dict[Key, CpuMeasured]:
     table = ProcessTable()
     table.scan()
     found = {}
-    for key, (identity, tag) in launches.items():
+    for key, (identity, tag, pulses) in launches.items():
         pids = [member.pid for member in table.members(identity, tag)]
-        found[key] = CpuMeasured(clock, cpu_seconds(pids))
+        changed = witness(pulses)
+        found[key] = CpuMeasured(clock, cpu_seconds(pids), 0 if changed is None else changed[2])
     return found

@@ -250,7 +250,7 @@ class Gatherer:
 
     def _uses(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
         for event in self._processes.read(fleet, now.run_time):
-            if isinstance(event, on.CpuUsed) and (monitor := self._monitors.find(event.agent, event.launch)):
+            if isinstance(event, on.LifeSeen) and (monitor := self._monitors.find(event.agent, event.launch)):
                 monitor.alive_at = now.run_time
                 self._monitors.mark(monitor)
             yield event

@@ -21,7 +21,7 @@ from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job, Run
 from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
-from coral.views.beats import BeatArchive, BeatenLaunch
+from coral.views.beats import BeatArchive, BeatenLaunch, running_pulses
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.health import health_data
 from coral.views.prompt_context import budget
@@ -197,7 +197,11 @@ class Report:
         elif monitor is not None and agent.phase in LIVE and now.run_time - agent.spawned_at >= SILENT_SECONDS:
             beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
         assignment = self._context.roster.assignment(view["name"])
-        return {**view, "runtime": assignment.runtime, "model": assignment.model, "beat": beat}
+        pulses = [
+            {"task": pulse.task, "phase": pulse.phase, "progress": pulse.progress, "message": pulse.message}
+            for pulse in running_pulses(self._context.layout, view["name"])
+        ]
+        return {**view, "runtime": assignment.runtime, "model": assignment.model, "beat": beat, "pulses": pulses}
 
 
 def logged_data(message: LoggedMessage) -> dict[str, object]:

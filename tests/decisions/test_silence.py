@@ -180,17 +180,17 @@ def test_a_program_that_leaves_something_behind_goes_on_for_its_own_reason_and_i
 
 def test_who_computes_in_silence_is_not_silent_until_that_is_over_too() -> None:
     stage = Stage(rules=SHORT)
-    assert stage.at(90, on.CpuUsed(agent="ann", launch=1)) == []
-    assert stage.at(150, on.CpuUsed(agent="ann", launch=1)) == []
+    assert stage.at(90, on.LifeSeen(agent="ann", launch=1)) == []
+    assert stage.at(150, on.LifeSeen(agent="ann", launch=1)) == []
     assert stage.until(249) == []
     assert stage.until(250) == ["250 stalled ann: stalled (silent, 1, 249)", "250 interrupt ann/1"]
     # That it computes on changes nothing any more.
-    stage.at(251, on.CpuUsed(agent="ann", launch=1))
+    stage.at(251, on.LifeSeen(agent="ann", launch=1))
     assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.INTERRUPTED, 260)
 
 
-@pytest.mark.parametrize("event", [on.CpuUsed(agent="nobody", launch=1), on.CpuUsed(agent="ann", launch=2)])
-def test_cpu_of_nobody_or_of_another_launch_says_nothing(event: on.CpuUsed) -> None:
+@pytest.mark.parametrize("event", [on.LifeSeen(agent="nobody", launch=1), on.LifeSeen(agent="ann", launch=2)])
+def test_cpu_of_nobody_or_of_another_launch_says_nothing(event: on.LifeSeen) -> None:
     stage = Stage(rules=SHORT)
     assert stage.at(90, event) == []
     assert stage.until(101)[-1] == "101 interrupt ann/1"
@@ -198,7 +198,7 @@ def test_cpu_of_nobody_or_of_another_launch_says_nothing(event: on.CpuUsed) -> N
 
 def test_a_program_that_has_never_said_a_word_is_silent_however_much_it_computes() -> None:
     stage = Stage(rules=SHORT, started=False)
-    stage.at(90, on.CpuUsed(agent="ann", launch=1))
+    stage.at(90, on.LifeSeen(agent="ann", launch=1))
     assert stage.until(100)[-1] == "100 interrupt ann/1"
 
 
@@ -207,7 +207,7 @@ def test_cpu_use_shortens_no_patience() -> None:
     stage.in_grading(2, "ann", wait=500)
     stage.until(150)
     assert stage["ann"].deadline == 602
-    stage.at(151, on.CpuUsed(agent="ann", launch=1))
+    stage.at(151, on.LifeSeen(agent="ann", launch=1))
     assert stage["ann"].deadline == 602
 
 
@@ -216,7 +216,7 @@ def test_a_launch_at_work_is_measured_from_half_of_its_patience_on() -> None:
     stage.until(1)
     stage.at(1, stage.heard("ann"))
     assert half_silent_at(stage.fleet, stage.rules) == {("ann", 1): 51}  # nothing was heard of ben
-    stage.at(41, stage.heard("ben"), on.CpuUsed(agent="ann", launch=1))
+    stage.at(41, stage.heard("ben"), on.LifeSeen(agent="ann", launch=1))
     assert half_silent_at(stage.fleet, stage.rules) == {("ann", 1): 91, ("ben", 1): 91}
     stage.at(60, stage.exited("ben"))
     stage.until(141)

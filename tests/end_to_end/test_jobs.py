@@ -2,11 +2,13 @@
 
 import json
 import os
+import shlex
 import signal
+import sys
 from typing import Any
 
 import pytest
-from real_runs import Run, is_alive, wait_until
+from real_runs import Run, coral_process, is_alive, wait_until
 
 from coral.cli import main
 from coral.fleet.agent_state import Phase
@@ -244,3 +246,32 @@ def test_a_new_supervisor_ends_what_a_launch_left_while_nobody_looked(start):
     run.supervise()
     wait_for_launch(run, 2)
     assert not is_alive(daemon)
+
+
+PULSE = """
+import pathlib, time
+from heartbeats import Pulse
+
+with Pulse("training", total=4, checkpoint="../kept") as pulse:
+    pulse.update(1, message="fold 1 of 4")
+    while not pathlib.Path("../go").exists():
+        time.sleep(0.05)
+"""
+
+
+def test_the_pulse_of_a_job_reaches_status_by_itself(start) -> None:
+    words = shlex.join([sys.executable, "-c", PULSE])
+    run = start(f"coral job start -m training -- {words}; echo at work; exec sleep 300", overrides=QUICK)
+
+    def pulses() -> list[dict[str, Any]]:
+        status = run.layout.status
+        agents = json.loads(status.read_text())["agents"] if status.exists() else []
+        return [pulse for agent in agents for pulse in agent["pulses"]]
+
+    shown = {"task": "training", "phase": "", "progress": 0.25, "message": "fold 1 of 4"}
+    wait_until(lambda: pulses() == [shown], what="its pulse")
+    text = coral_process("status", "--run", str(run.layout.root), COLUMNS="250").stdout
+    assert " · training (25%, fold 1 of 4)" in text
+    (run.layout.agents / "go").touch()
+    wait_until(lambda: pulses() == [], what="its end")
+    run.stop()

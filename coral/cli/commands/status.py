@@ -168,7 +168,7 @@ def _failed(status: LenientJson) -> str:
 
 
 def _progress(beat: LenientJson | None) -> str:
-    """How far the grader says it is: ` (40 %, fold 3 of 7)`."""
+    """How far a grader or a pulse says it is: ` (40 %, fold 3 of 7)`."""
     if beat is None:
         return ""
     share = beat.number("progress")
@@ -312,6 +312,8 @@ def activity(agent: LenientJson, late: float) -> Text:
         seconds = job.number("seconds")
         age = f" {format.duration(seconds + late, units=1)}" if seconds is not None else ""
         text.append(f" · job {job.text('number')}{age}")
+    for pulse in agent.objects("pulses"):
+        text.append(f" · {pulse.text('task', 40)}{_progress(pulse)}")
     return text
 
 

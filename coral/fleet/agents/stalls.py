@@ -142,7 +142,7 @@ def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> Reason
     return _escalate(transaction, agent, Finding.NO_PROGRESS)
 
 
-def on_cpu_used(transaction: Transaction, event: on.CpuUsed) -> None:
+def on_life_seen(transaction: Transaction, event: on.LifeSeen) -> None:
     """The programs of a silent agent compute, as a long test or a training does: its silence begins again. That it
     comes to nothing is the other finding."""
     agent = transaction.agents.get(event.agent)

@@ -41,7 +41,7 @@ class Worker:
         if self.computes_until > clock >= self.measured_at + RULES.stall / PARTS:
             # Under load, the measurement comes later than it is due.
             self.measured_at = clock + RULES.stall / 2 + self.random.uniform(0, RULES.stall / PARTS)
-            return [on.CpuUsed(agent=name, launch=launch)]
+            return [on.LifeSeen(agent=name, launch=launch)]
         return []
 
 

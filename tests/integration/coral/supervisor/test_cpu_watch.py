@@ -20,6 +20,8 @@ from coral.processes.launches import Launches
 from coral.processes.process_tree import identify
 from coral.processes.usage import cpu_seconds
 from coral.supervisor.cpu_watch import CpuWatch
+from heartbeats import Pulse
+from workspace.layout import Layout
 
 RULES = replace(QUIET_RULES, stall=80.0)
 SPIN = "while True: pass"
@@ -30,13 +32,14 @@ SLEEP = "import time; time.sleep(600)"
 class Watched:
     """A fleet of one agent, whose launch is a real process."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, folder: Path) -> None:
+        self.layout = Layout(folder)
         self.stage = Stage(rules=RULES)
         self.process = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
         launch = SimpleNamespace(identity=identify(self.process.pid), tag="test-cpu-watch")
         launches = cast(Launches, SimpleNamespace(find=lambda who, number: launch))
         self.pool = ThreadPoolExecutor(1)
-        context = cast(Any, SimpleNamespace(rules=RULES))
+        context = cast(Any, SimpleNamespace(rules=RULES, layout=self.layout))
         self.watch = CpuWatch(context, launches, self.pool, lambda: None)
 
     def look(self, clock: float) -> list[on.Event]:
@@ -52,8 +55,8 @@ class Watched:
 
 
 @pytest.fixture
-def watched(request: pytest.FixtureRequest) -> Iterator[Watched]:
-    made = Watched(request.param)
+def watched(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Watched]:
+    made = Watched(request.param, tmp_path)
     try:
         yield made
     finally:
@@ -72,7 +75,7 @@ def test_one_that_computes_is_found_and_one_that_was_suspended_is_not(watched: W
     assert watched.watch.next_reading(watched.stage.fleet) == 51
     before = used(watched)
     wait_until(lambda: used(watched) > before + 0.6, what="half a second of computing")
-    assert watched.look(51) == [on.CpuUsed(agent="ann", launch=1)]
+    assert watched.look(51) == [on.LifeSeen(agent="ann", launch=1)]
     pids = [watched.process.pid, *_children(watched.process.pid)]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -86,6 +89,12 @@ def test_one_that_computes_is_found_and_one_that_was_suspended_is_not(watched: W
 @pytest.mark.parametrize("watched", [SLEEP], indirect=True)
 def test_one_that_waits_is_not(watched: Watched) -> None:
     assert [event for clock in (41, 51, 61, 71, 81) for event in watched.look(clock)] == []
+    # Unless what it waits for has a pulse: a training on another machine uses nothing here.
+    watched.layout.state("ann").mkdir(parents=True)
+    with Pulse("train", to=watched.layout.pulses("ann"), checkpoint=watched.layout.root / "kept"):
+        pass
+    assert watched.look(91) == [on.LifeSeen(agent="ann", launch=1)]
+    assert watched.look(101) == []
 
 
 def _children(pid: int) -> list[int]:
