@@ -82,10 +82,9 @@ class TextualReader:
 
     def reply(self) -> Reply:
         reply = self.inner.reply()
-        calls = [
-            RawCall(name=found["name"], arguments=found["arguments"].strip()) for found in CALL.finditer(reply.text)
-        ]
-        rest = CALL.sub("", reply.text)
+        written = reply.text
+        calls = [RawCall(name=found["name"], arguments=found["arguments"].strip()) for found in CALL.finditer(written)]
+        rest = CALL.sub("", written)
         if "<call" in rest or "</call>" in rest:
             calls.append(RawCall(name="", arguments=rest[rest.find("<call") if "<call" in rest else 0 :][:200]))
             rest = rest[: rest.find("<call")] if "<call" in rest else ""
