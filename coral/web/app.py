@@ -28,7 +28,6 @@ Answer = Callable[[RunView, Asked], object]
 # Below /api/runs/<run>/; what is read of one run.
 READS: dict[str, Answer] = {
     "fleet": lambda view, _: fleet_data.fleet(view),
-    "curve": lambda view, _: fleet_data.curve(view),
     "attempts": attempts_data.table,
     "attempts/{number:int}": lambda view, asked: attempts_data.one(view, int(asked["number"])),
     "attempts/{number:int}/hint": lambda view, asked: attempts_data.hint(view, int(asked["number"])),
@@ -45,6 +44,7 @@ READS: dict[str, Answer] = {
 
 
 def application(runs: Runs, access: PageAccess) -> Guard:
+    curves = fleet_data.CurveCache()
     routes = [
         *(Route(path, _asset(asset)) for path, asset in assets().items()),
         Route("/api/session", _session(runs, access)),
@@ -52,6 +52,7 @@ def application(runs: Runs, access: PageAccess) -> Guard:
         Route("/api/compare", lambda request: as_json(runs_data.compared(runs, request.query_params.getlist("run")))),
         Route("/api/runs/{run}/live", _live(runs)),
         Route("/api/runs/{run}/requests", _steer(runs), methods=["POST"]),
+        Route("/api/runs/{run}/curve", _read(runs, lambda view, _: curves.get(view))),
         *(Route(f"/api/runs/{{run}}/{path}", _read(runs, answer)) for path, answer in READS.items()),
     ]
     handlers: Any = {CoralError: _cannot, HTTPException: _no_such, OSError: _unreadable}

@@ -1,5 +1,8 @@
 """The fleet page's data: the run's status with its words, and the score over time."""
 
+import threading
+from pathlib import Path
+
 from attempts.record import Kind
 from coral.views import format
 from coral.views.curve import Curve, Point
@@ -20,6 +23,7 @@ from coral.web.reading import (
 
 MOST_POINTS = 4000  # of a curve: more lie on each other on any screen
 ALERTS = 20
+CURVES_KEPT = 4  # runs
 
 Json = dict[str, object]
 
@@ -152,6 +156,26 @@ def curve(view: RunView) -> Json:
         "points": [_point(point) for point in shown],
         "left_out": len(found.points) - len(shown),
     }
+
+
+class CurveCache:
+    """The curves that pages asked for last, each until another attempt is published: of 100,000 attempts one takes a
+    second of a core, and every open page asks for it at each improvement. One is made at a time, for the memory."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._held: dict[Path, tuple[tuple[int, int], Json]] = {}
+
+    def get(self, view: RunView) -> Json:
+        with self._lock:
+            seen = view.layout.attempts.stat()
+            key, root = (seen.st_ino, seen.st_mtime_ns), view.layout.root
+            known, made = self._held.pop(root, (None, Json()))
+            made = made if known == key else curve(view)
+            self._held[root] = (key, made)
+            if len(self._held) > CURVES_KEPT:
+                del self._held[next(iter(self._held))]
+            return made
 
 
 def _thinned(found: Curve) -> list[Point]:

@@ -4,8 +4,9 @@ import json
 
 import pytest
 from dashboard import visitor
-from sample import agent_status, make_run, stamp, write_events, write_status
+from sample import agent_status, attempt, make_run, stamp, write_events, write_status
 
+from attempts.store import Store
 from coral.web import fleet_data
 from coral.web.reading import RunView
 from workspace.layout import Layout
@@ -90,6 +91,15 @@ def test_a_long_curve_keeps_each_best_and_says_how_many_it_leaves_out(layout: La
     numbers = [point["number"] for point in curve["points"]]
     assert {1, 4} <= set(numbers)
     assert curve["left_out"] == 4 - len(numbers) > 0
+
+
+def test_a_curve_is_made_once_until_another_attempt_is_published(layout: Layout) -> None:
+    curves = fleet_data.CurveCache()
+    RunView(layout).index.close()  # it is made in the folder of the attempts, which changes that
+    first = curves.get(RunView(layout))
+    assert curves.get(RunView(layout)) is first
+    Store(layout.attempts).publish(attempt(5, 2.5))
+    assert [point["number"] for point in curves.get(RunView(layout))["points"]] == [1, 2, 3, 4, 5]
 
 
 def test_an_agent_that_rests_says_why(layout: Layout) -> None:
