@@ -40,10 +40,12 @@ def _compress(path: Path) -> None:
     with open_plain(path) as file:
         data = file.read(READ_BYTES)
     for number in range(KEPT - 1, 0, -1):
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # there is none, or a folder is in the way
             _compressed(path, number).replace(_compressed(path, number + 1))
-    write_bytes(_compressed(path, 1), gzip.compress(data, 3), durable=False, mode=0o600)
-    path.unlink()
+    try:
+        write_bytes(_compressed(path, 1), gzip.compress(data, 3), durable=False, mode=0o600)
+    finally:
+        path.unlink()  # it is bounded, whatever becomes of what it held
 
 
 def _compressed(path: Path, number: int) -> Path:

@@ -1,5 +1,6 @@
 """An archive keeps beats in their order, compressed and bounded, whatever somebody else has put in its place."""
 
+import contextlib
 import gzip
 import os
 from dataclasses import replace
@@ -53,6 +54,17 @@ def test_foreign_bytes_are_passed_over(path: Path) -> None:
     path.with_name("beats.2.jsonl.gz").write_bytes(b"no gzip")
     path.with_name("beats.3.jsonl.gz").write_bytes(gzip.compress(b"x" * 100_000)[:50])
     assert [beat.launch for beat in archive.beats_in(path)] == [1, 2, 3]
+
+
+def test_it_stays_bounded_where_folders_are_in_the_way(path: Path) -> None:
+    for number in (1, 2, 3):
+        path.with_name(f"beats.{number}.jsonl.gz").mkdir()
+        path.with_name(f"beats.{number}.jsonl.gz").joinpath("full").touch()
+    for launch in range(50):
+        with contextlib.suppress(OSError):
+            append(path, launch)
+    assert not path.exists() or path.stat().st_size < 2000
+    assert [beat.launch for beat in archive.beats_in(path)][-1:] in ([49], [])
 
 
 def test_what_lies_in_its_place_makes_way(path: Path) -> None:
