@@ -59,9 +59,12 @@ class OwnProgram(Runtime):
             return Ending.UNKNOWN_SESSION
         if code == USAGE:
             return Ending.TERMINAL
-        # A signal in the first milliseconds interrupts Python itself, before the program: the exit code is 1.
-        in_start_up = code == 1 and not summary.output and any(text in summary.stderr for text in _START_UP_ERRORS)
-        return Ending.INTERRUPTED if in_start_up else by_code(code)
+        return Ending.INTERRUPTED if in_start_up(code, summary) else by_code(code)
+
+
+def in_start_up(code: int, summary: LaunchSummary) -> bool:
+    """Whether a signal in the first milliseconds interrupted Python itself, before the program: the exit code is 1."""
+    return code == 1 and not summary.output and any(text in summary.stderr for text in _START_UP_ERRORS)
 
 
 def output_event(event: JsonObject) -> OutputEvent:

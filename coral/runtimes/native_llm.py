@@ -88,4 +88,6 @@ class NativeLlm(Reader):
             return Ending.UNKNOWN_SESSION if code == UNKNOWN_SESSION else Ending.TERMINAL
         if summary.ending is None and code == 0:
             return Ending.CLEAN
+        if coral_protocol.in_start_up(code, summary):
+            return Ending.INTERRUPTED
         return super().judge(code, summary)

@@ -58,7 +58,7 @@ class Coder:
             if "solve.py: 1 edit made" in text:
                 return Step(calls=[call("check")])
             if "check.py:check" in text and "score" not in text:
-                return Step(calls=[call("submit", title="more values")])
+                return Step(calls=[call("submit", title=f"more values, {next(self.numbers)}")])
             if text.startswith("def solve") and (found := LIMIT.search(text)):
                 now, new = found[1], str(next(self.numbers))
                 edits = [{"old": f"[:{now}]  # limit {now}", "new": f"[:{new}]  # limit {new}"}]
@@ -80,8 +80,44 @@ def test_a_fleet_on_a_code_task(wire: str, tmp_path: Path, monkeypatch: pytest.M
     assert len(attempts) >= 10
     assert {attempt.agent for attempt in attempts} == {"agent-1", "agent-2"}
     assert all(attempt.score is not None and attempt.score > 1 for attempt in attempts)
+    titles = [attempt.title for attempt in attempts]
+    assert len(titles) == len(set(titles))  # nothing is submitted twice
     assert "reflect" in model.asked_for
     notes = [note for note in find_notes([layout.shared]) if note.title.startswith("answer to")]
     assert {note.author for note in notes} == {"agent-1", "agent-2"}
     assert len(notes) == len(model.answered)
     assert server.strange == []
+
+
+PACKING = Path(__file__).parents[2] / "examples" / "circle_packing"
+
+
+class Packer(Coder):
+    """A model that moves the last circle of the seed a little, checks and submits."""
+
+    def __call__(self, asked: Asked) -> Step:
+        said = "\n".join(asked.texts)
+        for name, id in HEARTBEAT.findall(said):
+            if id not in self.answered:
+                self.answered.add(id)
+                note = {"action": "write", "title": f"answer to {name} {id}", "body": "x", "attempts": [0]}
+                return Step(calls=[call("notes", **note)])
+        radius = 0.07 + 1e-6 * next(self.numbers)
+        command = f'sed -i \'2s/"r": [0-9.e-]*/"r": {radius:.6f}/\' circles.json && grep -c r circles.json'
+        title = f"a radius of {radius:.6f}"
+        return Step(calls=[call("run", command=command), call("check"), call("submit", title=title)])
+
+
+def test_a_fleet_on_circle_packing(tmp_path: Path) -> None:
+    model = Packer()
+    with ModelServer(model) as server:
+        options = {"brain": "llm", "base_url": base_url(server, "chat")}
+        overrides = ("agents.count=2", "agents.model=m", f"agents.options={json.dumps(options)}", "budget.attempts=10")
+        layout = start(PACKING, tmp_path, *overrides, "run.backoff=0.1", "run.start_grace=300")
+    store = Store(layout.attempts)
+    attempts = [attempt for attempt in map(store.read, store.numbers()) if attempt.number]
+    assert len(attempts) >= 10
+    assert len({attempt.title for attempt in attempts}) == len(attempts)
+    scores = [attempt.score for attempt in attempts if attempt.score is not None]
+    assert len(scores) == len(attempts)
+    assert max(scores) > 1.8200009

@@ -289,3 +289,9 @@ def test_where_nobody_grades_the_agent_ends_after_a_few_failures(make):
     assert process.returncode == 1
     assert "nobody seems to grade" in output.decode()
     assert len(agent.inbox()) == 1
+
+
+def test_a_search_imports_nothing_of_the_other_brain():
+    modules = "coral.native.main, coral.native.loop, coral.native.brain, coral.native.toolbox"
+    code = f"import sys, {modules}; sys.exit(bool({{'httpx2', 'pydantic', 'coral.native.llm'}} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -87,3 +87,5 @@ def test_its_exit_codes() -> None:
     found = runtime()
     codes = {0: Ending.CLEAN, 2: Ending.TERMINAL, 4: Ending.UNKNOWN_SESSION, 130: Ending.INTERRUPTED, 1: Ending.CRASHED}
     assert {code: found.judge(code, LaunchSummary(output=True)) for code in codes} == codes
+    early = LaunchSummary(stderr="Traceback ...\nKeyboardInterrupt")
+    assert found.judge(1, early) is Ending.INTERRUPTED
