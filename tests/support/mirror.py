@@ -81,6 +81,8 @@ _PLACES = {
     "integration/coral/notify/test_notifier": ["coral.notify: outbox"],
     "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
     "integration/coral/native": ["coral.native.search: check"],
+    "integration/coral/cli/commands/test_chat": ["coral.cli.ui: chat_output"],
+    "integration/coral/native/llm/test_own": ["coral.native: own_code"],
     "integration/coral/native/llm/test_agent drives the whole loop": [
         "coral.native.llm: outer perceive toolset",
         "coral.native.llm.tools: base commands files knowledge memory submit",
@@ -126,6 +128,8 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.runtimes.other_names": "names of agent programs, which no other package knows",
     "coral.native.answers.answer": "one module for each heartbeat, and this one to choose",
     "coral.native.answers.checkpoint": "one module for each heartbeat",
+    "coral.cli.ui.chat_output": "what a person sees of an agent, apart from the talk with it",
+    "coral.native.llm.rollback": "a tier of recovery, apart from the process that begins with it",
     "coral.native.llm.outer": "the outer loop, which a person takes the place of",
     "coral.native.interrupt": "set before anything slow is imported",
     "coral.native.search.numeric.compass": "a method of its own",

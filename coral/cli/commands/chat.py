@@ -29,7 +29,7 @@ SESSION = "chat"  # of an agent that had none
 
 def add_arguments(parser: Parser) -> None:
     parser.description = (
-        "Talk to an agent of the runtime native with the brain llm, while its run stands still; or, with a task's "
+        "Talk to a built-in agent with the brain llm, while its run stands still; or, with a task's "
         "folder and overrides, to a new one that works on a copy of the seed. An empty line ends it."
     )
     parser.add_argument("who", metavar="AGENT|TASK", help="an agent of a run, or a task's folder")
@@ -97,7 +97,9 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
     roster = Roster(load_frozen(layout.task_file))
     assignment, runtime = roster.assignment(name), roster.runtime(name)
     if not isinstance(runtime, NativeLlm):
-        hint = "only the built-in agent with a model can: agents.runtime=native 'agents.options={brain: llm}'"
+        hint = (
+            f"only the built-in agent with a model can: agents.runtime={NativeLlm.name} 'agents.options={{brain: llm}}'"
+        )
         raise CoralError(f"cannot chat: {name} is driven by {runtime.name} and has no such loop", hint)
     if problems := runtime.check():
         raise CoralError(f"cannot chat: {problems[0]}", "`coral validate` checks all of a task")
@@ -108,11 +110,11 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
     return build(assignment.model, options, snapshots, output, layout.clone(name), environment.of_agent(layout, name))
 
 
-def _typed(asks: bool) -> Iterator[str]:
+def _typed(terminal: bool) -> Iterator[str]:
     """Line by line, as a person types them, until an empty one."""
     while True:
         try:
-            line = input(PROMPT if asks else "")
+            line = input(PROMPT if terminal else "")
         except EOFError:
             return
         if not line.strip():
