@@ -155,6 +155,7 @@ class Observation:
     direction: Direction
     families: tuple[str, ...]  # that can do something here
     has_check: bool
+    constraints: int | None = None  # that the check reports; None where it has not been asked
     skills: tuple[SearchSkill, ...] = ()
     notes: tuple[Note, ...] = ()
     change_of_best: str = ""  # what the fleet's best changes in the seed

@@ -80,6 +80,7 @@ class Toolbox:
             direction=self.run_view.direction,
             families=self.explorer.families() if asked or isinstance(event, Idle) else (),
             has_check=bool(self.explorer.check),
+            constraints=self.explorer.constraints() if isinstance(event, Idle) else None,
             skills=tuple(self.run_view.skills()),
             notes=tuple(self.run_view.notes()) if asked & {*SYNTHESES, "redirect"} else (),
             change_of_best=self.explorer.change_of_best() if asked & SYNTHESES else "",

@@ -5,7 +5,7 @@ from random import Random
 
 from attempts.record import IMPROVED
 from coral.native.search.bandit import FamilyStats, merge_stats, sample_family
-from coral.native.situation import Situation
+from coral.native.situation import Observation, Situation
 from workspace.claims import claims_of
 
 START_FROM_SKILL = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
@@ -14,19 +14,29 @@ RECENT = 6  # trials that a redirect looks back at
 
 
 def choose_family(situation: Situation, random: Random) -> str:
-    """As a redirect has decided, else by Thompson sampling; the first of all is descent, where it can be."""
+    """As a redirect has decided, else by Thompson sampling; first of all those of `_first_families`."""
     memory, observation = situation.memory, situation.observation
     redirection = memory.redirection
     families = [name for name in observation.families if not (redirection.episodes and name == redirection.avoid)]
     if redirection.episodes and redirection.family in families:
         return redirection.family
-    if not memory.trials and "descent" in families:
-        return "descent"
+    for family in _first_families(observation)[len(memory.trials) :]:
+        if family in families:
+            return family
     failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len(set(failed)) == 1 and len(families) > 1:
         families = [name for name in families if name != failed[0]]
     shared = merge_stats(skill.stats for skill in observation.skills)
     return sample_family(families or observation.families, memory.stats, shared, random)
+
+
+def _first_families(observation: Observation) -> tuple[str, ...]:
+    """What an agent begins with: descent; where there are no constraints, every second agent the other way round, so
+    that a fleet learns from the same start whether the problem is smooth or rough."""
+    if observation.constraints != 0:
+        return ("descent",)
+    digits = "".join(filter(str.isdigit, observation.agent))
+    return ("evolution", "descent") if digits and int(digits) % 2 == 0 else ("descent", "evolution")
 
 
 def choose_other_family(situation: Situation, left: str) -> str:

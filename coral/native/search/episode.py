@@ -18,7 +18,7 @@ from coral.native.search.numeric.descent import Descent, Goal
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
 from coral.native.search.numeric.evolution import evolve
 from coral.native.search.numeric.finite_differences import FiniteDifferences
-from coral.native.search.numeric.moves import MoveContext, perturb_all
+from coral.native.search.numeric.moves import MoveContext, perturb_all, restart
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import Vector
 
@@ -32,6 +32,7 @@ ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
 TURNS = 4
+ANYWHERE = 0.5  # how often an evolution that has ended begins anew anywhere, and not near the best
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
@@ -180,7 +181,9 @@ class Episode:
         if family in ("tabu", "anneal"):
             return self._search_discrete(family)
         if self.moves:
-            start = self.problem.evaluate(perturb_all(self.local.context, self.best.point))[0]
+            anywhere = family == "evolution" and self.random.random() < ANYWHERE
+            move = restart if anywhere else perturb_all
+            start = self.problem.evaluate(self.problem.space.clip(move(self.local.context, self.best.point)))[0]
         if family == "evolution":
             return self.local.evolution(start)
         if family == "compass":

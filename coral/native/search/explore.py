@@ -43,6 +43,7 @@ class Explorer:
     check: str
     seed: int
     _public_check: PublicCheck | None = None
+    _constraints: int | None = None
     _saved_at: float = 0.0  # within an episode
 
     def families(self) -> tuple[str, ...]:
@@ -82,6 +83,16 @@ class Explorer:
             return tuple(findings(problem, at, of_seed, points)) if at is not None else ()
         except (ToolError, CheckBroken, TimeUp):
             return ()
+
+    def constraints(self) -> int | None:
+        """How many constraints the check reports of the files as they are; None where it cannot say."""
+        if self._constraints is None and self.check:
+            try:
+                measured = self._the_check().measure([{}])[0]
+            except CheckBroken:  # a search will say so
+                return None
+            self._constraints = None if measured.error else len(measured.slack)
+        return self._constraints
 
     def _the_check(self) -> PublicCheck:
         if self._public_check is None:
