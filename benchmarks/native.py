@@ -16,7 +16,7 @@ from pathlib import Path
 
 from attempts.record import Direction
 from benchmarks import machine, table
-from benchmarks.arena import HERE, arena
+from benchmarks.arena import HERE, BenchmarkError, arena
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check, median
 from benchmarks.packing import SEEDS, SETTLE, curve
@@ -157,10 +157,14 @@ def _script(name: str, seed: int, seconds: float) -> Curve:
     try:
         for child in children:
             printed, _ = child.communicate(timeout=seconds + SETTLE)
+            if child.returncode:
+                raise BenchmarkError(f"the script for {name} ended with {child.returncode}")
             lines = (line.split() for line in printed.splitlines())
             points += [(float(second), float(score)) for second, score in lines]
     finally:
         for child in children:
             child.kill()
             child.wait()
+    if not points:
+        raise BenchmarkError(f"the script for {name} found nothing in {seconds:g} s: this machine is too busy")
     return sorted(points)

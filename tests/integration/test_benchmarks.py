@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,10 +15,11 @@ import pytest
 from hypothesis import given, strategies as st
 from real_runs import wait_until
 
-from benchmarks import packing, packing_page, page, prompts
+from benchmarks import native, packing, packing_page, page, prompts
 from benchmarks.__main__ import ALL, PAGE, RESULTS
 from benchmarks.benchmark import Ask
 from benchmarks.figure import Target, check, median, percentile, summarize
+from benchmarks.problems.problems import PROBLEMS, strict_score
 from benchmarks.results import Machine, Result, read, read_all, write
 
 pytestmark = pytest.mark.slow
@@ -218,3 +220,30 @@ def started_in(folder: Path) -> list[psutil.Process]:
         if (process.info["environ"] or {}).get("BENCH_NOTES", "").startswith(str(folder))
         and process.info["status"] != psutil.STATUS_ZOMBIE
     ]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem_is_a_task_that_its_own_check_and_grader_score_alike(name, tmp_path):
+    task = native.write_task(tmp_path / name, name, 1)
+    assert "check.py:check" in (task / "task.yaml").read_text()
+    data = json.loads((task / "seed" / "candidate.json").read_text())
+    said = PROBLEMS[name].score(data)
+    assert strict_score(name, data) == (said["score"] if isinstance(said, dict) else said)
+
+
+def test_the_scripts_find_better_candidates_until_their_time_is_over():
+    for name in ("assignment", "points"):
+        points = native._script(name, 1, 4.0)
+        scores = [score for _, score in points]
+        start = strict_score(name, PROBLEMS[name].start(random.Random(1)))
+        assert native.at(points, 4.0, native._direction(name)) == (max if name == "points" else min)(scores)
+        assert native._direction(name).better(native.at(points, 4.0, native._direction(name)), start)
+
+
+def test_a_fleet_is_compared_with_a_script_by_medians():
+    def outcome(fleet: list[float], script: list[float], name: str = "waves") -> int:
+        return native.compare(result(f"native-{name}", **{"fleet 30": fleet, "script 30": script}), name, 30.0)
+
+    assert outcome([1.0, 9.0, 2.0], [3.0, 3.0, 3.0]) == 1
+    assert outcome([1.0, 9.0, 2.0], [3.0, 3.0, 3.0], "points") == -1
+    assert outcome([1.0, 2.0, 3.0], [2.0 + 1e-9, 0.0, 9.0]) == 0
