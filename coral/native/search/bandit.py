@@ -22,7 +22,7 @@ PRIOR_WINS = {
     "swap": 0.9,
     "scatter": 0.4,
     "compass": 0.4,
-    "evolution": 0.7,
+    "evolution": 0.4,
     "tabu": 1.6,
     "anneal": 1.4,
 }
