@@ -21,6 +21,6 @@ def past(view: RunView, asked: Mapping[str, str]) -> dict[str, object]:
 
 
 def _seconds(given: str) -> float:
-    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", given, re.ASCII):
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,20})?", given, re.ASCII):
         raise CoralError(f"cannot read {given[:40]!r} as a moment", "give the seconds since the run began")
     return float(given)
