@@ -1,13 +1,14 @@
 """`coral ui`: the dashboard of a run in a browser. It reads what the run publishes; what it changes it requests."""
 
 import argparse
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-from coral.cli.parser import count
+from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.errors import CoralError
 from coral.extras import installs
@@ -24,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=count, metavar="N", help="its port (default: 7331, or a free one)")
     where = f"the address to serve at (default: {LOOPBACK}); any other lets other machines in that have the token"
     parser.add_argument("--host", default=LOOPBACK, metavar="ADDRESS", help=where)
+    parser.add_argument("--json", action="store_true", help="for programs: one line with run and address")
     parser.add_argument("--until-input-ends", action="store_true", help="end when standard input does")
 
 
@@ -38,8 +40,12 @@ def run(args: argparse.Namespace) -> int:
     access = server.access_at(bound)
     if text := server.warning(args.host):
         print(f"coral: {text}", file=sys.stderr)
-    print(f"{layout.root.name}: {server.address(args.host, access)}", flush=True)
-    if not args.until_input_ends:
+    address = server.address(args.host, access)
+    if args.json:
+        print_json({"run": layout.root.name, "address": address}, indent=None)
+    else:
+        print(f"{layout.root.name}: {address}", flush=True)
+    if not (args.json or args.until_input_ends):
         print("Ctrl-C ends the dashboard; the run continues", file=sys.stderr)
     server.serve(layout, bound, access, sys.stdin if args.until_input_ends else None)
     return 0
@@ -56,7 +62,7 @@ def check_installed() -> None:
 def beside(layout: Layout) -> Iterator[str]:
     """Serve the dashboard in a process of its own meanwhile; gives its address. It ends with this process in any case,
     for then its standard input ends. CoralError if it cannot be served."""
-    command = [sys.executable, "-P", "-m", "coral", "ui", "--run", str(layout.root), "--until-input-ends"]
+    command = [sys.executable, "-P", "-m", "coral", "ui", "--run", str(layout.root), "--json", "--until-input-ends"]
     pipe = subprocess.PIPE
     # A session of its own: Ctrl-C is for the run.
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, text=True)
@@ -68,7 +74,7 @@ def beside(layout: Layout) -> Iterator[str]:
         if not line:
             why = process.stderr.read().strip().partition("\n")[0].removeprefix("coral: ")
             raise CoralError(why or "cannot serve the dashboard", "start it beside the run: coral ui")
-        yield line.partition(": ")[2]
+        yield json.loads(line)["address"]
     finally:
         process.stdin.close()
         try:
