@@ -123,13 +123,16 @@ def _dead_ends(out: Console, knowledge: KnowledgeView) -> None:
     if not knowledge.dead_ends:
         return
     print_title(out, "Dead ends")
-    rows = []
+    rows: list[list[str | Text]] = []
     for note in knowledge.dead_ends[:LISTED]:
         state = knowledge.evidence(note).state
         mark = Text(state if state in AGAINST else "", style="yellow")
         attempts = "of an earlier run" if note.is_earlier else " ".join(f"#{number}" for number in note.attempts[:6])
         rows.append([str(note.number), ", ".join(note.about), note.title, attempts, mark])
-    out.print(table((">n", "about*", "title*", "attempts*?", "state"), rows, out.width))
+    headings = (">n", "about*", "title*", "attempts*?", "state")
+    if not any(row[-1] for row in rows):
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    out.print(table(headings, rows, out.width))
     if len(knowledge.dead_ends) > LISTED:
         out.print(dim(f"{len(knowledge.dead_ends) - LISTED} more: coral notes --dead-ends"))
 

@@ -160,11 +160,11 @@ def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
     for family, shown in evidence.items():
         if shown.pays:
             won = attempt_list(sorted(attempt.number for attempt, _ in shown.wins)[-2:])
-            paying.append(f"`{family}` ({len(shown.wins)} of {len(shown.tries)}: {won})")
+            paying.append(f"`{family}` ({len(shown.wins)} of {len(shown.tries)}, last {won})")
         elif len(shown.tries) >= ENOUGH_TRIES:
             tried = attempt_list(sorted(attempt.number for attempt in shown.tries)[-2:])
-            fruitless.append(f"`{family}` ({len(shown.wins)} of {len(shown.tries)}: {tried})")
-    lines = [f"- Beyond the first step from the seed, these gain: {', '.join(paying)}."] if paying else []
+            fruitless.append(f"`{family}` ({len(shown.wins)} of {len(shown.tries)}, tried last in {tried})")
+    lines = [f"- Beyond the seed, these gain over their start: {', '.join(paying)}."] if paying else []
     lines += [f"- These do not, or no more: {', '.join(fruitless)}."] if fruitless else []
     plateau = _plateau(evidence, direction)
     return [*lines, plateau] if plateau else lines
@@ -182,7 +182,7 @@ def _best(situation: Situation) -> list[str]:
     since = [attempt for attempt in situation.known.recent if attempt.number > best.number]
     if len(since) >= LATELY:
         tried = Counter(family for attempt in since if (family := parse_title(attempt.title)[0]))
-        by = ", ".join(f"`{family}` {count}" for family, count in tried.most_common(4))
+        by = ", ".join(f"`{family}` {count}" for family, count in tried.most_common())
         lines.append(
             f"- What limits the score: none of the {len(since)} attempts since #{best.number} is better ({by}); "
             f"they end near {score_text(best.score)}."
@@ -244,14 +244,21 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     if proven:
         ideas.append(f"`{proven}` from {start}: what pays, from the best there is.")
     ranked = situation.known.best_of_others("", situation.observation.direction)
-    rivals = [attempt for attempt in ranked if best is not None and attempt.number != best.number]
-    if rivals:
+    rivals = [attempt for attempt in ranked if best is not None and _are_apart(attempt, best)]
+    crossed = evidence.get("cross")
+    if rivals and (crossed is None or crossed.pays or len(crossed.tries) < ENOUGH_TRIES):
         rival = f"#{rivals[0].number} ({score_text(rivals[0].score)})"
         ideas.append(f"`cross` of {start} with {rival}: they were found apart.")
     rest = (family for family in [*untried, *rarest_first] if family not in (proven, "cross"))
     for family in islice(rest, IDEAS - len(ideas)):
         ideas.append(f"`{family}` from {start}: {'nobody has tried it' if family in untried else 'tried least'}.")
     return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas, 1))
+
+
+def _are_apart(one: KnownAttempt, other: KnownAttempt) -> bool:
+    """Whether they are two, and neither began at the other, by their titles."""
+    starts = {parse_title(one.title)[1], parse_title(other.title)[1]}
+    return one.number != other.number and not starts & {one.number, other.number}
 
 
 def _notes_read(situation: Situation) -> str:

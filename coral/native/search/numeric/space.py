@@ -186,7 +186,7 @@ class SearchSpace:
             return "nothing differs"
         largest_first = sorted(changed, key=lambda k: -abs(after[k] - before[k]) / scales[k])
         described = [f"{self.names[k]} {self._changed(k, before[k], after[k])}" for k in largest_first[:DESCRIBED]]
-        rest = f", and {len(changed) - DESCRIBED} less" if len(changed) > DESCRIBED else ""
+        rest = f", and {len(changed) - DESCRIBED} others by less" if len(changed) > DESCRIBED else ""
         return f"{len(changed)} of {len(self)} values differ; most of all {'; '.join(described)}{rest}"
 
     def _changed(self, k: int, before: float, after: float) -> str:

@@ -24,8 +24,8 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     parts = ("Conclusions", "Next")
     assert [line[3:] for line in note.body.splitlines() if line.startswith("## ")] == list(parts)
     for words in (
-        "- Beyond the first step from the seed, these gain: `rows` (2 of 3: #3 and #5), `cross` (1 of 1: #9).",
-        "- These do not, or no more: `shake` (0 of 3: #7 and #8).",
+        "- Beyond the seed, these gain over their start: `rows` (2 of 3, last #3 and #5), `cross` (1 of 1, last #9).",
+        "- These do not, or no more: `shake` (0 of 3, tried last in #7 and #8).",
         "2. `cross` of #9 with #2 (1.100000): they were found apart.",
     ):
         assert words in note.body, words
@@ -46,6 +46,14 @@ def test_where_nothing_is_proven_there_is_no_skill():
     assert [call for call in calls if isinstance(call, WriteSkill)] == []
     assert "no skill" in said(calls)
     assert notes(consolidate(situation(attempts=KnownAttempts())))
+
+
+def test_what_began_at_the_best_is_not_crossed_with_it():
+    near = [attempt(0, 1.0), attempt(1, 2.0, title="rows from #0: a"), attempt(2, 1.9, title="shake from #1: b")]
+    (note,) = notes(consolidate(situation(attempts=known(*near))))
+    assert "`cross`" not in note.body
+    (note,) = notes(consolidate(situation(attempts=known(*near[:2], attempt(2, 1.9, title="shake from #0: b")))))
+    assert "`cross` of #1 with #2" in note.body
 
 
 def test_a_reason_that_fails_many_attempts_is_the_first_conclusion():
@@ -103,10 +111,10 @@ def test_what_paid_for_one_agent_alone_is_a_contradiction():
 
 def test_a_family_that_has_stopped_gaining_is_not_recommended():
     (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, 0.1)))))
-    assert "these gain: `rows` (2 of 2: #2 and #3)" in note.body
+    assert "these gain over their start: `rows` (2 of 2, last #2 and #3)" in note.body
     assert "`rows` from #3: what pays" in note.body
     (note,) = notes(consolidate(situation(attempts=known(*tries(0.1, 0.1, -0.1, -0.1, -0.1)))))
-    assert "These do not, or no more: `rows` (2 of 5: #5 and #6)" in note.body
+    assert "These do not, or no more: `rows` (2 of 5, tried last in #5 and #6)" in note.body
     assert "what pays" not in note.body
 
 
