@@ -30,7 +30,8 @@ ENDS = frozenset({Status.SUCCESS, Status.ERROR, Status.CANCELLED})
 @dataclass(frozen=True, slots=True)
 class Beat:
     """`progress` is from 0 to 1, or None if unknown. More than `ttl` seconds without another beat mean trouble.
-    `session`: the agent program's conversation, or the id of a pulse; `task`: that of the run, or the pulse's name."""
+    `launch`: of the agent's program; 0 in an archive for its jobs, grades and pulses. `session`: the program's
+    conversation, or the id of a pulse; `task`: that of the run, or the name of the pulse, job or grade."""
 
     run: str
     agent: str

@@ -28,7 +28,7 @@ class LifeSpan:
 
 
 def spans(beats: Iterable[Beat], until: float) -> list[LifeSpan]:
-    """From the first beat until then, without gaps; neighbours differ."""
+    """From the first beat of a launch until then, without gaps; neighbours differ."""
     joined: list[LifeSpan] = []
     for span in _pieces(sorted(_timed(beats), key=lambda item: item[0]), until):
         if joined and joined[-1].life is span.life:
@@ -39,6 +39,8 @@ def spans(beats: Iterable[Beat], until: float) -> list[LifeSpan]:
 
 def _timed(beats: Iterable[Beat]) -> Iterator[tuple[float, Beat]]:
     for beat in beats:
+        if not beat.launch:
+            continue  # of a job or a grade
         try:
             yield datetime.fromisoformat(beat.timestamp).timestamp(), beat
         except (ValueError, OverflowError):

@@ -3,29 +3,12 @@
 import contextlib
 from typing import Protocol
 
-from attempts.fields import BAD_DATA
-from attempts.files import parse_object, read_end
 from coral.fleet.events import Moment
 from coral.supervisor.context import RunContext
-from coral.views.format import age
 from heartbeats import archive
-from heartbeats.beat import Beat, Status, from_dict
-from workspace.layout import Layout
+from heartbeats.beat import Beat, Status
 
 BEAT_SECONDS = 10.0  # between two beats of a launch that goes on
-PULSE_BYTES = 16_384  # of the end of a file of pulses, in which those are that are alive
-MOST_PULSES = 5  # of an agent that are shown
-
-
-def running_pulses(layout: Layout, agent: str) -> list[Beat]:
-    """The last beat of each pulse of what the agent runs, a job or a tool, that is alive."""
-    latest: dict[str, Beat] = {}
-    for line in read_end(layout.pulses(agent), PULSE_BYTES).splitlines():
-        with contextlib.suppress(*BAD_DATA):
-            beat = from_dict(parse_object(line))
-            latest[beat.session] = beat
-    alive = [beat for beat in latest.values() if not beat.is_over and (age(beat.timestamp) or 0.0) <= beat.ttl]
-    return alive[-MOST_PULSES:]
 
 
 class BeatenLaunch(Protocol):

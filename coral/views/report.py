@@ -19,14 +19,14 @@ from coral.fleet.agent_state import LIVE, JobEnd, Phase
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job, Run
-from coral.grading.result import progress_of
 from coral.supervisor.context import RunContext
-from coral.views.beats import BeatArchive, BeatenLaunch, running_pulses
+from coral.views.beats import BeatArchive, BeatenLaunch
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.health import health_data
 from coral.views.prompt_context import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
-from heartbeats.beat import SILENT_SECONDS
+from coral.views.work_beats import WorkArchive, grade_beats, running_pulses
+from heartbeats.beat import SILENT_SECONDS, Beat
 from workspace.layout import Layout
 from workspace.seal import Level
 
@@ -36,6 +36,8 @@ ALERTS_SHOWN = 20
 ALERT_BYTES = 4_000_000  # of the end of the timeline, from which alerts are read
 DELIVERED_BYTES = 65_536  # of the end of the timeline, in which a delivered alert is looked for
 RUNNING = "running"  # the state of a job
+
+GradeBeat = tuple[int, str, Beat]  # as grade_beats has it
 
 
 class Monitor(BeatenLaunch, Protocol):
@@ -53,6 +55,7 @@ class Report:
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
         self._archive = BeatArchive(run_context)
+        self._work = WorkArchive(run_context)
 
     def log(self, now: Moment, event: LogEvent) -> None:
         messages = [logged_data(message) for message in event.messages]
@@ -82,6 +85,7 @@ class Report:
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
         """OSError where its record cannot be written."""
+        self._work.job_ended(action.job, action.end, now)
         show_job_end(self._context.layout, action)
         self.write_line(now, "job", f"job {action.job.number} {outcome_text(action.end)}", action.job.agent)
 
@@ -116,6 +120,7 @@ class Report:
         ):
             return
         self._shown, self._shown_at, began = fleet, now.run_time, time.monotonic()
+        self._work.look(fleet, now, force=force)
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
         text = json.dumps(self._status(fleet, monitors, now), allow_nan=False)
         with contextlib.suppress(OSError):
@@ -134,6 +139,7 @@ class Report:
     def _status(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment) -> dict[str, Any]:
         run_context, run = self._context, fleet.run
         baseline, scoring = run_context.results.baseline, run_context.rules.scoring
+        grades = list(grade_beats(run_context.layout, fleet))
         return {
             "format": 1,
             "run": run_context.layout.root.name,
@@ -150,13 +156,13 @@ class Report:
             "baseline_number": baseline.number if baseline else None,
             **scores_of(fleet, run_context.rules),
             "attempts": run.progress.evals,
-            "grading": self._grading(fleet, now),
+            "grading": self._grading(fleet, grades, now),
             "seal": run_context.level,
             **used_by(fleet, run_context.rules),
             "budget": budget(run_context.rules, fleet, now.run_time),
             "budgets": budgets_of(fleet, run_context.rules, now.run_time),
             "agents": [
-                self._agent(row | self._account(row["name"], run, now), fleet, monitors.get(row["name"]), now)
+                self._agent(row | self._account(row["name"], run, now), fleet, monitors.get(row["name"]), grades, now)
                 for row in agents_of(fleet, now.run_time, scoring)
             ],
             "alerts": [alert | {"acknowledged": is_acknowledged(alert, run)} for alert in self._alerts],
@@ -167,13 +173,12 @@ class Report:
             ],
         }
 
-    def _grading(self, fleet: Fleet, now: Moment) -> dict[str, Any]:
-        view = grading_of(fleet, now.run_time)
-        beats = []
-        for number in view["running"]:
-            if (beat := progress_of(self._context.layout, number)) is not None:
-                beats.append({"number": number, "progress": beat.progress, "message": beat.message})
-        return {"slots": self._context.rules.slots, **view, "beats": beats}
+    def _grading(self, fleet: Fleet, grades: list[GradeBeat], now: Moment) -> dict[str, Any]:
+        beats = [
+            {"number": number, "agent": agent, "progress": beat.progress, "message": beat.message}
+            for number, agent, beat in grades
+        ]
+        return {"slots": self._context.rules.slots, **grading_of(fleet, now.run_time), "beats": beats}
 
     def _account(self, name: str, run: Run, now: Moment) -> dict[str, Any]:
         """The account that holds the agent up: until its usage limit is over, or its starts are paused after many
@@ -186,7 +191,9 @@ class Report:
             return {"held": {"account": account, "by": "crashes", "left": _left(breaker.paused_until, now)}}
         return {"held": None}
 
-    def _agent(self, view: dict[str, Any], fleet: Fleet, monitor: Monitor | None, now: Moment) -> dict[str, Any]:
+    def _agent(
+        self, view: dict[str, Any], fleet: Fleet, monitor: Monitor | None, grades: list[GradeBeat], now: Moment
+    ) -> dict[str, Any]:
         beat, agent = None, fleet.agents[view["name"]]
         if monitor is not None and monitor.has_output and view["phase"] != Phase.RETIRED.value:
             age = round(now.run_time - monitor.printed_at, 1)
@@ -197,9 +204,11 @@ class Report:
         elif monitor is not None and agent.phase in LIVE and now.run_time - agent.spawned_at >= SILENT_SECONDS:
             beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
         assignment = self._context.roster.assignment(view["name"])
+        graded = [(f"#{number}", given) for number, author, given in grades if author == view["name"]]
+        running = [(pulse.task, pulse) for pulse in running_pulses(self._context.layout, view["name"])]
         pulses = [
-            {"task": pulse.task, "phase": pulse.phase, "progress": pulse.progress, "message": pulse.message}
-            for pulse in running_pulses(self._context.layout, view["name"])
+            {"task": task, "phase": pulse.phase, "progress": pulse.progress, "message": pulse.message}
+            for task, pulse in (*graded, *running)
         ]
         return {**view, "runtime": assignment.runtime, "model": assignment.model, "beat": beat, "pulses": pulses}
 

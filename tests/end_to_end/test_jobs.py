@@ -275,3 +275,7 @@ def test_the_pulse_of_a_job_reaches_status_by_itself(start) -> None:
     (run.layout.agents / "go").touch()
     wait_until(lambda: pulses() == [], what="its end")
     run.stop()
+    replayed = coral_process("replay", str(run.layout.root), "--beats", "agent-1", "--json").stdout
+    ended = {(beat["task"], beat["status"]) for beat in json.loads(replayed) if beat["launch"] == 0}
+    assert {("training", "success"), ("job 1", "success")} <= ended
+    assert "  training    success" in coral_process("replay", str(run.layout.root), "--beats", "agent-1").stdout

@@ -88,12 +88,14 @@ def _play_beats(layout: Layout, agent: str, as_json: bool) -> int:
         at = None if at is None else -at
         first = at if first is None else first
         since = "" if at is None or first is None else format.run_clock(at - first)
-        if at is not None and last is not None and at - last > beat.ttl:
+        is_launch = beat.launch > 0
+        if is_launch and at is not None and last is not None and at - last > beat.ttl:
             out.print(dim(f"{'':>9}  nothing for {format.duration(at - last)}"))
         share = "" if beat.progress is None else f" {beat.progress:.0%}"
         words = " ".join(part for part in (beat.phase + share, beat.message) if part)
-        out.print(f"{since:>9}  launch {beat.launch}  {beat.status:<9}  {words}", overflow="ellipsis", no_wrap=True)
-        last = at if at is not None else last
+        whose = f"launch {beat.launch}" if is_launch else beat.task
+        out.print(f"{since:>9}  {whose:<10}  {beat.status:<9}  {words}", overflow="ellipsis", no_wrap=True)
+        last = at if at is not None and is_launch else last
     return 0
 
 

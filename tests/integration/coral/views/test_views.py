@@ -7,16 +7,19 @@ import pytest
 from real_runs import context_of
 from sample import submission
 
+from coral.cli.commands.status import activity
 from coral.fleet import events as on
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.messages import MESSAGE
 from coral.fleet.reasons import Reason, ReasonKind
-from coral.fleet.run_state import Breaker, Fleet, Limit, PendingAttempt, Run
+from coral.fleet.run_state import AttemptStep, Breaker, Fleet, Limit, PendingAttempt, Run
+from coral.reading.lenient_json import LenientJson
 from coral.supervisor.loop import Supervisor
 from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
-from heartbeats.beat import SILENT_SECONDS
+from heartbeats.archive import beats_in
+from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
 
 SILENT = 2 * QUIET_STATUS_SECONDS
 
@@ -62,6 +65,22 @@ def test_how_far_a_grade_is_is_shown_soon(shown: Shown) -> None:
     shown.fleet = replace(shown.fleet, pending={1: PendingAttempt(number=1, submission=submission())})
     shown.at(SILENT)
     assert shown.at(SILENT + MAX_STATUS_SECONDS) == SILENT + MAX_STATUS_SECONDS
+
+
+def test_how_far_a_grade_is_stands_beside_its_agent(shown: Shown) -> None:
+    graded = PendingAttempt(number=1, submission=submission(), step=AttemptStep.GRADING)
+    shown.fleet = replace(shown.fleet, pending={1: graded})
+    folder = shown.manager._layout.grading(1)
+    folder.mkdir(parents=True)
+    beat = Beat("r", "#1", 1, Status.RUNNING, "grading", 0.4, "fold 3 of 5", "2030-01-01T00:00:00+00:00", 120.0)
+    folder.joinpath("beats.jsonl").write_text(json.dumps(to_dict(beat)) + "\n")
+    shown.at(SILENT)
+    status = LenientJson(json.loads(shown.manager._layout.status.read_text()))
+    (agent,) = (agent for agent in status.objects("agents") if agent.text("name") == "agent-1")
+    assert activity(agent, 0.0).plain.endswith(" · #1 (40%, fold 3 of 5)")
+    assert status.inner("grading").objects("beats")[0].text("agent") == "agent-1"
+    archived = beats_in(shown.manager._layout.beats("agent-1"))
+    assert [(found.task, found.progress, found.message) for found in archived] == [("grade #1", 0.4, "")]
 
 
 def test_a_launch_of_which_nothing_is_heard_for_long_is_shown_as_starting(shown: Shown) -> None:

@@ -1,5 +1,6 @@
 """Who was alive when, and how that is drawn."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -36,6 +37,12 @@ def found(*beats: Beat, until: float) -> list[tuple[str, float, float]]:
         ),
         ((beat(0, ttl=10),), 30, [("alive", 0, 10), ("dead", 10, 30)]),
         ((beat(50), beat(0)), 60, [("alive", 0, 60)]),
+        # A job goes on, and a pulse ends: the launch is what it was.
+        (
+            (beat(0), replace(beat(10, Status.SUCCESS), launch=0), replace(beat(90), launch=0)),
+            100,
+            [("alive", 0, 60), ("idle", 60, 100)],
+        ),
     ],
 )
 def test_a_life_has_no_gaps(beats: tuple[Beat, ...], until: float, expected: list[tuple[str, float, float]]) -> None:
