@@ -222,9 +222,15 @@ class AgentMemory:
         return replace(self, pending=None, trials=(*self.trials, trial)[-TRIALS:])
 
     def discard(self, trial: Trial) -> Self:
-        """Count a trial that came to no attempt as a failed try of its family; it is not waited for."""
+        """Count a trial that came to no attempt as a failed try of its family; it is not waited for.
+
+        A redirection to that family ends there: to insist on it would be the same search again.
+        """
         stats = {**self.stats, trial.family: self.stats.get(trial.family, FamilyStats()).add(0.0)}
-        return replace(self, pending=None, stats=stats)
+        redirection = self.redirection
+        if redirection.family == trial.family:
+            redirection = replace(redirection, family="")
+        return replace(self, pending=None, stats=stats, redirection=redirection)
 
     def mark_answered(self, heartbeat_id: str) -> Self:
         return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])

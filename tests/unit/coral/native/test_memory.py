@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 from sample import attempt
 
 from attempts.record import Direction, Kind, Verdict
-from coral.native.memory import LONGEST_BLOCK, RECENT, AgentMemory, KnownAttempts, Trial
+from coral.native.memory import LONGEST_BLOCK, RECENT, AgentMemory, KnownAttempts, Redirection, Trial
 
 TRIAL = Trial(title="rows from #8: ...", family="rows", number=9, score=1.3)
 
@@ -28,6 +28,14 @@ def test_a_discarded_trial_is_a_failed_try_of_its_family():
     memory = AgentMemory(session="s", pending=TRIAL).discard(TRIAL)
     assert memory.pending is None
     assert (memory.stats["rows"].tries, memory.stats["rows"].wins) == (1.0, 0.0)
+
+
+def test_a_redirection_to_a_family_that_finds_nothing_ends():
+    redirection = Redirection(start=3, avoid="descent", family=TRIAL.family, episodes=3)
+    memory = AgentMemory(session="s", pending=TRIAL, redirection=redirection)
+    assert memory.discard(TRIAL).redirection == replace(redirection, family="")
+    other = replace(redirection, family="swap")
+    assert replace(memory, redirection=other).discard(TRIAL).redirection == other
 
 
 def test_a_result_ends_the_wait_for_it():
