@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from coral.fleet.agent_state import Order, Phase
+from coral.fleet.agent_state import Agent, Order, Phase
 from coral.fleet.policy import MAX_UNANSWERED
 from coral.fleet.reasons import ReasonKind
 from coral.fleet.rules import Rules
@@ -184,9 +184,10 @@ def _of_accounts(fleet: Fleet, clock: float) -> Iterator[TroubleFound]:
 
 
 def _of_agents(fleet: Fleet, clock: float) -> Iterator[TroubleFound]:
-    for name, agent in fleet.agents.items():
+    given_up = (ReasonKind.GIVEN_UP, ReasonKind.UNKILLABLE)
+    for name, agent in _conspicuous(fleet):
         if agent.phase is Phase.RETIRED:
-            if agent.reason.kind in (ReasonKind.GIVEN_UP, ReasonKind.UNKILLABLE):
+            if agent.reason.kind in given_up:
                 yield TroubleFound(Trouble.AGENT_GIVEN_UP, name)
             continue
         if agent.stall.escalations:
@@ -199,12 +200,30 @@ def _of_agents(fleet: Fleet, clock: float) -> Iterator[TroubleFound]:
             yield TroubleFound(Trouble.CHECKPOINTS_UNANSWERED, name)
 
 
-def _nobody_works(fleet: Fleet) -> bool:
-    """Whether every agent that the operator wants at work is parked."""
-    wanted = [
-        agent for agent in fleet.agents.values() if agent.order is Order.WORK and agent.phase is not Phase.RETIRED
+def _conspicuous(fleet: Fleet) -> list[tuple[str, Agent]]:
+    """The agents with which something may be wrong: few of many. Each decision asks this of all agents."""
+    retired = Phase.RETIRED  # looked up once: that of an enum is slow
+    return [
+        item
+        for item in fleet.agents.items()
+        if (agent := item[1]).crashes
+        or agent.stall.escalations
+        or agent.retrying_since is not None
+        or agent.unanswered_checkpoints
+        or agent.phase is retired
     ]
-    return bool(wanted) and all(agent.phase is Phase.PARKED for agent in wanted)
+
+
+def _nobody_works(fleet: Fleet) -> bool:
+    """Whether every agent that the operator wants at work is parked. The first that works settles it."""
+    work, retired, parked = Order.WORK, Phase.RETIRED, Phase.PARKED
+    wanted = False
+    for agent in fleet.agents.values():
+        if agent.order is work and agent.phase is not retired:
+            if agent.phase is not parked:
+                return False
+            wanted = True
+    return wanted
 
 
 def _stuck_after(rules: Rules) -> float:
