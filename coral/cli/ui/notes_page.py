@@ -129,7 +129,7 @@ def _dead_ends(out: Console, knowledge: KnowledgeView) -> None:
         mark = Text(state if state in AGAINST else "", style="yellow")
         attempts = "of an earlier run" if note.is_earlier else " ".join(f"#{number}" for number in note.attempts[:6])
         rows.append([str(note.number), ", ".join(note.about), note.title, attempts, mark])
-    headings = (">n", "about*", "title*", "attempts*?", "state")
+    headings = [">n", "about*", "title*", "attempts*?", "state"]
     if not any(row[-1] for row in rows):
         headings, rows = headings[:-1], [row[:-1] for row in rows]
     out.print(table(headings, rows, out.width))
