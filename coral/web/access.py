@@ -13,6 +13,7 @@ import secrets
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -94,13 +95,18 @@ def is_own_host(host: str) -> bool:
             return False
     except ValueError:
         return False
-    if name in ("localhost", socket.gethostname().lower(), socket.getfqdn().lower()):
-        return True
     try:
         ipaddress.ip_address(name)
     except ValueError:
-        return False
+        return name == "localhost" or name in own_names()
     return True
+
+
+@cache
+def own_names() -> frozenset[str]:
+    """The names of this machine. Asked for once: a name server may take seconds to tell the full one, and the pages
+    that are open would wait as long."""
+    return frozenset([socket.gethostname().lower(), socket.getfqdn().lower()])
 
 
 def is_loopback(address: str) -> bool:
@@ -193,7 +199,8 @@ def _login() -> Response:
 def _is_own_origin(headers: Headers) -> bool:
     """Whether a request comes from our own page, or from no page at all: from the address bar or from a program."""
     origin = headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+    own = headers.get("host", "").lower()
+    if origin is not None and origin.lower() not in (f"http://{own}", f"https://{own}"):
         return False
     site, mode = headers.get("sec-fetch-site", "none"), headers.get("sec-fetch-mode", "")
     return site in ("none", "same-origin") or mode == "navigate"

@@ -1,10 +1,12 @@
 """Who may ask: the Host and Origin, the token and its cookie, the header of a change, the policy of every answer."""
 
+import socket
+
 import pytest
 from dashboard import BASE, PORT, TOKEN, change_headers, stranger, visitor
 from sample import make_run
 
-from coral.web.access import HEADERS, PageAccess, is_loopback, is_own_host
+from coral.web.access import HEADERS, PageAccess, is_loopback, is_own_host, own_names
 from coral.web.assets import assets
 from workspace.layout import Layout
 
@@ -66,12 +68,29 @@ def test_addresses_of_this_machine_are_its_own(host: str) -> None:
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"origin": "http://127.0.0.1:1"},
+        {"origin": f"ftp://127.0.0.1:{PORT}"},
+        {"origin": "http://["},
+        {"origin": ""},
         {"sec-fetch-site": "cross-site"},
         {"sec-fetch-site": "same-site", "sec-fetch-mode": "cors"},
     ],
 )
 def test_another_page_gets_nothing(layout: Layout, headers: dict[str, str]) -> None:
     assert visitor(layout).get("/api/session", headers=headers).status_code == 403
+
+
+def test_a_name_server_is_asked_once_whatever_names_are_tried(monkeypatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(socket, "getfqdn", lambda: asked.append("x") or "full.name.example")
+    own_names.cache_clear()
+    try:
+        for host in ("localhost", "127.0.0.1:1", "[::1]"):
+            assert is_own_host(host)
+        assert asked == []
+        assert [is_own_host(host) for host in ("evil.example", "full.name.example", "other.example")] == [0, 1, 0]
+        assert asked == ["x"]
+    finally:
+        own_names.cache_clear()
 
 
 def test_our_own_page_is_let_through(layout: Layout) -> None:
