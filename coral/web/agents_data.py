@@ -116,12 +116,11 @@ def _part(view: RunView, agent: str, launch: int, asked: Mapping[str, str]) -> t
     found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent))
     text = asked.get("text", "")[:200].casefold()
     matching = (entry for entry in found if not text or text in f"{entry.tool} {entry.text}".casefold())
+    numbered = enumerate(matching)
     before = number_in(asked, "before", 0)
-    if before:
-        kept = list(islice(matching, before))[-ENTRIES:]
-        return before - len(kept), kept, before + sum(1 for _ in matching)
-    last = deque(enumerate(matching), maxlen=ENTRIES)
-    return (last[0][0] if last else 0), [entry for _, entry in last], (last[-1][0] + 1 if last else 0)
+    last = deque(islice(numbered, before or None), maxlen=ENTRIES)
+    end = last[-1][0] + 1 if last else 0
+    return (last[0][0] if last else 0), [entry for _, entry in last], end + sum(1 for _ in numbered)
 
 
 def _entry(entry: TranscriptEntry, text: str) -> Json:

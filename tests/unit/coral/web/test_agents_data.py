@@ -1,12 +1,14 @@
 """An agent's heartbeats and its lane; its conversation in parts, with what is hostile as text."""
 
 import json
+import tracemalloc
 
 import pytest
 from dashboard import visitor
 from sample import agent_status, make_run, write_events, write_heartbeats, write_status
 
 from coral.web import agents_data
+from coral.web.reading import opened
 from workspace.layout import Layout
 
 HOSTILE = "<script>x()</script>\x1b[31m"
@@ -67,6 +69,26 @@ def test_a_conversation_is_told_in_parts(layout: Layout, monkeypatch) -> None:
         2,
         8,
     )
+
+
+def test_a_part_before_an_entry_that_is_none_is_the_last_one(layout: Layout, monkeypatch) -> None:
+    monkeypatch.setattr(agents_data, "ENTRIES", 3)
+    say(layout, 1, *(f"step {number}" for number in range(6)))
+    far, last = (got(layout, "transcript", agent="agent-1", before=before) for before in (10**11, 0))
+    assert far == last
+
+
+def test_no_more_of_a_long_conversation_is_held_than_is_shown(layout: Layout, monkeypatch) -> None:
+    monkeypatch.setattr(agents_data, "ENTRIES", 3)
+    say(layout, 1, *("x" * 20_000 for _ in range(1500)))
+    asked = {"agent": "agent-1", "before": "1500"}
+    tracemalloc.start()
+    with opened(layout) as view:
+        page = agents_data.conversation(view, asked)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (page["first"], page["total"]) == (1497, 1502)
+    assert peak < 22_000_000  # its file is read in pieces; all of it is 30 MB
 
 
 def test_what_was_said_is_text(layout: Layout) -> None:
