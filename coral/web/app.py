@@ -1,5 +1,6 @@
 """The dashboard's addresses: what each answers, and how it answers what cannot be read."""
 
+import json
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -12,14 +13,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from attempts.store import StoreError
 from coral import __version__
-from coral.errors import CoralError
+from coral.errors import CoralError, hint_of
 from coral.web import agents_data, attempts_data, fleet_data, knowledge_data, past_data, runs_data, steering
 from coral.web.access import Guard, PageAccess, refusal
 from coral.web.assets import Asset, assets, open_paths
 from coral.web.live import to_json
 from coral.web.reading import RunView, opened
 from coral.web.runs import Runs
+from heartbeats.heartbeat import HeartbeatError
+from workspace.errors import WorkspaceError
 
 PING_SECONDS = 15
 Asked = Mapping[str, str]  # the parameters of an address
@@ -55,7 +59,8 @@ def application(runs: Runs, access: PageAccess) -> Guard:
         Route("/api/runs/{run}/curve", _read(runs, lambda view, _: curves.get(view))),
         *(Route(f"/api/runs/{{run}}/{path}", _read(runs, answer)) for path, answer in READS.items()),
     ]
-    handlers: Any = {CoralError: _cannot, HTTPException: _no_such, OSError: _unreadable}
+    mistakes = dict.fromkeys((CoralError, StoreError, WorkspaceError, HeartbeatError), _cannot)
+    handlers: Any = {**mistakes, HTTPException: _no_such, OSError: _unreadable}
     return Guard(Starlette(routes=routes, exception_handlers=handlers), access, open_paths())
 
 
@@ -93,7 +98,7 @@ def _steer(runs: Runs) -> Callable[[Request], Any]:
 
     async def answer(request: Request) -> Response:
         try:
-            given = await request.json()
+            given = parsed(await request.body())
         except (ValueError, RecursionError):
             return refusal(HTTPStatus.BAD_REQUEST, "that is no JSON")
 
@@ -104,6 +109,13 @@ def _steer(runs: Runs) -> Callable[[Request], Any]:
         return as_json(await run_in_threadpool(send))
 
     return answer
+
+
+def parsed(body: bytes) -> object:
+    """The JSON of a request. ValueError for what is none; NaN and 1e999 are none, and could not be written down."""
+    given = json.loads(body)
+    json.dumps(given, allow_nan=False)
+    return given
 
 
 def _live(runs: Runs) -> Callable[[Request], Any]:
@@ -124,8 +136,7 @@ def as_json(data: object) -> Response:
 
 
 async def _cannot(_: Request, error: Exception) -> Response:
-    assert isinstance(error, CoralError)
-    return refusal(HTTPStatus.NOT_FOUND, str(error), error.hint)
+    return refusal(HTTPStatus.NOT_FOUND, str(error), hint_of(error) or "")
 
 
 async def _no_such(_: Request, error: Exception) -> Response:

@@ -54,12 +54,16 @@ class RunFeed:
 
     async def _watch(self) -> None:
         seen, looked = None, 0.0
-        while self._pages:
-            found = signature(self._layout)
-            if found != seen or time.monotonic() - looked >= ANYWAY_SECONDS:
-                seen, looked = found, time.monotonic()
-                self._send(await asyncio.to_thread(self._reader.changes))
-            await asyncio.sleep(LOOK_SECONDS)
+        try:
+            while self._pages:
+                found = signature(self._layout)
+                if found != seen or time.monotonic() - looked >= ANYWAY_SECONDS:
+                    seen, looked = found, time.monotonic()
+                    self._send(await asyncio.to_thread(self._reader.changes))
+                await asyncio.sleep(LOOK_SECONDS)
+        finally:
+            for queue in list(self._pages):  # nobody would tell them anything any more: they begin again
+                self._end(queue)
 
     def _send(self, messages: list[Message]) -> None:
         for queue in list(self._pages):
@@ -67,10 +71,13 @@ class RunFeed:
                 for message in messages:
                     queue.put_nowait(message)
             except asyncio.QueueFull:  # the page is asleep: its connection ends, and it begins again when it wakes
-                self._pages.discard(queue)
-                while not queue.empty():
-                    queue.get_nowait()
-                queue.put_nowait(None)
+                self._end(queue)
+
+    def _end(self, queue: asyncio.Queue[Message | None]) -> None:
+        self._pages.discard(queue)
+        while not queue.empty():
+            queue.get_nowait()
+        queue.put_nowait(None)
 
 
 @dataclass

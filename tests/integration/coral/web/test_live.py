@@ -1,5 +1,6 @@
 """A real server of a run that changes: what it tells an open page, what it does when the run goes away."""
 
+import asyncio
 import contextlib
 import json
 import shutil
@@ -9,12 +10,12 @@ from typing import Any
 
 import httpx2 as httpx
 import pytest
-from dashboard import Served, live_messages, serving
+from dashboard import Served, live_messages, serving, visitor
 from real_runs import wait_until
 from sample import attempt, make_run, write_events, write_status
 
 from attempts.store import Store
-from coral.web.live import BACKLOG, RunFeed, signature
+from coral.web.live import BACKLOG, FeedReader, RunFeed, signature
 from workspace.layout import Layout
 
 
@@ -126,9 +127,13 @@ def test_an_agent_is_refused(layout: Layout) -> None:
         pass
 
 
-def test_a_page_that_falls_behind_is_sent_away_and_the_others_go_on(layout: Layout) -> None:
-    import asyncio
+def test_commits_that_git_cannot_find_are_told_in_words(layout: Layout) -> None:
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts/4/diff")
+    assert answer.status_code == 404
+    assert "git diff" in answer.json()["error"]
 
+
+def test_a_page_that_falls_behind_is_sent_away_and_the_others_go_on(layout: Layout) -> None:
     async def scenario() -> None:
         feed = RunFeed(layout)
         asleep, awake = feed.messages(), feed.messages()
@@ -151,3 +156,21 @@ def test_looking_costs_a_few_calls_of_stat(layout: Layout) -> None:
     write_status(layout, attempts=9)
     assert signature(layout) != before
     assert wait_until(lambda: signature(Layout(layout.root / "nothing")) == ((0, 0, 0),) * 3)
+
+
+def test_pages_begin_again_when_what_tells_them_fails(layout: Layout, monkeypatch) -> None:
+    def fail(_: object) -> None:
+        raise ValueError("no such thing was foreseen")
+
+    async def scenario() -> None:
+        feed = RunFeed(layout)
+        with monkeypatch.context() as broken:
+            broken.setattr(FeedReader, "changes", fail)
+            async with asyncio.timeout(20):
+                assert [kind async for kind, _ in feed.messages()] == ["fleet", "events"]
+        write_status(layout, attempts=123)
+        again = feed.messages()
+        assert json.loads((await anext(again))[1])["attempts"] == 123
+        await again.aclose()
+
+    asyncio.run(scenario())

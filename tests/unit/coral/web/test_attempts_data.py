@@ -79,3 +79,10 @@ def test_a_hint_is_short(layout: Layout) -> None:
     hint = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts/4/hint").json()
     assert (hint["score"], hint["best"], hint["title"]) == ("2", True, "try 4")
     assert "feedback" not in hint
+
+
+def test_a_record_that_is_damaged_is_told_in_words(layout: Layout) -> None:
+    (layout.attempts / "000004.json").write_text("{torn")
+    answer = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts/4")
+    assert answer.status_code == 404
+    assert "cannot read attempt #4" in answer.json()["error"]

@@ -75,7 +75,10 @@ def test_what_cannot_be_done_is_refused_and_writes_nothing(layout: Layout, given
     assert requests_of(layout) == []
 
 
-def test_what_is_no_json_is_refused(layout: Layout) -> None:
+@pytest.mark.parametrize("every", ["{", "NaN", "-Infinity", "1e999"])
+def test_what_is_no_json_is_refused(layout: Layout, every: str) -> None:
     headers = {**change_headers(), "content-type": "application/json"}
-    answer = visitor(layout).post(f"/api/runs/{layout.root.name}/requests", content=b"{", headers=headers)
+    given = f'{{"type":"set_heartbeat","owner":"agent-1","heartbeat":{{"name":"x","every":{every}}}}}'
+    answer = visitor(layout).post(f"/api/runs/{layout.root.name}/requests", content=given, headers=headers)
     assert answer.status_code == 400
+    assert requests_of(layout) == []
