@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 from attempts.fields import one_line
@@ -27,9 +28,13 @@ class LenientJson:
 
     def number(self, name: str) -> float | None:
         value = self.data.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        if isinstance(value, bool) or not isinstance(value, int | float):
             return None
-        return float(value) if isinstance(value, float) or abs(value) < 1e308 else None
+        try:
+            found = float(value)
+        except OverflowError:
+            return None
+        return found if math.isfinite(found) else None
 
     def integer(self, name: str) -> int | None:
         value = self.data.get(name)

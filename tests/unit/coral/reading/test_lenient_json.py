@@ -1,5 +1,6 @@
 """What is read from a file of any content has the type that was asked for."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,13 @@ ANY = st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(st.tex
 
 @given(st.dictionaries(st.text(max_size=5), ANY))
 @example({"score": 10**400})
+@example({"score": -math.inf})
 def test_every_value_is_read_with_a_type(data: dict[str, object]) -> None:
     found = LenientJson(data)
     for name in found.data:
         assert type(found.text(name)) is str
-        assert type(found.number(name)) in (float, type(None))
+        number = found.number(name)
+        assert number is None or (type(number) is float and math.isfinite(number))
         assert type(found.integer(name)) in (int, type(None))
         assert all(type(item) is LenientJson for item in (found.inner(name), *found.objects(name)))
         assert all(type(item) is str for item in found.texts(name))
