@@ -30,18 +30,22 @@ def append(path: Path, beat: Beat) -> None:
 
 def beats_in(path: Path) -> Iterator[Beat]:
     """All beats that are kept, the earliest first."""
-    for number in range(KEPT, 0, -1):
-        yield from _read(_compressed(path, number), compressed=True)
-    yield from _read(path, compressed=False)
+    for number in range(KEPT, 1, -1):
+        yield from _beats(_bytes(_compressed(path, number), compressed=True))
+    before, latest = _bytes(_compressed(path, 1), compressed=True), _bytes(path, compressed=False)
+    if not latest.startswith(before):  # as `_compress` has it
+        yield from _beats(before)
+    yield from _beats(latest)
 
 
 def _compress(path: Path) -> None:
     """Make the latest file the first compressed one; the last of those is dropped."""
-    with open_plain(path) as file:
-        data = file.read(READ_BYTES)
-    for number in range(KEPT - 1, 0, -1):
-        with contextlib.suppress(OSError):  # there is none, or a folder is in the way
-            _compressed(path, number).replace(_compressed(path, number + 1))
+    data = _bytes(path, compressed=False)
+    # Who did this before may have been killed between its last two steps: then the first one is of this file.
+    if not data.startswith(_bytes(_compressed(path, 1), compressed=True)):
+        for number in range(KEPT - 1, 0, -1):
+            with contextlib.suppress(OSError):  # there is none, or a folder is in the way
+                _compressed(path, number).replace(_compressed(path, number + 1))
     try:
         write_bytes(_compressed(path, 1), gzip.compress(data, 3), durable=False, mode=0o600)
     finally:
@@ -52,9 +56,15 @@ def _compressed(path: Path, number: int) -> Path:
     return path.with_name(f"{path.stem}.{number}{path.suffix}.gz")
 
 
-def _read(path: Path, *, compressed: bool) -> Iterator[Beat]:
+def _bytes(path: Path, *, compressed: bool) -> bytes:
+    """Empty where it cannot be read."""
     with contextlib.suppress(OSError, ValueError, EOFError, zlib.error), open_plain(path) as file:
         source = gzip.GzipFile(fileobj=file) if compressed else file
-        for line in source.read(READ_BYTES).splitlines():
-            with contextlib.suppress(*BAD_DATA):
-                yield from_dict(parse_object(line))
+        return source.read(READ_BYTES)
+    return b""
+
+
+def _beats(data: bytes) -> Iterator[Beat]:
+    for line in data.splitlines():
+        with contextlib.suppress(*BAD_DATA):
+            yield from_dict(parse_object(line))
