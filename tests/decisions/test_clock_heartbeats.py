@@ -253,6 +253,14 @@ def test_what_an_agent_said_in_the_middle_of_a_turn_is_no_alert(ending: Ending) 
     assert (stage["ann"].unanswered_checkpoints, stage["ann"].last_words) == (1, "")
 
 
+def test_what_an_agent_said_before_it_was_interrupted_is_no_alert_though_its_program_ends_well() -> None:
+    stage = asked()
+    stage.at(2500, stage.heard("ann", reply="I look at the disk."))
+    stage.ask("operator", on.Pause(agent="ann"), 2550)
+    assert not [line for line in stage.at(2555, stage.exited("ann")) if "alert" in line]
+    assert stage["ann"].unanswered_checkpoints == 1
+
+
 @pytest.mark.parametrize("reply", ["HEARTBEAT_OK", "All is well.\n\n**HEARTBEAT_OK**", "HEARTBEAT_OK\nI go on now."])
 def test_heartbeat_ok_reaches_nobody(reply: str) -> None:
     stage = asked()

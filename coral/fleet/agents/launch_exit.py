@@ -29,7 +29,8 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
     failed = event.ending not in (on.Ending.CLEAN, on.Ending.INTERRUPTED, on.Ending.LOST)
     agent = transaction.set_agent(agent.name, last_error=event.detail if failed else agent.last_error)
-    agent = _release_messages(transaction, agent, began=event.began, is_turn=event.ending is on.Ending.CLEAN)
+    is_turn = event.ending is on.Ending.CLEAN and not asked_by_us
+    agent = _release_messages(transaction, agent, began=event.began, is_turn=is_turn)
     agent = transaction.set_agent(agent.name, denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED))
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
