@@ -5,14 +5,14 @@ These are also the checkpoint of the fleet: rules over its own state, which need
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from coral.fleet.agent_state import Agent, Order, Phase
 from coral.fleet.policy import MAX_UNANSWERED
 from coral.fleet.reasons import ReasonKind
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import AttemptStep, Fleet, Gains
+from coral.fleet.run_state import AttemptStep, Fleet, Gains, Run
 from coral.fleet.transaction import Transaction
 
 FAILING_LAUNCHES = 3  # in a row, from which an agent counts as failing
@@ -102,6 +102,7 @@ def _parts(key: str) -> tuple[Trouble, str]:
 
 def look(transaction: Transaction) -> None:
     """Note what is wrong now, since when, and what is over; alert the operator of what nobody else reports."""
+    _note_waiting(transaction)
     run = transaction.run
     found = (
         []
@@ -126,8 +127,8 @@ ALERTS: Mapping[Trouble, str] = {
 def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
     """When something may become wrong without an event."""
     run = fleet.run
-    if fleet.pending:
-        yield run.gains.published_at + _stuck_after(rules)
+    if run.waiting_since is not None:
+        yield run.waiting_since + _stuck_after(rules)
     yield run.gains.at + GAINLESS_SECONDS
     for agent in fleet.agents.values():
         if agent.retrying_since is not None:
@@ -137,18 +138,25 @@ def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
 def note_gain(transaction: Transaction) -> None:
     """Keep when the fleet's best was found, and what had been spent by then."""
     run, gains = transaction.run, transaction.run.gains
-    if run.order != gains.order:
-        gains = replace(gains, order=run.order, published_at=transaction.clock)
-    if run.best != gains.best or run.epoch != gains.epoch:
-        is_first = run.epoch != gains.epoch or gains.best is None
-        count = 0 if is_first else gains.count + 1
-        attempts, money = run.progress.evals, run.spent.money or 0.0
-        gains = Gains(
-            best=run.best, epoch=run.epoch, order=gains.order, published_at=gains.published_at, count=count,
-            at=transaction.clock, attempts=attempts, money=money,
-        )  # fmt: skip
-    if gains is not run.gains:
-        transaction.set_run(gains=gains)
+    if run.best == gains.best and run.epoch == gains.epoch:
+        return
+    is_first = run.epoch != gains.epoch or gains.best is None
+    count = 0 if is_first else gains.count + 1
+    attempts, money = run.progress.evals, run.spent.money or 0.0
+    gains = Gains(best=run.best, epoch=run.epoch, count=count, at=transaction.clock, attempts=attempts, money=money)
+    transaction.set_run(gains=gains)
+
+
+def _note_waiting(transaction: Transaction) -> None:
+    """Keep since when attempts have waited for a slot without a publication, which begins it anew."""
+    run = transaction.run
+    waits = any(
+        attempt.step is AttemptStep.QUEUED and not attempt.is_holdout for attempt in transaction.pending.values()
+    )
+    since = transaction.clock if run.waiting_since is None else run.waiting_since
+    wanted = since if waits and not run.is_grading_held else None
+    if wanted != run.waiting_since:
+        transaction.set_run(waiting_since=wanted)
 
 
 def _troubles(fleet: Fleet, clock: float, rules: Rules) -> Iterator[TroubleFound]:
@@ -161,7 +169,7 @@ def _troubles(fleet: Fleet, clock: float, rules: Rules) -> Iterator[TroubleFound
         yield TroubleFound(Trouble.QUEUE_PAUSED)
     if run.is_grading_held:
         yield TroubleFound(Trouble.GRADING_HELD)
-    elif _is_stuck(fleet, clock, rules):
+    if _is_stuck(run, clock, rules):
         yield TroubleFound(Trouble.QUEUE_STUCK)
     tried = run.progress.evals - gains.attempts
     if clock - gains.at >= GAINLESS_SECONDS and tried >= GAINLESS_ATTEMPTS:
@@ -230,9 +238,8 @@ def _stuck_after(rules: Rules) -> float:
     return max(STUCK_SECONDS, 2 * rules.grade_timeout)
 
 
-def _is_stuck(fleet: Fleet, clock: float, rules: Rules) -> bool:
-    waits = any(attempt.step is AttemptStep.QUEUED for attempt in fleet.pending.values())
-    return waits and clock - fleet.run.gains.published_at >= _stuck_after(rules)
+def _is_stuck(run: Run, clock: float, rules: Rules) -> bool:
+    return run.waiting_since is not None and clock - run.waiting_since >= _stuck_after(rules)
 
 
 def _fails_most(fleet: Fleet, kind: str) -> bool:

@@ -178,8 +178,6 @@ class Gains:
 
     best: int | None = None
     epoch: int = 1
-    order: int = 0  # of the last publication ...
-    published_at: float = 0.0  # ... and when that was, on the run's clock
     count: int = 0
     at: float = 0.0
     attempts: int = 0
@@ -229,6 +227,7 @@ class Run:
     budgets: Mapping[str, SetLimit] = field(default_factory=dict)  # by key: those that the operator has set
     draining: RunEnd | None = None  # why the run stops once what was submitted is graded; no agent starts
     gains: Gains = field(default_factory=Gains)
+    waiting_since: float | None = None  # since when attempts wait for a slot, and none was published
     troubles: Mapping[str, float] = field(default_factory=dict)  # what is wrong, and since when on the run's clock
     stopping: RunEnd | None = None  # why the run stops
     detached_reason: RunEnd | None = None  # why the supervisor left all at work; until a resume nothing is decided

@@ -21,7 +21,7 @@ from coral.fleet.health import (
     health_of,
     level_of,
 )
-from coral.fleet.request_kinds import HoldGrading, Pause, ReleaseGrading, Retire
+from coral.fleet.request_kinds import CancelGrade, HoldGrading, Pause, ReleaseGrading, Retire
 
 RULES = replace(QUIET_RULES, slots=1, stall=9e9, grade_timeout=9e8)
 
@@ -62,7 +62,7 @@ def test_what_is_wrong_is_known_from_when_it_began_until_it_is_over() -> None:
 def test_a_queue_from_which_nothing_is_published_is_stuck_and_said_once() -> None:
     stage = fleet(grade_timeout=1000.0, slots=0)
     stage.in_grading(2, "ann")
-    after = 2000.0  # two time limits
+    after = 2002.0  # two time limits
     assert not [line for line in stage.until(after - 1) if "alert" in line]
     assert "alert run-alert-1: attempts wait, and none was published for a long time" in " ".join(stage.until(after))
     assert (troubles(stage), level_of(Trouble.QUEUE_STUCK)) == ({"queue_stuck": after}, HealthLevel.UNHEALTHY)
@@ -74,10 +74,43 @@ def test_a_queue_from_which_nothing_is_published_is_stuck_and_said_once() -> Non
 def test_a_short_time_limit_makes_no_queue_stuck_soon() -> None:
     stage = fleet(grade_timeout=1.0, slots=0)
     stage.in_grading(2, "ann")
-    stage.until(STUCK_SECONDS - 1)
+    stage.until(STUCK_SECONDS + 1)
     assert troubles(stage) == {}
-    stage.until(STUCK_SECONDS)
-    assert troubles(stage) == {"queue_stuck": STUCK_SECONDS}
+    stage.until(STUCK_SECONDS + 2)
+    assert troubles(stage) == {"queue_stuck": STUCK_SECONDS + 2}
+
+
+def test_a_queue_is_stuck_by_how_long_attempts_have_waited_in_it_not_by_how_long_none_came() -> None:
+    stage = fleet(grade_timeout=1.0, slots=0)
+    first, second = stage.in_grading(9000, "ann", "ben")
+    assert troubles(stage) == {}
+    stage.ask("operator", CancelGrade(number=first), 9500)
+    stage.at(9501, on.Published(number=first))
+    stage.until(9000 + STUCK_SECONDS)
+    assert troubles(stage) == {}
+    stage.until(9500 + STUCK_SECONDS)
+    assert troubles(stage) == {"queue_stuck": 9500 + STUCK_SECONDS}
+    stage.ask("operator", CancelGrade(number=second), 12000)
+    stage.at(12001, on.Published(number=second))
+    stage.in_grading(20000, "ann")
+    assert troubles(stage) == {}
+
+
+def test_a_grade_on_the_hold_out_that_waits_makes_no_queue_stuck() -> None:
+    stage = fleet(grade_timeout=1.0, slots=0, holdout_timeout=60.0)
+    assert [attempt.is_holdout for attempt in stage.fleet.pending.values()] == [True]
+    stage.until(2 * STUCK_SECONDS)
+    assert troubles(stage) == {}
+
+
+def test_a_queue_that_was_held_is_not_stuck_when_it_is_released() -> None:
+    stage = fleet(grade_timeout=1.0, slots=0)
+    stage.in_grading(2, "ann")
+    stage.ask("operator", HoldGrading(), 3)
+    stage.ask("operator", ReleaseGrading(), 9000)
+    assert troubles(stage) == {}
+    stage.until(9000 + STUCK_SECONDS)
+    assert troubles(stage) == {"queue_stuck": 9000 + STUCK_SECONDS}
 
 
 def test_a_fleet_that_finds_nothing_better_for_hours_is_reported_until_it_does() -> None:

@@ -32,7 +32,7 @@ def settle(
     """Give the attempt its verdict: count it, fire the heartbeats, publish it, and answer its `coral eval`."""
     order = transaction.run.order + 1
     attempt = _record_of(transaction, pending, judgement, order, score=score, reason=reason, graded=graded)
-    transaction.set_run(order=order)
+    transaction.set_run(order=order, waiting_since=transaction.clock)
     if graded is not None and score is not None:
         transaction.set_run(grade_seconds=graded.seconds)
     before = transaction.run.best
