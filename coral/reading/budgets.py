@@ -56,7 +56,7 @@ def _amounts(key: str, used: float, limit: float) -> str:
         case BudgetKey.TOKENS:
             return f"{format.tokens(used)} of {format.tokens(limit)}"
         case BudgetKey.HOURS:
-            return f"{format.duration(used * 3600, units=1)} of {format.duration(limit * 3600)}"
+            return f"{format.duration(used * 3600)} of {format.duration(limit * 3600)}"
         case _:
             return f"{used:.0f} of {limit:.0f}"
 

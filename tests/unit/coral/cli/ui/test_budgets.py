@@ -34,7 +34,7 @@ def test_what_is_not_known_of_the_use_makes_a_forecast_an_upper_bound() -> None:
 
 
 def test_time_goes_on_while_the_status_grows_old() -> None:
-    assert shown({"key": "hours", "limit": 2.0, "used": 1.0}, late=1800.0).endswith("1 h of 2 h, 30 min left")
+    assert shown({"key": "hours", "limit": 2.0, "used": 1.0}, late=1800.0).endswith("1 h 30 min of 2 h, 30 min left")
 
 
 def test_a_forecast_goes_on_as_it_went() -> None:
