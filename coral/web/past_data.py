@@ -17,7 +17,8 @@ def past(view: RunView, asked: Mapping[str, str]) -> dict[str, object]:
     if memory is None:
         when = format.run_clock(at)
         raise CoralError(f"cannot show {view.name} at {when}: it began later", "choose a later moment")
-    return {**fleet_data.fleet(PastRun(view.layout, memory)), "warnings": [], "wall": memory.wall}
+    then = fleet_data.fleet(PastRun(view.layout, memory))
+    return {**then, "task": view.task, "warnings": [], "wall": memory.wall}
 
 
 def _seconds(given: str) -> float:

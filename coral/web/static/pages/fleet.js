@@ -97,7 +97,7 @@ export function Agents({ run, agents }) {
 
 export function Grading({ run, grading }) {
   const states = [grading.paused ? "paused" : "", grading.held ? "held by the operator" : ""].filter(Boolean).join(", ");
-  return html`<section aria-labelledby="grading-title"><h3 id="grading-title">Grading <span class="quiet">${grading.slots === null ? "" : `${grading.slots} slots`}${states ? `, ${states}` : ""}</span></h3>
+  return html`<section aria-labelledby="grading-title"><h3 id="grading-title">Grading <span class="quiet">${grading.slots === null ? "" : `${grading.slots} slot${grading.slots === 1 ? "" : "s"}`}${states ? `, ${states}` : ""}</span></h3>
     ${grading.running.length || grading.queued.length ? null : html`<p class="quiet">Nothing is being graded.</p>`}
     <ul class="plain">${grading.running.map(
       (one) => html`<li><${Attempt} run=${run} number=${one.number} /> ${one.progress === null ? "is being graded" : html`<progress max="1" value=${one.progress} aria-label=${`progress of the grade of #${one.number}`}></progress>`} <bdi>${one.message}</bdi></li>`,

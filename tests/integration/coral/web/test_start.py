@@ -13,7 +13,8 @@ ADDRESS = re.compile(r"^dashboard: http://127\.0\.0\.1:(\d+)/\?token=\S{40}", re
 
 def test_the_dashboard_is_served_while_the_run_is_watched_and_shows_it_as_it_was(tmp_path) -> None:
     task = write_task(tmp_path / "task", tries(1, 2, 3))
-    done = coral_process("start", str(task), "--ui", "--plain", "agents.count=1", "budget.attempts=3", cwd=tmp_path)
+    settings = ("agents.count=1", "budget.attempts=3", "task.name=two_words")  # whose folder is called two-words
+    done = coral_process("start", str(task), "--ui", "--plain", *settings, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     found = ADDRESS.search(done.stdout)
     assert found is not None, done.stdout
@@ -25,7 +26,7 @@ def test_the_dashboard_is_served_while_the_run_is_watched_and_shows_it_as_it_was
     assert (now["state"], now["attempts"], now["score"]["best"]) == ("stopped", 3, "3")
     end = int(now["clock"]) + 1
     then = client.get(f"{base}/past", params={"at": end}).json()
-    assert (then["attempts"], then["score"]["best"]) == (3, "3")
+    assert (then["attempts"], then["score"]["best"], then["task"]) == (3, "3", now["task"])
     first = client.get(f"{base}/curve").json()["points"][0]
     then = client.get(f"{base}/past", params={"at": first["at"] + 0.001}).json()
     assert (then["attempts"], then["score"]["best"], then["state"]) == (1, "1", "running")
