@@ -120,7 +120,7 @@ def parsed(body: bytes) -> object:
 
 def _live(runs: Runs) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
-        feed = runs.feed(request.path_params["run"])
+        feed = await run_in_threadpool(runs.feed, request.path_params["run"])  # it may look through a folder of runs
 
         async def events() -> Any:
             async for kind, data in feed.messages():
