@@ -108,6 +108,8 @@ def test_nothing_is_changed_by_another_method_or_without_the_pages_token(layout:
         client.post(path, content=b"{}", headers={**change_headers(), "content-type": "text/plain"}).status_code == 415
     )
     assert client.post(path, json="x" * 200_000, headers=change_headers()).status_code == 413
+    pieces = {**change_headers(), "transfer-encoding": "chunked", "content-length": "2"}
+    assert client.post(path, json={}, headers=pieces).status_code == 413
     assert list(layout.requests_of("operator").iterdir()) == []
 
 
