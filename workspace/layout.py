@@ -65,6 +65,7 @@ class Layout:
     states = _Below("workspace/state")
     logs_of_all = _Below("logs")
     events = _Below("logs/events.jsonl")  # the timeline for people
+    supervisor_beats = _Below("logs/beats.jsonl")
     status = _Below("status.json")
     private = _Below("private")
     journal = _Below("private/journal")

@@ -4,9 +4,7 @@ from typing import Any
 
 from coral.reading.run_view import RunView
 from coral.views import format
-from coral.views.health import not_running, status_old, supervisor_gone
-
-OLD_SECONDS = 180.0  # a supervisor writes status.json far more often, even if nothing happens
+from coral.views.health import SUPERVISOR_TTL, not_running, status_old, supervisor_gone
 
 
 def run_health(view: RunView) -> dict[str, Any]:
@@ -18,5 +16,5 @@ def run_health(view: RunView) -> dict[str, Any]:
     if view.state == "stopped":
         return not_running(seconds)
     shown = view.status.inner("health")
-    is_old = age is None or age > OLD_SECONDS or not shown.text("level")
+    is_old = age is None or age > SUPERVISOR_TTL or not shown.text("level")
     return status_old(seconds) if is_old else shown.data

@@ -1,14 +1,22 @@
-"""The beats of agents' launches, from what their programs print and from whether they compute."""
+"""The beats of agents' launches, from what their programs print and from whether they compute; and the supervisor's
+own, in a file that `coral watch` and other programs read as that of a Pulse."""
 
 import contextlib
 from typing import Protocol
 
+from coral.fleet.agent_state import LIVE
 from coral.fleet.events import Moment
+from coral.fleet.run_state import OCCUPYING, Fleet
 from coral.supervisor.context import RunContext
+from coral.views.fleet_view import state_of
+from coral.views.format import plural
+from coral.views.health import SUPERVISOR_TTL
 from heartbeats import archive
 from heartbeats.beat import Beat, Status
 
 BEAT_SECONDS = 10.0  # between two beats of a launch that goes on
+SUPERVISOR = "supervisor"
+OWN_SECONDS = SUPERVISOR_TTL / 3
 
 
 class BeatenLaunch(Protocol):
@@ -56,3 +64,41 @@ class BeatArchive:
         )
         with contextlib.suppress(OSError, ValueError):  # a view may be lost, as on a full disk
             archive.append(self._context.layout.beats(launch.agent), beat)
+
+
+class SupervisorBeats:
+    def __init__(self, run_context: RunContext) -> None:
+        self._context = run_context
+        self._latest: tuple[Status, str] | None = None
+        self._beaten_at = float("-inf")
+
+    def take(self, fleet: Fleet, now: Moment) -> None:
+        """Write a beat where its status or phase has changed, else every OWN_SECONDS."""
+        run = fleet.run
+        phase = str(state_of(run)["state"])
+        status = Status.SUCCESS if run.finished else Status.CANCELLED if run.detached_reason else Status.RUNNING
+        if self._latest == (status, phase) and now.run_time - self._beaten_at < OWN_SECONDS:
+            return
+        self._latest, self._beaten_at = (status, phase), now.run_time
+        beat = Beat(
+            run=self._context.layout.root.name,
+            agent="",
+            launch=0,
+            status=status,
+            phase=phase,
+            progress=None,
+            message=_message(fleet),
+            timestamp=now.wall_time,
+            ttl=SUPERVISOR_TTL,
+            session=SUPERVISOR,  # of each supervisor of the run: the next one goes on
+            task=SUPERVISOR,
+        )
+        with contextlib.suppress(OSError, ValueError):  # a view may be lost, as on a full disk
+            self._context.layout.private.lstat()  # a run folder that was removed is not made again
+            archive.append(self._context.layout.supervisor_beats, beat)
+
+
+def _message(fleet: Fleet) -> str:
+    live = sum(agent.phase in LIVE for agent in fleet.agents.values())
+    grading = sum(pending.step in OCCUPYING for pending in fleet.pending.values())
+    return f"{plural(live, 'agent')} at work" + (f", {plural(grading, 'grade')}" if grading else "")

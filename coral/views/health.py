@@ -6,6 +6,8 @@ from typing import Any
 from coral.fleet.health import HealthLevel, Trouble, health_of, level_of
 from coral.fleet.run_state import Fleet
 
+SUPERVISOR_TTL = 180.0  # seconds of its silence; it writes status.json far more often, even if nothing happens
+
 TEXTS: Mapping[Trouble, str] = {
     Trouble.DISK: "nothing can be written to the disk",
     Trouble.NOBODY_WORKS: "no agent is at work: all are parked",
@@ -24,7 +26,7 @@ TEXTS: Mapping[Trouble, str] = {
     Trouble.AGENT_GIVEN_UP: "{of} was given up",
     Trouble.CHECKPOINTS_UNANSWERED: "{of} leaves its checkpoints unanswered",
     Trouble.SUPERVISOR_GONE: "nobody supervises the run: coral resume",
-    Trouble.STATUS_OLD: "the supervisor has not said how the run is for a long time",
+    Trouble.STATUS_OLD: "the supervisor is there and has not said how the run is for long: it hangs or is suspended",
     Trouble.NOT_RUNNING: "the run is not running",
 }
 

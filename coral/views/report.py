@@ -20,7 +20,7 @@ from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job, Run
 from coral.supervisor.context import RunContext
-from coral.views.beats import BeatArchive, BeatenLaunch
+from coral.views.beats import BeatArchive, BeatenLaunch, SupervisorBeats
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.health import health_data
 from coral.views.prompt_context import budget
@@ -56,6 +56,7 @@ class Report:
         self._pause = STATUS_SECONDS
         self._archive = BeatArchive(run_context)
         self._work = WorkArchive(run_context)
+        self._own = SupervisorBeats(run_context)
 
     def log(self, now: Moment, event: LogEvent) -> None:
         messages = [logged_data(message) for message in event.messages]
@@ -121,6 +122,7 @@ class Report:
             return
         self._shown, self._shown_at, began = fleet, now.run_time, time.monotonic()
         self._work.look(fleet, now, force=force)
+        self._own.take(fleet, now)
         # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
         text = json.dumps(self._status(fleet, monitors, now), allow_nan=False)
         with contextlib.suppress(OSError):

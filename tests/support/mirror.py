@@ -28,7 +28,7 @@ _PLACES = {
     "unit/coral/web, in every request": ["coral.web: app"],
     "integration/coral/web/test_start": ["coral.web: past_data"],
     "unit/coral/cli/run_data/test_send_request": ["coral.cli.commands: heartbeat set stop tell"],
-    "unit/coral/cli/commands/test_health": ["coral.reading: run_health", "coral.views: health"],
+    "unit/coral/cli/commands/test_health": ["coral.reading: run_health"],
     "unit/coral/cli/run_data/test_pulse_board": ["coral.cli.ui: bar pulses"],
     "unit/coral/reading/test_beat_spans": ["coral.cli.ui: life"],
     "integration/coral/cli/commands/test_watch": ["coral.cli.run_data: pulses"],

@@ -12,10 +12,11 @@ from coral.fleet import events as on
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.messages import MESSAGE
-from coral.fleet.reasons import Reason, ReasonKind
+from coral.fleet.reasons import Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import AttemptStep, Breaker, Fleet, Limit, PendingAttempt, Run
 from coral.reading.lenient_json import LenientJson
 from coral.supervisor.loop import Supervisor
+from coral.views.health import SUPERVISOR_TTL
 from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
 from heartbeats.archive import beats_in
@@ -136,3 +137,27 @@ def test_a_prompt_is_no_longer_than_a_program_can_take(start) -> None:
     assert MAX_CHARACTERS * 0.8 < len(text) < MAX_CHARACTERS + 25 * 200
     assert text.count("more characters of this section are left out.]") == 25
     assert warnings == ["the prompt would be too long: the longest of its sections are cut"]
+
+
+def test_the_supervisor_beats_at_each_change_and_at_each_third_of_its_ttl(shown: Shown) -> None:
+    def beats() -> list[tuple[str, str, str]]:
+        found = list(beats_in(shown.manager._layout.supervisor_beats))
+        assert all((beat.task, beat.session, beat.ttl) == ("supervisor", "supervisor", 180.0) for beat in found)
+        return [(beat.status.value, beat.phase, beat.message) for beat in found]
+
+    running = ("running", "running", "1 agent at work")
+    shown.at(SILENT)
+    shown.at(SILENT + SUPERVISOR_TTL / 3 - 1)
+    assert beats() == [running]
+    shown.at(SILENT + SUPERVISOR_TTL / 3 + QUIET_STATUS_SECONDS)
+    assert beats() == [running] * 2
+    shown.fleet = replace(shown.fleet, run=replace(shown.fleet.run, finished=RunEnd(RunEndKind.SIGNAL)))
+    shown.at(SILENT + SUPERVISOR_TTL)
+    assert beats()[2:] == [("success", "stopped", "1 agent at work")]
+
+
+def test_one_that_leaves_its_agents_at_work_is_over_and_no_success(shown: Shown) -> None:
+    shown.fleet = replace(shown.fleet, run=replace(shown.fleet.run, detached_reason=RunEnd(RunEndKind.SIGNAL)))
+    shown.at(SILENT)
+    (beat,) = beats_in(shown.manager._layout.supervisor_beats)
+    assert (beat.status, beat.phase) == (Status.CANCELLED, "left")
