@@ -169,22 +169,30 @@ def new_run(runs: Path, task: str) -> Layout:
             return Layout(root.resolve())
 
 
+def closed_folders(layout: Layout) -> tuple[Path, ...]:
+    """Those that hold answers, keys or conversations: only their owner can open them."""
+    return layout.private, layout.logs_of_all, layout.states
+
+
+def folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
+    """The folders that a run with these agents has from its beginning; one that is in another comes after it."""
+    names = list(agents)
+    plain_ones = (layout.agents, layout.shared, layout.history, layout.root / "grades")
+    found = [*closed_folders(layout), layout.attempts, layout.heartbeats, *plain_ones]
+    for sender in (*names, OPERATOR):
+        found += [layout.requests_of(sender), layout.replies_to(sender)]
+    for agent in names:
+        found += [layout.state(agent), layout.logs(agent)]
+    return found
+
+
 def create(layout: Layout, agents: Iterable[str]) -> None:
-    """Make the run's folders; those that exist stay as they are. Only its owner can open those that hold answers, keys
-    or conversations."""
-    for folder in (layout.private, layout.logs_of_all, layout.states):
+    """Make the run's folders; those that exist stay as they are."""
+    for folder in closed_folders(layout):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
-    others = (layout.agents, layout.shared, layout.history, layout.root / "grades")
-    for folder in (layout.attempts, layout.heartbeats, *others):
+    for folder in folders(layout, agents):
         folder.mkdir(parents=True, exist_ok=True)
-    names = list(agents)
-    for sender in (*names, OPERATOR):
-        layout.requests_of(sender).mkdir(parents=True, exist_ok=True)
-        layout.replies_to(sender).mkdir(parents=True, exist_ok=True)
-    for agent in names:
-        layout.state(agent).mkdir(parents=True, exist_ok=True)
-        layout.logs(agent).mkdir(parents=True, exist_ok=True)
 
 
 def folder_of_runs(layout: Layout) -> Path:

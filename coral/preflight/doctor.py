@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -78,11 +78,11 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     machine = f"{platform.system()}, {plural(usable_cores(), 'core')}"
     yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {machine}")
     yield _git()
-    yield _agents(folder, config)
-    yield _candidates()
-    yield _leftovers()
+    yield _tried("agents", lambda: _agents(folder, config))
+    yield _tried("candidates", _candidates)
+    yield _tried("leftovers", _leftovers)
     yield from _watching()
-    yield _disk(folder)
+    yield _tried("disk", lambda: _disk(folder))
     yield _open_files()
     yield _prices()
     yield _search()
@@ -93,6 +93,14 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
         for found in pool.map(lambda name: _program(name, [part for part in driven if part.runtime == name]), names):
             yield from found
     yield from (_of_the_task(assignment) for assignment in driven if assignment.runtime not in names)
+
+
+def _tried(name: str, check: Callable[[], Check]) -> Check:
+    """What cannot be checked on a machine in trouble is said, and hides nothing of the rest."""
+    try:
+        return check()
+    except OSError as error:
+        return Check(name, Health.NOTE, f"cannot be checked: {error}", "a run may start all the same")
 
 
 def _git() -> Check:

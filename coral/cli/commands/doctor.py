@@ -1,6 +1,7 @@
 """`coral doctor`: what this machine has for a fleet of agents, what is missing, and what to do about it.
 
 It starts only programs that are asked for their version or, with `--ping`, for one word. Nothing depends on its result.
+Of the run here it says what is wrong with its folders; `--fix` repairs what loses nothing.
 """
 
 from __future__ import annotations
@@ -8,14 +9,17 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.cli import EXIT_USER_ERROR
 from coral.cli.parser import Parser, print_json
-from coral.cli.run_data import run_lookup
-from coral.reading.run_folder import here
+from coral.cli.run_data import run_lookup, send_request
+from coral.reading.run_folder import here, run_around
+from coral.reading.run_view import RunView
 from coral.views.format import clean
+from workspace.layout import can_see_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +36,9 @@ def add_arguments(parser: Parser) -> None:
     paid = "also send one real, paid request to each of these (default: the task's, and every program that is here); "
     kept = "some keep that conversation in their own history: docs/runtimes.md"
     parser.add_argument("--ping", nargs="*", metavar="RUNTIME", help=paid + kept)
+    fix = "repair what is safe in the run here: list it, then make missing folders and set the modes of the run's own"
+    parser.add_argument("--fix", action="store_true", help=fix)
+    parser.add_argument("--run", metavar="RUN", help="that run: its folder, its name, or either end of its name")
     parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, state, text, advice}]}")
 
 
@@ -39,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from coral.preflight.doctor import Health
 
     found = []
-    for finding in _findings(args.task, args.ping):
+    for finding in chain(_of_the_run(args), _findings(args.task, args.ping)):
         found.append(finding)
         if not args.json:
             _print(finding)
@@ -47,6 +54,24 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"ok": ok, "checks": [asdict(finding) for finding in found]})
     return 0 if ok else 1
+
+
+def _of_the_run(args: argparse.Namespace) -> Iterator[Check]:
+    """What is wrong with the run that is named or around here, all of it before anything is repaired. CoralError where
+    none is, if one is needed."""
+    from coral.preflight.repairs import broken_folders, check_of, repaired
+
+    layout = run_around(here())
+    if args.run or (args.fix and layout is None):
+        layout = run_lookup.run_of(argparse.Namespace(run=args.run, task=None))
+    if args.fix:
+        send_request.as_operator("repair a run")
+    if layout is None or not can_see_private(layout):
+        return
+    found = broken_folders(layout, RunView(layout).agents())
+    yield from [check_of(layout, one) for one in found]
+    if args.fix:
+        yield from (repaired(layout, one) for one in found if one.is_safe)
 
 
 def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:

@@ -170,6 +170,19 @@ def test_scarce_resources_are_reported_with_advice(here: Path, capsys, monkeypat
     assert "`ulimit -n " in said
 
 
+def test_what_cannot_be_checked_is_said_and_stops_nothing(here: Path, capsys, monkeypatch) -> None:
+    def fail(folder: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(doctor, "disk_problem_of", fail)
+    found = look(capsys)
+    assert (found["disk"]["state"], found["disk"]["text"]) == (
+        "note",
+        "cannot be checked: [Errno 5] Input/output error",
+    )
+    assert "files" in found
+
+
 def test_the_verified_versions_are_those_of_our_tests() -> None:
     tried = {name: programs(name).verified_version for name in NAMES if programs(name).package}
     assert tried == {name: program.version for name, program in PROGRAMS.items()}

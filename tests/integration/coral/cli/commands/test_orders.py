@@ -114,3 +114,20 @@ def test_a_budget_is_set_undone_and_kept_and_a_stop_waits_for_the_grades(
     run.wait_for_end()
     assert run.wait_for_attempts(1)[0].score == 1.0
     assert coral_process("replay", "--run", str(run.layout.root)).returncode == 0
+
+
+def test_where_the_supervisor_was_killed_nobody_grades_and_a_stop_after_the_grades_says_what_to_do(
+    start: Callable[..., Run],
+) -> None:
+    run = start(["hang"], overrides=("agents.count=1",))
+    wait_until(lambda: agents(run).get("agent-1", {}).get("phase") == "running", what="the agent")
+    run.kill()
+    root = str(run.layout.root)
+    asked = coral_process("stop", "--after-grades", "--run", root)
+    assert (asked.returncode, asked.stdout) == (1, "")
+    said, hint = asked.stderr.splitlines()
+    assert said == f"coral: cannot stop {run.layout.root.name} after its grades: nobody supervises it"
+    resume, stop = hint.split("; ")
+    assert ("coral resume" in resume, "coral stop" in stop) == (True, True)
+    assert (resume.endswith("grades what waits"), stop.endswith("ends its processes")) == (True, True)
+    assert coral_process("stop", "--run", root).returncode == 0
