@@ -143,7 +143,10 @@ def note_gain(transaction: Transaction) -> None:
     is_first = run.epoch != gains.epoch or gains.best is None
     count = 0 if is_first else gains.count + 1
     attempts, money = run.progress.evals, run.spent.money or 0.0
-    gains = Gains(best=run.best, epoch=run.epoch, count=count, at=transaction.clock, attempts=attempts, money=money)
+    gains = Gains(
+        best=run.best, epoch=run.epoch, count=count, at=transaction.clock, attempts=attempts, money=money,
+        money_before=money if is_first else gains.money_before,
+    )  # fmt: skip
     transaction.set_run(gains=gains)
 
 
@@ -174,8 +177,8 @@ def _troubles(fleet: Fleet, clock: float, rules: Rules) -> Iterator[TroubleFound
     tried = run.progress.evals - gains.attempts
     if clock - gains.at >= GAINLESS_SECONDS and tried >= GAINLESS_ATTEMPTS:
         yield TroubleFound(Trouble.NO_GAIN)
-    since = (run.spent.money or 0.0) - gains.money
-    if gains.count >= GAINS_COMPARED and gains.money > 0 and since > COSTLY * gains.money / gains.count:
+    since, cost = (run.spent.money or gains.money) - gains.money, gains.money - gains.money_before
+    if gains.count >= GAINS_COMPARED and cost > 0 and since > COSTLY * cost / gains.count:
         yield TroubleFound(Trouble.COSTLY_GAIN)
     if any(_fails_most(fleet, kind) for kind in run.alerted_failures):
         yield TroubleFound(Trouble.ONE_FAILURE)

@@ -223,7 +223,7 @@ def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> Reason | None:
         return UNANSWERED
     if agent.phase is Phase.PARKED:
         return Reason(ReasonKind.IS_PARKED)
-    if agent.budget_notice_level >= BUDGET_NOTICES_AT[-1]:
+    if agent.budget_notice_level >= max(BUDGET_NOTICES_AT):
         return Reason(ReasonKind.LANDS)
     if len(agent.pending_messages) >= MAX_PENDING_MESSAGES:
         return Reason(ReasonKind.SATURATED, count=len(agent.pending_messages))

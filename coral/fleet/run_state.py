@@ -182,6 +182,7 @@ class Gains:
     at: float = 0.0
     attempts: int = 0
     money: float = 0.0  # US dollars
+    money_before: float = 0.0  # spent before the first one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -264,8 +264,18 @@ def test_what_an_agent_said_before_it_was_interrupted_is_no_alert_though_its_pro
 @pytest.mark.parametrize("reply", ["HEARTBEAT_OK", "All is well.\n\n**HEARTBEAT_OK**", "HEARTBEAT_OK\nI go on now."])
 def test_heartbeat_ok_reaches_nobody(reply: str) -> None:
     stage = asked()
+    stage.at(2450, stage.heard("ann", reply="I look at the disk."))
     assert stage.at(2500, stage.heard("ann", reply=reply)) == []
+    assert stage["ann"].last_words == ""
     assert not [line for line in stage.at(2600, stage.exited("ann")) if "alert" in line]
+
+
+def test_an_alert_by_last_words_ends_a_row_of_unanswered_checkpoints() -> None:
+    stage = asked()
+    stage.fleet = replace(stage.fleet, agents={"ann": replace(stage["ann"], unanswered_checkpoints=2)})
+    stage.at(2500, stage.heard("ann", reply="The data are gone."))
+    stage.at(2600, stage.exited("ann"))
+    assert stage["ann"].unanswered_checkpoints == 0
 
 
 def test_the_alert_of_failed_checkpoints_has_the_last_error() -> None:

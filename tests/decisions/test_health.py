@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import QUIET_RULES, Stage
+from stage import CHECKPOINT, QUIET_RULES, Stage, attempt_zero
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import OutputCounts, Phase, Spent
@@ -13,6 +13,7 @@ from coral.fleet.health import (
     FAILING_LAUNCHES,
     GAINLESS_ATTEMPTS,
     GAINLESS_SECONDS,
+    GAINS_COMPARED,
     OUTAGE_SECONDS,
     STUCK_SECONDS,
     HealthLevel,
@@ -141,6 +142,116 @@ def test_a_gain_that_costs_far_more_than_those_before_it_is_reported() -> None:
     said = stage.at(51, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=used + COSTLY + 0.5)))
     assert "more was spent since the last new best" in " ".join(said)
     assert troubles(stage) == {"costly_gain": 51}
+
+
+def gained(stage: Stage, clock: float, score: float, money: float) -> None:
+    stage.at(clock, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=money)))
+    stage.tried(clock, "ann", score)
+
+
+def test_the_cost_of_gains_is_compared_from_the_third_on_if_they_cost_anything() -> None:
+    for cost, found in ((0.25, {"costly_gain": 50.0}), (0.0, {})):
+        stage = fleet()
+        for number in range(1, GAINS_COMPARED + 1):
+            gained(stage, 10 * number, 1.0 + number, cost * number)
+        stage.at(50, on.Used(agent="ann", launch=1, figure=Spent(output=9, money=99.0)))
+        assert troubles(stage) == found
+
+
+def test_what_an_epoch_before_cost_is_no_cost_of_the_gains_of_this_one() -> None:
+    stage = fleet(1)
+    gained(stage, 2, 7.0, 1000.0)
+    stage.stop(3)
+    stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
+    stage.at(5, on.Resumed(), on.TaskChanged(baseline=replace(attempt_zero(5.0), epoch=2), heartbeats=False))
+    gains = stage.fleet.run.gains
+    assert (gains.count, gains.epoch, gains.money, gains.money_before, gains.at) == (0, 2, 1000.0, 1000.0, 5)
+    stage.at(6, on.Published(number=gains.best or 0))
+    stage.at(6, stage.heard("ann"))
+    for number in range(1, GAINS_COMPARED + 1):
+        stage.at(10 * number, on.Used(agent="ann", launch=2, figure=Spent(output=9, money=1.0 * number)))
+        stage.tried(10 * number, "ann", 5.0 + number)
+    assert stage.fleet.run.gains.money_before == 1000.0
+    stage.at(50, on.Used(agent="ann", launch=2, figure=Spent(output=9, money=GAINS_COMPARED + COSTLY + 1)))
+    assert troubles(stage) == {"costly_gain": 50}
+
+
+def test_nothing_better_for_exactly_so_long_is_reported_without_an_event() -> None:
+    stage = fleet()
+    stage.tried(2, "ann", 5.0)
+    for number in range(GAINLESS_ATTEMPTS):
+        stage.tried(3 + number, "ben", 1.0)
+    stage.until(2 + GAINLESS_SECONDS)
+    assert troubles(stage) == {"no_gain": 2 + GAINLESS_SECONDS}
+
+
+def test_one_reason_that_fails_most_attempts_is_wrong_until_it_no_longer_does() -> None:
+    stage = fleet()
+    clock = 2.0
+    while not troubles(stage):
+        stage.tried(clock, "ann", None)
+        clock += 1
+        assert clock < 50, "no failure was reported"
+    assert troubles(stage) == {"one_failure": clock - 1}
+    count = stage.fleet.run.failed
+    for number in range(count):
+        assert troubles(stage) == {"one_failure": clock - 1}
+        stage.tried(clock + number, "ben", 1.0)
+    assert troubles(stage) == {}
+
+
+def test_failures_of_this_epoch_are_not_outnumbered_by_attempts_before_it() -> None:
+    stage = fleet(1)
+    for number in range(30):
+        stage.tried(2, "ann", 7.0 + number)
+    stage.stop(3)
+    stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
+    stage.at(5, on.Resumed(), on.TaskChanged(baseline=replace(attempt_zero(5.0), epoch=2), heartbeats=False))
+    stage.at(6, on.Published(number=stage.fleet.run.best or 0), stage.heard("ann"))
+    for number in range(20):
+        stage.tried(7 + number, "ann", None)
+    assert "one_failure" in troubles(stage)
+
+
+def test_of_two_troubles_alike_the_earlier_is_named_first() -> None:
+    stage = fleet(2, accounts={"ann": "acme"})
+    stage.at(5, stage.exited("ann", Ending.LIMIT, until=9000.0))
+    stage.ask("operator", HoldGrading(), 9)
+    assert [one.trouble for one in health_of(stage.fleet)[1]] == [Trouble.AT_LIMIT, Trouble.GRADING_HELD]
+    assert TroubleFound(Trouble.DISK) == TroubleFound(Trouble.DISK, "", 0.0)
+
+
+def test_void_attempts_in_a_row_pause_the_queue_for_a_time() -> None:
+    stage = fleet()
+    for number in stage.in_grading(2, "ann", "ann", "ann"):
+        stage.voided(3, number)
+        stage.at(3, on.Published(number=number))
+    assert troubles(stage) == {"queue_paused": 3}
+    assert health_of(stage.fleet)[0] is HealthLevel.UNHEALTHY
+    stage.until(303)
+    assert troubles(stage) == {}
+
+
+def test_an_agent_that_stalls_and_one_that_answers_no_checkpoint_are_named() -> None:
+    stage = fleet(1, stall=100.0)
+    stage.until(101)
+    assert troubles(stage) == {"agent_stalled ann": 101}
+    stage = fleet(1, heartbeats=(CHECKPOINT,), max_defer=1.0)
+    for launch in range(1, 4):
+        assert "checkpoints_unanswered ann" not in troubles(stage)
+        stage.until(1801.0 * launch)
+        while stage["ann"].phase is not Phase.INTERRUPTED:
+            stage.until(stage.clock + 1)
+        stage.resumed("ann", stage.clock)
+        stage.at(stage.clock, stage.exited("ann", Ending.INTERRUPTED))
+        stage.until(stage.clock + 60)
+        stage.at(stage.clock, stage.heard("ann"))
+    assert "checkpoints_unanswered ann" in troubles(stage)
+
+
+def test_the_figures_by_which_something_is_wrong() -> None:
+    assert (FAILING_LAUNCHES, OUTAGE_SECONDS, STUCK_SECONDS) == (3, 120.0, 1800.0)
+    assert (GAINLESS_SECONDS, GAINLESS_ATTEMPTS, GAINS_COMPARED, COSTLY) == (14400.0, 20, 3, 5.0)
 
 
 def test_of_few_gains_the_cost_is_not_known() -> None:

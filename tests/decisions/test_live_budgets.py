@@ -92,6 +92,13 @@ def test_one_whose_own_budget_is_still_used_up_stays_retired() -> None:
     assert "message" not in "".join(stage.owed("ann"))
 
 
+def test_one_that_retired_for_another_reason_stays_retired() -> None:
+    stage = fleet()
+    stage.at(3, stage.exited("ann", Ending.TERMINAL, "no such key"))
+    stage.ask("operator", wanted("per_agent.attempts", 2), 4)
+    assert (stage["ann"].phase, stage["ann"].reason.kind) == (Phase.RETIRED, ReasonKind.GIVEN_UP)
+
+
 @pytest.mark.parametrize(
     ("asked", "why"),
     [

@@ -29,8 +29,8 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
     failed = event.ending not in (on.Ending.CLEAN, on.Ending.INTERRUPTED, on.Ending.LOST)
     agent = transaction.set_agent(agent.name, last_error=event.detail if failed else agent.last_error)
-    is_turn = event.ending is on.Ending.CLEAN and not asked_by_us
-    agent = _release_messages(transaction, agent, began=event.began, is_turn=is_turn)
+    _end_checkpoints(transaction, agent, is_turn=event.ending is on.Ending.CLEAN and not asked_by_us)
+    agent = _release_messages(transaction, agent, began=event.began)
     agent = transaction.set_agent(agent.name, denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED))
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
@@ -96,15 +96,19 @@ def _may_end(agent: Agent) -> bool:
     return agent.phase in LIVE or given_up
 
 
-def _release_messages(transaction: Transaction, agent: Agent, *, began: bool, is_turn: bool = False) -> Agent:
-    """The launch is over. Its unacknowledged messages stay pending, its unanswered checkpoints count as unanswered, and
-    nobody waits in its `coral eval` any more."""
+def _end_checkpoints(transaction: Transaction, agent: Agent, *, is_turn: bool) -> None:
+    """No reply comes any more. `is_turn`: the agent ended by itself, and not in the midst of its work."""
+    if agent.awaiting_reply and not transaction.run.is_ending:
+        (end_of_turn if is_turn else mark_unanswered)(transaction, agent.name)
+
+
+def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) -> Agent:
+    """The launch is over. Its unacknowledged messages stay pending, no reply is awaited, and nobody waits in its
+    `coral eval` any more."""
     for number, pending in transaction.pending.items():
         if pending.submission.agent == agent.name:
             transaction.set_pending(number, waited_until=0.0)
     stalls.pause_timer(transaction, agent.name)
-    if agent.awaiting_reply and not transaction.run.is_ending:
-        (end_of_turn if is_turn else mark_unanswered)(transaction, agent.name)
     if began:  # the conversation may have the text although no answer came, and the launch's prompt file has it
         unanswered = [message for message in agent.pending_messages if message.id in agent.in_flight]
         handed = (replace(message, handed_at=message.handed_at or agent.launch) for message in unanswered)
