@@ -59,8 +59,10 @@ def broken_folders(layout: Layout, agents: Iterable[str]) -> list[BrokenFolder]:
     return [BrokenFolder(path, fault) for path, fault in found if fault is not None]
 
 
-def check_of(layout: Layout, broken: BrokenFolder) -> Check:
-    advice = "`coral doctor --fix` repairs it" if broken.is_safe else "see what it is: nothing of it is changed"
+def check_of(layout: Layout, broken: BrokenFolder, *, fixing: bool) -> Check:
+    """The finding. `fixing`: what is safe is repaired next, and needs no advice."""
+    how = "" if fixing else "`coral doctor --fix` repairs it"
+    advice = how if broken.is_safe else "see what it is: nothing of it is changed"
     return Check("run", Health.NOTE, f"{_name(layout, broken)} {TEXTS[broken.fault]}", advice)
 
 

@@ -36,7 +36,7 @@ def add_arguments(parser: Parser) -> None:
     paid = "also send one real, paid request to each of these (default: the task's, and every program that is here); "
     kept = "some keep that conversation in their own history: docs/runtimes.md"
     parser.add_argument("--ping", nargs="*", metavar="RUNTIME", help=paid + kept)
-    fix = "repair what is safe in the run here: list it, then make missing folders and set the modes of the run's own"
+    fix = "list what is wrong with the folders of the run here, then repair what is safe: missing ones and modes"
     parser.add_argument("--fix", action="store_true", help=fix)
     parser.add_argument("--run", metavar="RUN", help="that run: its folder, its name, or either end of its name")
     parser.add_argument("--json", action="store_true", help="for programs: {ok, checks: [{name, state, text, advice}]}")
@@ -69,7 +69,7 @@ def _of_the_run(args: argparse.Namespace) -> Iterator[Check]:
     if layout is None or not can_see_private(layout):
         return
     found = broken_folders(layout, RunView(layout).agents())
-    yield from [check_of(layout, one) for one in found]
+    yield from [check_of(layout, one, fixing=args.fix) for one in found]
     if args.fix:
         yield from (repaired(layout, one) for one in found if one.is_safe)
 

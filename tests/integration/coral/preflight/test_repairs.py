@@ -50,6 +50,7 @@ def test_all_is_listed_then_repaired_and_what_stands_there_stays(layout: Layout,
         ["run", "note", "requests/agent-2 is missing"],
     ]
     assert checks(coral) == listed
+    assert coral("doctor")[1].count("`coral doctor --fix` repairs it") == 3
     assert (mode(layout.logs_of_all), mode(layout.heartbeats)) == (0o755, 0o555)
     assert not layout.requests_of("agent-2").exists()
     assert checks(coral, "--fix") == [
