@@ -1,5 +1,6 @@
 """After a reboot nothing that runs is ours, whatever its pid: it is neither taken over nor signalled."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -43,7 +44,8 @@ def end_all(run) -> None:
     """As a reboot does."""
     run.kill()
     for pid in run.left():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it may end as another one does
+            os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not run.left(), what="the end of all")
 
 

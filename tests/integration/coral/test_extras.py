@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 def test_the_packages_are_those_of_the_distribution() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = project["optional-dependencies"]
-    apart = ("dev", "docs")  # what tests and the site need is no part of a run
+    apart = ("dev", "docs", "browser")  # what tests and the site need is no part of a run
     assert {extra: list(packages) for extra, packages in extras.PACKAGES.items()} == {
         extra: packages for extra, packages in declared.items() if extra not in apart
     }
