@@ -7,6 +7,8 @@ from stage import QUIET_RULES, Stage, on_request
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
+from coral.fleet.agents.budgets import money_left
+from coral.fleet.attempts.confirmations import is_affordable
 from coral.fleet.decide import next_deadline
 from coral.fleet.events import Ending, SetBudget
 from coral.fleet.reasons import ReasonKind
@@ -181,3 +183,18 @@ def test_it_is_refused_while_grading_is_held() -> None:
     stage.ask("operator", HoldGrading())
     assert stage.ask("operator", DRAIN, 3)[0].endswith("grading is held (coral grading release)")
     assert stage.fleet.run.draining is None
+
+
+def test_what_a_launch_may_use_and_what_confirms_go_by_the_budget_that_is_set() -> None:
+    stage = fleet()
+    assert money_left(stage.fleet, stage["ann"], RULES) is None
+    stage.ask("operator", wanted("money", 30))
+    assert money_left(stage.fleet, stage["ann"], RULES) == 15.0  # two agents share it
+    rules = stage.rules = replace(RULES, confirm_share=0.2, budget_attempts=10)
+    assert not is_affordable(replace(stage.fleet.run, confirm_seconds=HOUR), rules, 3)
+    stage.ask("operator", wanted("attempts", 100))
+    assert is_affordable(replace(stage.fleet.run, confirm_seconds=HOUR), rules, 3)
+
+
+def test_long_after_everything_nothing_falls_due() -> None:
+    assert next_deadline(Stage(1, QUIET_RULES).fleet, 1e12, QUIET_RULES) is None
