@@ -164,7 +164,9 @@ def _new(out: Console, knowledge: KnowledgeView, last_look: float | None) -> Non
         ago = format.duration(max(time.time() - last_look, 0), units=1)
         if not chosen:
             out.print()
-            out.print(dim(f"nothing else is new since you looked {ago} ago; there are {len(knowledge.notes)} notes"))
+            kept = format.plural(len(knowledge.notes), "note")
+            nothing = "nothing else" if current else "nothing"  # a synthesis since then stands above
+            out.print(dim(f"{nothing} is new since you looked {ago} ago; `coral notes --all` lists {kept}"))
             return
         print_title(out, f"New since you looked {ago} ago")
     elif chosen:

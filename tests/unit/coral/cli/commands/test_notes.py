@@ -78,7 +78,9 @@ def test_a_note_that_another_supersedes_says_so(fleet: Layout, shown: Shown) -> 
 
 def test_the_reader_is_told_what_is_new_since_the_last_look(fleet: Layout, shown: Shown) -> None:
     assert "Notes" in shown("notes")
-    assert "nothing else is new since you looked 0 s ago; there are 7 notes" in shown("notes")
+    assert "nothing is new since you looked 0 s ago; `coral notes --all` lists 7 notes" in shown("notes")
+    os.utime(next(fleet.shared.rglob("synthesis-3.md")))  # it is shown in full, above what is new
+    assert "nothing else is new since" in shown("notes")
     path = write(fleet, "corners", 100)
     os.utime(path)
     # What programs and agents look at leaves no mark.
