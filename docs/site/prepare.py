@@ -112,5 +112,12 @@ def _leaves(entries: object) -> Iterator[str]:
         yield from _leaves(list(entries.values()))
 
 
+def folder(arguments: list[str]) -> Path:
+    """The folder to write into. SystemExit says how to call this where no folder is given, or an option is."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.exit("cannot write the site: give one folder, which is made: python docs/site/prepare.py build")
+    return Path(arguments[0])
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(folder(sys.argv[1:]))

@@ -25,6 +25,13 @@ def test_the_pages_are_written_with_links_as_the_site_has_them(tmp_path: Path) -
     assert tomllib.loads((tmp_path / "zensical.toml").read_text())["project"]["docs_dir"] == "pages"
 
 
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-o"], ["a", "b"]])
+def test_an_argument_that_is_no_folder_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit, match="cannot write the site: give one folder"):
+        SITE["folder"](arguments)
+    assert SITE["folder"](["build"]) == Path("build")
+
+
 def test_a_block_of_code_is_left_as_it_is() -> None:
     text = "[a](b.md)\n\n```python\nx = y[0](z)\n```\n[c](d.md)\n"
     changed = SITE["_outside_fences"](text, lambda part: part.replace("](", "](../"))
