@@ -29,7 +29,8 @@ def answer(transaction: Transaction, number: int, text: str) -> str:
     found = next((question for question in transaction.run.questions if question.number == number), None)
     if found is None:
         numbers = ", ".join(str(question.number) for question in transaction.run.questions)
-        hint = f"open are: {numbers}" if numbers else "no question is open"
+        known = f"open questions: {numbers}; `coral status` shows them with these numbers, `coral alerts` has others"
+        hint = known if numbers else "no question is open"
         raise CoralError(f"cannot answer question {number}: it is not open", hint)
     if not text.strip():
         raise CoralError(f"cannot answer question {number} with nothing", "say something")

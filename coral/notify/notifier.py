@@ -43,26 +43,35 @@ class Notifier:
         run, schedule = self._layout.root.name, Schedule(target.route.digest, quiet_of(target.route.quiet_hours))
         while True:
             is_last = self._ending.wait(LOOK_SECONDS)
-            now, local = time.monotonic(), datetime.now()
-            if schedule.may_send(now, local.hour * 60 + local.minute, is_last=is_last):
-                schedule = _send_waiting(outbox, target, schedule, run, self._task)
+            if _may_send(schedule, has_alert=True, is_last=is_last):  # else nothing may, and nothing is read
+                schedule = _send_waiting(outbox, target, schedule, (run, self._task), is_last=is_last)
             if is_last:
                 return
 
 
-def _send_waiting(outbox: Outbox, target: Target, schedule: Schedule, run: str, task: str) -> Schedule:
-    """Send what waits as one message. Returns when the next one may go."""
+def _may_send(schedule: Schedule, *, has_alert: bool, is_last: bool) -> bool:
+    local = datetime.now()
+    return schedule.may_send(time.monotonic(), local.hour * 60 + local.minute, has_alert=has_alert, is_last=is_last)
+
+
+def _send_waiting(
+    outbox: Outbox, target: Target, schedule: Schedule, names: tuple[str, str], *, is_last: bool
+) -> Schedule:
+    """Send what waits as one message, if it may go. `names`: of the run and the task. Returns when the next one may."""
     notices, offset = outbox.waiting()
     if not notices:
         outbox.skip(offset)
         return schedule
+    has_alert = any(notice.level is AlertLevel.ALERT for notice in notices)
+    if not _may_send(schedule, has_alert=has_alert, is_last=is_last):
+        return schedule
     try:
-        target.send(compose(run, task, notices))
+        target.send(compose(*names, notices))
     except SendError as error:
         outbox.has_failed(str(error), datetime.now(UTC).isoformat(timespec="seconds"))
         return schedule.failed(time.monotonic(), error.wait)
     outbox.has_sent(offset)
-    return schedule.sent(time.monotonic())
+    return schedule.sent(time.monotonic(), has_alert=has_alert)
 
 
 def delivery_file(layout: Layout, target: Target) -> Path:

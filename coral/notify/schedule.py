@@ -28,21 +28,25 @@ def quiet_of(text: str) -> Quiet | None:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`digest`: seconds between two messages; `not_before`: on the clock; `pause`: the last one after a failure."""
+    """`digest`: seconds between two messages; `not_before`: on the clock; `news_not_before`: the same for a message of
+    news alone, so that no alert waits because of news; `pause`: the last one after a failure."""
 
     digest: float
     quiet: Quiet | None = None
     not_before: float = float("-inf")
+    news_not_before: float = float("-inf")
     pause: float = 0.0
 
-    def may_send(self, clock: float, minute: int, *, is_last: bool) -> bool:
+    def may_send(self, clock: float, minute: int, *, has_alert: bool, is_last: bool) -> bool:
         """`is_last`: the run is over, and there is no later. Then nothing waits for its hour."""
         if is_last:
             return True
-        return clock >= self.not_before and not (self.quiet is not None and self.quiet.holds(minute))
+        earliest = self.not_before if has_alert else max(self.not_before, self.news_not_before)
+        return clock >= earliest and not (self.quiet is not None and self.quiet.holds(minute))
 
-    def sent(self, clock: float) -> "Schedule":
-        return replace(self, not_before=clock + self.digest, pause=0.0)
+    def sent(self, clock: float, *, has_alert: bool) -> "Schedule":
+        later = clock + self.digest
+        return replace(self, not_before=later if has_alert else clock, news_not_before=later, pause=0.0)
 
     def failed(self, clock: float, at_least: float = 0.0) -> "Schedule":
         """`at_least`: seconds that the target asked us to wait."""

@@ -53,7 +53,7 @@ def test_what_cannot_be_asked_or_answered_is_refused() -> None:
     ):
         assert refusal in stage.at(3, stage.asks(sender, request))[0]
     line = stage.at(4, stage.asks("operator", on.AnswerQuestion(number=9, text="x")))[0]
-    assert line.endswith("(open are: 1, 2, 3, 4, 5)")
+    assert "(open questions: 1, 2, 3, 4, 5; `coral status` shows them" in line
     line = Stage().at(2, stage.asks("operator", on.AnswerQuestion(number=9, text="x")))[0]
     assert line.endswith("(no question is open)")
     assert len(stage.fleet.run.questions) == MAX_OPEN

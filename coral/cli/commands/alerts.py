@@ -58,8 +58,9 @@ def _line(alert: Mapping[str, Any]) -> Text:
     """The number, when, who and what; yellow until it is acknowledged."""
     who = format.clean(str(alert.get("agent") or ""))
     text = f"{who}: {format.clean(alert['text'])}" if who else format.clean(alert["text"])
+    when = format.ago(alert["at"]) + (", acknowledged" if alert["acknowledged"] else "")
     style = "default" if alert["acknowledged"] else "yellow"
-    return Text.assemble((f"{alert['number'] or '':>4}", style), f"  {text}", dim(f"  {format.ago(alert['at'])}"))
+    return Text.assemble((f"{alert['number'] or '':>4}", style), f"  {text}", dim(f"  {when}"))
 
 
 def _targets(layout: Layout) -> list[dict[str, object]]:

@@ -7,7 +7,7 @@ from coral.cli.run_data import run_lookup, send_request
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("number", type=count, metavar="N", help="the number of the question")
+    parser.add_argument("number", type=count, metavar="N", help="the number of the question in `coral status`")
     parser.add_argument("text", metavar="TEXT", help="the answer")
     parser.add_argument("--json", action="store_true", help=send_request.JSON_HELP)
     run_lookup.add_arguments(parser)

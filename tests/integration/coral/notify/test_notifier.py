@@ -64,6 +64,19 @@ def test_news_goes_only_to_who_wants_it(layout):
     assert set(news.ids) == {*ids("best", 1)}
 
 
+def test_an_alert_does_not_wait_for_the_digest_that_news_began(layout):
+    with webhook() as hook:
+        running, _ = notifier(layout, hook.url, level="news", digest=3600)
+        write(layout, "best", type="published", is_best=True)
+        wait_for(lambda: hook.ids == ids("best"))
+        write(layout, "next", type="published", is_best=True)
+        write(layout, 1)
+        wait_for(lambda: set(hook.ids) == {*ids("best", "next", 1)})
+        write(layout, 2)
+        running.close()
+    assert hook.ids[-1:] == ids(2)
+
+
 def test_one_that_refuses_is_tried_again_and_holds_up_nobody(layout, monkeypatch):
     monkeypatch.setattr("coral.notify.schedule.FIRST_PAUSE", 0.05)
     with webhook() as refusing, webhook() as other:

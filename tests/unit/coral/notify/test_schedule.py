@@ -26,17 +26,32 @@ def test_quiet_hours_may_go_over_midnight(hours, minute, holds):
 
 def test_the_first_message_goes_at_once_and_the_next_after_the_digest():
     schedule = Schedule(digest=60.0)
-    assert schedule.may_send(0.0, NOON, is_last=False)
-    schedule = schedule.sent(0.0)
-    assert not schedule.may_send(59.9, NOON, is_last=False)
-    assert schedule.may_send(60.0, NOON, is_last=False)
+    assert schedule.may_send(0.0, NOON, has_alert=True, is_last=False)
+    schedule = schedule.sent(0.0, has_alert=True)
+    assert not schedule.may_send(59.9, NOON, has_alert=True, is_last=False)
+    assert schedule.may_send(60.0, NOON, has_alert=True, is_last=False)
+
+
+def test_news_holds_back_later_news_and_no_alert():
+    schedule = Schedule(digest=60.0).sent(0.0, has_alert=False)
+    assert not schedule.may_send(5.0, NOON, has_alert=False, is_last=False)
+    assert schedule.may_send(5.0, NOON, has_alert=True, is_last=False)
+    schedule = schedule.sent(5.0, has_alert=True)
+    assert not schedule.may_send(64.9, NOON, has_alert=True, is_last=False)
+    assert not schedule.may_send(64.9, NOON, has_alert=False, is_last=False)
+    assert schedule.may_send(65.0, NOON, has_alert=False, is_last=False)
+
+
+def test_news_between_two_alerts_does_not_shorten_the_digest():
+    schedule = Schedule(digest=60.0).sent(0.0, has_alert=True)
+    assert not schedule.may_send(59.0, NOON, has_alert=False, is_last=False)
 
 
 def test_nothing_is_sent_in_quiet_hours_but_the_end_of_a_run():
-    schedule = Schedule(digest=60.0, quiet=quiet_of("22:00-07:00")).sent(0.0)
-    assert not schedule.may_send(100.0, NIGHT, is_last=False)
-    assert schedule.may_send(100.0, NOON, is_last=False)
-    assert schedule.may_send(1.0, NIGHT, is_last=True)
+    schedule = Schedule(digest=60.0, quiet=quiet_of("22:00-07:00")).sent(0.0, has_alert=True)
+    assert not schedule.may_send(100.0, NIGHT, has_alert=True, is_last=False)
+    assert schedule.may_send(100.0, NOON, has_alert=True, is_last=False)
+    assert schedule.may_send(1.0, NIGHT, has_alert=True, is_last=True)
 
 
 def test_what_fails_is_tried_again_after_pauses_that_double():
@@ -47,7 +62,7 @@ def test_what_fails_is_tried_again_after_pauses_that_double():
         clock = schedule.not_before
     assert pauses[:3] == [FIRST_PAUSE, 2 * FIRST_PAUSE, 4 * FIRST_PAUSE]
     assert pauses[-1] == LONGEST_PAUSE
-    assert schedule.sent(clock).failed(clock).pause == FIRST_PAUSE
+    assert schedule.sent(clock, has_alert=True).failed(clock).pause == FIRST_PAUSE
 
 
 def test_a_target_may_ask_for_a_longer_pause():

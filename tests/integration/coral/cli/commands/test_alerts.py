@@ -50,6 +50,9 @@ def test_alerts_are_listed_with_who_is_told_and_acknowledged(start: Callable[...
         wait_until(lambda: "and now it is" in asked(run, "status"), what="a status with it")
         assert asked(run, "alerts", "ack", "1").strip() == "1 alert is acknowledged"
         wait_until(lambda: "nearly full" not in asked(run, "status"), what="a status without it")
+        marked = [line for line in asked(run, "alerts").splitlines() if "acknowledged" in line]
+        assert len(marked) == 1
+        assert "nearly full" in marked[0]
         found = json.loads(asked(run, "alerts", "--json"))
         assert [(alert["number"], alert["acknowledged"]) for alert in found["alerts"]] == [(1, True), (2, False)]
         assert [bool(target["problem"]) for target in found["targets"]] == [True, True]
