@@ -134,9 +134,13 @@ def _with_traceback(output: str, recorded: object) -> str:
     return output if text.strip() in output else _joined(output, text)
 
 
+# What POSIX has a shell, and `env`, answer that cannot start a program.
+_OF_SHELLS = {126: ": a program may not be executed; is `chmod +x` missing?", 127: ": a program was not found"}
+
+
 def _bad_end(code: int) -> str:
     if code >= 0:
-        return f"it ended with exit code {code}" if code else ""
+        return f"it ended with exit code {code}{_OF_SHELLS.get(code, '')}" if code else ""
     try:
         return f"it was ended by {signal.Signals(-code).name}"
     except ValueError:

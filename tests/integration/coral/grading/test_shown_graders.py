@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pages import ROOT, blocks, write_files
 
-from coral.config.load import load
+from coral.config.load import Config, load
 from coral.grading.once import grade_once
 from coral.grading.result import GradeResult
 
@@ -30,6 +30,38 @@ def test_a_grader_on_the_page_of_graders_scores(tmp_path: Path, block, score: fl
     (tmp_path / "grade").mkdir()
     graded = grade_once(load(task), tmp_path / "grade")
     assert (graded.score, graded.reason) == (score, "")
+
+
+@pytest.mark.parametrize(("guess", "score", "says"), [("3\n", 2.0, "too small"), ("5.5", 0.5, "too large")])
+def test_the_command_on_the_page_of_graders_scores(tmp_path: Path, guess: str, score: float, says: str) -> None:
+    graded = grade_once(command_task(tmp_path, guess, 0o755), tmp_path / "grade")
+    assert (graded.score, graded.feedback, graded.reason) == (score, says, "")
+
+
+@pytest.mark.parametrize("guess", ["", "five", "1.2.3", '1"'])
+def test_the_command_on_the_page_of_graders_refuses_what_is_no_number(tmp_path: Path, guess: str) -> None:
+    graded = grade_once(command_task(tmp_path, guess, 0o755), tmp_path / "grade")
+    assert (graded.score, graded.reason) == (None, "guess.txt must hold a number, such as 4.5")
+
+
+def test_a_command_that_is_not_executable_is_told_what_is_missing(tmp_path: Path) -> None:
+    graded = grade_once(command_task(tmp_path, "3", 0o644), tmp_path / "grade")
+    assert "exit code 126: a program may not be executed; is `chmod +x` missing?" in graded.reason
+
+
+def command_task(tmp_path: Path, guess: str, mode: int) -> Config:
+    """The task with the settings and the script that the page shows for a command."""
+    shown = blocks([ROOT / "docs/graders.md"])
+    (script,) = (block for block in shown if block.kind == "bash")
+    (grader,) = (block for block in shown if block.kind == "yaml" and "command:" in block.text)
+    (tmp_path / "task" / "seed").mkdir(parents=True)
+    (tmp_path / "task" / "seed" / "guess.txt").write_text(guess)
+    (tmp_path / "task" / "hidden.json").write_text("5")
+    (tmp_path / "task" / "task.yaml").write_text(f"task: {{name: t, description: d}}\n{grader.text}")
+    (tmp_path / "task" / "grade.sh").write_text(script.text)
+    (tmp_path / "task" / "grade.sh").chmod(mode)
+    (tmp_path / "grade").mkdir()
+    return load(tmp_path / "task")
 
 
 def test_the_task_of_four_agents_grades_its_repository_on_a_closed_channel(tmp_path: Path) -> None:
