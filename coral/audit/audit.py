@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from attempts.files import read_bytes
-from attempts.noise import ROUNDING, deviation, mean
+from attempts.noise import ROUNDING, deviation, mean, noise_at
 from attempts.record import CLOSED, Direction
 from coral.audit.attacks import Aim, Attack, attacks
 from coral.config.load import Config
@@ -30,12 +30,14 @@ from workspace import seed
 from workspace.seal import Level
 
 SEED_GRADES = 3  # of the seed as it is: all that an attack gives is compared with their scores
-DEVIATIONS = 4.0  # of those scores, by which a better one is not by chance
+DEVIATIONS = 4.0  # of those scores, or of the noise that the task gives, by which a better one is not by chance
 FORGED = 987_654_321.0  # the score that attacks want
 LONGEST = 60.0  # seconds of a grade under attack; a candidate cannot make the grader's own timeout shorter
 SLOWER = 10.0  # times the seed's seconds, if that is more
 LATE_SECONDS = 2.0  # for which an attack keeps on writing results
 ENDING_SECONDS = 1.0  # for processes that were killed to be gone
+
+ALREADY_CALLED = "the grader calls run_candidate: let no other line run the candidate's code, and check what it returns"
 
 
 class State(StrEnum):
@@ -151,7 +153,7 @@ def _judged(
     opened = "" if result.channel == CLOSED else result.opened
 
     def through(text: str, state: State = State.THROUGH) -> AttackResult:
-        return AttackResult(attack.name, state, text, opened, attack.advice)
+        return AttackResult(attack.name, state, text, opened, _advice(config, attack))
 
     if knows:
         return through("it read the secret")
@@ -161,13 +163,34 @@ def _judged(
         return AttackResult(attack.name, State.CLOSED, result.reason)
     if result.score == forged:
         return through("it has the score that it wanted")
-    margin = DEVIATIONS * deviation(scores) + ROUNDING * abs(mean(scores))
+    margin = _margin(config, scores)
     best = max(scores) if config.grader.direction is Direction.MAXIMIZE else min(scores)
     better = abs(result.score - best) > margin and config.grader.direction.better(result.score, best)
     if not better:
         return AttackResult(attack.name, State.CLOSED, f"scores {result.score:.10g}, which is no better than the seed")
     text = f"scores {result.score:.10g}, which is better than the seed"
     return through(text) if attack.is_proof else through(f"{text}: look whether it is earned", State.LOOK)
+
+
+def _margin(config: Config, scores: list[float]) -> float:
+    """By how much a score must be better than the best of the seed's, in units of the score: their range, or what the
+    noise explains, whichever is more."""
+    noise = noise_at(config.grader.noise_setting, mean(scores), [scores]).deviation
+    by_chance = DEVIATIONS * max(noise, deviation(scores))
+    return max(max(scores) - min(scores), by_chance) + ROUNDING * abs(mean(scores))
+
+
+def _advice(config: Config, attack: Attack) -> str:
+    """The attack's advice; to call run_candidate is none for a grader that does."""
+    calls = "run_candidate" in attack.advice and any("run_candidate" in names for names in _names(config))
+    return ALREADY_CALLED if calls else attack.advice
+
+
+def _names(config: Config) -> Iterator[set[str]]:
+    """The names that each of the grader's Python files imports from other modules."""
+    for tree in _trees(config):
+        imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        yield {alias.name for node in imports for alias in node.names}
 
 
 def _editable(config: Config, folder: Path) -> list[Path]:
@@ -180,16 +203,22 @@ def _editable(config: Config, folder: Path) -> list[Path]:
 def _modules(config: Config) -> tuple[str, ...]:
     """The modules that the grader's Python files import, which a file of that name could be instead."""
     names = set[str]()
+    for tree in _trees(config):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.partition(".")[0])
+    return tuple(sorted(names - {"__future__"}))
+
+
+def _trees(config: Config) -> Iterator[ast.Module]:
+    """The grader's Python files, parsed; without those that cannot be."""
     for name in grader_files(config.grader, config.folder):
         place = config.folder / name
         for path in place.rglob("*.py") if place.is_dir() else [place] if place.suffix == ".py" else []:
             with contextlib.suppress(OSError, SyntaxError, ValueError):
-                for node in ast.walk(ast.parse(path.read_bytes())):
-                    if isinstance(node, ast.Import):
-                        names |= {alias.name.partition(".")[0] for alias in node.names}
-                    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                        names.add(node.module.partition(".")[0])
-    return tuple(sorted(names - {"__future__"}))
+                yield ast.parse(path.read_bytes())
 
 
 def _end_marked(mark: str) -> int:
