@@ -53,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
                 send_request.show(answers[-1])
     if args.json and answers:
         print_json(answers if args.all or len(agents) > 1 else answers[0], None)
+    if answers and not args.json:
+        send_request.name_run(view.layout, sender)
     if refused:
         raise refused[0]
     return 0

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from coral.reading.run_view import RunView
 from heartbeats.example import CONTEXT_NAMES
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
-from workspace.layout import Layout
+from workspace.layout import OPERATOR, Layout
 
 CHANGES = ("every", "stagnant", "minutes", "scope", "delivery", "prompt")
 UNGROUPED = 6  # agents that get rows of their own; more are grouped by equal heartbeats
@@ -65,7 +66,10 @@ def run(args: argparse.Namespace) -> int:
     if args.verb is None:
         return _show(view, args)
     sender, owner = _parties(view.layout, args)
-    return send_request.ask(view.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
+    code = send_request.ask(view.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
+    if args.verb == "set" and sender == OPERATOR and not args.json and (args.every or args.stagnant or args.minutes):
+        print("  a shorter interval holds at once, a longer one from the next on", file=sys.stderr)
+    return code
 
 
 def _parties(layout: Layout, args: argparse.Namespace) -> tuple[str, str]:

@@ -4,6 +4,7 @@ A request stays when nobody answers: the supervisor reads it later, or when the 
 """
 
 import os
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -59,14 +60,23 @@ def answer(layout: Layout, sender: str, id: str, seconds: float) -> LenientJson 
 def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: bool) -> int:
     """Send a request and print its answer; 0 when it was granted or is not answered yet. CoralError if refused."""
     answered = answer_to(layout, sender, request)
-    return print_json(answered, None) if as_json else show(answered)
+    if as_json:
+        return print_json(answered, None)
+    show(answered)
+    name_run(layout, sender)
+    return 0
 
 
-def show(answered: Mapping[str, object]) -> int:
+def show(answered: Mapping[str, object]) -> None:
     print(answered["message"])
     if answered["hint"]:
         print(f"  {answered['hint']}")
-    return 0
+
+
+def name_run(layout: Layout, sender: str) -> None:
+    """Tell the operator, who may have several runs, which one was reached. On standard error: it is no answer."""
+    if sender == OPERATOR:
+        print(f"  run: {layout.root.parent.name}/{layout.root.name}", file=sys.stderr)
 
 
 def answer_to(layout: Layout, sender: str, request: Mapping[str, object]) -> dict[str, object]:

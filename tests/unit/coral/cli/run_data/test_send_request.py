@@ -20,6 +20,19 @@ Run = Callable[..., tuple[int, str, str]]
 DEADLINE = 120.0  # seconds: what takes longer has failed, on any machine
 
 
+def test_the_operator_is_told_which_run_was_reached(
+    layout: Layout, coral: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = f"  run: {layout.root.parent.name}/{layout.root.name}\n"
+    assert coral("tell", "try fewer restarts")[2] == reached
+    assert coral("agent", "pause", "--all")[2] == reached
+    assert coral("tell", "x", "--json")[2] == ""
+    holds = "  a shorter interval holds at once, a longer one from the next on\n"
+    assert coral("heartbeat", "set", "redirect", "--stagnant", "9")[2] == reached + holds
+    monkeypatch.chdir(layout.clone("agent-1"))
+    assert coral("heartbeat", "set", "redirect", "--stagnant", "3")[2] == ""
+
+
 def test_tell_is_for_all_or_for_one(layout: Layout, coral: Run) -> None:
     code, out, _ = coral("tell", "try fewer restarts")
     assert (code, out) == (
@@ -114,7 +127,7 @@ def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) 
     assert "cannot read the prompt" in coral("heartbeat", "set", "mine", "--prompt", "@/nowhere")[2]
     assert "nothing to change was named" in coral("heartbeat", "set", "mine")[2]
     for prompt in ("Look at {{ own.best }}}.", ""):
-        assert coral("heartbeat", "set", "reflect", "--prompt", prompt)[2] == ""
+        assert coral("heartbeat", "set", "reflect", "--prompt", prompt)[2].startswith("  run: ")
 
 
 @pytest.mark.parametrize("prompt", ["{{ own.best", "{{ own.nope }}", "{% if own %}"])
@@ -170,7 +183,7 @@ def test_a_refusal_is_shown(layout: Layout, coral: Run, json_or_not: tuple[str, 
 @pytest.mark.usefixtures("patient")
 def test_an_acceptance_is_shown(layout: Layout, coral: Run) -> None:
     with supervised(layout, ok=True, message="redirect: every 3", hint=""):
-        assert coral("heartbeat", "set", "redirect", "--stagnant", "3") == (0, "redirect: every 3\n", "")
+        assert coral("heartbeat", "set", "redirect", "--stagnant", "3")[:2] == (0, "redirect: every 3\n")
     with supervised(layout, ok=True, message="queued", hint=""):
         code, out, _ = coral("tell", "be bold", "--json")
     (id,) = (path.stem for path in layout.replies_to("operator").glob("*.json") if "queued" in path.read_text())
