@@ -30,6 +30,9 @@ MAX_SECONDS = 30 * 86_400.0
 LEAST_SECONDS = 1.0
 LEAST_SECONDS_FOR_AGENTS = 60.0
 PROTECTED_SLACK = 10
+CHANGEABLE = (  # of a protected heartbeat
+    f"its figure can be changed, from 1 to {PROTECTED_SLACK} times the built-in one, and its prompt, but not by agents"
+)
 NOT_AGENTS = frozenset({"built-in", "task", "operator"})
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
@@ -117,7 +120,7 @@ def remove_heartbeat(current: tuple[Heartbeat, ...], name: str, by: str) -> tupl
         names = ", ".join(heartbeat.name for heartbeat in current)
         raise HeartbeatError(f"cannot remove {name[:60]!r}: there is no such heartbeat", f"there are: {names}")
     if present.protected:
-        raise HeartbeatError(f"cannot remove {name}: it is protected", "it can be retimed: coral heartbeat set")
+        raise HeartbeatError(f"cannot remove {name}: it is protected", CHANGEABLE)
     if _is_agent(by) and present.scope is Scope.FLEET:
         raise HeartbeatError(f"cannot remove {name}: it belongs to the fleet", "only the operator can")
     return tuple(heartbeat for heartbeat in current if heartbeat is not present)
@@ -143,9 +146,9 @@ def is_blank(text: str) -> bool:
 def _check_protected(present: Heartbeat, shipped: Heartbeat, wanted: Heartbeat, by: str) -> None:
     cannot = f"cannot change {wanted.name}: it is protected; "
     if wanted.scope is not present.scope or wanted.delivery is not present.delivery:
-        raise HeartbeatError(cannot + "its scope and its delivery are fixed", "only its timing can be changed")
+        raise HeartbeatError(cannot + "its scope and its delivery are fixed", CHANGEABLE)
     if type(wanted.trigger) is not type(present.trigger):
-        raise HeartbeatError(cannot + "its kind of trigger is fixed", f"now: {present.when}")
+        raise HeartbeatError(cannot + "its kind of trigger is fixed", f"now: {present.when}; {CHANGEABLE}")
     most = PROTECTED_SLACK * _amount(shipped.trigger)
     if not 1 <= _amount(wanted.trigger) <= most:
         raise HeartbeatError(cannot + f"its figure must be between 1 and {most:g}", f"now: {present.when}")
@@ -166,7 +169,9 @@ def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str, known: It
 
 def _meant(name: str, known: Iterable[Heartbeat]) -> str:
     """The name that was probably meant, as the end of a hint."""
-    names = {heartbeat.name for heartbeat in (*BUILT_IN, *known)} - {name}
+    names = {heartbeat.name for heartbeat in (*BUILT_IN, *known)}
+    if name in names:
+        return ""
     near = get_close_matches(name, names, n=1)
     return f"; did you mean {near[0]}?" if near else ""
 

@@ -9,7 +9,7 @@ from stage import QUIET_RULES, Stage, on_request, setting
 from coral.fleet import events as on
 from coral.fleet.events import Ending
 from coral.fleet.run_state import FLEET
-from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
+from heartbeats.heartbeat import BUILT_IN, CHANGEABLE, Heartbeat, Scope
 from heartbeats.trigger import Every
 
 RULES = replace(QUIET_RULES, heartbeats=BUILT_IN, stall=9e9)
@@ -379,7 +379,7 @@ def test_a_protected_heartbeat_is_neither_emptied_starved_nor_replaced(
 def test_a_protected_heartbeat_is_removed_by_nobody(owner: str, name: str) -> None:
     stage = Stage(rules=RULES)
     assert stage.ask("operator", on.RemoveHeartbeat(owner=owner, name=name))[0] == (
-        f"answer operator: no, cannot remove {name}: it is protected (it can be retimed: coral heartbeat set)"
+        f"answer operator: no, cannot remove {name}: it is protected ({CHANGEABLE})"
     )
 
 

@@ -99,7 +99,7 @@ def _request(args: argparse.Namespace) -> dict[str, object]:
 
 
 def _prompt(name: str, given: str, *, raw: bool) -> str:
-    """The prompt; an empty one is the built-in's. CoralError if it cannot be rendered: agents would read it unrendered,
+    """CoralError if it is empty, which would change nothing, or cannot be rendered: agents would read it unrendered,
     which `raw` insists on."""
     from heartbeats.render import problems  # only here: most changes have no prompt
 
@@ -107,7 +107,10 @@ def _prompt(name: str, given: str, *, raw: bool) -> str:
         prompt = Path(given[1:]).expanduser().read_text(encoding="utf-8") if given.startswith("@") else given
     except (OSError, ValueError) as error:
         raise CoralError(f"cannot read the prompt: {error}", "--prompt TEXT, or --prompt @FILE") from None
-    if not raw and prompt.strip() and (wrong := problems(prompt)):
+    if not prompt.strip():
+        hint = "write what it says; without --prompt, its prompt stays as it is"
+        raise CoralError(f"cannot set {name}: its prompt says nothing", hint)
+    if not raw and (wrong := problems(prompt)):
         hint = "correct it; --raw sends it to the agents as it is"
         raise CoralError(f"cannot set {name}: its prompt cannot be rendered: {wrong[0]}", hint)
     return prompt

@@ -132,7 +132,13 @@ def test_nobody_empties_one(prompt: str, by: str) -> None:
     refused(OWN, MINE, by, "says nothing", prompt=prompt)
     redirect = find(OWN, "redirect")
     assert redirect
-    refused(OWN, redirect, by, "says nothing", prompt=prompt)
+    refusal = refused(OWN, redirect, by, "says nothing", prompt=prompt)
+    assert "did you mean" not in refusal.hint
+
+
+def test_the_name_of_a_protected_one_is_not_doubted() -> None:
+    refusal = refused(OWN, REFLECT, "operator", "its prompt says nothing", prompt="  ")
+    assert "did you mean" not in refusal.hint
 
 
 @pytest.mark.parametrize("prompt", ['{{ "" }}', "{% if false %}{% endif %}", "{{ message }}", "{% raw %}{% endraw %}"])

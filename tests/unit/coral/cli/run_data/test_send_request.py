@@ -126,8 +126,11 @@ def test_a_prompt_comes_from_a_file(layout: Layout, coral: Run, tmp_path: Path) 
     assert asked["heartbeat"] == {"name": "mine", "every": 2, "prompt": "Look at {{ own.best }}.\n"}
     assert "cannot read the prompt" in coral("heartbeat", "set", "mine", "--prompt", "@/nowhere")[2]
     assert "nothing to change was named" in coral("heartbeat", "set", "mine")[2]
-    for prompt in ("Look at {{ own.best }}}.", ""):
-        assert coral("heartbeat", "set", "reflect", "--prompt", prompt)[2].startswith("  run: ")
+    assert coral("heartbeat", "set", "reflect", "--prompt", "Look at {{ own.best }}}.")[2].startswith("  run: ")
+    for prompt in ("", "  "):
+        words = ("heartbeat", "set", "consolidate", "--every", "5", "--prompt", prompt)
+        assert "cannot set consolidate: its prompt says nothing" in coral(*words)[2]
+    assert len(requests_of(layout)) == 2
 
 
 @pytest.mark.parametrize("prompt", ["{{ own.best", "{{ own.nope }}", "{% if own %}"])
