@@ -55,7 +55,7 @@ class Native(OwnProgram):
 
         declared = read_declarations(Options.read(self.options).variables)
         count = len(SearchSpace(editable_texts(seed, editable or EVERYTHING), declared))
-        text, hint = f"{count} number{'' if count == 1 else 's'} or choices to vary", ""
+        text, hint = "1 number or choice to vary" if count == 1 else f"{count} numbers or choices to vary", ""
         if count > MOST_VARIABLES:
             text = f"the editable files hold {count} numbers and choices"
             hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"

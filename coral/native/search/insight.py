@@ -36,9 +36,14 @@ def _limits(here: EvaluatedPoint) -> list[str]:
         return []
     tight = [number for number, gap in enumerate(slack) if gap < TIGHT]
     if not tight:
+        if len(slack) == 1:
+            return ["the constraint of the check is not tight: it does not limit the score here"]
         return [f"none of the {len(slack)} constraints of the check is tight: they do not limit the score here"]
+    if len(slack) == 1:
+        return ["the constraint of the check is tight and limits the score (slack[0])"]
     named = ", ".join(f"slack[{number}]" for number in tight[:NAMED]) + (", ..." if len(tight) > NAMED else "")
-    return [f"{len(tight)} of the {len(slack)} constraints of the check are tight and limit the score ({named})"]
+    which = "is tight and limits" if len(tight) == 1 else "are tight and limit"
+    return [f"{len(tight)} of the {len(slack)} constraints of the check {which} the score ({named})"]
 
 
 def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[str]:
@@ -59,7 +64,9 @@ def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[st
     if largest[0][0] > STANDS_OUT * usual:
         first = [space.names[k] for effect, k in largest[:NAMED] if effect > STANDS_OUT * usual]
         more_than = f"{STANDS_OUT:g} times as much as one elsewhere"
-        out.append(f"{', '.join(first)} matter most: a small step there changes more than {more_than}")
+        out.append(
+            f"{', '.join(first)} {'matters' if len(first) == 1 else 'matter'} most: a small step there changes more than {more_than}"
+        )
     idle = [space.names[k] for effect, k in effects if effect == 0.0]
     if idle:
         more = ", ..." if len(idle) > NAMED else ""

@@ -15,7 +15,7 @@ def test_tight_constraints_and_values_that_matter_are_named():
     found = findings(task, task.space.start, None, [])
     assert found == [
         "3 of the 4 constraints of the check are tight and limit the score (slack[0], slack[2], slack[3])",
-        "a matter most: a small step there changes more than 3 times as much as one elsewhere",
+        "a matters most: a small step there changes more than 3 times as much as one elsewhere",
         "2 values change nothing by a small step (idle, n)",
     ]
 
@@ -23,7 +23,7 @@ def test_tight_constraints_and_values_that_matter_are_named():
 def test_constraints_that_are_not_tight_do_not_limit():
     task = problem(lambda x: (x[0] + x[1], [1 + x[0]]), [1.0, 1.0])
     assert findings(task, [1.0, 1.0], None, []) == [
-        "none of the 1 constraints of the check is tight: they do not limit the score here"
+        "the constraint of the check is not tight: it does not limit the score here"
     ]
 
 
