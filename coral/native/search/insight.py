@@ -63,10 +63,9 @@ def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[st
     out = []
     if largest[0][0] > STANDS_OUT * usual:
         first = [space.names[k] for effect, k in largest[:NAMED] if effect > STANDS_OUT * usual]
+        matter = "matters" if len(first) == 1 else "matter"
         more_than = f"{STANDS_OUT:g} times as much as one elsewhere"
-        out.append(
-            f"{', '.join(first)} {'matters' if len(first) == 1 else 'matter'} most: a small step there changes more than {more_than}"
-        )
+        out.append(f"{', '.join(first)} {matter} most: a small step there changes more than {more_than}")
     idle = [space.names[k] for effect, k in effects if effect == 0.0]
     if idle:
         more = ", ..." if len(idle) > NAMED else ""
