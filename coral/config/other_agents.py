@@ -1,11 +1,14 @@
 """The agents and heartbeats of a task of the other CORAL, as ours. docs/import.md tells users what becomes of them."""
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
 
 from coral.config.translation import Translation, flag, unknown, whole
+from coral.errors import CoralError
 from coral.runtimes.other_names import DEFAULT, options_of, runtime_of
+from coral.runtimes.registry import find as runtime_named
 from heartbeats.heartbeat import BUILT_IN, MAX_ATTEMPTS, PROTECTED_SLACK, find
 from heartbeats.trigger import Every
 
@@ -31,12 +34,16 @@ _KNOWN = {*_ASSIGNED, *_BREAKER, *_NO_COUNTERPART, "assignments", "timeout", "he
 _KNOWN |= {"stagger_seconds", "warmstart", "reflect_every", "heartbeat_every"}
 
 
-def read_agents(made: Translation, *, chosen: bool) -> None:
-    """`chosen`: whether the command line chooses the agents' program: then models and options are not the task's."""
+def read_agents(made: Translation, *, chosen: str) -> None:
+    """`chosen`: the agents' program that the command line names, or nothing. It gets no model and no options of the
+    task, and no research where it does none."""
     given = made.section("agents")
     assignments = given.get("assignments") or []
     warm = given.get("warmstart")
     research = isinstance(warm, dict) and flag(warm.get("enabled"))
+    if research and chosen and not _can_research(chosen):
+        made.leave("agents.warmstart", f"left out: {chosen} agents do no research")
+        research = False
     if isinstance(assignments, list) and assignments:
         made.put("agents.assignments", [], "agents.assignments")
         entries: list[Any] = made.document.data["agents"]["assignments"]  # type: ignore[index]  # it was just put there
@@ -47,6 +54,8 @@ def read_agents(made: Translation, *, chosen: bool) -> None:
         for name, value in _assignment(made, given, "agents", research=research).items():
             if not (chosen and name in ("runtime", "model", "options")):
                 made.put(f"agents.{name}", value, f"agents.{name}")
+            elif name != "runtime":
+                made.leave(f"agents.{name}", f"left out: it is for {given.get('runtime') or DEFAULT}, not for {chosen}")
     made.move("agents.stall", "agents.timeout", lambda seconds: whole(seconds) or NEVER)
     made.move("agents.stagger", "agents.stagger_seconds", whole)
     for name, target in _BREAKER.items():
@@ -57,6 +66,12 @@ def read_agents(made: Translation, *, chosen: bool) -> None:
     if not flag(given.get("research"), default=True):
         made.leave("agents.research", "no counterpart: whether agents reach the web is a setting of their program")
     unknown(made, "agents", given, _KNOWN)
+
+
+def _can_research(runtime: str) -> bool:
+    with contextlib.suppress(CoralError):
+        return runtime_named(runtime, {}).can_research
+    return True  # there is none of that name, which is refused later
 
 
 def _inherited(given: dict[str, Any], entry: Any) -> dict[str, Any]:

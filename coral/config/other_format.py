@@ -55,7 +55,8 @@ def translate(document: Document, folder: Path, overrides: Sequence[str]) -> Tra
     _task(made)
     _seed(made)
     _grader(made)
-    read_agents(made, chosen=any(text.startswith("agents.runtime=") for text in overrides))
+    runtimes = [text.partition("=")[2].strip() for text in overrides if text.startswith("agents.runtime=")]
+    read_agents(made, chosen=runtimes[-1] if runtimes else "")
     read_heartbeats(made)
     made.move("workspace.runs", "workspace.results_dir", str)
     made.move("workspace.setup", "workspace.setup", texts)

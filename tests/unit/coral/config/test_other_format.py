@@ -285,6 +285,17 @@ def test_the_command_line_chooses_another_program_without_its_model(tmp_path) ->
     config = made(tmp_path, text, overrides=("agents.runtime=native", "agents.count=4"))
     assert (config.agents.runtime, config.agents.model, config.agents.options) == ("native", "", {})
     assert config.agents.count == 4
+    said = lines(config)
+    assert "agents.model: left out: it is for claude_code, not for native" in said
+    assert "agents.options: left out: it is for claude_code, not for native" in said
+
+
+def test_the_built_in_agent_does_no_research_which_is_said(tmp_path) -> None:
+    text = "agents: {warmstart: {enabled: true}}\n"
+    config = made(tmp_path, text, overrides=("agents.runtime=native",))
+    assert config.agents.research is None
+    assert lines(config) == "agents.warmstart: left out: native agents do no research"
+    assert made(tmp_path, text, overrides=("agents.runtime=codex",)).agents.research == 20
 
 
 def test_the_copy_of_a_run_is_a_task_of_ours(tmp_path) -> None:
