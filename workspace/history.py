@@ -69,6 +69,18 @@ def history(repository: Path, limit: int = 20) -> list[Change]:
     return [Change(commit, at, text, tuple(filter(None, files.split("\n")))) for commit, at, text, files in changes]
 
 
+def versions(repository: Path, name: str, limit: int = 20) -> Iterator[tuple[str, str]]:
+    """The last contents of one file of the folder, newest first, each with its time (ISO-8601)."""
+    git = Git(repository)
+    if not (git.directory / "objects").is_dir() or not git.text("for-each-ref", _BRANCH):
+        return
+    # AM: where it was removed there is no content.
+    only = ("--no-show-signature", "--no-renames", "--diff-filter=AM", "--format=%H %cI", "-n", str(int(limit)))
+    for line in git.text("log", *only, _BRANCH, "--", f":(literal){name}").splitlines():
+        commit, at = line.split(" ", 1)
+        yield at, git.run("cat-file", "blob", f"{commit}:{name}").decode("utf-8", "replace")
+
+
 def _is_damaged(repository: Path) -> bool:
     """Whether git finds it damaged. A disk that is full or slow, or a missing git, must not cost the history."""
     try:

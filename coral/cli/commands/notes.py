@@ -3,7 +3,7 @@
 import argparse
 import re
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -152,6 +152,8 @@ def _diff(args: argparse.Namespace, knowledge: KnowledgeView) -> int:
     from coral.cli.ui.notes_diff import changes, print_changes
 
     latest = knowledge.syntheses[-2:]
+    if len(latest) == 1 and not args.old:
+        latest = [*_before(latest[0], knowledge.view.layout), *latest]
     if len(latest) < 2 - bool(args.old) - bool(args.new):
         what = "there is one" if latest else "there is none"
         raise CoralError(f"cannot compare two syntheses: {what} yet", "name two notes: coral notes diff OLD NEW")
@@ -163,6 +165,18 @@ def _diff(args: argparse.Namespace, knowledge: KnowledgeView) -> int:
         return print_json({"old": old[1].name, "new": new[1].name, "sections": sections})
     print_changes(console(), knowledge.parse(old), knowledge.parse(new), found)
     return 0
+
+
+def _before(note: NumberedNote, layout: Layout) -> list[NumberedNote]:
+    """The note as it was before it was written anew, as the history has it; nothing where it never was otherwise."""
+    from workspace.history import versions  # with it comes git, which the others do without
+
+    number, raw = note
+    path = Path(raw.path)
+    if not path.is_relative_to(layout.shared):
+        return []  # of an agent that works alone: the history has the shared folder
+    earlier = versions(layout.history, path.relative_to(layout.shared).as_posix())
+    return [(number, replace(raw, text=text, created=at)) for at, text in earlier if text != raw.text][:1]
 
 
 def _history(layout: Layout, as_json: bool) -> int:
