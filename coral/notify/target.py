@@ -25,6 +25,8 @@ from coral.notify.message import Message
 SECONDS = 90.0  # that a target may take: some answer after a minute
 VARIABLE = "env:"
 DESKTOP = "desktop"
+ON_PATH = "install it, on PATH; or name another target in `alerts.to`"
+LONGEST_WORD = 12  # letters
 WEB = ("http", "https")
 _ANSWER = 200  # characters of an answer that a problem quotes
 
@@ -53,19 +55,21 @@ class Target:
 
 def _way(route: AlertRoute, destination: str | tuple[str, ...]) -> tuple[str, Callable[[Message], None]]:
     if isinstance(destination, tuple):
-        program = _program(destination[0])
+        program = _program(destination[0], destination[0], "name one on PATH, or its path")
         return f"the program {destination[0]}", lambda message: _run([program, *destination[1:]], message)
     if destination == DESKTOP:
-        return "the desktop", _desktop()
+        return DESKTOP, _desktop()
     address, shown = destination, ""
     if destination.startswith(VARIABLE):
         variable = destination.removeprefix(VARIABLE)
-        address, shown = _variable(variable, "send alerts to it"), f"${variable}"
+        address, shown = _variable(variable, "send alerts to it"), destination
     parts = urlsplit(address)
     if parts.scheme in WEB and parts.hostname:
         secret = _variable(route.secret, "sign alerts").encode() if route.secret else b""
         return shown or f"{parts.scheme}://{parts.hostname}/...", lambda message: _post(address, secret, message)
-    name = shown or f"{parts.scheme or 'unknown'}://..."
+    # What is no address, such as a slip in `desktop`, is named as it was typed, if it cannot be a token.
+    is_word = destination.isalpha() and len(destination) <= LONGEST_WORD
+    name = shown or (destination if is_word else f"{parts.scheme or 'unknown'}://...")
     return name, _by_apprise(name, address)
 
 
@@ -75,19 +79,20 @@ def _variable(name: str, what_for: str) -> str:
     return value
 
 
-def _program(name: str) -> str:
+def _program(name: str, target: str, hint: str) -> str:
     found = shutil.which(name)
     if found is None:
-        raise CoralError(f"cannot send alerts to {name}: there is no such program", "name one on PATH, or its path")
+        what = "no such program" if name == target else f"no program {name}"
+        raise CoralError(f"cannot send alerts to {target}: there is {what}", hint)
     return found
 
 
 def _desktop() -> Callable[[Message], None]:
     if sys.platform == "darwin":
         script = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run"
-        program = [_program("osascript"), "-e", script]
+        program = [_program("osascript", DESKTOP, ON_PATH), "-e", script]
     else:
-        program = [_program("notify-send"), "--app-name=Coral", "--"]
+        program = [_program("notify-send", DESKTOP, ON_PATH), "--app-name=Coral", "--"]
     return lambda message: _run([*program, message.title, message.text], message)
 
 

@@ -43,8 +43,19 @@ def test_a_webhook_gets_the_message_signed(monkeypatch):
 def test_the_name_of_a_target_gives_nothing_away(monkeypatch):
     monkeypatch.setenv("HOOK", "https://example.org/services/T0/secret")
     assert target("https://example.org/services/T0/secret").name == "https://example.org/..."
-    assert target("env:HOOK").name == "$HOOK"
+    assert target("env:HOOK").name == "env:HOOK"
     assert "pass" not in target("mailto://user:pass@example.org?to=a@example.org").name
+
+
+def test_a_target_that_cannot_work_is_named_as_it_was_typed(monkeypatch):
+    monkeypatch.setattr(target_module.sys, "platform", "linux")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(CoralError, match="cannot send alerts to desktop: there is no program notify-send"):
+        target("desktop")
+    with pytest.raises(CoralError, match="cannot send alerts to dekstop: "):
+        target("dekstop")
+    with pytest.raises(CoralError, match=r"cannot send alerts to unknown://\.\.\.: "):
+        target("T0secretTOKENxyz")
 
 
 @pytest.mark.parametrize(
