@@ -25,27 +25,30 @@ def redirect(situation: Situation) -> tuple[Call, ...]:
     plan = f"`{family}` instead of `{left}`, from {origin}, for {EPISODES} attempts"
     wrong = f"I was wrong if none of these {EPISODES} ends above what `{left or 'before'}` reached."
     redirection = Redirection(start=start, avoid=left, family=family, episodes=EPISODES)
-    calls: list[Call] = [Redirect(redirection=redirection), *_dead_end(graded, f"{plan}. {wrong}", family)]
+    calls: list[Call] = [Redirect(redirection=redirection), *_dead_end(situation, graded, f"{plan}. {wrong}", family)]
     calls.append(Remember(block="plan", text=plan))
     calls.append(Say(text=f"{diagnosis} {plan[:1].upper()}{plan[1:]}. {wrong}"))
     return tuple(calls)
 
 
-def _dead_end(graded: Sequence[Trial], plan: str, family: str) -> list[WriteNote]:
+def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: str) -> list[WriteNote]:
     """A note that the family reaches nothing better from this start, which `coral eval` shows to whoever tries it
-    again. One attempt is no evidence of that. `family`: the one that is taken up instead, which the note claims."""
+    again. One attempt is no evidence of that. Who finds the same as another agent adds the attempts to that note.
+    `family`: the one that is taken up instead, which the note claims."""
     if not graded:
         return []
     left, start = graded[-1].family, graded[-1].start
     tried = [trial for trial in graded if (trial.family, trial.start) == (left, start) and trial.number is not None]
     if start is None or len(tried) < ENOUGH_TRIES or any(trial.verdict in IMPROVED for trial in tried):
         return []
-    numbers = tuple(trial.number for trial in tried if trial.number is not None)
+    name = f"dead-end-{left}-from-{start}"
+    earlier = [note.attempts for note in situation.observation.notes if note.name == name]
+    own = [trial.number for trial in tried if trial.number is not None]
+    numbers = tuple(sorted({*own, *(number for attempts in earlier for number in attempts)}))
     title = f"{left} from #{start} gains nothing: {attempt_list(list(numbers))}, {score_text(tried[-1].before)}"
     evaluations = sum(trial.evaluations for trial in tried)
     effort = f"{sum(trial.moves for trial in tried):,} moves, {evaluations:,} evaluations of the check. "
     body = f"{effort if evaluations else ''}Now {plan}"
-    name = f"{numbers[-1]:04d}-dead-end-{left}"
     topics = (left, f"#{start}")
     note = WriteNote(name=name, title=title, kind="dead-end", attempts=numbers, body=body, topics=topics, claims=family)
     return [note]

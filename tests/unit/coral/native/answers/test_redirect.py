@@ -39,6 +39,15 @@ def test_a_family_that_gains_nothing_from_a_start_is_a_dead_end_there():
     assert notes(redirect(situation(*tried, gained, trial(10, "rows", 1.4, 1.3, start=3)))) == []
 
 
+def test_who_finds_the_dead_end_of_another_adds_to_its_note():
+    tried = [trial(number, "rows", 1.4, 1.3, start=3) for number in (4, 6, 8)]
+    (first,) = notes(redirect(situation(*tried)))
+    other = Note(Path("x"), first.name, first.title, "agent-2", "2030-01-01T12:00:00.000Z", "dead-end", (5, 7), "b")
+    (note,) = notes(redirect(situation(*tried, observation=replace(OBSERVATION, notes=(other,)))))
+    assert (note.name, note.attempts) == (first.name, (4, 5, 6, 7, 8))
+    assert "#4, #5, #6, #7 and #8" in note.title
+
+
 def test_without_a_graded_attempt_there_is_nothing_to_note():
     assert notes(redirect(situation())) == []
 
