@@ -43,7 +43,7 @@ def test_a_task_of_the_other_system_runs_unmodified(tmp_path) -> None:
     words = ["agents.runtime=scripted", f"agents.options={{script: {script}}}", "budget.attempts=3", "--plain"]
     done = coral_process("start", str(task), *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "a task of the other CORAL, of which 1 thing came out otherwise" in done.stderr
+    assert "a task of the other CORAL, of which 2 things came out otherwise" in done.stderr
     (layout,) = runs_under(tmp_path / "runs")
     store = Store(layout.attempts)
     records = [record for record in map(store.read, store.numbers()) if record.of is None]

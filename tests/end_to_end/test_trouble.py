@@ -98,7 +98,7 @@ def test_a_grade_says_how_far_it_is(start, coral):
     slow += "    if kind != 'baseline':\n        progress(0.4, 'fold 3 of 7')\n        time.sleep(600)\n    return 0\n"
     run = start([*TRY, "hang"], grade=slow)
     told = wait_until(lambda: run.status().get("grading", {}).get("beats"))
-    assert told == [{"number": 1, "progress": 0.4, "message": "fold 3 of 7"}]
+    assert told == [{"number": 1, "agent": "agent-1", "progress": 0.4, "message": "fold 3 of 7"}]
     assert "grading #1 (40%, fold 3 of 7)" in coral("status", "--run", str(run.layout.root))[1]
     run.stop()
     assert run.fleet().pending[1].step.value == "queued"

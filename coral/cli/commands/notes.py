@@ -172,11 +172,11 @@ def _before(note: NumberedNote, layout: Layout) -> list[NumberedNote]:
     from workspace.history import versions  # with it comes git, which the others do without
 
     number, raw = note
-    path = Path(raw.path)
+    path, now = Path(raw.path), raw.text
     if not path.is_relative_to(layout.shared):
         return []  # of an agent that works alone: the history has the shared folder
     earlier = versions(layout.history, path.relative_to(layout.shared).as_posix())
-    return [(number, replace(raw, text=text, created=at)) for at, text in earlier if text != raw.text][:1]
+    return [(number, replace(raw, text=then, created=at)) for at, then in earlier if then != now][:1]
 
 
 def _history(layout: Layout, as_json: bool) -> int:

@@ -105,7 +105,7 @@ def test_detach_attach_stop_resume(task: Path, tmp_path) -> None:
     with subprocess.Popen([*CORAL, "attach"], cwd=tmp_path, stdout=subprocess.PIPE, text=True) as attached:
         first = attached.stdout.readline()  # it has found who supervises
         told = run(tmp_path, "tell", "be bold")
-        assert (told.returncode, told.stderr) == (0, "")
+        assert (told.returncode, told.stderr) == (0, f"  run: {layout.root.parent.name}/{layout.root.name}\n")
         stopped = run(tmp_path, "stop")
         assert not is_alive(supervisor)
         assert (stopped.returncode, "has stopped" in stopped.stdout) == (0, True)

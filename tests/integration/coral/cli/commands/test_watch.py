@@ -54,11 +54,11 @@ class Screen:
 
     def __init__(self, folder: Path, *words: str) -> None:
         self.ours, theirs = pty.openpty()
+        self.theirs: int | None = theirs  # closed when the command has opened it too: before, it would be at its end
         env = {**os.environ, "COLUMNS": "110", "LINES": "20", "TERM": "xterm"}
         # Whoever leads a session and opens a terminal gets it as its own, from which alone keys are read.
         opens = ["/bin/sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(theirs)]
         self.process = subprocess.Popen([*opens, *WATCH, *words], cwd=folder, env=env, start_new_session=True)
-        os.close(theirs)
         self.shown = ""
 
     def wait_for(self, is_so: Callable[[str], object]) -> None:
@@ -72,6 +72,12 @@ class Screen:
                 except OSError:  # the command has ended
                     assert is_so(self.shown), self.shown
                     return
+                self.close_theirs()
+
+    def close_theirs(self) -> None:
+        if self.theirs is not None:
+            os.close(self.theirs)
+        self.theirs = None
 
     def press(self, key: str) -> None:
         os.write(self.ours, key.encode())
@@ -90,6 +96,7 @@ def screen(folder: Path, *words: str) -> Iterator[Screen]:
     finally:
         made.process.kill()
         made.process.wait()
+        made.close_theirs()
         os.close(made.ours)
 
 
