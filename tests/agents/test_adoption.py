@@ -24,7 +24,7 @@ from workspace.seal import Level
 
 pytestmark = pytest.mark.timeout(900)
 
-EACH = 4  # attempts of an agent; of the last nobody needs to hear any more
+EACH = 4  # attempts of an agent
 PATIENCE = 600.0
 
 
@@ -60,4 +60,5 @@ def test_a_killed_supervisor_finds_its_programs_again(mixed: Mixed, tmp_path: Pa
     heads = {agent: delivered(layout, agent) for agent in agents}
     everything = [head for found in heads.values() for head in found]
     assert len(set(everything)) == len(everything), "no heartbeat is handed over twice"
-    assert [len(found) >= EACH - 1 for found in heads.values()] == [True] * len(agents)
+    # Who submits while nobody supervises may be at its budget when the two last attempts come in, and hears of neither.
+    assert [len(found) >= EACH - 2 for found in heads.values()] == [True] * len(agents)
