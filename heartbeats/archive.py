@@ -21,7 +21,7 @@ READ_BYTES = 4 * FILE_BYTES  # of one file; what somebody else wrote may be long
 
 
 def append(path: Path, beat: Beat) -> None:
-    """Add a beat to the archive whose latest file is `path`. OSError where it cannot be written."""
+    """Append a beat to the archive whose latest file is `path`; compress that file once it is full. Raises OSError."""
     make_way(path)
     append_bytes(path, json.dumps(to_dict(beat)).encode() + b"\n")
     if path.stat().st_size > FILE_BYTES:

@@ -92,6 +92,9 @@ class FileWriter(BeatWriter):
         return False
 
 
+_LEFT = (BrokenPipeError, ConnectionResetError)
+
+
 class SocketWriter(BeatWriter):
     """A connection to whoever watches. As long as nobody does, beats are lost, and the next one tries again."""
 
@@ -102,14 +105,22 @@ class SocketWriter(BeatWriter):
         self._asked = b""
 
     def write(self, beat: dict[str, object]) -> None:
+        line = _line(beat)
         try:
-            if self._connection is None:
-                self._connection = self._connect()
-            if self._connection is not None:
-                self._connection.sendall(_line(beat))
+            self._send(line)
+        except _LEFT:  # whoever watched is gone; somebody else may be there
+            self.close()
+            with contextlib.suppress(*_LEFT):
+                self._send(line)
         except OSError:  # of a reader that does not read, too: half a line may be sent
             self.close()
             raise
+
+    def _send(self, line: bytes) -> None:
+        if self._connection is None:
+            self._connection = self._connect()
+        if self._connection is not None:
+            self._connection.sendall(line)
 
     def is_cancelled(self) -> bool:
         if self._connection is not None:
@@ -124,7 +135,7 @@ class SocketWriter(BeatWriter):
             self._connection = None
 
     def _connect(self) -> socket.socket | None:
-        """None where nobody listens."""
+        """Connect to the socket; None if nobody listens."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(SOCKET_SECONDS)

@@ -8,7 +8,7 @@ from attempts.record import Kind, Verdict
 
 
 class ListOrder(StrEnum):
-    """What a table is sorted by."""
+    """The column by which a list of attempts is sorted."""
 
     NUMBER = "number"
     SCORE = "score"

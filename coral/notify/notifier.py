@@ -58,9 +58,9 @@ def _send_waiting(
     outbox: Outbox, target: Target, schedule: Schedule, names: tuple[str, str], *, is_last: bool
 ) -> Schedule:
     """Send what waits as one message, if it may go. `names`: of the run and the task. Returns when the next one may."""
-    notices, offset = outbox.waiting()
+    notices, after = outbox.waiting()
     if not notices:
-        outbox.skip(offset)
+        outbox.skip(after)
         return schedule
     has_alert = any(notice.level is AlertLevel.ALERT for notice in notices)
     if not _may_send(schedule, has_alert=has_alert, is_last=is_last):
@@ -70,7 +70,7 @@ def _send_waiting(
     except SendError as error:
         outbox.has_failed(str(error), datetime.now(UTC).isoformat(timespec="seconds"))
         return schedule.failed(time.monotonic(), error.wait)
-    outbox.has_sent(offset)
+    outbox.has_sent(after)
     return schedule.sent(time.monotonic(), has_alert=has_alert)
 
 

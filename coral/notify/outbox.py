@@ -8,6 +8,7 @@ import os
 import zlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from attempts.files import open_plain, parse_object, read_bytes, write_json
 from coral.notify.message import AlertLevel, Notice, notice_of
@@ -36,31 +37,35 @@ class Outbox:
         if known is None:
             self._keep()
 
-    def waiting(self) -> tuple[list[Notice], int]:
-        """The notices that are not sent yet, oldest first, and the place behind them in the timeline."""
-        # Where somebody removed the timeline, it was begun anew.
-        offset = self.delivery.offset if self._at(self.delivery.offset).mark == self.delivery.mark else 0
+    def waiting(self) -> tuple[list[Notice], DeliveryState]:
+        """The notices that are not sent yet, oldest first, and the state of the target once they are.
+
+        The checksum is that of the bytes that were read: the timeline may be replaced before they are sent.
+        """
+        offset = self.delivery.offset
         try:
             with open_plain(self._timeline) as file:
-                file.seek(offset)
-                data = file.read(MOST_BYTES)
+                before, data = _read(file, offset)
+                if zlib.crc32(before) != self.delivery.mark:  # somebody removed the timeline, and it was begun anew
+                    offset = 0
+                    before, data = _read(file, offset)
         except (OSError, ValueError):
-            return [], offset
+            return [], self.delivery
         whole = data[: data.rfind(b"\n") + 1]
         if not whole and len(data) == MOST_BYTES:
             whole = data  # no line of ours is so long
         run = self._timeline.parent.parent.name
         found = (notice_of(run, line) for line in whole.splitlines())
         wanted = [notice for notice in found if notice is not None and self._wants(notice)]
-        return wanted, offset + len(whole)
+        return wanted, DeliveryState(offset + len(whole), zlib.crc32((before + whole)[-MARK_BYTES:]))
 
-    def skip(self, offset: int) -> None:
-        """There is nothing to send before this place. It is not written down: the next supervisor looks again."""
-        self.delivery = replace(self.delivery, offset=offset, mark=self._at(offset).mark)
+    def skip(self, after: DeliveryState) -> None:
+        """There is nothing to send up to there. It is not written down: the next supervisor looks again."""
+        self.delivery = replace(self.delivery, offset=after.offset, mark=after.mark)
 
-    def has_sent(self, offset: int) -> None:
-        """Everything before this place is sent."""
-        self.delivery = self._at(offset)
+    def has_sent(self, after: DeliveryState) -> None:
+        """Everything up to there is sent."""
+        self.delivery = after
         self._keep()
 
     def has_failed(self, problem: str, at: str) -> None:
@@ -73,11 +78,9 @@ class Outbox:
 
     def _at(self, offset: int) -> DeliveryState:
         """The state of a target to which everything before this place was sent."""
-        first = max(offset - MARK_BYTES, 0)
         try:
             with open_plain(self._timeline) as file:
-                file.seek(first)
-                return DeliveryState(offset, zlib.crc32(file.read(offset - first)))
+                return DeliveryState(offset, zlib.crc32(_read(file, offset, most=0)[0]))
         except (OSError, ValueError):
             return DeliveryState(offset)
 
@@ -91,6 +94,13 @@ class Outbox:
         # Where it cannot be written (a full disk), what was sent may be sent again.
         with contextlib.suppress(OSError):
             write_json(self._file, asdict(self.delivery), durable=False)
+
+
+def _read(file: BinaryIO, offset: int, most: int = MOST_BYTES) -> tuple[bytes, bytes]:
+    """The last bytes before the place, which its checksum is of, and at most `most` of those after it."""
+    first = max(offset - MARK_BYTES, 0)
+    file.seek(first)
+    return file.read(offset - first), file.read(most)
 
 
 def read_delivery(file: Path) -> DeliveryState | None:

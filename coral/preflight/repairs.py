@@ -103,7 +103,7 @@ def _too_open(seen: os.stat_result) -> int:
 
 
 def _set_mode(path: Path, mode: int) -> None:
-    """Of the folder itself, never of what a link that took its place leads to."""
+    """Set the mode of the folder itself: a link in its place is not followed."""
     if os.chmod in os.supports_follow_symlinks:
         path.chmod(mode, follow_symlinks=False)
         return

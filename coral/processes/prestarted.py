@@ -103,7 +103,7 @@ class PrestartedInterpreter:
 
     @contextlib.contextmanager
     def _line(self, argv: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-        """What to start, and the descriptors that it needs."""
+        """The command line to start, and the descriptors that the process needs."""
         if self._sandbox is UNSEALED:
             yield [*argv, self.group], ()  # it enters its group while it is doing its imports
             return

@@ -28,7 +28,7 @@ class MeasuredAttempt:
 
     @property
     def median(self) -> float | None:
-        """What an attempt is ranked by."""
+        """The key by which attempts are ranked."""
         return median(self.scores) if self.scores else None
 
     @property
@@ -46,7 +46,7 @@ class MeasuredAttempt:
 
 
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
-    """Every candidate by its standing. What has no score cannot be ranked."""
+    """The candidates, best first; an attempt without a score has no rank and is left out."""
     found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
     lines = [MeasuredAttempt(attempt, rank.scores) for rank, attempt in found]
     # Scores that differ by rounding alone are equal, and the lead is the earlier one.

@@ -28,7 +28,7 @@ class LifeSpan:
 
 
 def spans(beats: Iterable[Beat], until: float) -> list[LifeSpan]:
-    """From the first beat of a launch until then, without gaps; neighbours differ."""
+    """The spans from the first beat of a launch to `until`, without gaps; two neighbours differ in `life`."""
     joined: list[LifeSpan] = []
     for span in _pieces(sorted(_timed(beats), key=lambda item: item[0]), until):
         if joined and joined[-1].life is span.life:

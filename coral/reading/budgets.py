@@ -20,7 +20,7 @@ class BudgetUse:
 
 
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:
-    """One for each budget. `late`: how old the status is, in seconds."""
+    """The use of each budget. `late`: the age of the status in seconds."""
     clock = (status.number("clock") or 0.0) + late
     unknown = bool(status.texts("use_unknown_of"))
     found = (_use(budget, clock, late, unknown) for budget in status.objects("budgets"))

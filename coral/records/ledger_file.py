@@ -77,7 +77,7 @@ class NewLedgerFile:
         insert(self._base, self._counted(attempts))
 
     def mark_written(self, numbers: Iterable[tuple[int]]) -> None:
-        """Gives these records a witness that no file has."""
+        """Keep the digests of these records in memory, where no file can be altered."""
         with self._base:
             self._base.executemany("UPDATE records SET inode = 0, size = 0, changed = 0 WHERE number = ?", numbers)
 

@@ -78,7 +78,7 @@ class CpuWatch:
         }
 
     def _due(self, fleet: Fleet) -> dict[Key, float]:
-        """For each launch at work, when to measure it next."""
+        """The next time to measure each launch at work, on the run's clock."""
         pause, due = self._rules.stall / PARTS, half_silent_at(fleet, self._rules)
         return {
             key: max(at, self._measured[key].at + pause) if key in self._measured else at for key, at in due.items()

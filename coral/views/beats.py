@@ -19,8 +19,9 @@ SUPERVISOR = "supervisor"
 OWN_SECONDS = SUPERVISOR_TTL / 3
 
 
-class BeatenLaunch(Protocol):
-    """What a beat says of a launch. `alive_at`: when it printed or was found computing last, on the run's clock."""
+class ObservedLaunch(Protocol):
+    """The state of a launch, from which its beats are made. `alive_at`: when it last printed or was found computing, in
+    seconds of the run's clock."""
 
     agent: str
     launch: int
@@ -38,7 +39,7 @@ class BeatArchive:
         self._context = run_context
         self._latest: dict[str, tuple[tuple[str, Status, int], float, float]] = {}
 
-    def take(self, launch: BeatenLaunch, now: Moment) -> None:
+    def take(self, launch: ObservedLaunch, now: Moment) -> None:
         """Archive a beat when phase, status or launch have changed; else after BEAT_SECONDS or a third of the
         ttl, if there was a sign of life since."""
         ttl = self._context.rules.stall

@@ -69,6 +69,6 @@ def _latest(latest: Sequence[Attempt], agent: Agent, scale: Scale) -> dict[str, 
 
 
 def _time(latest: Sequence[Attempt]) -> str:
-    """From the first one's submission to the last one's publication."""
+    """Seconds from the first attempt's submission to the last one's publication."""
     seconds = age(latest[-1].submitted_at, -(age(latest[0].published_at, 0.0) or 0.0)) if latest else None
     return "" if seconds is None else duration(max(seconds, 0.0))

@@ -20,7 +20,7 @@ from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job, Run
 from coral.supervisor.context import RunContext
-from coral.views.beats import BeatArchive, BeatenLaunch, SupervisorBeats
+from coral.views.beats import BeatArchive, ObservedLaunch, SupervisorBeats
 from coral.views.fleet_view import agents_of, budgets_of, grading_of, scores_of, seed_score, state_of, used_by
 from coral.views.health import health_data
 from coral.views.prompt_context import budget
@@ -40,7 +40,7 @@ RUNNING = "running"  # the state of a job
 GradeBeat = tuple[int, str, Beat]  # as grade_beats has it
 
 
-class Monitor(BeatenLaunch, Protocol):
+class Monitor(ObservedLaunch, Protocol):
     """What the report shows of an agent's launch. `printed_at`: when it printed last, on the run's clock."""
 
     printed_at: float

@@ -50,7 +50,7 @@ whole address that it printed last, or paste the token here.</p><form method="ge
 
 @dataclass(frozen=True)
 class PageAccess:
-    """What opens the dashboard at this port."""
+    """The token, the cookie and the host names that open the dashboard at one port."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)

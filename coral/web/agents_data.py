@@ -70,7 +70,7 @@ def _heartbeat(view: RunView, owner: str, row: LenientJson) -> Json:
 
 
 def _lane(view: RunView, agent: str) -> list[Json]:
-    """What happened to the agent, the latest first."""
+    """The agent's latest events of the timeline, at most LANE, newest first."""
     found: deque[Json] = deque(maxlen=LANE)
     timeline = Timeline(view.layout, end_of(view.layout, LANE_BYTES))
     for line in timeline.new():

@@ -43,7 +43,7 @@ def _choice(kinds: type[Kind] | type[Verdict] | type[ListOrder], asked: Mapping[
 
 
 def number_in(asked: Mapping[str, str], name: str, default: int) -> int:
-    """A count that was asked for; CoralError for what is none."""
+    """Read a whole number from the parameters of a request. Raises CoralError if it is none."""
     given = asked.get(name, "")
     if not given:
         return default
@@ -70,7 +70,7 @@ def _row(view: RunView, record: Attempt, score: str) -> Json:
 
 
 def hint(view: RunView, number: int) -> Json:
-    """What is shown where a text names an attempt."""
+    """The summary that appears when a reader points at `#17` in a text."""
     record = view.attempt(number)
     return _row(view, record, format.score(record.score))
 
@@ -117,7 +117,7 @@ def change(view: RunView, number: int, against: str) -> Json:
 
 
 def _other(view: RunView, record: Attempt, against: str) -> tuple[str, str]:
-    """Its name and its commit."""
+    """The label and the commit of the attempt to compare with."""
     if against == "parent":
         return "its parent", record.parent
     if against == "best":

@@ -13,12 +13,12 @@ class Runs:
         self._feeds: dict[str, RunFeed] = {}
 
     def all(self) -> list[Layout]:
-        """The newest first, whatever task they are of."""
+        """All runs, newest first, of every task."""
         beside = [run for run in runs_under(folder_of_runs(self.first)) if run.root != self.first.root]
         return sorted([self.first, *beside], key=lambda run: run.root.name, reverse=True)
 
     def find(self, name: str) -> Layout:
-        """CoralError for a name that none of them has."""
+        """The run of this name. Raises CoralError if there is none."""
         if name == self.first.root.name:
             return self.first  # also where it is gone: then the page says so
         found = next((run for run in self.all() if run.root.name == name), None)
@@ -27,7 +27,7 @@ class Runs:
         return found
 
     def readable(self, name: str) -> Layout:
-        """CoralError for one that is gone as well."""
+        """The run of this name, which must still be there. Raises CoralError."""
         found = self.find(name)
         if not found.attempts.is_dir():
             raise CoralError(f"cannot read {name[:80]}: its folder is gone", "was it moved or removed?")

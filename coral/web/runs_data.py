@@ -34,7 +34,7 @@ def _line(view: RunView) -> Json:
 
 
 def compared(runs: Runs, names: list[str]) -> Json:
-    """CoralError where a comparison would mean nothing."""
+    """Compare two to ten runs. Raises CoralError if the comparison would mean nothing."""
     with ExitStack() as stack:
         views = [stack.enter_context(opened(runs.readable(name))) for name in names]
         concerns = comparison.check_comparable(views)

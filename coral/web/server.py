@@ -39,7 +39,7 @@ def bind(host: str, port: int | None) -> socket.socket:
 
 
 def access_at(bound: socket.socket) -> PageAccess:
-    """With a token of its own, or the one that the environment gives."""
+    """The access to a bound port, by the token of the environment or a new one."""
     port, given = int(bound.getsockname()[1]), os.environ.get(TOKEN, "")
     if not given:
         return PageAccess(port)
@@ -51,13 +51,13 @@ def access_at(bound: socket.socket) -> PageAccess:
 
 
 def address(host: str, access: PageAccess) -> str:
-    """What opens the page, once."""
+    """The address that opens the page; it holds the token."""
     name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)
     return f"http://{f'[{name}]' if ':' in name else name}:{access.port}/?token={quote(access.token, safe='')}"
 
 
 def warning(host: str) -> str:
-    """What is said of an address that others can reach; empty for loopback."""
+    """The warning for an address that other machines can reach; empty for loopback."""
     if is_loopback(host):
         return ""
     return (
@@ -67,7 +67,7 @@ def warning(host: str) -> str:
 
 
 def serve(layout: Layout, bound: socket.socket, access: PageAccess, until: TextIO | None = None) -> None:
-    """Until SIGINT or SIGTERM; or until the input `until` ends, where one is given."""
+    """Serve until SIGINT or SIGTERM, or until the input `until` ends."""
     config = uvicorn.Config(
         application(Runs(layout), access),
         log_level="warning",

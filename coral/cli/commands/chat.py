@@ -111,7 +111,7 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
 
 
 def _typed(terminal: bool) -> Iterator[str]:
-    """Line by line, as a person types them, until an empty one."""
+    """Read the lines that a person types, until an empty one."""
     while True:
         try:
             line = input(PROMPT if terminal else "")

@@ -168,7 +168,7 @@ def _diff(args: argparse.Namespace, knowledge: KnowledgeView) -> int:
 
 
 def _before(note: NumberedNote, layout: Layout) -> list[NumberedNote]:
-    """The note as it was before it was written anew, as the history has it; nothing where it never was otherwise."""
+    """The last earlier version of a note whose text differs, from the history of the notes; empty if there is none."""
     from workspace.history import versions  # with it comes git, which the others do without
 
     number, raw = note

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _play_beats(layout: Layout, agent: str, as_json: bool) -> int:
-    """Each with how long after the first it came; a silence beyond the ttl before it is said."""
+    """Print each beat with its time since the first one. A silence longer than the ttl gets a line of its own."""
     try:
         beats = list(beats_in(layout.beats(plain(agent))))
     except ValueError:  # no agent has such a name

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _timeline(view: RunView, *, as_json: bool) -> int:
-    """Until now, or until the last word of a run that nobody supervises."""
+    """The end of the timeline: now, or the last beat of a run that nobody supervises."""
     clock = time.time()
     until = clock - (format.age(view.status.text("wall"), clock) or 0.0) + view.lateness
     names = [agent.text("name") for agent in view.status.objects("agents")]

@@ -21,16 +21,16 @@ class BeatSource(Protocol):
     name: str
 
     def new(self) -> Iterator[Beat]:
-        """The beats that have come since this was asked last."""
+        """Return the beats that arrived since the last call."""
 
     def cancel(self, session: str) -> None:
-        """Ask a session to stop. OSError where that cannot be said."""
+        """Ask the work of a session to stop. Raises OSError if the request cannot be written."""
 
     def close(self) -> None: ...
 
 
 def open_source(path: Path) -> BeatSource:
-    """CoralError says why beats cannot come from there."""
+    """Open a file or a socket of beats. Raises CoralError if the path can be neither."""
     if path.is_dir() or not path.parent.is_dir():
         what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
         raise CoralError(f"cannot watch {path}: {what}", "name the file or the socket of a Pulse: docs/pulse.md")
@@ -79,7 +79,7 @@ class BeatSocket:
     """A socket that pulses connect to."""
 
     def __init__(self, path: Path) -> None:
-        """Listen there. CoralError where that is not possible, or somebody else does."""
+        """Listen on the socket. Raises CoralError if that fails, or another process listens there."""
         self.name = path.name
         self._path = path
         self._parts: dict[socket.socket, bytes] = {}
@@ -147,7 +147,7 @@ class BeatSocket:
 
 
 def _beats(lines: list[bytes]) -> Iterator[Beat]:
-    """What is no beat is passed over."""
+    """The beats among these lines; other lines are skipped."""
     for line in lines:
         with contextlib.suppress(ValueError):
             yield from_dict(parse_object(line))

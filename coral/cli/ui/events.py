@@ -55,7 +55,7 @@ def event_line(event: LenientJson, *, verbose: bool = False, styles: Mapping[str
 
 
 def event_text(event: LenientJson, *, verbose: bool = False) -> str:
-    """What happened, without when and to whom."""
+    """The text of an event, without its time and its agent."""
     number, text = event.integer("attempt"), event.text("text", 1000)
     if number is not None and not text.startswith(f"#{number}"):
         text = f"#{number} {text}"

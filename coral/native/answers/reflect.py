@@ -41,7 +41,7 @@ def _is_surprising(situation: Situation, trial: Trial) -> bool:
 
 
 def _had_not_paid(situation: Situation, trial: Trial) -> bool:
-    """Whether the family of a trial had been tried before by this agent, several times, and never improved."""
+    """Whether this agent had tried the family of the trial FRUITLESS times or more before, each time without a gain."""
     trials = situation.memory.trials
     earlier = [other for other in trials if other.family == trial.family and (other.number or 0) < (trial.number or 0)]
     return len(earlier) >= FRUITLESS and not any(other.verdict in IMPROVED for other in earlier)

@@ -57,7 +57,7 @@ class LlmAgent:
         return self.bench.memory
 
     def prompt(self, text: str) -> None:
-        """A word of the outer loop."""
+        """Add a message of the outer loop to the conversation."""
         self.worked = False
         self.bench.memory = self.memory.prompt(text)
         self._save()
@@ -176,7 +176,7 @@ class LlmAgent:
             self._finish(self._current, text, failed=False)
 
     def _finish(self, call: ToolCall, text: str, *, failed: bool) -> None:
-        """Once: a result that is there already stays."""
+        """Record the result of a call; a result that is recorded already stays."""
         if call.id in {result.call for result in self.memory.last_results}:
             return
         chains = failed or as_object(call.arguments).get("request_heartbeat") is True

@@ -122,7 +122,7 @@ class ChatReader:
                 self._call(call)
 
     def _call(self, call: Json) -> None:
-        """A piece of a call. Some servers number calls, some only begin each with an id."""
+        """Add a piece of a tool call. Some servers number the calls; others only begin each with an id."""
         key = call.get("index")
         if key is None:
             key = call.get("id") or (len(self._calls) - 1 if self._calls else 0)
@@ -148,7 +148,7 @@ class ChatReader:
         )
 
     def _kept_reasoning(self) -> Iterator[str]:
-        """What servers that show reasoning expect to see again with the calls that came of it."""
+        """The reasoning of the reply, as JSON texts. Servers that show reasoning want it back with the tool calls."""
         if self._details:
             yield json.dumps({"reasoning_details": self._details})
         elif self._reasoning:
@@ -167,7 +167,7 @@ def _usage(usage: Json) -> ModelUsage:
 
 
 def error_in_stream(error: object) -> ModelError:
-    """An error that comes after the head of an answer."""
+    """The error in an event of a stream that began well; None if the event holds none."""
     if not isinstance(error, Mapping):
         return ModelError(Fault.TRANSIENT, text_of(error) or "the server broke off with an error")
     status = count_of(error.get("code")) or count_of(error.get("status"))

@@ -104,7 +104,7 @@ class LlmMemory:
         return replace(self, messages=(*self.messages, message), message_count=self.message_count + 1)
 
     def prompt(self, text: str) -> Self:
-        """A word of the outer loop: the chain begins anew."""
+        """Add a prompt; the count of steps in a row begins at zero."""
         return replace(self.add(PromptMessage(text=text)), chain=0)
 
     def answer(self, message: AnswerMessage, tokens: int, cost: float) -> Self:

@@ -28,7 +28,7 @@ class OuterLoop:
     scale: float = 1.0  # of the back-off
 
     def run(self) -> str:
-        """Chain after chain; why it ended. ModelError where the model cannot be asked any more."""
+        """Run one chain of steps after the other; return why they ended. Raises ModelError if none answers."""
         idle = 0
         self.agent.recover()
         while True:

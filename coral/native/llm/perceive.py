@@ -113,7 +113,7 @@ class Perception:
         self.bench.snapshots.save()
 
     def _summary(self, before: str, text: str) -> str:
-        """By the model; where it cannot be asked, the old summary and the beginning and end of what goes."""
+        """A summary by the model; if it cannot be asked, the old summary with the clipped text of the messages."""
         request = ModelRequest(
             model=self.bench.options.summary_model or self.model,
             system=SUMMARISE,

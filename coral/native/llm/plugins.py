@@ -39,7 +39,7 @@ def decide(chosen: Sequence[Gate], signal: GateSignal, call: ToolCall) -> Decisi
 
 
 def perform(tool: AgentTool, bench: Workbench) -> str:
-    """What came of it. ToolError, whatever the tool raised."""
+    """Run a tool and return its result. Whatever it raises becomes a ToolError."""
     try:
         return str(tool.perform(bench))
     except ToolError:

@@ -96,7 +96,7 @@ class StreamReader(Protocol):
 
     @property
     def usage(self) -> ModelUsage:
-        """As far as it is known."""
+        """The use that the server has reported so far."""
         ...
 
     def reply(self) -> Reply:
@@ -109,7 +109,7 @@ class ModelWire(Protocol):
 
     @property
     def path(self) -> str:
-        """Below the base URL."""
+        """The path of the endpoint below the base URL."""
         ...
 
     def headers(self, key: str) -> Mapping[str, str]: ...
@@ -120,7 +120,7 @@ class ModelWire(Protocol):
 
 
 def fault_of(status: int) -> Fault:
-    """What the status of HTTP means."""
+    """The kind of error that an HTTP status stands for."""
     if status == 429:
         return Fault.LIMIT
     if status in (408, 409, 425) or status >= 500:

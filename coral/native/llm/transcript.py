@@ -18,7 +18,8 @@ class Transcript:
         self.last = max((number for number, _ in self._texts()), default=0)  # the number that was written last
 
     def follow(self, count: int, messages: Sequence[Message]) -> None:
-        """Write those of the last messages that are not written yet; the last of them has the number `count`."""
+        """Append the messages that the transcript lacks. `messages`: the latest of the conversation, in order;
+        `count`: the number of the last one."""
         first = count - len(messages) + 1
         for number in range(max(first, self.last + 1), count + 1):
             self._append(number, messages[number - first])

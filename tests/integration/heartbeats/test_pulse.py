@@ -291,6 +291,22 @@ def test_it_is_cancelled_through_its_socket_and_finds_a_reader_that_comes_later(
     assert pulse.problem == ""
 
 
+def test_a_watcher_that_leaves_is_no_problem_and_the_next_one_hears_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Pulse("train", to="here.sock", ttl=0.3, checkpoint="kept") as pulse, socket.socket(socket.AF_UNIX) as server:
+        server.bind("here.sock")
+        server.listen()
+        server.settimeout(SECONDS)
+        for _ in range(3):
+            reader = server.accept()[0]
+            with reader, reader.makefile("rb") as lines:
+                reader.settimeout(SECONDS)
+                assert from_dict(json.loads(lines.readline())).task == "train"
+    assert pulse.problem == ""
+
+
 def test_a_file_of_beats_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "beats"
     monkeypatch.setattr("heartbeats.beat_writer.FILE_LIMIT", 1000)

@@ -163,7 +163,7 @@ def end_group(child: "subprocess.Popen[bytes]") -> None:
 
 
 def kill_group(group: int) -> None:
-    """At once: the process that started it is ending itself. 0 is no group."""
+    """Kill a process group without waiting, for this process is ending itself. 0 stands for no group."""
     if group:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)

@@ -123,7 +123,8 @@ def _choices(text: str, start: int, end: int, declared: Declaration) -> Iterator
 
 
 def recognise(variables: Sequence[Variable]) -> list[Variable]:
-    """Columns of integers that can be only bits become choices; those that hold each number once, a permutation."""
+    """Recognise bit strings and permutations. A column of integers that are all bits becomes choices; a column that
+    holds each integer of a range once becomes a permutation."""
     columns: dict[str, list[Variable]] = {}
     for variable in variables:
         columns.setdefault(variable.column, []).append(variable)

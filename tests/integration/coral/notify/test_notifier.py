@@ -7,7 +7,9 @@ from webhook import wait_for, webhook
 
 from coral.config.alerts import AlertsSection
 from coral.notify import notifier as notifier_module
+from coral.notify.message import AlertLevel
 from coral.notify.notifier import Notifier, delivery_to, targets_of
+from coral.notify.outbox import Outbox
 from workspace.layout import Layout, create
 
 DIGEST = 0.05
@@ -155,3 +157,14 @@ def test_a_timeline_that_is_cut_or_torn_holds_nobody_up(layout):
         wait_for(lambda: ids(2)[0] in hook.ids)
         running.close()
     assert "torn" not in hook.ids
+
+
+def test_what_replaces_the_timeline_while_a_message_is_sent_is_not_taken_for_sent(layout):
+    outbox = Outbox(layout.events, layout.notified / "target.json", AlertLevel.ALERT)
+    write(layout, 1)
+    notices, after = outbox.waiting()
+    layout.events.write_text("")
+    write(layout, 2)  # as long as what it replaces
+    outbox.has_sent(after)
+    again, _ = outbox.waiting()
+    assert [notice.id for notice in (*notices, *again)] == ids(1, 2)
