@@ -118,7 +118,7 @@ def look(transaction: Transaction) -> None:
 
 
 ALERTS: Mapping[Trouble, str] = {
-    Trouble.QUEUE_STUCK: "attempts wait, and none was published for a long time: see `coral status`",
+    Trouble.QUEUE_STUCK: "attempts wait, and none was published for a long time",
     Trouble.NO_GAIN: "the fleet has found nothing better for hours: `coral tell` may help, `coral stop` ends it",
     Trouble.COSTLY_GAIN: "more was spent since the last new best than on several before it",
 }

@@ -3,19 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from coral.fleet.health import HealthLevel, Trouble, health_of, level_of
+from coral.fleet.health import ALERTS, HealthLevel, Trouble, health_of, level_of
 from coral.fleet.run_state import Fleet
 
 SUPERVISOR_TTL = 180.0  # seconds of its silence; it writes status.json far more often, even if nothing happens
 
 TEXTS: Mapping[Trouble, str] = {
+    **ALERTS,
     Trouble.DISK: "nothing can be written to the disk",
     Trouble.NOBODY_WORKS: "no agent is at work: all are parked",
     Trouble.QUEUE_PAUSED: "void attempts in a row have paused the queue: the grader may be broken",
-    Trouble.QUEUE_STUCK: "attempts wait, and none was published for a long time",
     Trouble.GRADING_HELD: "grading is held: coral grading release",
-    Trouble.NO_GAIN: "the fleet has found nothing better for hours",
-    Trouble.COSTLY_GAIN: "more was spent since the last new best than on several before it",
     Trouble.ONE_FAILURE: "one reason fails most attempts",
     Trouble.AT_LIMIT: "account {of} is at its usage limit",
     Trouble.ACCOUNT_CLOSED: "account {of} has no usage any more",

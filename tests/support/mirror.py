@@ -78,7 +78,6 @@ _PLACES = {
     "integration/coral/cli/commands/test_orders": ["coral.cli.commands: agent grading"],
     "integration/coral/cli/commands/test_alerts": ["coral.cli.commands: notify"],
     "integration/coral/cli/commands/test_questions": ["coral.cli.commands: alert answer ask"],
-    "integration/coral/notify/test_notifier": ["coral.notify: outbox"],
     "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
     "integration/coral/native": ["coral.native.search: check"],
     "integration/coral/cli/commands/test_chat": ["coral.cli.ui: chat_output"],
