@@ -85,7 +85,10 @@ def test_a_fleet_on_a_code_task(wire: str, tmp_path: Path, monkeypatch: pytest.M
     assert "reflect" in model.asked_for
     notes = [note for note in find_notes([layout.shared]) if note.title.startswith("answer to")]
     assert {note.author for note in notes} == {"agent-1", "agent-2"}
-    assert len(notes) == len(model.answered)
+    answers = [note.title.split()[-1] for note in notes]
+    assert len(answers) == len(set(answers))  # nothing is answered twice
+    # The budget may end while the model's last words travel: each agent may leave one answer unwritten.
+    assert len(answers) <= len(model.answered) <= len(answers) + 2
     assert server.strange == []
 
 
