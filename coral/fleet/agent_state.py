@@ -35,6 +35,15 @@ class Conversation:
     tokens_before: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """How many heartbeats in a row an agent has set off by its answers to heartbeats. See `coral.fleet.chains`."""
+
+    depth: int = 0  # that of the heartbeat that it received last; 0 where it has done something new since
+    is_cut: bool = False
+    tree: str = ""  # of the submission that was taken in last
+
+
 class Phase(StrEnum):
     """What an agent is doing, and with it what its deadline means."""
 
@@ -85,6 +94,7 @@ class PendingMessage:
     attempt: int | None = None  # the attempt that fired the heartbeat; None for the clock's
     scope: Scope = Scope.OWN
     stagnant: bool = False  # an improvement makes it pointless
+    depth: int = 0  # of a heartbeat: its place in a chain, from 1
     defers: bool = False  # it waits until a tool that is at work has ended
     inline: bool = False  # `coral eval` may print it instead of an interrupt
     printed: bool = False  # `coral eval` was given it to print, and may acknowledge it
@@ -166,7 +176,7 @@ class Agent:
     unproductive_turns: int = 0  # launches in a row that ended soon and without an attempt
     unanswered_checkpoints: int = 0  # in a row
     last_words: str = ""  # while a checkpoint waits for a reply: the first line of what the agent said last
-    last_error: str = ""  # what its program said when a launch failed last
+    last_error: str = ""  # what its program said when a launch failed last, until one has ended well
     kills: int = 0
     output_searched_to: int = 0  # the place in this launch's output up to which replies were read
     budget_notice_level: float = 0.0  # the highest part of a budget (0.8, 0.95) it was notified of
@@ -176,6 +186,7 @@ class Agent:
     output_counts: OutputCounts = field(default_factory=OutputCounts)
     stall: Stall = field(default_factory=Stall)
     conversation: Conversation = field(default_factory=Conversation)
+    chain: Chain = field(default_factory=Chain)
     retrying_since: float | None = None  # when this launch began to do nothing but retry its model
 
     @property

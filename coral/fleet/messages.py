@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from attempts import progress
+from coral.fleet import chains
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.policy import BUDGET_NOTICES_AT, INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWERED
 from coral.fleet.reasons import Reason, ReasonKind
@@ -24,13 +25,16 @@ UNASKED = (*RESERVED, ENDED)  # messages that await no reply
 UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNANSWERED)
 
 
-def fire_after_attempt(transaction: Transaction, author: str, number: int) -> None:
+def fire_after_attempt(transaction: Transaction, author: str, number: int, depth: int) -> None:
     """Fire the heartbeats that count attempts, now that one more was counted. Those of the fleet go to the author, so
-    that nobody else is interrupted; if the author has retired, to the next agent that submits."""
-    for heartbeat in _fire(transaction, author, by_clock=False):
-        transaction.queue_message(author, _message_of(transaction, heartbeat, number))
-    for heartbeat in _fire(transaction, FLEET, by_clock=False):
-        _leave_unassigned(transaction, heartbeat, number)
+    that nobody else is interrupted; if the author has retired, to the next agent that submits. `depth`: the place of
+    these heartbeats in a chain, from 1."""
+    own, of_fleet = (_fire(transaction, owner, by_clock=False) for owner in (author, FLEET))
+    if not chains.is_over_limit(transaction, author, depth, [*own, *of_fleet]):
+        for heartbeat in own:
+            transaction.queue_message(author, _message_of(transaction, heartbeat, number, depth))
+        for heartbeat in of_fleet:
+            _leave_unassigned(transaction, heartbeat, number, depth)
     if transaction.agents[author].phase is not Phase.RETIRED:
         for message in transaction.run.unassigned_messages:
             transaction.queue_message(author, message)
@@ -137,6 +141,7 @@ def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> No
         in_flight=tuple(id for id in agent.in_flight if id not in ids),
         awaiting_reply=tuple(dict.fromkeys(agent.awaiting_reply + questions)),
     )
+    chains.on_received(transaction, name, received)
     text = f"{', '.join(names)} ({', '.join(message.id for message in received)}) received"
     transaction.log_messages("heartbeat", text, name, received)
 
@@ -179,7 +184,7 @@ def mark_unanswered(transaction: Transaction, name: str) -> None:
         transaction.alert(f"{name} has left {MAX_UNANSWERED} checkpoints in a row unanswered", name, failed)
 
 
-def _message_of(transaction: Transaction, heartbeat: Heartbeat, number: int | None) -> PendingMessage:
+def _message_of(transaction: Transaction, heartbeat: Heartbeat, number: int | None, depth: int = 1) -> PendingMessage:
     by_clock = isinstance(heartbeat.trigger, Elapsed)
     return PendingMessage(
         id=transaction.next_message_id(),
@@ -190,13 +195,14 @@ def _message_of(transaction: Transaction, heartbeat: Heartbeat, number: int | No
         attempt=number,
         scope=heartbeat.scope,
         stagnant=isinstance(heartbeat.trigger, Stagnant),
+        depth=depth,
         defers=by_clock,
         inline=heartbeat.delivery is Delivery.INLINE,
     )
 
 
-def _leave_unassigned(transaction: Transaction, heartbeat: Heartbeat, number: int | None) -> None:
-    message = _message_of(transaction, heartbeat, number)
+def _leave_unassigned(transaction: Transaction, heartbeat: Heartbeat, number: int | None, depth: int = 1) -> None:
+    message = _message_of(transaction, heartbeat, number, depth)
     transaction.set_run(unassigned_messages=(*transaction.run.unassigned_messages, message))
 
 

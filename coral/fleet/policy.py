@@ -14,6 +14,7 @@ INLINE_SECONDS = 30.0  # within which `coral eval` acknowledges what it printed,
 KILL_AGAIN_SECONDS = 2.0
 MAX_KILLS = 5  # then a process is reported as unkillable and given up
 MAX_PENDING_MESSAGES = 5  # an agent with this many pending messages gets no further checkpoint
+MAX_CHAIN = 10  # heartbeats in a row, each set off by the answer to the one before, that an agent gets
 MAX_UNANSWERED = 3  # after so many unanswered checkpoints in a row the operator is alerted, once
 REPLAY_WINDOW = 64  # ids of an agent's latest submissions that are remembered
 REQUEST_WINDOW = 128  # requests that were carried out that are remembered

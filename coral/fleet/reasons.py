@@ -72,6 +72,7 @@ class ReasonKind(StrEnum):
     IS_PARKED = "is_parked"
     LANDS = "lands"  # a budget is nearly used up
     HEARTBEAT_FAILED = "heartbeat_failed"  # count: checkpoints in a row; detail: the last error of its program
+    CHAIN = "chain"  # count: heartbeats in a row that answers to heartbeats have set off
     SATURATED = "saturated"  # count: heartbeats that are pending
     # Why a submission is refused, if not by OWN_BUDGET.
     RESEARCH = "research"  # seconds that are left of it

@@ -18,6 +18,7 @@ from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
 from heartbeats.entry import from_entry
 from heartbeats.heartbeat import (
+    LEAST_SECONDS_FOR_AGENTS,
     Heartbeat,
     HeartbeatError,
     Scope,
@@ -26,7 +27,7 @@ from heartbeats.heartbeat import (
     reset_heartbeats,
     set_heartbeat,
 )
-from heartbeats.trigger import arm, retime
+from heartbeats.trigger import Elapsed, arm, retime
 
 OPERATOR = "operator"
 EVERYBODY = "*"
@@ -107,7 +108,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
         case on.RemoveHeartbeat(owner=owner, name=name):
             return _remove(transaction, sender, _owners(transaction, owner, name, Scope.OWN), name)
         case on.ResetHeartbeats(owner=owner):
-            return _reset(transaction, _owners(transaction, owner, "", Scope.OWN))
+            return _reset(transaction, sender, _owners(transaction, owner, "", Scope.OWN))
         case on.Tell(to=to, text=text):
             return _tell(transaction, to, text)
         case on.Stop(end=end):
@@ -215,7 +216,7 @@ def _change(transaction: Transaction, sender: str, owners: list[str], entry: Map
         wanted = _wanted(entry, owner, current)
         changed[owner] = set_heartbeat(current, wanted, sender)
     for owner, heartbeats in changed.items():
-        put_in_force(transaction, owner, heartbeats)
+        put_in_force(transaction, owner, heartbeats, sender)
     return f"{wanted.name}: {wanted.when}"
 
 
@@ -237,10 +238,10 @@ def _remove(transaction: Transaction, sender: str, owners: list[str], name: str)
     return f"{name} is removed"
 
 
-def _reset(transaction: Transaction, owners: list[str]) -> str:
+def _reset(transaction: Transaction, sender: str, owners: list[str]) -> str:
     for owner in owners:
         defaults = transaction.rules.defaults(Scope.FLEET if owner == FLEET else Scope.OWN)
-        put_in_force(transaction, owner, reset_heartbeats(defaults, transaction.heartbeats[owner]))
+        put_in_force(transaction, owner, reset_heartbeats(defaults, transaction.heartbeats[owner]), sender)
     return "heartbeats are as the run started with"
 
 
@@ -259,8 +260,9 @@ def _tell(transaction: Transaction, to: str, text: str) -> str:
     return "queued: it is delivered when a turn or an eval ends"
 
 
-def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...]) -> None:
-    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer."""
+def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...], by: str = OPERATOR) -> None:
+    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer. No change by
+    an agent makes one of the clock due at once: as the answer to that heartbeat it would set off the next one."""
     before = transaction.heartbeats.get(owner, ())
     holder = transaction.holder(owner)
     targets = {}
@@ -270,7 +272,10 @@ def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbe
             targets[heartbeat.name] = arm(heartbeat.trigger, holder.progress, transaction.clock)
         else:
             running, now = holder.targets[heartbeat.name], transaction.clock
-            targets[heartbeat.name] = retime(old.trigger, heartbeat.trigger, running, holder.progress, now)
+            due = retime(old.trigger, heartbeat.trigger, running, holder.progress, now)
+            if by != OPERATOR and isinstance(heartbeat.trigger, Elapsed):
+                due = max(due, min(running, now + LEAST_SECONDS_FOR_AGENTS))
+            targets[heartbeat.name] = due
     transaction.heartbeats[owner] = heartbeats
     transaction.set_targets(owner, targets)
     transaction.act(do.ShowHeartbeats(owner=owner))

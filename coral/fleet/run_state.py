@@ -44,6 +44,7 @@ class PendingAttempt:
     step: AttemptStep = AttemptStep.TAKING
     deadline: float | None = None
     waited_until: float = 0.0  # until then its author stays in `coral eval`
+    answers: int = 0  # the depth of the heartbeat that its author had received last; 0: it has new work in it
     launch: int = 0  # the number of its current or last grader process
     failed_intakes: int = 0  # fetches of its commit that failed by our fault
     failed_starts: int = 0  # grader processes that could not be started

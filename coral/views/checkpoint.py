@@ -47,12 +47,17 @@ def snapshot(fleet: Fleet, name: str, recent: Sequence[Attempt], held: Sequence[
     return {
         "queue": sum(attempt.step in waiting for attempt in fleet.pending.values()),
         "success": better and {"number": better.number, "score": better.score, "title": better.title},
-        "error": f"#{failed[0].number}: {one_line(failed[0].reason, SHOWN)}" if failed else agent.last_error,
+        # Its program's, while no launch has ended well since; an attempt's has its number, which says when it was.
+        "error": agent.last_error or next((_failure(attempt) for attempt in failed), ""),
         "failures": sum(1 for _ in in_a_row),
         "questions": [asked.text for asked in fleet.run.questions if asked.agent == name],
         "items": items_of(held, name),
         "latest": _latest(recent[:LATEST], agent, scale),
     }
+
+
+def _failure(attempt: Attempt) -> str:
+    return f"#{attempt.number}: {one_line(attempt.reason, SHOWN)}"
 
 
 def _latest(latest: Sequence[Attempt], agent: Agent, scale: Scale) -> dict[str, Any]:

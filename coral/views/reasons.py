@@ -52,6 +52,9 @@ _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.IS_PARKED: "the agent is parked",
     Kind.LANDS: "the budget is nearly used up, and the agent lands its work",
     Kind.HEARTBEAT_FAILED: lambda reason: _with("heartbeat_failed", reason.detail or "its program reported no error"),
+    Kind.CHAIN: lambda reason: (
+        f"{reason.count} in a row were set off by its answers to them, with nothing new in between"
+    ),
     Kind.SATURATED: lambda reason: f"{reason.count} other heartbeats are still pending",
     Kind.RESEARCH: lambda reason: f"you read and think first, for another {duration(reason.seconds)}",
     Kind.RUN_BUDGET: lambda reason: f"the budget of {_amount(reason.budget)} is used up",

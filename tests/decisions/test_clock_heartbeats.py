@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import CHECKPOINT, REFLECT, Stage, on_request, rules_with
+from stage import CHECKPOINT, QUIET_RULES, REFLECT, Stage, on_request, rules_with
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Spent
@@ -286,3 +286,31 @@ def test_the_alert_of_failed_checkpoints_has_the_last_error() -> None:
     assert [(alert.reason.kind.value, alert.reason.detail) for alert in alerts if alert.reason] == [
         ("heartbeat_failed", "boom")
     ]
+
+
+@pytest.mark.parametrize("ending", [Ending.CLEAN, Ending.INTERRUPTED])
+def test_the_last_error_is_forgotten_when_a_launch_has_ended_well(ending: Ending) -> None:
+    stage = Stage(rules=QUIET_RULES)
+    stage.at(2, stage.exited("ann", Ending.CRASHED, "boom"))
+    stage.until(50)
+    # One that nobody saw end, or that came to an end before its first word, says nothing of it.
+    stage.at(50, stage.exited("ann", ending))
+    assert stage["ann"].last_error == "boom"
+    stage.until(200)
+    stage.at(200, stage.heard("ann"))
+    stage.at(201, stage.exited("ann", Ending.LOST))
+    assert stage["ann"].last_error == "boom"
+    stage.until(300)
+    stage.at(300, stage.heard("ann"))
+    stage.at(301, stage.exited("ann", ending))
+    assert stage["ann"].last_error == ""
+
+
+def test_the_alert_of_failed_checkpoints_has_an_error_that_stood_until_then() -> None:
+    stage = asked()
+    stage.fleet = replace(
+        stage.fleet, agents={"ann": replace(stage["ann"], unanswered_checkpoints=2, last_error="boom")}
+    )
+    stage.at(2600, stage.exited("ann"))
+    (alert,) = stage.fleet.run.undelivered_alerts
+    assert (alert.reason and alert.reason.detail, stage["ann"].last_error) == ("boom", "")

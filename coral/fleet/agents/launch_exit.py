@@ -27,10 +27,8 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
         return
     transaction.act(do.LogEvent(type="exited", agent=agent.name, launch=agent.launch, ending=event.ending))
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
-    failed = event.ending not in (on.Ending.CLEAN, on.Ending.INTERRUPTED, on.Ending.LOST)
-    agent = transaction.set_agent(agent.name, last_error=event.detail if failed else agent.last_error)
-    _end_checkpoints(transaction, agent, is_turn=event.ending is on.Ending.CLEAN and not asked_by_us)
-    agent = _release_messages(transaction, agent, began=event.began)
+    _end_checkpoints(transaction, agent, event, is_turn=event.ending is on.Ending.CLEAN and not asked_by_us)
+    agent = _release_messages(transaction, transaction.agents[agent.name], began=event.began)
     agent = transaction.set_agent(agent.name, denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED))
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
@@ -96,10 +94,15 @@ def _may_end(agent: Agent) -> bool:
     return agent.phase in LIVE or given_up
 
 
-def _end_checkpoints(transaction: Transaction, agent: Agent, *, is_turn: bool) -> None:
-    """No reply comes any more. `is_turn`: the agent ended by itself, and not in the midst of its work."""
+def _end_checkpoints(transaction: Transaction, agent: Agent, event: on.Exited, *, is_turn: bool) -> None:
+    """No reply comes any more; an alert about that names the last error, which a launch that ended well makes a matter
+    of the past. `is_turn`: the agent ended by itself, and not in the midst of its work."""
+    if event.ending not in (on.Ending.CLEAN, on.Ending.INTERRUPTED, on.Ending.LOST):
+        transaction.set_agent(agent.name, last_error=event.detail)
     if agent.awaiting_reply and not transaction.run.is_ending:
         (end_of_turn if is_turn else mark_unanswered)(transaction, agent.name)
+    if agent.has_output and event.ending in (on.Ending.CLEAN, on.Ending.INTERRUPTED):
+        transaction.set_agent(agent.name, last_error="")
 
 
 def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) -> Agent:

@@ -4,7 +4,7 @@ our fault. An attempt that cannot be graded settles here; the others are queued 
 
 from attempts.record import Kind, Submission, Verdict
 from attempts.standing import Judgement, is_exact, noise_of
-from coral.fleet import actions as do, events as on
+from coral.fleet import actions as do, chains, events as on
 from coral.fleet.agents import research
 from coral.fleet.agents.budgets import no_attempt_left
 from coral.fleet.agents.stalls import record_progress
@@ -32,7 +32,10 @@ def on_submitted(transaction: Transaction, submission: Submission) -> None:
     )
     record_progress(transaction, agent.name)
     transaction.pending[number] = PendingAttempt(
-        number=number, submission=submission, waited_until=transaction.clock + submission.wait
+        number=number,
+        submission=submission,
+        waited_until=transaction.clock + submission.wait,
+        answers=agent.chain.depth,
     )
     transaction.act(do.TakeIn(number=number, agent=agent.name, commit=submission.commit, kind=submission.kind))
     transaction.act(do.Accept(agent=agent.name, submission=submission.id, number=number))
@@ -50,6 +53,7 @@ def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
         seal=event.seal,
         built_on=event.built_on,
     )
+    pending = chains.on_taken_in(transaction, pending, event)
     duplicate = event.duplicate
     if duplicate is not None and _scores_the_same(transaction):
         reason = f"the same tree as #{duplicate.number}"

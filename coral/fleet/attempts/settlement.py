@@ -46,7 +46,7 @@ def settle(
         transaction.set_pending(pending.number, step=AttemptStep.SETTLED, deadline=None, attempt=attempt)
         transaction.act(do.Publish(attempt=attempt))
         return
-    _count(transaction, attempt)
+    _count(transaction, attempt, pending.answers + 1)
     _watch_failures(transaction, attempt)
     waits = transaction.clock < pending.waited_until
     names, inline = deliver_at_eval(transaction, attempt.agent, waits)
@@ -101,7 +101,7 @@ def _record_of(
     )
 
 
-def _count(transaction: Transaction, attempt: Attempt) -> None:
+def _count(transaction: Transaction, attempt: Attempt, depth: int) -> None:
     before = transaction.agents[attempt.agent].progress
     own = advance_own(before, attempt)
     transaction.set_agent(attempt.agent, progress=own, crashes=0, unproductive_turns=0)
@@ -110,7 +110,7 @@ def _count(transaction: Transaction, attempt: Attempt) -> None:
         return
     improved, best_improved = attempt.verdict in IMPROVED, attempt.verdict is Verdict.NEW_BEST
     withdraw_overtaken(transaction, attempt.agent, improved=improved, best_improved=best_improved)
-    fire_after_attempt(transaction, attempt.agent, attempt.number)
+    fire_after_attempt(transaction, attempt.agent, attempt.number, depth)
 
 
 def _watch_failures(transaction: Transaction, attempt: Attempt) -> None:

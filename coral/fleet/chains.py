@@ -1,0 +1,53 @@
+"""Chains of heartbeats that set each other off, and their limit.
+
+A heartbeat is a link of a chain if the attempt that fired it was the agent's answer to the heartbeat before, and
+nothing new was done in between: the tree of its submission was graded before, or is the one that it submitted last. A
+submission of any other tree is work, however the agent came to it, and ends the chain; nothing else does. After
+MAX_CHAIN links further heartbeats of the chain are skipped, with one alert, until there is work again.
+"""
+
+from dataclasses import replace
+
+from coral.fleet import events as on
+from coral.fleet.agent_state import Chain, PendingMessage
+from coral.fleet.policy import MAX_CHAIN
+from coral.fleet.reasons import Reason, ReasonKind
+from coral.fleet.run_state import PendingAttempt
+from coral.fleet.transaction import Transaction
+from heartbeats.heartbeat import Heartbeat
+
+CUT = Reason(ReasonKind.CHAIN, count=MAX_CHAIN)
+
+
+def on_received(transaction: Transaction, name: str, received: list[PendingMessage]) -> None:
+    """The agent has received messages; the heartbeat that an attempt fired last is the one that it answers. One of the
+    clock begins a chain, and ends none."""
+    chain = transaction.agents[name].chain
+    depth = chain.depth
+    for message in received:
+        depth = max(depth, message.depth) if message.attempt is None else message.depth
+    if depth != chain.depth:
+        transaction.set_agent(name, chain=replace(chain, depth=depth))
+
+
+def on_taken_in(transaction: Transaction, pending: PendingAttempt, event: on.TakenIn) -> PendingAttempt:
+    """The tree of a submission is known: whether there is new work in it ends the chain or lets it go on."""
+    agent = transaction.agents[pending.submission.agent]
+    if event.duplicate is not None or event.tree == agent.chain.tree:
+        transaction.set_agent(agent.name, chain=replace(agent.chain, tree=event.tree))
+        return pending
+    transaction.set_agent(agent.name, chain=Chain(tree=event.tree))
+    return transaction.set_pending(pending.number, answers=0)
+
+
+def is_over_limit(transaction: Transaction, author: str, depth: int, fired: list[Heartbeat]) -> bool:
+    """Whether heartbeats of this depth are skipped; logs that of each, and alerts the operator of the first."""
+    if depth <= MAX_CHAIN or not fired:
+        return False
+    for heartbeat in fired:
+        transaction.log_skipped(heartbeat.name, author, CUT)
+    agent = transaction.agents[author]
+    if not agent.chain.is_cut:
+        transaction.set_agent(author, chain=replace(agent.chain, is_cut=True))
+        transaction.alert(f"{author} gets no more heartbeats before it submits something new", author, CUT)
+    return True
