@@ -12,6 +12,8 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
+from heartbeats.interval import WatchedLook
+
 BEATS = "CORAL_BEATS"  # the variable that names the place; in a run the supervisor sets it
 FILE_LIMIT = 4 << 20  # bytes of a file of beats, which is then renamed to FILE.1
 CANCEL_LIMIT = 1 << 16
@@ -30,6 +32,10 @@ class BeatWriter:
     def is_cancelled(self) -> bool:
         """Whether somebody asked the session to stop."""
         return False
+
+    def is_watched(self) -> bool:
+        """Whether somebody may see each beat at once."""
+        return True
 
     def close(self) -> None:
         """Close what is open."""
@@ -64,6 +70,7 @@ class FileWriter(BeatWriter):
     def __init__(self, path: str, session: str) -> None:
         self._path = Path(path).absolute()  # the work may change its folder
         self._session = session.encode()
+        self._look = WatchedLook(self._path)
         self._torn = False
 
     def write(self, beat: dict[str, object]) -> None:
@@ -81,6 +88,9 @@ class FileWriter(BeatWriter):
         # Another process may have renamed it meanwhile.
         if stat.S_ISREG(found.st_mode) and found.st_size > FILE_LIMIT and self._path.stat().st_ino == found.st_ino:
             self._path.replace(earlier_file(self._path))
+
+    def is_watched(self) -> bool:
+        return self._look.is_watched()
 
     def is_cancelled(self) -> bool:
         with contextlib.suppress(OSError):

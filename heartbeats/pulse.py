@@ -28,9 +28,10 @@ from typing import ParamSpec, TypeVar, cast
 from attempts.files import read_bytes, sync_folder
 from heartbeats.beat import Beat, Status, to_dict
 from heartbeats.beat_writer import BeatWriter, Place, writer_to
+from heartbeats.interval import ALONE
 
 TTL = 60.0
-QUICK, SLOW = 0.2, 2.0  # seconds between beats: in the beginning and after a new phase, later
+QUICK, SLOW = 0.2, 2.0  # seconds between beats: in the beginning and after a new phase, later while somebody watches
 LOOK = 1.0  # seconds between looks whether somebody asked the work to stop
 END_SECONDS = 2.0  # for the last beat, where its reader is slow
 CHECKPOINTS = ".pulse"
@@ -230,14 +231,22 @@ class Pulse:
             self._wake.clear()
             if is_last or self._changed or time.monotonic() - written_at >= longest:
                 self._changed, written_at = False, time.monotonic()
-                wait, phase = (min(1.5 * wait, SLOW), phase) if self._phase == phase else (QUICK, self._phase)
+                wait, phase = (min(1.5 * wait, ALONE), phase) if self._phase == phase else (QUICK, self._phase)
                 self._write(writer)
             if is_last:
                 break
-            self._cancelled = self._cancelled or writer.is_cancelled()
-            over.wait(min(wait, longest / 2))
+            self._rest(writer, over, written_at, min(wait, longest / 2))
             self._wake.wait(max(min(LOOK, written_at + longest - time.monotonic()), 0.0))
         writer.close()
+
+    def _rest(self, writer: BeatWriter, over: threading.Event, written_at: float, wait: float) -> None:
+        """Wait for so long after a beat, at most SLOW while somebody watches; look now and then whether that is so, and
+        whether somebody has asked the work to stop."""
+        while True:
+            self._cancelled = self._cancelled or writer.is_cancelled()
+            left = written_at + (min(wait, SLOW) if writer.is_watched() else wait) - time.monotonic()
+            if over.wait(max(min(left, LOOK), 0.0)) or left <= LOOK:
+                return
 
     def _write(self, writer: BeatWriter) -> None:
         try:

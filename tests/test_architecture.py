@@ -60,7 +60,8 @@ MAY_IMPORT = {
         "heartbeats.reply",  # an answer to a heartbeat is no error, whatever words are in it
         "workspace.layout",
     ),
-    "coral.native": ("coral.native", "coral.codec", "attempts", "workspace"),
+    # With the last, its beats come as often as those of all others.
+    "coral.native": ("coral.native", "coral.codec", "attempts", "workspace", "heartbeats.interval"),
     "coral.native.search.numeric": ("coral.native.search.numeric",),  # the numerical methods know nothing of agents
     # The packages of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "workspace.layout"),

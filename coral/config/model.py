@@ -220,6 +220,16 @@ class Assignment(Section):
     )
 
 
+class TtlSection(Section):
+    """How long an agent may be silent while its program is in one phase. What it computes counts as a sign of life, and
+    while it waits for a grade or for a job of its own its silence has not begun."""
+
+    starting: Seconds | None = key("Seconds until its model has answered first. Empty: stall.", None)
+    thinking: Seconds | None = key("Seconds in which its model answers. Empty: stall.", None)
+    tool: Seconds | None = key("Seconds in which a tool is at work. Empty: one and a half times stall.", None)
+    compacting: Seconds | None = key("Seconds in which its conversation is compacted. Empty: stall.", None)
+
+
 class AgentsSection(Assignment):
     """The agents that work on the task."""
 
@@ -233,6 +243,7 @@ class AgentsSection(Assignment):
     )
     stagger: Grace = key("Seconds between the starts of two agents.", 0.05)
     stall: Seconds = key("Seconds of silence after which an agent is interrupted.", 1200.0)
+    ttl: TtlSection = key("The same for what its program does meanwhile.", TtlSection)
     no_progress: Annotated[Finite, Field(ge=0, le=30 * DAY)] | None = key(
         "Seconds of work without an edited file or a submission after which an agent is nudged, then interrupted, "
         "given a fresh session, and parked. 0 or null: never.",

@@ -9,6 +9,7 @@ from coral.fleet.run_state import Job, PendingAttempt
 
 MILLION = 1_000_000  # tokens, for which prices are stated
 TOOL_ACTIVITY = "tool"  # the activity that a runtime reports while a tool is at work
+STARTING = "starting"  # the phase of a launch from which nothing was heard
 BUSY_SECONDS = 60.0  # how long that report is believed
 INLINE_SECONDS = 30.0  # within which `coral eval` acknowledges what it printed, or an interrupt follows
 KILL_AGAIN_SECONDS = 2.0
@@ -54,6 +55,11 @@ def is_due(message: PendingMessage, agent: Agent, now: float) -> bool:
         return False
     at_a_tool = agent.activity == TOOL_ACTIVITY and now < agent.last_output_at + BUSY_SECONDS
     return not (message.defers and at_a_tool)
+
+
+def ttl_of(agent: Agent, rules: Rules) -> float:
+    """For how many seconds the agent's launch may be silent in its present phase."""
+    return rules.ttl_of(agent.activity if agent.has_output else STARTING)
 
 
 def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:

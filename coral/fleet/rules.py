@@ -39,7 +39,8 @@ class Rules:
     holdout_timeout: float | None = None  # of a grade on the hold-out; None: there is no hold-out
     seed_commit: str = ""  # graded as a probe, to learn whether the grader or a candidate is at fault
     heartbeats: tuple[Heartbeat, ...] = BUILT_IN
-    stall: float = 1200.0  # of silence
+    stall: float = 1200.0  # of silence, in every phase of a launch that `ttl` does not name
+    ttl: Mapping[str, float] = field(default_factory=dict)  # by phase: of silence
     interrupt_grace: float = 10.0
     terminate_grace: float = 5.0
     start_grace: float = 60.0  # a launch without output is not interrupted earlier
@@ -66,6 +67,10 @@ class Rules:
     retries: int = 30  # ... and how many times in a row
     fresh_compactions: int | None = None  # a conversation that was compacted so often is not resumed ...
     fresh_tokens: int | None = None  # ... nor one that has used so many tokens
+
+    def ttl_of(self, phase: str) -> float:
+        """For how many seconds a launch may be silent in this phase: what its output said last that it does."""
+        return self.ttl.get(phase, self.stall)
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
         """The heartbeats that a new owner of this scope starts with."""

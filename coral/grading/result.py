@@ -232,9 +232,14 @@ def graded_event(
     )
 
 
+def beats_file(layout: Layout, number: int) -> Path:
+    """Where the grader of an attempt, and what it runs, writes its beats."""
+    return layout.grading(number) / BEATS
+
+
 def progress_of(layout: Layout, number: int) -> Beat | None:
     """The last beat that the grader of a running grade reported; None while there is no readable one."""
-    lines = read_end(layout.grading(number) / BEATS, LONGEST_BEAT).splitlines()
+    lines = read_end(beats_file(layout, number), LONGEST_BEAT).splitlines()
     try:
         return beat_from_dict(parse_object(lines[-1])) if lines else None
     except ValueError:  # a candidate may reach the file, too

@@ -5,6 +5,7 @@ it is printed, and the command is left to stay.
 """
 
 import json
+import os
 import select
 import signal
 import subprocess
@@ -16,8 +17,8 @@ from pathlib import Path
 
 from coral.native.prompt import HeartbeatSection
 from coral.native.situation import ToolError
+from heartbeats.interval import OwnInterval
 
-BEAT_SECONDS = 10.0  # between two beats while waiting
 INTERRUPT_SECONDS = 0.015  # that the command has to be interrupted itself, before the interrupt is passed on
 EXIT_PENDING = 2  # submitted, not graded yet
 
@@ -41,6 +42,7 @@ class CoralCommand:
     def __init__(self, clone: Path, arguments: Iterable[str], beat: Callable[[str], None]) -> None:
         argv = [sys.executable, "-P", "-m", "coral", *arguments]
         self.beat = beat
+        self.interval = OwnInterval(os.environ.get("CORAL_BEATS", ""))
         self.printed = bytearray()
         self.process = subprocess.Popen(
             argv, cwd=clone, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -50,12 +52,12 @@ class CoralCommand:
         """The first JSON object it prints, as soon as it is whole; None if it ends without one."""
         assert self.process.stdout is not None
         handle = self.process.stdout.fileno()
-        next_beat = time.monotonic() + BEAT_SECONDS
+        next_beat = time.monotonic() + self.interval.seconds()
         while True:
             ready, _, _ = select.select([handle], [], [], max(0.0, next_beat - time.monotonic()))
             if not ready:
                 self.beat("waiting for the grade")
-                next_beat = time.monotonic() + BEAT_SECONDS
+                next_beat = time.monotonic() + self.interval.seconds()
                 continue
             data = self.process.stdout.read1(65536)  # type: ignore[attr-defined]
             self.printed += data
@@ -67,7 +69,7 @@ class CoralCommand:
         """Wait for its end, however long it stays; the exit code and what it wrote to standard error."""
         while True:
             try:
-                _, errors = self.process.communicate(timeout=BEAT_SECONDS)
+                _, errors = self.process.communicate(timeout=self.interval.seconds())
                 return self.process.returncode, errors.decode("utf-8", "replace").strip()
             except subprocess.TimeoutExpired:
                 self.beat("a heartbeat follows")

@@ -1,10 +1,15 @@
 """The rules that a run is decided by, from its task."""
 
+from collections.abc import Mapping
+
 from attempts.standing import Scoring
 from coral.agent_setup.prices import prices_of
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
+from coral.fleet.policy import TOOL_ACTIVITY
 from coral.fleet.rules import Allowance, Rules
+
+TOOL_STALLS = 1.5  # tests and downloads are silent for longer than models
 
 
 def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
@@ -20,6 +25,7 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
         seed_commit=seed_commit,
         heartbeats=config.heartbeats,
         stall=config.agents.stall,
+        ttl=_ttl(config),
         **config.run.model_dump(exclude={"poll_seconds", "watch"}),  # these two are how the loop waits, and no rules
         accounts={agent: account for agent in roster if (account := roster.account(agent))},
         stop_at_limit=config.agents.on_limit == "stop",
@@ -45,3 +51,9 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
         fresh_compactions=fresh_after.compactions,
         fresh_tokens=fresh_after.tokens,
     )
+
+
+def _ttl(config: Config) -> Mapping[str, float]:
+    """The phases that have a ttl of their own."""
+    given: dict[str, float] = config.agents.ttl.model_dump(exclude_none=True)
+    return {TOOL_ACTIVITY: TOOL_STALLS * config.agents.stall, **given}

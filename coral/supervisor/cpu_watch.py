@@ -1,6 +1,6 @@
 """Finds out whether the programs of a silent agent compute or beat, which is a sign of life as its output is.
 
-A launch is measured once half of its patience is over, and then several times until the end of it: so a program that
+A launch is measured once half of its ttl is over, and then several times until the end of it: so a program that
 stopped, waits for ever or was suspended is found when it has been silent for the whole time, and not later.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from attempts.files import witness
 from coral.fleet import events as on
-from coral.fleet.agents.stalls import half_silent_at
+from coral.fleet.agents.stalls import silences
 from coral.fleet.run_state import Fleet
 from coral.processes.launches import Launches
 from coral.processes.process_tree import Identity, ProcessTable
@@ -19,7 +19,7 @@ from coral.processes.usage import cpu_seconds
 from coral.supervisor.context import RunContext
 from coral.supervisor.grade_watch import GradeWatch
 
-PARTS = 8  # of the time of silence that is allowed: between two measurements
+PARTS = 8  # of a launch's ttl: between two measurements
 BUSY = 0.05  # of a core: an agent program that only waits for its model uses less
 
 Key = tuple[str, int]  # of a launch: the agent's name and the number
@@ -79,10 +79,12 @@ class CpuWatch:
 
     def _due(self, fleet: Fleet) -> dict[Key, float]:
         """The next time to measure each launch at work, on the run's clock."""
-        pause, due = self._rules.stall / PARTS, half_silent_at(fleet, self._rules)
-        return {
-            key: max(at, self._measured[key].at + pause) if key in self._measured else at for key, at in due.items()
-        }
+        due = {}
+        for key, (deadline, ttl) in silences(fleet, self._rules).items():
+            due[key] = deadline - ttl / 2
+            if key in self._measured:
+                due[key] = max(due[key], self._measured[key].at + ttl / PARTS)
+        return due
 
 
 class ProcessWatch:

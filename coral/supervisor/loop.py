@@ -207,7 +207,7 @@ class Supervisor:
         self._pool.advance()
         fresh = [*first, *self._gatherer.gather(self._fleet, now)]
         for monitor in self._monitors.take_marked():
-            self._report.beat(monitor, now)
+            self._report.beat(monitor, self._fleet, now)
         if self._must_decide(fresh, now):
             self._decide_and_perform(fresh, now)
         if self._degraded.unrecorded_fleet is None:

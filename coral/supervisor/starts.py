@@ -53,7 +53,7 @@ class Starter:
         self._hold(agent, launch, prepared.program, now)
         monitor = self._monitors.open(agent, launch, prepared.session, now.run_time)
         self._report.spawned(now, action, prepared.warnings)
-        self._report.beat(monitor, now)
+        self._report.beat(monitor, fleet, now)
 
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)

@@ -2,10 +2,13 @@
 own, in a file that `coral watch` and other programs read as that of a Pulse."""
 
 import contextlib
+from dataclasses import dataclass
 from typing import Protocol
 
-from coral.fleet.agent_state import LIVE
+from coral.fleet.agent_state import LIVE, Phase
+from coral.fleet.agents.stalls import is_excused, ttl_now
 from coral.fleet.events import Moment
+from coral.fleet.policy import STARTING, waits_until
 from coral.fleet.run_state import OCCUPYING, Fleet
 from coral.supervisor.context import RunContext
 from coral.views.fleet_view import state_of
@@ -13,10 +16,11 @@ from coral.views.format import plural
 from coral.views.health import SUPERVISOR_TTL
 from heartbeats import archive
 from heartbeats.beat import Beat, Status
+from heartbeats.interval import WATCHED, WatchedLook, interval
 
-BEAT_SECONDS = 10.0  # between two beats of a launch that goes on
 SUPERVISOR = "supervisor"
-OWN_SECONDS = SUPERVISOR_TTL / 3
+WAITING = "waiting"  # the phase of a launch that waits for a grade
+OWN_SECONDS = SUPERVISOR_TTL / 3  # while nobody watches
 
 
 class ObservedLaunch(Protocol):
@@ -34,22 +38,39 @@ class ObservedLaunch(Protocol):
     alive_at: float
 
 
-class BeatArchive:
-    def __init__(self, run_context: RunContext) -> None:
-        self._context = run_context
-        self._latest: dict[str, tuple[tuple[str, Status, int], float, float]] = {}
+@dataclass(frozen=True, slots=True)
+class LastBeat:
+    """What the last beat of a launch said, `since` when, when it was written, and the sign of life that it told of."""
 
-    def take(self, launch: ObservedLaunch, now: Moment) -> None:
-        """Archive a beat when phase, status or launch have changed; else after BEAT_SECONDS or a third of the
-        ttl, if there was a sign of life since."""
-        ttl = self._context.rules.stall
-        phase = (launch.phase or "working") if launch.has_output else "starting"
+    key: tuple[str, Status, int]
+    since: float
+    at: float
+    alive_at: float
+
+
+class BeatArchive:
+    def __init__(self, run_context: RunContext, look: WatchedLook) -> None:
+        self._context = run_context
+        self._look = look
+        self._latest: dict[str, LastBeat] = {}
+
+    def take(self, launch: ObservedLaunch, fleet: Fleet, now: Moment) -> None:
+        """Archive a beat when phase, status or launch have changed; else at intervals of a third of the ttl at most, if
+        there was a sign of life since."""
+        phase = (launch.phase or "working") if launch.has_output else STARTING
+        ttl = ttl_now(fleet, launch.agent, phase, now.run_time, self._context.rules)
+        waits = waits_until(launch.agent, fleet.pending.values()) or 0.0
+        if waits > now.run_time and launch.status is Status.RUNNING:
+            phase = WAITING
         key = (phase, launch.status, launch.launch)
-        if launch.agent in self._latest:
-            before, at, alive_at = self._latest[launch.agent]
-            if key == before and (now.run_time - at < min(BEAT_SECONDS, ttl / 3) or launch.alive_at <= alive_at):
+        since, before = now.run_time, self._latest.get(launch.agent)
+        if before is not None and before.key == key:
+            since = before.since
+            pause = min(interval(now.run_time - since, is_watched=self._look.is_watched()), ttl / 3)
+            is_alive = launch.alive_at > before.alive_at or _is_excused(fleet, launch.agent, now)
+            if now.run_time - before.at < pause or not is_alive:
                 return
-        self._latest[launch.agent] = (key, now.run_time, launch.alive_at)
+        self._latest[launch.agent] = LastBeat(key, since, now.run_time, launch.alive_at)
         beat = Beat(
             run=self._context.layout.root.name,
             session=launch.session or "",
@@ -68,17 +89,20 @@ class BeatArchive:
 
 
 class SupervisorBeats:
-    def __init__(self, run_context: RunContext) -> None:
+    def __init__(self, run_context: RunContext, look: WatchedLook) -> None:
         self._context = run_context
+        self._look = look
         self._latest: tuple[Status, str] | None = None
         self._beaten_at = float("-inf")
 
     def take(self, fleet: Fleet, now: Moment) -> None:
-        """Write a beat where its status or phase has changed, else every OWN_SECONDS."""
+        """Write a beat where its status or phase has changed, else every OWN_SECONDS, or often while somebody
+        watches."""
         run = fleet.run
         phase = str(state_of(run)["state"])
         status = Status.SUCCESS if run.finished else Status.CANCELLED if run.detached_reason else Status.RUNNING
-        if self._latest == (status, phase) and now.run_time - self._beaten_at < OWN_SECONDS:
+        pause = WATCHED if self._look.is_watched() else OWN_SECONDS
+        if self._latest == (status, phase) and now.run_time - self._beaten_at < pause:
             return
         self._latest, self._beaten_at = (status, phase), now.run_time
         beat = Beat(
@@ -97,6 +121,12 @@ class SupervisorBeats:
         with contextlib.suppress(OSError, ValueError):  # a view may be lost, as on a full disk
             self._context.layout.private.lstat()  # a run folder that was removed is not made again
             archive.append(self._context.layout.supervisor_beats, beat)
+
+
+def _is_excused(fleet: Fleet, name: str, now: Moment) -> bool:
+    """Whether the agent's silence says nothing: a job of its own runs meanwhile, or the disk is full."""
+    agent = fleet.agents.get(name)
+    return agent is not None and agent.phase is Phase.RUNNING and is_excused(fleet, agent, now.run_time)
 
 
 def _message(fleet: Fleet) -> str:

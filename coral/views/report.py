@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from attempts.files import append_bytes, make_way, parse_object, read_bytes, read_end, write_bytes, write_json
 from coral.fleet.actions import Finish, LogEvent, LoggedMessage, Notify, ShowJob, Spawn
 from coral.fleet.agent_state import LIVE, JobEnd, Phase
+from coral.fleet.agents.stalls import silent_for, ttl_now
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import Fleet, Job, Run
@@ -27,6 +28,7 @@ from coral.views.prompt_context import budget
 from coral.views.reasons import log_text, outcome_text, reason_data, reason_text, run_end_text, with_reason
 from coral.views.work_beats import WorkArchive, grade_beats, running_pulses
 from heartbeats.beat import SILENT_SECONDS, Beat
+from heartbeats.interval import WATCHED, WatchedLook
 from workspace.layout import Layout
 from workspace.seal import Level
 
@@ -54,9 +56,10 @@ class Report:
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
-        self._archive = BeatArchive(run_context)
-        self._work = WorkArchive(run_context)
-        self._own = SupervisorBeats(run_context)
+        self._look = WatchedLook(run_context.layout.supervisor_beats)
+        self._archive = BeatArchive(run_context, self._look)
+        self._work = WorkArchive(run_context, self._look)
+        self._own = SupervisorBeats(run_context, self._look)
 
     def log(self, now: Moment, event: LogEvent) -> None:
         messages = [logged_data(message) for message in event.messages]
@@ -109,15 +112,15 @@ class Report:
         end = read_end(self._context.layout.events, DELIVERED_BYTES)
         return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in end.splitlines())
 
-    def beat(self, monitor: Monitor, now: Moment) -> None:
-        self._archive.take(monitor, now)
+    def beat(self, monitor: Monitor, fleet: Fleet, now: Moment) -> None:
+        self._archive.take(monitor, fleet, now)
 
     def show(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment, force: bool = False) -> None:
         """Writes `status.json`, at most twice a second, and less often for a large fleet: at most a three-hundredth of
-        the time is spent on it. While nothing happens, every QUIET_STATUS_SECONDS."""
+        the time is spent on it. While nothing happens, every QUIET_STATUS_SECONDS, or often while somebody watches."""
         passed = now.run_time - self._shown_at
         if not force and (
-            passed < self._pause or (passed < QUIET_STATUS_SECONDS and self._is_as_shown(fleet, monitors))
+            passed < self._pause or (passed < self._longest_pause() and self._is_as_shown(fleet, monitors))
         ):
             return
         self._shown, self._shown_at, began = fleet, now.run_time, time.monotonic()
@@ -132,6 +135,9 @@ class Report:
             mode = 0o600 if self._context.level is Level.USER else 0o644
             write_bytes(self._context.layout.status, text.encode() + b"\n", durable=False, mode=mode)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MAX_STATUS_SECONDS)
+
+    def _longest_pause(self) -> float:
+        return WATCHED if self._look.is_watched() else QUIET_STATUS_SECONDS
 
     def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, Monitor]) -> bool:
         """Whether only times have changed, which readers can compute themselves."""
@@ -200,9 +206,10 @@ class Report:
         if monitor is not None and monitor.has_output and view["phase"] != Phase.RETIRED.value:
             age = round(now.run_time - monitor.printed_at, 1)
             beat = {"phase": monitor.phase, "message": monitor.message, "age": age}
-            if agent.phase is Phase.RUNNING and agent.deadline is not None:
-                ttl = self._context.rules.stall
-                beat |= {"ttl": ttl, "silent": round(max(now.run_time - (agent.deadline - ttl), 0.0), 1)}
+            if agent.phase is Phase.RUNNING and agent.has_output:
+                rules, clock = self._context.rules, now.run_time
+                ttl = round(ttl_now(fleet, agent.name, agent.activity, clock, rules), 1)
+                beat |= {"ttl": ttl, "silent": round(silent_for(fleet, agent, clock, rules), 1)}
         elif monitor is not None and agent.phase in LIVE and now.run_time - agent.spawned_at >= SILENT_SECONDS:
             beat = {"phase": "starting", "message": "", "age": round(now.run_time - agent.spawned_at, 1)}
         assignment = self._context.roster.assignment(view["name"])

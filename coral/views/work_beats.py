@@ -11,19 +11,20 @@ from pathlib import Path
 
 from attempts.fields import BAD_DATA
 from attempts.files import parse_object, read_end
-from coral.fleet.agent_state import JobEnd
+from coral.fleet.agent_state import LIVE, JobEnd
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.run_state import OCCUPYING, Fleet, Job
-from coral.grading.result import progress_of
+from coral.grading.result import beats_file, progress_of
 from coral.supervisor.context import RunContext
 from coral.views.format import age
 from coral.views.reasons import outcome_text
 from heartbeats import archive
 from heartbeats.beat import Beat, Status, from_dict as beat_from_dict
+from heartbeats.interval import WATCHED, WatchedLook, Watcher
 from workspace.layout import Layout
 
-LOOK_SECONDS = 10.0  # between two looks at the work of an agent
+LOOK_SECONDS = 15.0  # between two looks at the work of an agent, while nobody watches
 END_BYTES = 16_384  # of the end of a file of beats, in which those are that are alive
 MOST_PULSES = 5  # of an agent
 MOST_KNOWN = 50  # pieces of work of an agent, of which the last archived beat is known
@@ -54,22 +55,37 @@ def grade_beats(layout: Layout, fleet: Fleet) -> Iterator[tuple[int, str, Beat]]
 
 
 class WorkArchive:
-    def __init__(self, run_context: RunContext) -> None:
+    def __init__(self, run_context: RunContext, look: WatchedLook) -> None:
         self._context = run_context
+        self._look = look
+        self._watchers: dict[Path, Watcher] = {}
         self._layout = run_context.layout
         self._looked_at = float("-inf")
         self._archived: dict[str, dict[tuple[str, str], Beat]] = {}
 
     def look(self, fleet: Fleet, now: Moment, *, force: bool = False) -> None:
-        """Archive what is new, at most every LOOK_SECONDS: a change, or else a beat for each third of the ttl."""
-        if not force and now.run_time - self._looked_at < LOOK_SECONDS:
+        """Archive what is new, at most every LOOK_SECONDS, or often while somebody watches: a change, or else a beat
+        for each third of the ttl."""
+        is_watched = self._look.is_watched()
+        if not force and now.run_time - self._looked_at < (WATCHED if is_watched else LOOK_SECONDS):
             return
         self._looked_at = now.run_time
+        if is_watched:
+            self._tell_pulses(fleet)
         grades = [(agent, _of_grade(number, beat)) for number, agent, beat in grade_beats(self._layout, fleet)]
         jobs = [(job.agent, self._of_job(job, Status.RUNNING, job.title, now)) for job in fleet.jobs.values()]
         for agent in fleet.agents:
             pulses = list(latest_beats(self._layout.pulses(agent)).values())[-MOST_PULSES:]
             self._take(agent, [*pulses, *(beat for owner, beat in (*grades, *jobs) if owner == agent)])
+
+    def _tell_pulses(self, fleet: Fleet) -> None:
+        """Who watches the run watches the pulses of its agents and grades, and what the built-in agent does."""
+        paths = [self._layout.pulses(agent.name) for agent in fleet.agents.values() if agent.phase in LIVE]
+        grades = (number for number, pending in fleet.pending.items() if pending.step in OCCUPYING)
+        paths += [beats_file(self._layout, number) for number in grades]
+        self._watchers = {path: self._watchers.get(path) or Watcher(path) for path in paths}
+        for watcher in self._watchers.values():
+            watcher.touch()
 
     def job_ended(self, job: Job, end: JobEnd, now: Moment) -> None:
         """Archive the last beat of a job."""

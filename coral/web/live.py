@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from coral.errors import CoralError
 from coral.web import fleet_data
 from coral.web.reading import PUBLISHED, RunView, Timeline, end_of, opened
+from heartbeats.interval import Watcher
 from workspace.layout import Layout
 
 LOOK_SECONDS = 0.04
@@ -35,6 +36,7 @@ class RunFeed:
         self._pages: set[asyncio.Queue[Message | None]] = set()
         self._task: asyncio.Task[None] | None = None
         self._reader = FeedReader(layout)
+        self._watcher = Watcher(layout.supervisor_beats)
 
     async def messages(self) -> AsyncIterator[Message]:
         """First where the run stands, then every change, until the page leaves or falls too far behind."""
@@ -57,6 +59,7 @@ class RunFeed:
         try:
             while self._pages:
                 found = signature(self._layout)
+                self._watcher.touch()
                 if found != seen or time.monotonic() - looked >= ANYWAY_SECONDS:
                     seen, looked = found, time.monotonic()
                     self._send(await asyncio.to_thread(self._reader.changes))

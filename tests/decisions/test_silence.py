@@ -8,7 +8,7 @@ from stage import QUIET_RULES, REFLECTING, Stage, brief
 from coral.fleet import events as on
 from coral.fleet.agent_state import Phase
 from coral.fleet.agents.back_off import back_off
-from coral.fleet.agents.stalls import half_silent_at
+from coral.fleet.agents.stalls import silences, silent_for, ttl_now
 from coral.fleet.events import Ending
 
 SHORT = replace(QUIET_RULES, stall=100.0)
@@ -211,13 +211,95 @@ def test_cpu_use_shortens_no_patience() -> None:
     assert stage["ann"].deadline == 602
 
 
-def test_a_launch_at_work_is_measured_from_half_of_its_patience_on() -> None:
+def test_a_launch_at_work_is_measured_from_half_of_its_ttl_on() -> None:
     stage = Stage(2, rules=SHORT, started=False)
     stage.until(1)
     stage.at(1, stage.heard("ann"))
-    assert half_silent_at(stage.fleet, stage.rules) == {("ann", 1): 51}  # nothing was heard of ben
+    assert silences(stage.fleet, stage.rules) == {("ann", 1): (101, 100)}  # nothing was heard of ben
     stage.at(41, stage.heard("ben"), on.LifeSeen(agent="ann", launch=1))
-    assert half_silent_at(stage.fleet, stage.rules) == {("ann", 1): 91, ("ben", 1): 91}
+    assert silences(stage.fleet, stage.rules) == {("ann", 1): (141, 100), ("ben", 1): (141, 100)}
     stage.at(60, stage.exited("ben"))
     stage.until(141)
-    assert (stage["ann"].phase, half_silent_at(stage.fleet, stage.rules)) == (Phase.INTERRUPTED, {})
+    assert (stage["ann"].phase, silences(stage.fleet, stage.rules)) == (Phase.INTERRUPTED, {})
+
+
+# --- the ttl of a phase -----------------------------------------------------------------------------------------------
+
+PHASES = replace(SHORT, ttl={"starting": 40.0, "tool": 300.0, "thinking": 60.0})
+
+
+@pytest.mark.parametrize(("busy", "ttl"), [("tool", 300), ("thinking", 60), ("retrying", 100), ("", 100)])
+def test_a_launch_may_be_silent_for_as_long_as_its_phase_allows(busy: str, ttl: float) -> None:
+    stage = Stage(rules=PHASES)
+    stage.at(10, stage.heard("ann", busy=busy))
+    assert silences(stage.fleet, stage.rules) == {("ann", 1): (10 + ttl, ttl)}
+    # A sign of life, and a supervisor that takes it over, begin the same time again.
+    stage.at(20, on.LifeSeen(agent="ann", launch=1))
+    assert stage.deadline("ann") == 20 + ttl
+    stage.at(30, on.Resumed())
+    assert (stage.deadline("ann"), stage.until(30 + ttl - 1)) == (30 + ttl, [])
+    assert stage.until(30 + ttl)[-1] == f"{30 + ttl:g} interrupt ann/1"
+
+
+def test_of_the_phase_that_it_ended_in_the_next_launch_knows_nothing() -> None:
+    stage = Stage(rules=PHASES, started=False)
+    assert stage.until(40)[-1] == "40 interrupt ann/1"
+    stage = Stage(rules=PHASES)
+    stage.at(10, stage.heard("ann", busy="tool"))
+    stage.at(20, on.Requested(sender="operator", id="1", request=on.Restart(agent="ann", fresh=False)))
+    stage.at(21, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.deadline("ann") == 61
+    assert stage.until(61)[-1] == "61 interrupt ann/2"
+
+
+def test_after_a_step_for_work_without_progress_the_ttl_of_the_phase_begins() -> None:
+    stage = Stage(rules=replace(PHASES, no_progress=80.0))
+    stage.at(2, stage.heard("ann", busy="thinking"))
+    stage.at(60, on.LifeSeen(agent="ann", launch=1))
+    assert stage.until(80) == ["80 look ann/1"]
+    stage.at(90, stage.looked("ann"))
+    assert stage["ann"].stall.escalations == 1
+    assert stage.until(149) == []
+    assert stage.until(150)[-1] == "150 interrupt ann/1"
+
+
+def test_after_a_wait_for_a_grade_the_ttl_of_the_phase_begins() -> None:
+    stage = Stage(rules=replace(PHASES, grade_timeout=9e9))
+    stage.at(2, stage.heard("ann", busy="thinking"))
+    stage.in_grading(2, "ann", wait=500)
+    assert stage.until(561) == []
+    assert stage.until(562)[-1] == "562 interrupt ann/1"
+    stage = Stage(rules=PHASES)
+    stage.at(2, stage.heard("ann", busy="thinking"))
+    stage.at(3, stage.asks("ann", on.RunJob(agent="ann", argv=("train",))))
+    stage.until(200)
+    assert stage.deadline("ann") == 242  # its job is what it waits for: looked at every ttl
+
+
+def silent(stage: Stage) -> float:
+    return silent_for(stage.fleet, stage["ann"], stage.clock, stage.rules)
+
+
+def test_how_long_a_launch_has_been_silent_leaves_out_what_it_waited_for() -> None:
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.at(2, stage.heard("ann"))
+    assert silent(stage) == 0
+    stage.until(52)
+    assert silent(stage) == 50
+    (number,) = stage.in_grading(52, "ann", wait=500)
+    assert (silent(stage), ttl_now(stage.fleet, "ann", "", 52, stage.rules)) == (0, 600)
+    stage.until(152)
+    assert (silent(stage), ttl_now(stage.fleet, "ann", "", 152, stage.rules)) == (0, 500)
+    # It has its grade: from then on it is expected to say something.
+    stage.at(160, stage.graded(number, 1.0))
+    assert stage.deadline("ann") == 260
+    stage.until(170)
+    assert (silent(stage), ttl_now(stage.fleet, "ann", "", 170, stage.rules)) == (10, 100)
+    stage.at(170, on.DiskChecked(problem="full"))
+    stage.clock = 180
+    assert silent(stage) == 0
+    # Whoever waits no longer for its grade is silent from the end of its waiting on.
+    stage = Stage(rules=replace(SHORT, grade_timeout=9e9))
+    stage.in_grading(2, "ann", wait=30)
+    stage.until(40)
+    assert (silent(stage), ttl_now(stage.fleet, "ann", "", 40, stage.rules)) == (8, 100)

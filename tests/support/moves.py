@@ -89,6 +89,7 @@ RULES = st.builds(
     seed_commit=st.just(SEED),
     heartbeats=st.sets(st.sampled_from(HEARTBEATS)).map(lambda chosen: tuple(h for h in HEARTBEATS if h in chosen)),
     stall=st.sampled_from([150.0, 1200.0]),
+    ttl=st.sampled_from([{}, {"tool": 225.0}, {"tool": 90.0, "starting": 180.0}]),
     interrupt_grace=st.sampled_from([0.0, 10.0]),
     terminate_grace=st.sampled_from([0.0, 5.0]),
     start_grace=st.sampled_from([0.0, 60.0]),

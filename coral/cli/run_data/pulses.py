@@ -11,6 +11,7 @@ from attempts.files import open_plain, parse_object
 from coral.errors import CoralError
 from heartbeats.beat import Beat, from_dict
 from heartbeats.beat_writer import cancel_file, is_socket
+from heartbeats.interval import Watcher
 
 LONGEST = 1 << 16  # bytes of a line
 AT_ONCE = 1 << 22  # bytes that are read at once
@@ -43,10 +44,12 @@ class BeatFile:
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self._path = path
+        self._watcher = Watcher(path)
         self._file: BinaryIO | None = None
         self._part = b""
 
     def new(self) -> Iterator[Beat]:
+        self._watcher.touch()
         yield from self._read()
         with contextlib.suppress(OSError, ValueError):  # there is none yet
             if self._file is None or self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino:

@@ -29,6 +29,7 @@ from coral.reading.timeline import PUBLISHED, Timeline, end_of, read_figures
 from coral.views import format
 from coral.views.curve import HOUR
 from coral.views.format import duration
+from heartbeats.interval import Watcher
 from workspace.layout import Layout
 from workspace.notes import Note, latest_synthesis
 
@@ -125,10 +126,12 @@ def follow(
 ) -> None:
     """Show the run until `over()`, and its last state once more. `hint` stands below the view. In lines, the events are
     shown from `since` on, in bytes of their file; with `verbose` every step."""
+    watcher = Watcher(layout.supervisor_beats)
     if plain or not sys.stdout.isatty():
         timeline = Timeline(layout, since)
 
         def say() -> None:
+            watcher.touch()
             for event in timeline.new():
                 if verbose or not is_step(event):
                     print(event_line(event, verbose=verbose).plain, flush=True)
@@ -140,6 +143,7 @@ def follow(
     with keys() as pressed, Live(console=out, screen=True, auto_refresh=False) as live:
 
         def show() -> None:
+            watcher.touch()
             watch.update()
             live.update(frame(watch, out, f"{hint} · {KEY}", verbose=shown["verbose"]), refresh=True)
 

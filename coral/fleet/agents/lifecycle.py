@@ -12,7 +12,7 @@ from coral.fleet.agent_state import LIVE, Agent, Conversation, Order, OutputCoun
 from coral.fleet.agents import accounts, budgets, outages, research, stalls
 from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, breaker_of, next_start_slot, retire, wait
 from coral.fleet.messages import acknowledge, read_reply
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, is_due, may_interrupt, waits_until
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, STARTING, is_due, may_interrupt, ttl_of, waits_until
 from coral.fleet.reasons import START, Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
@@ -26,7 +26,8 @@ def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
     if agent is None or agent.launch != event.launch or agent.phase not in LIVE:
         return
     before = agent.output_counts
-    deadline = transaction.clock + transaction.rules.stall if agent.phase is Phase.RUNNING else agent.deadline
+    ttl = transaction.rules.ttl_of(event.activity)
+    deadline = transaction.clock + ttl if agent.phase is Phase.RUNNING else agent.deadline
     session = agent.session if event.session is None else event.session
     agent = transaction.set_agent(
         agent.name,
@@ -82,7 +83,7 @@ def resume_all(transaction: Transaction, away: float) -> None:
             transaction.set_agent(name, reason=reason)
             transaction.act(do.Interrupt(who=name, launch=agent.launch))
         elif agent.phase is Phase.RUNNING:
-            transaction.set_agent(name, deadline=transaction.clock + transaction.rules.stall)
+            transaction.set_agent(name, deadline=transaction.clock + ttl_of(agent, transaction.rules))
             stalls.forget_scan(transaction, name)
         elif agent.phase in LIVE:
             transaction.set_agent(name, reason=reason)
@@ -155,11 +156,11 @@ def _reason_to_end(agent: Agent, rules: Rules) -> Reason | None:
 
 def _on_silence(transaction: Transaction, agent: Agent) -> None:
     # The silence of an agent that waits for a grade begins when the wait ends.
-    waits = waits_until(agent.name, transaction.pending.values())
-    if waits is not None and transaction.clock < waits + transaction.rules.stall:
-        transaction.set_agent(agent.name, deadline=waits + transaction.rules.stall)
+    waits, ttl = waits_until(agent.name, transaction.pending.values()), ttl_of(agent, transaction.rules)
+    if waits is not None and transaction.clock < waits + ttl:
+        transaction.set_agent(agent.name, deadline=waits + ttl)
     elif stalls.is_excluded(transaction, agent):
-        transaction.set_agent(agent.name, deadline=transaction.clock + transaction.rules.stall)
+        transaction.set_agent(agent.name, deadline=transaction.clock + ttl)
     elif reason := stalls.check_silent(transaction, agent):
         interrupt(transaction, transaction.agents[agent.name], reason)
 
@@ -190,7 +191,7 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
     agent = transaction.set_agent(
         agent.name,
         phase=Phase.RUNNING,
-        deadline=transaction.clock + transaction.rules.stall,
+        deadline=transaction.clock + transaction.rules.ttl_of(STARTING),
         launch=agent.launch + 1,
         has_output=False,
         last_output_at=transaction.clock,

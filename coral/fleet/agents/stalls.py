@@ -10,7 +10,15 @@ from dataclasses import replace
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, Agent, Phase, Stall
 from coral.fleet.messages import STALLED
-from coral.fleet.policy import JOB_EXCUSE_SECONDS, MAX_REST_DOUBLINGS, REST_SECONDS, SCAN_SECONDS, runs_job, waits_until
+from coral.fleet.policy import (
+    JOB_EXCUSE_SECONDS,
+    MAX_REST_DOUBLINGS,
+    REST_SECONDS,
+    SCAN_SECONDS,
+    runs_job,
+    ttl_of,
+    waits_until,
+)
 from coral.fleet.reasons import Finding, Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
@@ -75,9 +83,13 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
 
 
 def restart_timer(transaction: Transaction, name: str) -> None:
-    """Restart the no-progress timer: its grade has come, or its research time is over, and until now the agent could
-    not have made progress."""
-    stall = transaction.agents[name].stall
+    """Restart the no-progress timer, and its silence: its grade has come, or its research time is over, and until now
+    the agent could not have made progress."""
+    agent = transaction.agents[name]
+    stall = agent.stall
+    if agent.phase is Phase.RUNNING and agent.deadline is not None:
+        deadline = min(agent.deadline, transaction.clock + ttl_of(agent, transaction.rules))
+        transaction.set_agent(name, deadline=deadline)
     if stall.since is not None:
         transaction.set_agent(name, stall=replace(stall, since=transaction.clock))
     elif stall.accumulated:
@@ -93,16 +105,22 @@ def exclude_time(transaction: Transaction, name: str, *over: float) -> None:
         assert agent.stall.since is not None, "only a timer that runs can be adjusted"
         assert stall.since is not None, "only a timer that runs can be adjusted"
         assert agent.deadline is not None, "a running agent has a deadline"
-        deadline = min(agent.deadline + stall.since - agent.stall.since, transaction.clock + transaction.rules.stall)
+        longest = transaction.clock + ttl_of(agent, transaction.rules)
+        deadline = min(agent.deadline + stall.since - agent.stall.since, longest)
         transaction.set_agent(name, stall=stall, deadline=deadline)
 
 
 def is_excluded(transaction: Transaction, agent: Agent) -> bool:
     """Whether the agent cannot be expected to make progress now: one of its jobs runs, or the disk is full."""
-    if transaction.run.disk_problem:
+    return is_excused(transaction.fleet(), agent, transaction.clock)
+
+
+def is_excused(fleet: Fleet, agent: Agent, clock: float) -> bool:
+    """The same of a fleet at a time of the run's clock."""
+    if fleet.run.disk_problem:
         return True
     assert agent.stall.progress_at is not None, "an agent that works has had its first launch"
-    return runs_job(agent.name, transaction.jobs) and transaction.clock < agent.stall.progress_at + JOB_EXCUSE_SECONDS
+    return runs_job(agent.name, fleet.jobs) and clock < agent.stall.progress_at + JOB_EXCUSE_SECONDS
 
 
 def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
@@ -149,25 +167,45 @@ def on_life_seen(transaction: Transaction, event: on.LifeSeen) -> None:
     if agent is None or agent.launch != event.launch or agent.phase is not Phase.RUNNING or not agent.has_output:
         return
     assert agent.deadline is not None, "a running agent has a deadline"
-    transaction.set_agent(agent.name, deadline=max(agent.deadline, transaction.clock + transaction.rules.stall))
+    ttl = ttl_of(agent, transaction.rules)
+    transaction.set_agent(agent.name, deadline=max(agent.deadline, transaction.clock + ttl))
 
 
-def half_silent_at(fleet: Fleet, rules: Rules) -> dict[tuple[str, int], float]:
-    """For each launch at work, by its agent's name and its number: when half of the silence that it is allowed is over,
-    from which on its use of the CPU counts."""
+def silences(fleet: Fleet, rules: Rules) -> dict[tuple[str, int], tuple[float, float]]:
+    """For each launch at work, by its agent's name and its number: when its silence ends at the latest as things are,
+    on the run's clock, and its ttl, the silence that it is allowed in its present phase."""
     return {
-        (agent.name, agent.launch): agent.deadline - rules.stall / 2
+        (agent.name, agent.launch): (agent.deadline, ttl_of(agent, rules))
         for agent in fleet.agents.values()
         if agent.phase is Phase.RUNNING and agent.has_output and agent.deadline is not None
     }
+
+
+def ttl_now(fleet: Fleet, agent: str, phase: str, clock: float, rules: Rules) -> float:
+    """For how many seconds from now on nothing need be heard of an agent in this phase: the phase's ttl, from the end
+    of its wait for a grade on."""
+    waits = waits_until(agent, fleet.pending.values())
+    return rules.ttl_of(phase) + max((waits or clock) - clock, 0.0)
+
+
+def silent_for(fleet: Fleet, agent: Agent, clock: float, rules: Rules) -> float:
+    """For how many seconds a launch at work has been silent without an excuse: at its ttl, it is found."""
+    assert agent.deadline is not None, "a running agent has a deadline"
+    assert agent.stall.since is not None, "the timer of a running agent runs"
+    if is_excused(fleet, agent, clock):
+        return 0.0
+    waits = waits_until(agent.name, fleet.pending.values())
+    begins = max(agent.deadline - ttl_of(agent, rules), agent.stall.since, waits or 0.0)
+    return max(clock - begins, 0.0)
 
 
 def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:
     """Why to interrupt a running agent that is silent; None where the last step was taken too recently."""
     since = agent.stall.since
     assert since is not None, "the timer of a running agent runs"
-    if transaction.clock < since + transaction.rules.stall:
-        transaction.set_agent(agent.name, deadline=since + transaction.rules.stall)
+    due = since + ttl_of(agent, transaction.rules)
+    if transaction.clock < due:
+        transaction.set_agent(agent.name, deadline=due)
         return None
     return _escalate(transaction, agent, Finding.SILENT)
 

@@ -27,7 +27,6 @@ POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
 RECENT = 30  # losses that tell what is usual
 PATIENCE = 25  # moves without a new best after which the search returns to the best
-REPORT_SECONDS = 0.5  # between two reports
 ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
@@ -115,6 +114,7 @@ class Episode:
     seconds: float
     random: Random
     report: Callable[[str, float], None]
+    pause: Callable[[], float]  # seconds between two reports, as of now
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
     optima: list[EvaluatedPoint] = field(default_factory=list)
@@ -233,7 +233,7 @@ class Episode:
 
     def _report(self) -> None:
         now = time.monotonic()
-        if now - self.reported_at > REPORT_SECONDS:
+        if now - self.reported_at > self.pause():
             self.reported_at = now
             share = (now - self.began) / self.seconds
             best = self.best.measurement.score

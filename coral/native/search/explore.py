@@ -1,5 +1,6 @@
 """The tool `search`: from an attempt and a family to a candidate, by the public check or without one."""
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from coral.native.search.numeric.problem import SAME, EvaluatedPoint, Optimizati
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
 from coral.native.situation import CandidateFound, Search, ToolError
 from coral.native.snapshots import Snapshots
+from heartbeats.interval import OwnInterval
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
 
@@ -152,6 +154,7 @@ class Explorer:
             seconds=self.options.seconds,
             random=random,
             report=lambda text, share: self.output.beat("search", text, share),
+            pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
         ).run()
         if result.candidate.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)

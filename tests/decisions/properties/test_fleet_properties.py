@@ -34,7 +34,7 @@ from coral.fleet.attempts.confirmations import is_under_way
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment
 from coral.fleet.messages import ENDED
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job
+from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job, ttl_of
 from coral.fleet.process_key import of_grade
 from coral.fleet.reasons import Finding, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import FLEET, AttemptStep, Breaker, Fleet
@@ -181,7 +181,7 @@ def test_nobody_is_interrupted_without_a_reason_before_its_first_words_or_at_a_t
             elif agent.reason == reason_of(agent.stall) and agent.stall.finding is Finding.NO_PROGRESS:
                 assert world.rules.no_progress is not None  # when that may be, is said by the properties of the ladder
             elif agent.reason == reason_of(agent.stall):
-                assert turn.clock >= max(agent.last_output_at, agent.spawned_at) + world.rules.stall
+                assert turn.clock >= max(agent.last_output_at, agent.spawned_at) + ttl_of(agent, world.rules)
                 assert not any(
                     turn.clock < pending.waited_until
                     for pending in turn.before.pending.values()

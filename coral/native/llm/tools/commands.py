@@ -15,8 +15,9 @@ from pydantic import Field
 from coral.native.llm.tools.base import AgentTool, Workbench
 from coral.native.llm.window import clip
 from coral.native.situation import ToolError
+from heartbeats.interval import OwnInterval
 
-POLL_SECONDS, BEAT_SECONDS = 0.02, 10.0
+POLL_SECONDS = 0.02
 END_SECONDS = 0.5  # that a command has after SIGTERM
 CHECK_SECONDS, LOOK_SECONDS = 540.0, 60.0
 LARGEST_OUTPUT = 4_000_000  # bytes of which the beginning and the end are read
@@ -126,6 +127,7 @@ def run_command(bench: Workbench, argv: list[str], seconds: float) -> tuple[int 
     process group ends with it."""
     with tempfile.TemporaryFile() as output:
         began = last = time.monotonic()
+        interval = OwnInterval(bench.environment.get("CORAL_BEATS", ""))
         child = subprocess.Popen(
             argv,
             cwd=bench.clone,
@@ -140,7 +142,7 @@ def run_command(bench: Workbench, argv: list[str], seconds: float) -> tuple[int 
             while child.poll() is None and time.monotonic() - began < seconds:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(POLL_SECONDS)
-                if time.monotonic() - last > BEAT_SECONDS:
+                if time.monotonic() - last > interval.seconds():
                     last = time.monotonic()
                     bench.output.beat("tool", f"{argv[-1][:80]}, for {last - began:.0f} s")
             code = child.poll()

@@ -30,7 +30,14 @@ def run_episode(clock, function, at, family, seconds, takes=2e-4, **fields):
         return function(x)
 
     task = problem(measured, at)
-    given = {"chain": task.space.start, "others": [], "random": Random(2), "report": lambda *_: None, **fields}
+    given = {
+        "chain": task.space.start,
+        "others": [],
+        "random": Random(2),
+        "report": lambda *_: None,
+        "pause": lambda: 0.5,
+        **fields,
+    }
     episode = Episode(task, family=family, start=given["chain"], seconds=seconds, began=clock[0], **given)
     return task, episode.run()
 
