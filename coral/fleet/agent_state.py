@@ -41,7 +41,7 @@ class Chain:
 
     depth: int = 0  # that of the heartbeat that it received last; 0 where it has done something new since
     is_cut: bool = False
-    tree: str = ""  # of the submission that was taken in last
+    tree: str = ""  # of its last submission that was something new
 
 
 class Phase(StrEnum):

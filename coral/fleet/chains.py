@@ -1,7 +1,7 @@
 """Chains of heartbeats that set each other off, and their limit.
 
 A heartbeat is a link of a chain if the attempt that fired it was the agent's answer to the heartbeat before, and
-nothing new was done in between: the tree of its submission was graded before, or is the one that it submitted last. A
+nothing new was done in between: the tree of its submission has a score already, or is that of the agent's last work. A
 submission of any other tree is work, however the agent came to it, and ends the chain; nothing else does. After
 MAX_CHAIN links further heartbeats of the chain are skipped, with one alert, until there is work again.
 """
@@ -34,7 +34,6 @@ def on_taken_in(transaction: Transaction, pending: PendingAttempt, event: on.Tak
     """The tree of a submission is known: whether there is new work in it ends the chain or lets it go on."""
     agent = transaction.agents[pending.submission.agent]
     if event.duplicate is not None or event.tree == agent.chain.tree:
-        transaction.set_agent(agent.name, chain=replace(agent.chain, tree=event.tree))
         return pending
     transaction.set_agent(agent.name, chain=Chain(tree=event.tree))
     return transaction.set_pending(pending.number, answers=0)

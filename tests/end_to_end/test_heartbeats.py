@@ -6,6 +6,8 @@ from real_runs import TRY, Run, tries, wait_until
 from coral.cli import main
 from coral.fleet.actions import CheckOut
 from coral.fleet.events import Graded
+from coral.fleet.policy import MAX_CHAIN
+from coral.fleet.reasons import ReasonKind
 from coral.journal.replay import replay
 from coral.processes.seal import problem
 from workspace.seal import Level
@@ -116,6 +118,21 @@ def test_an_inline_heartbeat_is_printed_by_eval_and_not_repeated(start):
     wait_until(lambda: output.exists() and "think of the border" in output.read_text(), what="the printed hint")
     wait_until(lambda: not run.fleet().agents["agent-1"].pending_messages, what="its acknowledgement")
     assert len(run.prompts("agent-1")) == 1
+
+
+@pytest.mark.slow
+def test_a_chain_of_heartbeats_ends_at_its_limit_with_one_alert_and_work_begins_anew(start):
+    again = {"submit": {"message": "the same again", "again": True}}
+    run = start([*TRY, *[again] * (MAX_CHAIN + 2), *tries(7), "hang"])
+    run.wait_for_attempts(MAX_CHAIN + 4, 120)
+    wait_until(lambda: len(run.received("agent-1", "reflect")) == MAX_CHAIN + 1, what="the heartbeat of new work")
+    assert [alert["reason"]["kind"] for alert in run.events("alert")] == [ReasonKind.CHAIN]
+    skipped = [event for event in run.events("skipped") if event["text"].startswith("reflect")]
+    assert [event["reason"]["kind"] for event in skipped] == [ReasonKind.CHAIN] * 3
+    assert run.fleet().agents["agent-1"].progress.evals == MAX_CHAIN + 4
+    assert len(run.prompts("agent-1")) == MAX_CHAIN + 2
+    run.stop()
+    assert replay(run.layout.journal).agrees
 
 
 # --- agents that read first, until their heartbeat to begin ----------------------------------------------------------

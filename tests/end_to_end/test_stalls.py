@@ -13,6 +13,8 @@ from coral.fleet.reasons import Finding
 from coral.journal import Decision
 from coral.journal.replay import replay
 from coral.reading.beat_spans import Life
+from coral.views.beats import WAITING
+from heartbeats.archive import beats_in
 
 
 def reasons_of(run: Run) -> list[dict[str, Any]]:
@@ -98,3 +100,51 @@ def test_one_that_computes_in_silence_is_alive_and_one_that_stops_is_found_ended
     run.stop()
     assert run.left() == []
     assert replay(run.layout.journal).agrees
+
+
+@pytest.mark.slow
+def test_a_launch_that_never_says_a_word_is_found_by_the_ttl_of_its_start(start):
+    run = start("exec sleep 600\n", overrides=("agents.ttl.starting=2", "run.interrupt_grace=1", "run.backoff=0.1"))
+    (first, *_) = wait_until(lambda: reasons_of(run), what="the finding")
+    assert (first["finding"], first["count"]) == (Finding.SILENT, 1)
+    assert 2 <= first["seconds"] < 2 + 3
+    wait_until(lambda: len(spawned(run)) == 2, what="its return")
+    (beat, *_) = beats_in(run.layout.beats("agent-1"))
+    assert (beat.phase, beat.ttl) == ("starting", 2)
+    run.stop()
+    assert run.left() == []
+
+
+# Half of the silence that is allowed is over several times before the grade is there, and nobody suspects anything.
+SLOW_GRADE = """
+import time
+
+def grade(workspace, attempt, kind, args):
+    time.sleep(0 if kind == "baseline" else 8)
+    return 1.0
+"""
+
+
+@pytest.mark.slow
+def test_who_waits_for_a_slow_and_silent_grade_is_alive_and_is_found_when_it_hangs_afterwards(start):
+    script = "echo at work; echo 5 > x.txt; coral eval -m try >/dev/null; exec sleep 600\n"
+    limits = ("agents.stall=3", "agents.no_progress=0", "run.interrupt_grace=1", "grader.timeout=300")
+    run = start(script, grade=SLOW_GRADE, extra="heartbeats:\n  - {name: reflect, every: 10}\n", overrides=limits)
+    silences: set[float] = set()
+
+    def is_published() -> bool:
+        status = json.loads(run.layout.status.read_text()) if run.layout.status.exists() else {}
+        if status and status["grading"]["running"]:
+            silences.add(status["agents"][0]["beat"]["silent"])
+        return bool(run.attempts())
+
+    wait_until(is_published, what="the grade")
+    assert silences == {0.0}
+    (first, *_) = wait_until(lambda: reasons_of(run), what="the finding")
+    assert first["finding"] == Finding.SILENT
+    _, published, *_ = run.events("published")  # the first is of the seed
+    (stalled, *_) = run.events("stalled")
+    assert 2 < stalled["clock"] - published["clock"] < 3 + 10  # its `coral eval` would have waited for minutes
+    beats = [beat for beat in beats_in(run.layout.beats("agent-1")) if beat.launch == 1]
+    assert WAITING in [beat.phase for beat in beats]
+    run.stop()

@@ -87,9 +87,8 @@ def restart_timer(transaction: Transaction, name: str) -> None:
     the agent could not have made progress."""
     agent = transaction.agents[name]
     stall = agent.stall
-    if agent.phase is Phase.RUNNING and agent.deadline is not None:
-        deadline = min(agent.deadline, transaction.clock + ttl_of(agent, transaction.rules))
-        transaction.set_agent(name, deadline=deadline)
+    if agent.phase is Phase.RUNNING:
+        transaction.set_agent(name, deadline=transaction.clock)  # which is then put off as far as it may be
     if stall.since is not None:
         transaction.set_agent(name, stall=replace(stall, since=transaction.clock))
     elif stall.accumulated:
@@ -195,8 +194,8 @@ def silent_for(fleet: Fleet, agent: Agent, clock: float, rules: Rules) -> float:
     if is_excused(fleet, agent, clock):
         return 0.0
     waits = waits_until(agent.name, fleet.pending.values())
-    begins = max(agent.deadline - ttl_of(agent, rules), agent.stall.since, waits or 0.0)
-    return max(clock - begins, 0.0)
+    begins = max(agent.deadline - ttl_of(agent, rules), agent.stall.since)
+    return max(clock - (begins if waits is None else max(begins, waits)), 0.0)
 
 
 def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:

@@ -118,6 +118,14 @@ def test_the_limits_of_stalls_and_sessions_are_rules(tmp_path) -> None:
     assert (rules.fresh_compactions, rules.fresh_tokens) == (3, 4000)
 
 
+def test_how_long_a_phase_may_be_silent_is_a_rule(tmp_path) -> None:
+    rules = rules_for(config(tmp_path, "agents: {stall: 100}\n"))
+    phases = ("starting", "thinking", "tool", "compacting", "a phase of its own")
+    assert [rules.ttl_of(phase) for phase in phases] == [100, 100, 150, 100, 100]
+    rules = rules_for(config(tmp_path, "agents: {ttl: {starting: 1, thinking: 2, tool: 3, compacting: 4}}\n"))
+    assert [rules.ttl_of(phase) for phase in phases] == [1, 2, 3, 4, 1200]
+
+
 @pytest.mark.parametrize("never", ["0", "null"])
 def test_no_progress_may_be_unlimited(tmp_path, never: str) -> None:
     assert rules_for(config(tmp_path, f"agents: {{no_progress: {never}}}\n")).no_progress is None

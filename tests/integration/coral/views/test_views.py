@@ -21,6 +21,7 @@ from coral.views.prompt import MAX_CHARACTERS, launch_prompt
 from coral.views.report import MAX_STATUS_SECONDS, QUIET_STATUS_SECONDS
 from heartbeats.archive import beats_in
 from heartbeats.beat import SILENT_SECONDS, Beat, Status, to_dict
+from heartbeats.interval import WATCHED, WatchedLook, Watcher
 
 SILENT = 2 * QUIET_STATUS_SECONDS
 
@@ -154,6 +155,15 @@ def test_the_supervisor_beats_at_each_change_and_at_each_third_of_its_ttl(shown:
     shown.fleet = replace(shown.fleet, run=replace(shown.fleet.run, finished=RunEnd(RunEndKind.SIGNAL)))
     shown.at(SILENT + SUPERVISOR_TTL)
     assert beats()[2:] == [("success", "stopped", "1 agent at work")]
+
+
+def test_the_supervisor_beats_often_while_somebody_watches(shown: Shown) -> None:
+    shown.at(SILENT)
+    Watcher(shown.manager._layout.supervisor_beats).touch()
+    shown.report._look = shown.report._own._look = WatchedLook(shown.manager._layout.supervisor_beats)
+    assert shown.at(SILENT + WATCHED) == SILENT + WATCHED
+    shown.at(SILENT + 1.5 * WATCHED)
+    assert len(list(beats_in(shown.manager._layout.supervisor_beats))) == 2
 
 
 def test_one_that_leaves_its_agents_at_work_is_over_and_no_success(shown: Shown) -> None:

@@ -16,6 +16,7 @@ from sample import attempt, make_run, write_events, write_status
 
 from attempts.store import Store
 from coral.web.live import BACKLOG, FeedReader, RunFeed, signature
+from heartbeats.interval import WatchedLook
 from workspace.layout import Layout
 
 
@@ -172,5 +173,6 @@ def test_pages_begin_again_when_what_tells_them_fails(layout: Layout, monkeypatc
         again = feed.messages()
         assert json.loads((await anext(again))[1])["attempts"] == 123
         await again.aclose()
+        assert WatchedLook(layout.supervisor_beats).is_watched()  # the run's beats come often while a page is open
 
     asyncio.run(scenario())

@@ -10,13 +10,15 @@ from typing import Any, cast
 import pytest
 from sample import submission
 
-from coral.fleet.agent_state import Agent, JobEnd
+from coral.fleet.agent_state import Agent, JobEnd, Phase
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import AttemptStep, Fleet, Job, PendingAttempt
+from coral.grading.result import beats_file
 from coral.views.work_beats import LOOK_SECONDS, MOST_PULSES, WorkArchive, running_pulses
 from heartbeats.archive import beats_in
 from heartbeats.beat import Beat, Status, to_dict
+from heartbeats.interval import WATCHED, WatchedLook, Watcher
 from workspace.layout import Layout
 
 
@@ -43,7 +45,7 @@ class Kept:
 
     def restart(self) -> None:
         context = SimpleNamespace(layout=self.layout, rules=SimpleNamespace(stall=600.0))
-        self.archive = WorkArchive(cast(Any, context))
+        self.archive = WorkArchive(cast(Any, context), WatchedLook(self.layout.supervisor_beats))
 
     def look(self, seconds: float = LOOK_SECONDS, ago: float = 0.0) -> list[tuple[str, str, float | None, str]]:
         self.clock += seconds
@@ -62,6 +64,25 @@ def kept(tmp_path: Path) -> Kept:
 
 
 FOLD = ("train", "running", 0.25, "fold 1 of 4")
+
+
+def test_who_watches_the_run_watches_what_its_agents_run_and_sees_it_soon(kept: Kept) -> None:
+    write(kept.layout.pulses("ann"), pulse())
+    working = Agent(name="ann", phase=Phase.RUNNING)
+    graded = PendingAttempt(number=1, submission=submission(), step=AttemptStep.GRADING)
+    kept.fleet = Fleet(agents={"ann": working, "ben": Agent(name="ben")}, pending={1: graded})
+    kept.layout.grading(1).mkdir(parents=True)
+    kept.look()
+    watched = [kept.layout.pulses("ann"), beats_file(kept.layout, 1)]
+    assert not any(WatchedLook(path).is_watched() for path in watched)
+    Watcher(kept.layout.supervisor_beats).touch()
+    kept.restart()
+    write(kept.layout.pulses("ann"), pulse(progress=0.5))
+    kept.look()
+    write(kept.layout.pulses("ann"), pulse(progress=0.75))
+    assert [progress for _, _, progress, _ in kept.look(WATCHED)] == [0.25, 0.5, 0.75]
+    assert all(WatchedLook(path).is_watched() for path in watched)
+    assert not WatchedLook(kept.layout.pulses("ben")).is_watched()
 
 
 def test_a_pulse_is_archived_at_each_change_and_else_at_each_third_of_its_ttl(kept: Kept) -> None:

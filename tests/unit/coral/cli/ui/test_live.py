@@ -20,6 +20,7 @@ from coral.reading.lenient_json import LenientJson
 from coral.reading.timeline import Timeline
 from coral.views import format
 from coral.views.reasons import reason_data
+from heartbeats.interval import WatchedLook
 from workspace import knowledge
 from workspace.layout import Layout
 
@@ -187,6 +188,7 @@ def test_without_a_terminal_every_event_is_a_line(layout: Layout, capsys: pytest
         follow(layout, over, hint="")
     finally:
         live.PERIOD = period
+    assert WatchedLook(layout.supervisor_beats).is_watched()
     assert capsys.readouterr().out == (
         "    0:05  agent-1   #1 improved: try 1\n    0:06  agent-1   #2 improved: try 2\n"
     )
