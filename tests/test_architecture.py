@@ -333,6 +333,7 @@ PROCESSES = (
 )
 PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.preflight.doctor")
 PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
+PROCESSES += ("coral.grader.as_user", "coral.grader.starter")
 PROCESSES += ("coral.grader.landlock", "coral.processes.seal", "coral.processes.own_user")
 PROCESSES += ("coral.api.handle",)  # the command line
 PROCESSES += ("coral.notify.target",)  # a program that is told of alerts

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from workspace.layout import OPERATOR, Layout, folder_of_runs
-from workspace.plain_file import OWN_USERS
+from workspace.plain_file import OWN_USERS, number_of_candidates
 from workspace.seal import Level
 
 _ROOT = 0
+CANDIDATES = "tmp-of-candidates"  # in the folder of a grade
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_TO_GRADERS = ("grader", "holdout", "grading", "verify", "reload", "venvs")  # of the private folder
 
@@ -32,6 +33,11 @@ class User:
     number: int
     groups: tuple[int, ...]
     umask: int
+
+
+def candidate_of(user: User) -> User:
+    """The user as which a grade's candidates run: it passes the same folders, and cannot read the grader's files."""
+    return User(number_of_candidates(user.number), user.groups[:2], user.umask)
 
 
 class _Groups:
@@ -59,10 +65,10 @@ def _group_of_files(root: Path, files: Path) -> int:
 
 
 def number_of(root: Path, name: str) -> int:
-    """The number of a user or group of the run in this folder."""
+    """The number of a user or group of the run in this folder: even, see `plain_file.number_of_candidates`."""
     found = root.stat()
     digest = hashlib.sha256(f"{found.st_dev} {found.st_ino} {name}".encode("utf-8", "surrogateescape")).digest()
-    return OWN_USERS[int.from_bytes(digest[:8]) % len(OWN_USERS)]
+    return OWN_USERS[int.from_bytes(digest[:8]) % len(OWN_USERS)] & ~1
 
 
 def divide_for(level: Level, layout: Layout, agents: Collection[str], share: bool) -> None:
@@ -116,15 +122,21 @@ def give_agent(layout: Layout, agent: str, share: bool) -> None:
     _set(layout.logs(agent), _ROOT, user, 0o2750)
 
 
-def give_grade(folder: Path, user: User, files: Path, top: Path) -> None:
-    """Give a grade's user what lies in the folder of its grade, and let it read the grader's files. `top`: the folder
-    that everything is in, which has its place among those that others can pass."""
+def give_grade(folder: Path, user: User, files: Path, top: Path, workspace: Path) -> None:
+    """Give a grade's user what lies in the folder of its grade, let it read the grader's files, and let its candidates
+    read the `workspace`, which is in that folder. `top`: the folder that everything is in, which has its place among
+    those that others can pass."""
     through = (folder, files)
     for inner in {parent for path in through for parent in path.parents if parent.is_relative_to(top)} - {folder}:
         _set(inner, _ROOT, user.groups[1], 0o710)
+    other = number_of_candidates(user.number)
     _give_all(folder, user.number, skipped=files)
-    # Root's, so that nothing is taken away that root has put there; the user adds what it likes.
-    _set(folder, _ROOT, user.number, 0o3770)
+    _close_all(folder, but=(files.name,) if files.parent == folder else ())
+    _let_read(workspace, other, user.number)
+    (folder / CANDIDATES).mkdir(exist_ok=True)
+    _set(folder / CANDIDATES, other, other, 0o700)
+    # Root's, so that nothing is taken away that root has put there; the user adds what it likes. Its candidates pass.
+    _set(folder, _ROOT, user.number, 0o3771)
     _let_read(files, user.groups[2])
 
 
@@ -251,12 +263,12 @@ def _give_all(folder: Path, user: int, skipped: Path | None = None) -> None:
                 os.chown(name, user, user, dir_fd=place, follow_symlinks=False)
 
 
-def _let_read(folder: Path, group: int) -> None:
-    """Let a group read a folder of root's; what is added later has the group as well."""
+def _let_read(folder: Path, group: int, owner: int = _ROOT) -> None:
+    """Let a group read a folder of its owner's; what is added later has the group as well."""
     for place, _, files in _walk(folder):
         found = os.fstat(place)
         if (found.st_gid, stat.S_IMODE(found.st_mode)) != (group, 0o2750):
-            os.fchown(place, _ROOT, group)
+            os.fchown(place, owner, group)
             os.fchmod(place, 0o2750)
         for name in files:
             _share_file(name, place, group, 0o500)

@@ -14,6 +14,11 @@ MAX_NAMES = 20_000  # read by one walk: folders may hold nothing but folders
 OWN_USERS = range(0x7000_0000, 0x8000_0000)  # the numbers of users and groups that `workspace.owner` gives out
 
 
+def number_of_candidates(number: int) -> int:
+    """The user as which the candidates of a grade run, by that of the grade: its number is even."""
+    return number | 1
+
+
 def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int | None = None) -> bytes | None:
     """The first `most` bytes of a regular file; None where there is none. A link counts only with `follow`. `place`: a
     descriptor of the folder in which a relative path begins."""

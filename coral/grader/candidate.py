@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from coral.grader import inside, landlock, sandbox
+from coral.grader.as_user import ANSWER, StartedAsUser
 from coral.grader.remove_tree import remove_tree
 from coral.types import Fail
 
@@ -177,10 +178,11 @@ def _run(level: str, workspace: Path, request: _Request, seconds: float) -> _Run
             filter.seek(0)
             before, passed = sandbox.bubblewrap(workspace, env, filter.fileno()), (writing, filter.fileno())
         python = [sys.executable, "-I", "-B", "-u", "-c", Path(inside.__file__).read_text(encoding="utf-8")]
-        start = start_unsealed if level == "none" else start_sealed
+        start = _STARTS.get(level, start_sealed)
         with contextlib.ExitStack() as given:
             given.callback(os.close, writing)
-            plain = json.loads(json.dumps({**request.data, "answer": writing, "landlock": lock}))
+            answer = ANSWER if level == "user" else writing
+            plain = json.loads(json.dumps({**request.data, "answer": answer, "landlock": lock}))
             asked = marshal.dumps(plain)
             source.write(b"%d\n" % len(asked) + asked + request.more)
             source.seek(0)
@@ -205,6 +207,18 @@ def start_unsealed(
     return _start(argv, cwd, env, stdin, given)
 
 
+def start_as_user(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int, given: tuple[int, ...]
+) -> StartedAsUser:
+    return StartedAsUser(argv, cwd, env, stdin, given[0])
+
+
+_STARTS: Mapping[str, Callable[..., "subprocess.Popen[bytes] | StartedAsUser"]] = {
+    "none": start_unsealed,
+    "user": start_as_user,
+}
+
+
 def _start(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int, given: tuple[int, ...]
 ) -> "subprocess.Popen[bytes]":
@@ -226,8 +240,11 @@ def _readable() -> list[str]:
     return [*named, *files, *sandbox.prefixes()]
 
 
-def _end(child: "subprocess.Popen[bytes]") -> None:
+def _end(child: "subprocess.Popen[bytes] | StartedAsUser") -> None:
     """End it with its process group, of which some may be left."""
+    if isinstance(child, StartedAsUser):
+        child.end()
+        return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     for stream in (child.stdout, child.stderr):
@@ -236,7 +253,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
     child.wait()
 
 
-def _followed(child: "subprocess.Popen[bytes]", reading: int, seconds: float, printed: int) -> _Run:
+def _followed(child: "subprocess.Popen[bytes] | StartedAsUser", reading: int, seconds: float, printed: int) -> _Run:
     """Read what it gives and prints until it ends, at most so long and so much. `printed`: bytes of its standard output
     that are kept."""
     assert child.stdout is not None

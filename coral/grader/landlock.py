@@ -17,9 +17,11 @@ import sys
 TYPE_CHECKING = False  # as in typing, which takes longer to import than all of this to run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446  # system calls, with these numbers on every machine
-_NO_NEW_PRIVILEGES, _DROP, _SECCOMP = 38, 24, 22  # options of prctl
+_NO_NEW_PRIVILEGES, _DROP, _SECCOMP, _DUMPABLE = 38, 24, 22, 4  # options of prctl
+_STARTER_SOCKET = 3
 _LIST, _READ = 0b1000, 0b1101  # list a folder; that, execute and read a file
 _OF_FILES = 0b111 | 1 << 14 | 1 << 15  # rights that a file can have: execute, write, read, truncate, control a device
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many a version of Landlock knows; 16 from the fifth on
@@ -76,6 +78,40 @@ def become(user: int, groups: Sequence[int], umask: int) -> None:
     os.umask(umask)
 
 
+def add_starter(rules: Mapping[str, Any]) -> None:
+    """Have `coral.grader.starter` run beside this process, which is still root's, and leave its socket in the
+    environment."""
+    import _socket
+    import fcntl
+
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        become_starter(rules, theirs.fileno())
+    theirs.close()
+    # A high number: shells use the low ones.
+    os.environ["CORAL_STARTER"] = str(fcntl.fcntl(ours.detach(), fcntl.F_DUPFD, 10))
+
+
+def become_starter(rules: Mapping[str, Any], socket: int) -> None:
+    """Be that process until its grader has ended. It keeps nothing of what this one had open."""
+    try:
+        null = os.open("/dev/null", os.O_RDWR)
+        for number in (0, 1, 2):
+            os.dup2(null, number)
+        os.dup2(socket, _STARTER_SOCKET, inheritable=False)
+        os.closerange(_STARTER_SOCKET + 1, os.sysconf("SC_OPEN_MAX"))
+        os.chdir("/")
+        become(*rules["user"])
+        ctypes.CDLL(None).prctl(_DUMPABLE, 0, 0, 0, 0)  # its candidates must not look into it
+        refuse_calls(bytes.fromhex(rules["calls"]))
+        space: dict[str, Any] = {"__name__": "starter"}
+        with open(rules["source"], encoding="utf-8") as file:
+            exec(compile(file.read(), "starter.py", "exec"), space)
+        space["serve"](_STARTER_SOCKET, rules["place"])
+    finally:
+        os._exit(0)
+
+
 def refuse_calls(filter: bytes) -> None:
     """Have the kernel refuse system calls by a filter, see `coral.grader.sandbox.system_calls`; empty: none."""
 
@@ -119,6 +155,10 @@ def main() -> None:
     for number in (_signal.SIGINT, _signal.SIGPIPE, _signal.SIGXFSZ):  # Python has changed what they do
         _signal.signal(number, _signal.SIG_DFL)
     rules, argv = marshal.loads(bytes.fromhex(sys.argv[1])), sys.argv[2:]
+    if "socket" in rules:
+        become_starter(rules["starter"], rules["socket"])
+    if "starter" in rules:
+        add_starter(rules["starter"])
     if "user" in rules:
         become(*rules["user"])
     else:

@@ -2,7 +2,8 @@
 any other process. Standard library only.
 
 Levels, the strongest first: `bubblewrap` (namespaces of its own), `landlock` (no file but those named, no capabilities;
-processes that it leaves are ended with the grade), `none` (limits of resources alone).
+processes that it leaves are ended with the grade), `user` (a user of its own, other than the grader's), `none` (limits
+of resources alone).
 """
 
 import errno
@@ -14,18 +15,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-SEALED = ("bubblewrap", "landlock")
+SEALED = ("bubblewrap", "landlock", "user")
 LEVELS = (*SEALED, "none")
 WORK = "/candidate"  # where bubblewrap shows the workspace: no folder in which an environment may lie
 SPACE = 67_108_864  # bytes that a sealed program can write
+OWN_USERS = range(0x7000_0000, 0x8000_0000)  # those of workspace.plain_file, which a grader cannot import
 _ROOTS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("alternatives", "ld.so.cache", "localtime")
 
 
 def levels() -> tuple[str, ...]:
-    """The levels to try. In a grader that is itself sealed, bubblewrap cannot work."""
-    is_sealed = os.environ.get("CORAL_SEAL") in SEALED
-    return tuple(level for level in LEVELS if not is_sealed or level != "bubblewrap")
+    """The levels to try. In a grader that is itself sealed, one of them works, and bubblewrap only if the grader is a
+    user of its own."""
+    outside = os.environ.get("CORAL_SEAL")
+    skipped = {"user": ("none",), "bubblewrap": ("bubblewrap", "none"), "landlock": ("bubblewrap", "none")}
+    return tuple(level for level in LEVELS if level not in skipped.get(outside or "", ()))
 
 
 def prefixes() -> list[str]:
@@ -86,6 +90,12 @@ def landlock_rules(view: Mapping[str, str], network: bool) -> dict[str, object]:
 def user_rules(number: int, groups: Sequence[int], umask: int, network: bool) -> dict[str, object]:
     """The same, for a user of its own."""
     return {"user": (number, tuple(groups), umask), "calls": system_calls(network=network).hex()}
+
+
+def starter_rules(number: int, groups: Sequence[int], place: str) -> dict[str, object]:
+    """The same, for the process that starts candidates as this user. `place`: a folder of the user's."""
+    source = str(Path(__file__).with_name("starter.py"))
+    return {**user_rules(number, groups, 0o077, network=False), "place": place, "source": source}
 
 
 # By the machine: its number; the calls of the kernel's keys; of System V's shared memory; `prlimit64`, `socket`.

@@ -20,6 +20,7 @@ from coral.grading.venv import venv_of
 from coral.processes.seal import Sandbox
 from workspace.hub import checkout
 from workspace.layout import Layout, folder_of_runs
+from workspace.owner import CANDIDATES
 
 CANDIDATE = "candidate"
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100  # of one grade
@@ -96,7 +97,8 @@ def end_grade(layout: Layout, number: int) -> None:
 def remove_checkouts(layout: Layout, number: int) -> None:
     """Removes the checkouts, artifacts and temporary files of a grade that is over; its output stays. Blocks."""
     folder = layout.grading(number)
-    remove_moved([folder / ARTIFACTS, *folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, *_moved(layout, number)])
+    over = (folder / ARTIFACTS, *folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, folder / CANDIDATES)
+    remove_moved([*over, *_moved(layout, number)])
 
 
 def keep_artifacts(source: Path, target: Path) -> None:

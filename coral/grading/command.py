@@ -16,6 +16,7 @@ from coral.processes import environment
 from coral.processes.prestarted import Interpreter, PrestartedInterpreter
 from coral.processes.process import Program
 from coral.processes.seal import Sandbox
+from workspace.owner import CANDIDATES
 
 RESULT, SPEC, BEATS, SCRATCH, STDOUT, STDERR = "result.json", "spec.json", "beats.jsonl", "tmp", "stdout", "stderr"
 ARTIFACTS = "artifacts"  # a folder for files that agents may read
@@ -64,6 +65,7 @@ class GradeCommand:
     inherits: tuple[str, ...]
     cwd: Path
     folder: Path
+    workspace: Path
     sandbox: Sandbox
     limits: GradeLimits
     spec: dict[str, Any] | None = None
@@ -89,10 +91,10 @@ def prepare_folder(command: GradeCommand) -> None:
     """Makes the folder of a grade that is about to start ready, and removes the result of an earlier launch."""
     scratch = command.folder / SCRATCH
     artifacts = command.folder / ARTIFACTS
-    for old in (command.folder / RESULT, scratch, artifacts):
+    for old in (command.folder / RESULT, scratch, artifacts, command.folder / CANDIDATES):
         remove_tree(old)
     for folder in (scratch, artifacts):
         folder.mkdir(parents=True)
     if command.spec is not None:
         (command.folder / SPEC).write_text(json.dumps(command.spec), encoding="utf-8")
-    hand_over(command.sandbox, command.folder)
+    hand_over(command.sandbox, command.folder, command.workspace)

@@ -25,7 +25,7 @@ _WATCHED |= {"sqlite3.load_extension"}
 # Modules of Python that execute a text of their own making, for a class or a function that a program defines.
 _MAKERS = ("dataclasses.py", "collections/__init__.py", "enum.py", "functools.py")
 _POOLS = "multiprocessing/"  # unpickles what forks of the grader send, which have the hook too
-_STARTER = "start_sealed"  # of coral.grader.candidate
+_STARTERS = frozenset({"start_sealed", "start_as_user"})  # of coral.grader.candidate
 _HERE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - pathlib is slow to import
 _STARTS_AT = os.path.join(_HERE, "grader", "candidate.py")  # noqa: PTH118
 
@@ -104,8 +104,11 @@ class _Watch:
 
     def _is_sealed(self) -> bool:
         """Whether it is `run_candidate` that starts a program, and does so in a sandbox."""
-        starter = (_STARTER, _STARTS_AT)
-        return _find(lambda frame: (frame.f_code.co_name, frame.f_code.co_filename) == starter) is not None
+
+        def starts(frame: FrameType) -> bool:
+            return frame.f_code.co_name in _STARTERS and frame.f_code.co_filename == _STARTS_AT
+
+        return _find(starts) is not None
 
     def _is_trusted(self, path: object) -> bool:
         resolved = self._resolved(_text(path))

@@ -87,6 +87,7 @@ class FunctionGrader:
             inherits=grader.pass_env,
             cwd=cwd,
             folder=place.folder,
+            workspace=place.workspace,
             sandbox=place.sandbox,
             limits=GradeLimits.of(grader),
             spec=spec,
@@ -121,6 +122,7 @@ class CommandGrader:
             inherits=grader.pass_env,
             cwd=place.workspace,
             folder=place.folder,
+            workspace=place.workspace,
             sandbox=place.sandbox,
             limits=GradeLimits.of(grader),
         )

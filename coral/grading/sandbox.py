@@ -2,7 +2,7 @@
 network.
 
 Sandboxes of bubblewrap cannot be started inside one another. Candidates that a sealed grader runs are sealed by
-Landlock, without which no grader is sealed, unless it has a user of its own.
+Landlock, without which no grader is sealed, unless it has a user of its own: then they have another.
 """
 
 import os
@@ -16,7 +16,7 @@ from coral.grading.venv import venv_of
 from coral.processes import seal
 from coral.processes.own_user import Places
 from coral.processes.seal import ANYWHERE, UNSEALED, Sandbox
-from workspace.owner import close_runs, give_grade, user_of_grade
+from workspace.owner import CANDIDATES, close_runs, give_grade, user_of_grade
 from workspace.seal import PRIVATE, Access, Level, View, view_of_grader
 
 # Of a user's home: what programs need, but no folder that has keys in it.
@@ -54,19 +54,20 @@ def sandbox_of(
     if level is Level.USER:
         close_runs(runs, but=root)
         user = user_of_grade(root, folder, private)
-        return Sandbox(level, {private: Access.READ, folder: Access.WRITE}, network=grader.network, user=user)
+        own = {private: Access.READ, folder: Access.WRITE}
+        return Sandbox(level, own, network=grader.network, user=user, candidates=folder / CANDIDATES)
     view = _view(runs, config.folder, Path.home(), grader.readable, grader.writable, grader.network)
     venv = venv_of(private)
-    own = {} if venv is None else {venv.parent: Access.READ}
-    view = {**view, **own, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
+    more = {} if venv is None else {venv.parent: Access.READ}
+    view = {**view, **more, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
     return Sandbox(level, view, network=grader.network)
 
 
-def hand_over(sandbox: Sandbox, folder: Path) -> None:
-    """Give a grade's folder, once all is in it, to the grade's user, if it has one."""
+def hand_over(sandbox: Sandbox, folder: Path, workspace: Path) -> None:
+    """Give a grade's folder, once all is in it, to the grade's user, if it has one. `workspace`: the checkout."""
     if sandbox.user is not None:
         files = next(path for path, access in sandbox.view.items() if access is Access.READ)
-        give_grade(folder, sandbox.user, files, Path(os.path.commonpath((folder, files))))
+        give_grade(folder, sandbox.user, files, Path(os.path.commonpath((folder, files))), workspace)
 
 
 @cache

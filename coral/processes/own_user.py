@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from coral.grader.sandbox import user_rules
+from coral.grader.sandbox import starter_rules, user_rules
 from coral.processes.restricted import restricted
-from workspace.owner import User, closed_to_others, open_to_others
-from workspace.plain_file import OWN_USERS
+from workspace.owner import User, candidate_of, closed_to_others, open_to_others
+from workspace.plain_file import OWN_USERS, number_of_candidates
 
-PROBE_SECONDS = 20.0
+PROBE_SECONDS, END_SECONDS = 20.0, 5.0
 # What root needs for it: to change owners and modes, to pass closed folders, to signal, to become another user.
 _CAPABILITIES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 4: "FSETID", 5: "KILL", 6: "SETGID", 7: "SETUID"}
 _SHELL = "/bin/sh"
@@ -31,21 +31,31 @@ class Places:
     reached: tuple[Path, ...] = ()
 
 
-def user_line(argv: Sequence[str], user: User, *, network: bool) -> list[str]:
-    """The arguments by which root starts a program as this user."""
-    return restricted(user_rules(user.number, user.groups, user.umask, network), argv)
+def user_line(argv: Sequence[str], user: User, *, network: bool, candidates: Path | None = None) -> list[str]:
+    """The arguments by which root starts a program as this user. `candidates`: where those of a grader have their
+    temporary files, for whom a process is started beside it as `candidate_of` the user."""
+    rules = user_rules(user.number, user.groups, user.umask, network)
+    if candidates is not None:
+        other = candidate_of(user)
+        rules["starter"] = starter_rules(other.number, other.groups, str(candidates))
+    return restricted(rules, argv)
 
 
 def end_user(number: int) -> None:
-    """SIGKILL for every process of a user, at once: none can escape by a fork."""
+    """SIGKILL for every process of a user and of its candidates, at once: none can escape by a fork."""
     if number not in OWN_USERS:
         raise ValueError(f"{number} is not a user of our own")
-    line = [_SHELL, "-c", "kill -9 -1"]
-    null = subprocess.DEVNULL
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        subprocess.run(
-            line, user=number, group=number, extra_groups=[], cwd="/", stdin=null, stdout=null, stderr=null, timeout=5.0
-        )
+    line, null, started = [_SHELL, "-c", "kill -9 -1"], subprocess.DEVNULL, []
+    for one in (number, number_of_candidates(number)):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            started.append(
+                subprocess.Popen(
+                    line, user=one, group=one, extra_groups=[], cwd="/", stdin=null, stdout=null, stderr=null
+                )
+            )
+    for child in started:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(END_SECONDS)
 
 
 def problem_of_places(places: Places) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from coral.processes import cgroup, rlimit_tag
-from workspace.plain_file import OWN_USERS
+from workspace.plain_file import OWN_USERS, number_of_candidates
 
 TAG = "CORAL_LAUNCH"
 _TAG_PREFIX = f"{TAG}=".encode()
@@ -157,7 +157,8 @@ class ProcessTable:
             return named
         later = [(pid, entry.started) for pid, entry in self._table.items() if entry.started >= identity.started]
         users = {pid: self._user(pid, started) for pid, started in later}
-        mine = {pid for pid, user in users.items() if user == identity.user}
+        own = (identity.user, number_of_candidates(identity.user))
+        mine = {pid for pid, user in users.items() if user in own}
         if mine - named:
             for other, tag in self.others_of_user(identity):
                 mine -= self._related(other, tag, self._add(cgroup.members(other.group))) - named

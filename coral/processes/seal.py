@@ -83,12 +83,14 @@ def missing(level: Level, places: Places = ANYWHERE) -> str:
 class Sandbox:
     """`network`: whether programs have that of the machine. `has_namespace`: whether the first process is not the
     program, which runs below it, see `namespaces`; by Landlock, or as a user of its own, a program restricts itself,
-    and stays the process that it was. `user`: whose processes they are, at the level that has such."""
+    and stays the process that it was. `user`: whose processes they are, at the level that has such; `candidates`: see
+    `user_line`."""
 
     level: Level
     view: View
     network: bool
     user: User | None = None
+    candidates: Path | None = None
 
     @property
     def has_namespace(self) -> bool:
@@ -108,7 +110,7 @@ class Sandbox:
                 return _landlocked(argv, self.view, network=self.network)
             case Level.USER:
                 assert self.user is not None
-                return user_line(argv, self.user, network=self.network)
+                return user_line(argv, self.user, network=self.network, candidates=self.candidates)
             case Level.NONE:
                 return list(argv)
 

@@ -184,8 +184,11 @@ def check(run: Run, level: str, attempts: Mapping[str, Attempt]) -> None:
 
 
 def sandboxes_in(level: str) -> list[str]:
-    """The sandboxes that a grader of this level can start for a candidate: bubblewrap does not nest."""
-    inside = LEVELS[Who.BEHIND] if level == Level.NONE else (Level.LANDLOCK,)
+    """The sandboxes that a grader of this level can start for a candidate: bubblewrap does not nest, and others than
+    root cannot pass the folders of a grade that has no user of its own."""
+    if level == Level.USER:
+        return [one for one in (Level.LANDLOCK, Level.USER) if not problem(one)]
+    inside = [one for one in LEVELS[Who.BEHIND] if one != Level.USER] if level == Level.NONE else [Level.LANDLOCK]
     return [one for one in inside if not problem(Level(one))]
 
 

@@ -71,7 +71,7 @@ _PLACES = {
         "coral.cli.commands: import",
         "coral.grader: openevolve",
     ],
-    "integration/coral/grader/test_candidate": ["coral.grader: inside"],
+    "integration/coral/grader/test_candidate": ["coral.grader: as_user inside starter"],
     "integration/coral/processes/test_seal": ["coral.grader: landlock"],
     "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],
     "integration/coral/cli/commands/test_verify": ["coral.runs: verify"],

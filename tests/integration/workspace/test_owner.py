@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from files import write_files
 
 from workspace import owner
 from workspace.layout import OPERATOR, Layout, create
@@ -113,11 +114,17 @@ def test_a_grades_user_writes_its_folder_and_cannot_replace_the_graders_files_in
     folder, files = tmp_path / "grade", tmp_path / "grade" / "grader"
     files.mkdir(parents=True)
     (files / "data.txt").write_text("hidden")
-    (folder / "candidate").mkdir()
+    write_files(folder, {"candidate/x.py": "", "spec.json": "{}"})
+    (folder / "spec.json").chmod(0o644)
     user = owner.user_of_grade(folder, folder, files)
-    owner.give_grade(folder, user, files, folder)
-    assert mode(folder) == (0, user.number, 0o3770)  # what is root's in it, nobody else removes
-    assert mode(folder / "candidate")[:2] == (user.number, user.number)
+    owner.give_grade(folder, user, files, folder, folder / "candidate")
+    assert mode(folder) == (0, user.number, 0o3771)  # what is root's in it, nobody else removes
+    other = owner.candidate_of(user)
+    assert (other.number, other.groups) == (user.number + 1, user.groups[:2])
+    assert mode(folder / "candidate") == (user.number, other.number, 0o2750)
+    assert mode(folder / "candidate" / "x.py") == (user.number, other.number, 0o640)
+    assert mode(folder / owner.CANDIDATES) == (other.number, other.number, 0o700)
+    assert mode(folder / "spec.json") == (user.number, user.number, 0o600)
     assert mode(files) == (0, user.groups[2], 0o2750)
     assert mode(files / "data.txt") == (0, user.groups[2], 0o640)
 

@@ -17,10 +17,13 @@ import psutil
 import pytest
 from candidate_attacks import SPIED
 from files import write_files
+from levels import params
 from real_runs import wait_until
 from trust import Outcome, Who, expected
 
 from coral.grader import Array, Fail, candidate, run_candidate, sandbox
+from workspace.plain_file import OWN_USERS
+from workspace.seal import Level
 
 SEALED = sandbox.SEALED
 
@@ -70,7 +73,7 @@ def tries(secret, grader, supervisor, port, path, abstract, is_sealed):
     attempt("abstract socket", lambda: socket.socket(socket.AF_UNIX).connect(abstract) or "connected")
     attempt("write into its tree", lambda: open("solution.py", "a").write("x"))
     attempt("write elsewhere", lambda: open(os.path.dirname(secret) + "/planted", "w").write("x"))
-    attempt("size of a file", lambda: os.stat(secret).st_size)
+    attempt("size of a file", lambda: os.stat(path).st_mtime)
     attempt("mode of a file", lambda: os.chmod(secret, 0o600) or "changed")
     attempt("other processes", lambda: open(f"/proc/{supervisor}/cmdline").read())
     attempt("more disk", lambda: [fill() for _ in range(2)])
@@ -118,10 +121,12 @@ def tree(tmp_path: Path) -> Path:
     return write_files(tmp_path / "checkout", {"solution.py": HARMLESS, "spy.py": SPY, "daemon.py": DAEMON})
 
 
-@pytest.fixture(params=sandbox.LEVELS)
+@pytest.fixture(params=[params(Level.USER)[0] if level == "user" else level for level in sandbox.LEVELS])
 def level(request: pytest.FixtureRequest, tree: Path) -> str:
     if request.param == "bubblewrap" and shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap")
+    if request.param == Level.USER:  # its marks say whether it works, and other users reach the tree in a moment
+        return str(request.param)
     try:
         run_candidate(tree, "solution.py:solve", 1, seal=[request.param])
     except OSError:
@@ -141,6 +146,7 @@ def listening(tmp_path: Path) -> Iterator[tuple[int, str, str]]:
         one.bind(by_path)
         two.bind(abstract)
         one.listen()
+        Path(by_path).chmod(0o777)
         two.listen()
         yield port.getsockname()[1], by_path, abstract
 
@@ -170,6 +176,7 @@ def test_what_a_candidate_can_reach(
     """In the words of docs/trust.md; what it tries besides is nowhere open."""
     monkeypatch.setenv("SECRET_KEY", "secret")
     secret = write_files(tmp_path / "private", {"hidden.json": "42"}) / "hidden.json"
+    secret.parent.chmod(0o700)  # as that of a grader is
     memory = ctypes.CDLL(None).shmget(0x4350, 4096, 0o1600)
     # Some process of this user in the supervisor's place: who started this one may be process 1, as the sandbox has.
     with subprocess.Popen(["sleep", "600"]) as supervisor:
@@ -277,7 +284,7 @@ def test_what_a_candidate_leaves_ends_with_it_or_with_the_grade(tree: Path, leve
         return [process for process in psutil.process_iter() if is_sleeping(process, seconds)]
 
     assert run_candidate(tree, "daemon.py:leaves", seconds, seal=[level]).value == "left"
-    if level == "bubblewrap":
+    if level in ("bubblewrap", "user"):
         wait_until(lambda: not left(), what="their end")
     else:
         wait_until(left, what="the daemon, which the grade's supervisor ends")
@@ -314,14 +321,15 @@ def test_a_program_that_is_none_is_the_graders_mistake(tree: Path, program: str)
         run_candidate(tree, program)
 
 
-@pytest.mark.parametrize("seal", ["landlock", ["user"], ["bubblewrap", "strict"]])
+@pytest.mark.parametrize("seal", ["landlock", ["users"], ["bubblewrap", "strict"]])
 def test_what_is_no_level_is_the_graders_mistake_and_nothing_runs(tree: Path, seal: object) -> None:
     """It would run without a sandbox, and be believed to have one."""
-    with pytest.raises(ValueError, match="is not a list of levels, of bubblewrap, landlock, none"):
+    with pytest.raises(ValueError, match="is not a list of levels, of bubblewrap, landlock, user, none"):
         run_candidate(tree, "solution.py:solve", 1, seal=seal)
 
 
 def test_no_descriptor_and_no_folder_is_left(tree: Path, level: str, tmp_path: Path, monkeypatch) -> None:
+    run_candidate(tree, "solution.py:solve", 1, seal=[level])  # what starts candidates as a user stays
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     opened = {path.name for path in Path("/proc/self/fd").iterdir()}
     before = set(tmp_path.iterdir())
@@ -347,9 +355,43 @@ def dig():
 def test_folders_that_are_too_deep_are_nobodys_trouble(tree: Path, level: str, tmp_path: Path, monkeypatch) -> None:
     (tree / "deep.py").write_text(DEEP)
     (tmp_path / "scratch").mkdir()
+    run_candidate(tree, "solution.py:solve", 1, seal=[level])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
     assert run_candidate(tree, "deep.py:dig", returns=int, seal=[level]).value == 1
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("of_grader", "tried"),
+    [
+        ("", ("bubblewrap", "landlock", "user", "none")),
+        ("none", ("bubblewrap", "landlock", "user", "none")),
+        ("bubblewrap", ("landlock", "user")),
+        ("landlock", ("landlock", "user")),
+        ("user", ("bubblewrap", "landlock", "user")),
+    ],
+)
+def test_a_sealed_grader_runs_no_candidate_without_a_sandbox(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, of_grader: str, tried: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("CORAL_SEAL", of_grader)
+    assert sandbox.levels() == tried
+    monkeypatch.setattr(candidate, "_worked", set())
+    monkeypatch.setattr(candidate, "start_sealed", nothing_works)
+    monkeypatch.setattr(candidate, "_STARTS", {"user": nothing_works, "none": candidate.start_unsealed})
+    if "none" in tried:
+        assert run_candidate(tree, "solution.py:solve", 1).sealed == "none"
+        return
+    with pytest.raises(OSError, match=f"no sandbox works here, of {', '.join(tried)}"):
+        run_candidate(tree, "solution.py:solve", 1)
+
+
+def nothing_works(*_: object) -> None:
+    raise OSError("it does not work here")
+
+
+def test_the_users_of_candidates_are_of_those_that_coral_gives_out() -> None:
+    assert sandbox.OWN_USERS == OWN_USERS
 
 
 def test_a_machine_that_is_not_known_has_no_filter() -> None:

@@ -189,6 +189,69 @@ def test_how_a_sealed_grader_ends_is_told_as_without(
     assert words in result.reason
 
 
+THIRD = """
+import json, os, subprocess
+from coral.grader import run_candidate
+
+def grade(workspace, private, args):
+    answer = run_candidate(workspace, "solution.py:spy", str(private), os.getpid(), args, seconds=60, seal=["user"])
+    return {"score": 1, "feedback": json.dumps({"said": answer.value, "me": os.getuid()})}
+"""
+SPY = """
+import os, subprocess, time
+
+def spy(private, grader, args):
+    capabilities = {line.split()[1].strip("0") for line in open("/proc/self/status") if line.startswith("Cap")}
+    found = {"me": os.getuid(), "capabilities": list(capabilities)}
+    starter = os.getppid()
+    tries = {
+        "hidden data": lambda: open(private + "/data.txt").read(),
+        "memory of its grader": lambda: open(f"/proc/{grader}/mem", "rb"),
+        "memory of what started it": lambda: open(f"/proc/{starter}/mem", "rb"),
+        "environment of what started it": lambda: open(f"/proc/{starter}/environ", "rb").read(),
+        "descriptors of what started it": lambda: os.listdir(f"/proc/{starter}/fd"),
+        "its own tree": lambda: open("solution.py", "a"),
+        "the folder of the grade": lambda: open("../planted", "w"),
+    }
+    found["open"] = []
+    for name, attempt in tries.items():
+        try:
+            attempt()
+            found["open"].append(name)
+        except OSError:
+            pass
+    line = f"while :; do touch {os.environ['TMPDIR']}/alive {args['sign']}; sleep 0.05; done"
+    subprocess.Popen(["setsid", "env", "-i", "sh", "-c", f"({line}) & exec sleep 600"])
+    while not os.path.exists(args["sign"]):
+        time.sleep(0.02)
+    if args["kills"]:
+        os.kill(starter, 9)
+    return found
+"""
+
+
+@pytest.mark.parametrize("level", params(Level.USER))
+@pytest.mark.parametrize("kills", [False, True])
+def test_a_candidate_of_a_user_is_a_third_one(tmp_path: Path, level: Level, kills: bool) -> None:
+    """Whether or not it ends what has started it: all that it leaves is gone."""
+    signs = tmp_path / "signs"
+    signs.mkdir()
+    signs.chmod(0o777)
+    folder = task(tmp_path, THIRD, sign=str(signs / "sign"), kills=kills)
+    (folder / "seed" / "solution.py").write_text(SPY)
+    result = graded(folder, level, tmp_path / "grade")
+    assert result.channel == "closed"
+    last = (signs / "sign").stat().st_mtime_ns
+    time.sleep(0.3)
+    assert (signs / "sign").stat().st_mtime_ns == last
+    if kills:
+        assert (result.outcome, result.reason) == (Outcome.FAILED, "solution.py:spy ended with signal SIGKILL")
+        return
+    said = json.loads(result.feedback)
+    assert said["said"] == {"me": said["me"] + 1, "capabilities": [""], "open": []}
+    assert list((tmp_path / "grade" / "tmp-of-candidates").iterdir()) == []
+
+
 def test_without_landlock_no_grader_is_sealed_for_its_candidates_could_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
     have = {Level.BUBBLEWRAP: "", Level.LANDLOCK: "the kernel has none", Level.NONE: ""}
     monkeypatch.setattr(seal, "problem", lambda level, _=None: have[level])

@@ -19,7 +19,7 @@ from workspace.owner import User
 from workspace.plain_file import OWN_USERS
 from workspace.seal import Level
 
-ANN, BOB = (User(number, (OWN_USERS[9],), 0o077) for number in OWN_USERS[1000:1002])
+ANN, BOB = (User(number, (OWN_USERS[9],), 0o077) for number in OWN_USERS[1000:1004:2])
 # Gives up its session, parent, mark and environment.
 DAEMON = """
 setsid env -i prlimit --locks=unlimited /bin/sh -c 'sh -c "echo \\$\\$ >{sign}; exec sleep 600" &' &
