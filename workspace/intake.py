@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -34,6 +34,7 @@ _WINDOW = 64  # commits read back from a submission; with more since the last on
 _HEX = re.compile("[0-9a-f]{2}")
 _FOLDERS = 1_000  # read of a clone's object store; it has 256, and a few more
 _FILES = 100_000  # read of each of them
+_LISTED = 1 << 28  # bytes of the list of all objects of some commits
 # Messages for which the disk or the system is the reason, and not the candidate.
 _SYSTEM_ERRORS = (
     *("No space left", "Permission denied", "Read-only file system", "Input/output error", "quota exceeded"),
@@ -66,6 +67,24 @@ def take_in(hub: Path, clone: Path, commit: str, number: int) -> Taken:
         _move_objects(incoming, hub / "objects")
     pin(hub, number, commit)
     return taken
+
+
+def missing(hub: Path, commits: Sequence[str]) -> list[str]:
+    """The ids of files and folders that the trees of these commits name, and the hub lacks. GitError where a commit is
+    not there."""
+    asked = "".join(f"{full(commit)}\n" for commit in commits).encode()
+    listed = Git(hub).run("rev-list", "--objects", "--no-walk", "--missing=print", "--stdin", data=asked, limit=_LISTED)
+    return [line[1:].decode() for line in listed.splitlines() if line.startswith(b"?")]
+
+
+def bring(hub: Path, clone: Path, ids: Sequence[str], number: int) -> None:
+    """Bring objects of a clone into the hub, whose ids are computed again. GitError if it does not have them all."""
+    with _quarantine(hub, number) as incoming:
+        source = Git(hub, GIT_OBJECT_DIRECTORY=_view_of(clone, hub / "views"))
+        pack = ("pack-objects", "--stdout", "-q", "--no-reuse-object", "--no-reuse-delta", "--window=0")
+        into, unpack = _reading(hub, incoming), ("unpack-objects", "-q", f"--max-input-size={MAX_BYTES}")
+        source.pipe(pack, into, unpack, data="".join(f"{id}\n" for id in ids).encode(), timeout=TIMEOUT)
+        _move_objects(incoming, hub / "objects")
 
 
 def pin(hub: Path, number: int, commit: str) -> None:

@@ -1,12 +1,15 @@
-"""Keeps the commits of attempts in the hub, each under its reference. An agent that is not sealed can remove both."""
+"""Keeps the commits of attempts in the hub, each under its reference, and their files. An agent that is not sealed can
+remove all of that."""
 
+import contextlib
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from workspace.errors import GitError, WorkspaceError
 from workspace.git import Git
-from workspace.intake import SEED, pin, pinned, reference_of, take_in
+from workspace.intake import SEED, bring, missing, pin, pinned, reference_of, take_in
 from workspace.layout import Layout
 from workspace.loose_object import object_file
 
@@ -15,6 +18,10 @@ class Pins:
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self._lost: set[int] = set()
+        self._lost_files: set[int] = set()
+        self._stamps: tuple[int, ...] = ()
+        self._first: int | None = None  # where the round began that is under way
+        self._has_changed = True
 
     def restore(self, number: int, agent: str, commit: str) -> tuple[str, str] | None:
         """Put back the commit of an attempt and its reference. Returns what was wrong, and from what it was restored:
@@ -36,6 +43,47 @@ class Pins:
             self._lost.add(number)
             return "was deleted", ""
         return "was deleted", f"the workspace of {agent}"
+
+    def restore_files(self, attempts: Mapping[int, tuple[str, str]]) -> dict[int, tuple[str, str]]:
+        """Put back what the trees of these attempts lack, by their numbers: the author and the commit of each. Returns
+        what was wrong as `restore`. At once where nothing was added to the hub or removed from it since they were all
+        looked at: they come in turns, and the first of a turn again in the next."""
+        if (stamps := _stamps(self._layout.hub)) != self._stamps:
+            self._stamps, self._first, self._has_changed = stamps, None, True
+        if not attempts or not self._has_changed:
+            return {}
+        self._has_changed = self._first not in attempts
+        self._first = next(iter(attempts)) if self._first is None else self._first
+        with contextlib.suppress(GitError):  # one of the commits is gone
+            if not missing(self._layout.hub, [commit for _, commit in attempts.values()]):
+                return {}
+        found = {number: self._restore_files_of(number, *attempt) for number, attempt in attempts.items()}
+        return {number: wrong for number, wrong in found.items() if wrong}
+
+    def _restore_files_of(self, number: int, agent: str, commit: str) -> tuple[str, str] | None:
+        hub, before = self._layout.hub, list[str]()
+        if not _has(hub, commit):
+            return None  # that is told already
+        try:
+            while absent := missing(hub, [commit]):  # a folder that is back may lack files
+                if absent == before:
+                    raise GitError("the workspace has something else in its place")
+                bring(hub, self._layout.clone(agent), absent, number)
+                before = absent
+        except (WorkspaceError, OSError):
+            is_known = number in self._lost_files
+            self._lost_files.add(number)
+            return None if is_known else ("was deleted", "")
+        return ("was deleted", f"the workspace of {agent}") if before else None
+
+
+def _stamps(hub: Path) -> tuple[int, ...]:
+    """What changes when a loose object is added or removed."""
+    found = []
+    for number in range(256):
+        with contextlib.suppress(OSError):
+            found.append(os.lstat(hub / "objects" / f"{number:02x}").st_ctime_ns)
+    return tuple(found)
 
 
 def _has(hub: Path, commit: str) -> bool:

@@ -8,7 +8,7 @@ of these attempts in the hub.
 
 import contextlib
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -27,14 +27,16 @@ MAX_NAMED = 20  # restored records, or commits, that are named one by one; furth
 # Puts back the commit of an attempt, of this number, author and id. Returns what was wrong, and from what it was
 # restored: empty if it could not be.
 RestorePin = Callable[[int, str, str], tuple[str, str] | None]
+# Puts back what the trees of attempts lack; by the number of each, its author and commit. Returns the same, by number.
+RestoreFiles = Callable[[Mapping[int, tuple[str, str]]], Mapping[int, tuple[str, str]]]
 
 
 @dataclass(slots=True)
 class CheckResult:
     """`ledger`: what was done to it; `listed`: numbers of files in the folder; `witnesses` of intact files;
     `altered`: records whose file is altered or gone; `misindexed`: records that the index lacks or contradicts, and
-    whether somebody altered it; `spoiled`: numbers of ledger rows that are no records; `pins`: what was done to commits
-    of attempts, and from what they were restored."""
+    whether somebody altered it; `spoiled`: numbers of ledger rows that are no records; `pins` and `files`: what was
+    done to commits of attempts and to their files, and from what they were restored."""
 
     ledger: LedgerDamage | None
     listed: list[int]
@@ -44,11 +46,13 @@ class CheckResult:
     index_altered: bool = False
     spoiled: set[int] = field(default_factory=set)
     pins: dict[int, tuple[str, str]] = field(default_factory=dict)
+    files: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
 
 class IntegrityCheck:
-    def __init__(self, store: Store, ledger: Ledger, restore_pin: RestorePin) -> None:
+    def __init__(self, store: Store, ledger: Ledger, restore_pin: RestorePin, restore_files: RestoreFiles) -> None:
         self._restore_pin = restore_pin
+        self._restore_files = restore_files
         self._store = store
         self._ledger = ledger
         self._after = -1
@@ -63,9 +67,14 @@ class IntegrityCheck:
         """Compare the next records and the leaders with their files and with the index; in a thread."""
         seen = CheckResult(self._ledger.repair(), self._list())
         # A ledger that may be altered itself says nothing about the files.
-        rows = [] if self._ledger.is_suspect else self._next_rows(leaders)
+        page, rows = list[LedgerRow](), list[LedgerRow]()
+        if not self._ledger.is_suspect:
+            page = self._next_rows()
+            # The leaders as well, which every prompt names and everybody reads.
+            rows = [*(row for number in leaders for row in self._ledger.page(number - 1, 1)), *page]
         self._compare_index(rows, seen)
         self._compare_pins(rows, seen)
+        seen.files = self._restore_files(self._taken_in(page))
         for row in rows:
             if row.witness is not None and self._store.witness(row.number) == row.witness:
                 continue
@@ -80,12 +89,11 @@ class IntegrityCheck:
                 seen.witnesses[row.number] = self._store.witness(row.number)
         return seen
 
-    def _next_rows(self, leaders: Iterable[int]) -> list[LedgerRow]:
-        """What to look at next: the next records, from the beginning again after the last one; and the leaders, which
-        every prompt names and everybody reads."""
+    def _next_rows(self) -> list[LedgerRow]:
+        """The next records, from the beginning again after the last one."""
         rows = self._ledger.page(self._after, BATCH)
         self._after = rows[-1].number if rows else -1
-        return [row for number in leaders for row in self._ledger.page(number - 1, 1)] + rows
+        return rows
 
     def _compare_index(self, rows: Sequence[LedgerRow], seen: CheckResult) -> None:
         known = {row.number: row for row in rows}
@@ -96,6 +104,15 @@ class IntegrityCheck:
         seen.misindexed = {*missing, *wrong}
         # Where the file was altered too, a reader may have put its text into the index: only the record is reported.
         seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
+
+    def _taken_in(self, rows: Iterable[LedgerRow]) -> dict[int, tuple[str, str]]:
+        """The authors and commits of these records."""
+        found: dict[int, tuple[str, str]] = {}
+        for row in rows:
+            with contextlib.suppress(ValueError):  # as above
+                if (taken_in := row.taken_in) is not None:
+                    found[row.number] = taken_in
+        return found
 
     def _compare_pins(self, rows: Sequence[LedgerRow], seen: CheckResult) -> None:
         for row in rows:
@@ -110,6 +127,7 @@ class IntegrityCheck:
         if seen.altered or seen.misindexed:
             yield on.RecordsDamaged(altered=tuple(sorted(seen.altered)), misindexed=tuple(sorted(seen.misindexed)))
         yield from _as_events((f"the commit of #{number} in the hub", *found) for number, found in seen.pins.items())
+        yield from _as_events((f"a file of #{number} in the hub", *found) for number, found in seen.files.items())
         if seen.index_altered:
             yield on.Restored(item="the index of records", found="was altered")
         if seen.ledger:

@@ -70,7 +70,8 @@ class DamageCheck:
         self._scoring = run_context.rules.scoring
         self._heartbeat_files = heartbeat_files
         self._journal = journal
-        self._records = IntegrityCheck(Store(layout.attempts), ledger, Pins(layout).restore)
+        pins = Pins(layout)
+        self._records = IntegrityCheck(Store(layout.attempts), ledger, pins.restore, pins.restore_files)
         self._pool = pool
         self._running_check: Future[CheckResult] | None = None
 

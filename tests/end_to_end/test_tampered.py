@@ -57,16 +57,18 @@ def test_what_somebody_takes_out_of_the_hub_is_put_back(start):
     run = start(COUNTING, overrides=OFTEN)
     go_on(run, 4)
     hub = run.layout.hub
-    first, _, third = [attempt for attempt in run.attempts() if attempt.number][:3]
+    first, second, third = [attempt for attempt in run.attempts() if attempt.number][:3]
     pack = next((hub / "objects" / "pack").glob("*.pack"))
     (hub / "refs" / "attempts" / "1").unlink()
     (hub / "refs" / "attempts" / "2").write_text(f"{first.commit}\n")
     (hub / "objects" / third.commit[:2] / third.commit[2:]).unlink()
+    (hub / "objects" / second.tree[:2] / second.tree[2:]).unlink()
     (hub / "refs" / "heads" / "main").unlink()
     pack.unlink()
     go_on(run)
     spoiled = ((1, "deleted"), (2, "altered"), (3, "deleted"))
     expected = {f"the commit of #{number} in the hub was {what}" for number, what in spoiled}
+    expected |= {"a file of #2 in the hub was deleted"}
     expected |= {"the hub's reference of the seed was changed", f"the hub's objects/pack/{pack.name} was deleted"}
     wait_until(lambda: expected <= said(run), what=f"{expected} in {said(run)}")
     run.stop()

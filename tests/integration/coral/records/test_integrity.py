@@ -45,7 +45,7 @@ class Records:
         self.written: list[Attempt] = []
         self.index: Callable[[Attempt], None] = self.written.append
         self.pins = Pins(Layout(root))
-        self.check = IntegrityCheck(self.store, self.ledger, self.pins.restore)
+        self.check = IntegrityCheck(self.store, self.ledger, self.pins.restore, self.pins.restore_files)
 
     def step(self, *leaders: int) -> list[on.Event]:
         """What is told of one look, and of writing again what it found damaged."""
@@ -193,7 +193,7 @@ def test_an_altered_ledger_is_rebuilt(records: Records, tmp_path) -> None:
     base.close()
     records.path(7).unlink()
     records.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(10)])
-    records.check = IntegrityCheck(records.store, records.ledger, records.pins.restore)
+    records.check = IntegrityCheck(records.store, records.ledger, records.pins.restore, records.pins.restore_files)
     assert on.Restored(item="the private ledger of records", found="was altered") in records.round()
     assert records.store.read(7) == record(7)
     assert records.round() == []
@@ -221,7 +221,7 @@ def test_records_that_the_journal_lacks_are_no_forgeries(records: Records, tmp_p
     (tmp_path / "ledger.sqlite").unlink()
     records.ledger = Ledger(tmp_path / "ledger.sqlite", lambda: [record(number) for number in range(6, 10)])
     records.ledger.ensure(10, [])
-    records.check = IntegrityCheck(records.store, records.ledger, records.pins.restore)
+    records.check = IntegrityCheck(records.store, records.ledger, records.pins.restore, records.pins.restore_files)
     (told,) = records.round()
     assert told == on.Restored(
         item="6 published records", found="are gone from journal, ledger and attempts/", source=""
