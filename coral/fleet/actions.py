@@ -193,12 +193,13 @@ class Notify:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedMessage:
-    """What a line of the timeline says of a heartbeat: its name, the id of its message (empty: it was not sent), and
-    the attempt that fired it."""
+    """What a line of the timeline says of a heartbeat: its name, the id of its message (empty: it was not sent), the
+    attempt that fired it, and since when it was due, on the run's clock."""
 
     name: str
     id: str = ""
     attempt: int | None = None
+    since: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

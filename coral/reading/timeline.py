@@ -3,6 +3,7 @@
 A line may be of any length: one longer than `LONGEST` is passed over, and is never held as a whole.
 """
 
+import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -49,16 +50,21 @@ def end_of(layout: Layout, most: int) -> int:
         return 0
 
 
-def events(layout: Layout, *types: str) -> Iterator[LenientJson]:
-    """All events of these types, oldest first. Reading passes over the others without parsing them."""
+def events(layout: Layout, *types: str, agent: str | None = None, since: int = 0) -> Iterator[LenientJson]:
+    """All events of these types, oldest first; of one agent, and from `since` on (in bytes), where that is given.
+    Reading passes over the others without parsing them."""
     wanted = [f'"type": "{type}"'.encode() for type in types]
+    of = b"" if agent is None else json.dumps(agent).encode()
     try:
         with open_plain(layout.events) as file:
+            file.seek(since)
             while line := file.readline(LONGEST):
                 if len(line) == LONGEST and not line.endswith(b"\n"):
                     _pass_over(file)
-                elif any(part in line for part in wanted) and (event := parse(line)).data.get("type") in types:
-                    yield event
+                elif of in line and any(part in line for part in wanted):
+                    event = parse(line)
+                    if event.data.get("type") in types and agent in (None, event.data.get("agent")):
+                        yield event
     except (OSError, ValueError):
         return
 

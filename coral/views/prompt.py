@@ -70,6 +70,18 @@ def _cut(text: str, limit: int) -> str:
     return f"{text[:limit]}\n\n[The prompt would be too long: {left_out} more characters of this section are left out.]"
 
 
+def section_preview(
+    run_context: RunContext, fleet: Fleet, agent: str, name: str, prompt: str, clock: float
+) -> tuple[str, str]:
+    """The section that a heartbeat of this name and prompt would give the agent now, as if its latest attempt were just
+    published; and the warning about its template, or "". An empty prompt is the built-in one of that name."""
+    held = run_context.results.of_agent.get(agent, ())
+    context = context_of(run_context, fleet, agent, held[-1].order - 1 if held else 0, clock)
+    message = PendingMessage(id="", name=name, since=clock, due=clock, prompt=prompt)
+    context |= {"message": "", "reason": reason_text(Reason(ReasonKind.HEARTBEAT)), "asked": [name]}
+    return _section(message, {**context, "next_step": next_step([message])})
+
+
 def inline_sections(
     run_context: RunContext, fleet: Fleet, agent: str, messages: tuple[PendingMessage, ...], clock: float
 ) -> list[dict[str, str]]:

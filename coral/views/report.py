@@ -224,7 +224,8 @@ class Report:
 
 def logged_data(message: LoggedMessage) -> dict[str, object]:
     """What the timeline holds of a heartbeat's message; no empty fields."""
-    data = {"name": message.name, "id": message.id, "attempt": message.attempt}
+    since = None if message.since is None else round(message.since, 3)
+    data = {"name": message.name, "id": message.id, "attempt": message.attempt, "since": since}
     return {name: value for name, value in data.items() if value not in (None, "")}
 
 

@@ -9,28 +9,22 @@ from itertools import islice
 from coral.errors import CoralError
 from coral.views import format, transcript
 from coral.views.transcript import EntryKind, TranscriptEntry
-from coral.web import fleet_data
+from coral.web import lane_data
 from coral.web.attempts_data import number_in
 from coral.web.reading import (
     LenientJson,
     RunView,
-    Timeline,
     due_of,
-    end_of,
     end_of_launch,
     label_of,
     runtime_of,
     text_of,
 )
 from heartbeats.folder import FLEET, Folder
+from heartbeats.heartbeat import CHANGEABLE
 
-LANE_BYTES = 4_000_000  # of the end of the timeline
-LANE = 400  # events of one agent
 ENTRIES = 200  # of a conversation, at once
 LONGEST_ENTRY = 20_000  # characters
-LANE_TYPES = frozenset(
-    ["published", "heartbeat", "interrupted", "withdrawn", "skipped", "spawned", "exited", "stalled", "crashed"]
-)
 
 Json = dict[str, object]
 
@@ -46,7 +40,7 @@ def heartbeats(view: RunView, asked: Mapping[str, str]) -> Json:
         "agents": names,
         "agent": agent,
         "heartbeats": [_heartbeat(view, owner, row) for owner, row in rows],
-        "lane": _lane(view, agent) if agent else [],
+        "lane": lane_data.lane(view, agent) if agent else None,
     }
 
 
@@ -64,19 +58,15 @@ def _heartbeat(view: RunView, owner: str, row: LenientJson) -> Json:
         "next": due_of(view, owner, row),
         "delivery": row.text("delivery", 40),
         "by": row.text("by", 80),
-        "protected": row.data.get("protected") is True,
+        "trigger": next((name for name in ("every", "stagnant") if row.number(name) is not None), "minutes"),
+        "may": CHANGEABLE if row.data.get("protected") is True else "",
         "prompt": format.clean(row.data.get("prompt") or "")[:LONGEST_ENTRY],
     }
 
 
-def _lane(view: RunView, agent: str) -> list[Json]:
-    """The agent's latest events of the timeline, at most LANE, newest first."""
-    found: deque[Json] = deque(maxlen=LANE)
-    timeline = Timeline(view.layout, end_of(view.layout, LANE_BYTES))
-    for line in timeline.new():
-        if line.text("agent") == agent and line.text("type", 40) in LANE_TYPES:
-            found.append(fleet_data.event(line))
-    return list(found)[::-1]
+def answer(view: RunView, asked: Mapping[str, str]) -> Json:
+    """What an agent said to the heartbeats that it received with a launch. CoralError for an agent that is none."""
+    return lane_data.answer(view, _named(view.agents(), asked.get("agent", "")), asked)
 
 
 def conversation(view: RunView, asked: Mapping[str, str]) -> Json:

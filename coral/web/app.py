@@ -16,7 +16,7 @@ from starlette.routing import Route
 from attempts.store import StoreError
 from coral import __version__
 from coral.errors import CoralError, hint_of
-from coral.web import agents_data, attempts_data, fleet_data, knowledge_data, past_data, runs_data, steering
+from coral.web import agents_data, attempts_data, fleet_data, knowledge_data, past_data, preview, runs_data, steering
 from coral.web.access import Guard, PageAccess, refusal
 from coral.web.assets import Asset, assets, open_paths
 from coral.web.live import to_json
@@ -42,6 +42,7 @@ READS: dict[str, Answer] = {
     "knowledge/notes/{number:int}": knowledge_data.note,
     "knowledge/skill": knowledge_data.skill,
     "heartbeats": agents_data.heartbeats,
+    "heartbeats/answer": agents_data.answer,
     "transcript": agents_data.conversation,
     "past": past_data.past,
 }
@@ -55,7 +56,8 @@ def application(runs: Runs, access: PageAccess) -> Guard:
         Route("/api/runs", lambda _: as_json(runs_data.listing(runs))),
         Route("/api/compare", lambda request: as_json(runs_data.compared(runs, request.query_params.getlist("run")))),
         Route("/api/runs/{run}/live", _live(runs)),
-        Route("/api/runs/{run}/requests", _steer(runs), methods=["POST"]),
+        Route("/api/runs/{run}/requests", _post(runs, steering.request), methods=["POST"]),
+        Route("/api/runs/{run}/preview", _post(runs, preview.preview), methods=["POST"]),
         Route("/api/runs/{run}/curve", _read(runs, lambda view, _: curves.get(view))),
         *(Route(f"/api/runs/{{run}}/{path}", _read(runs, answer)) for path, answer in READS.items()),
     ]
@@ -93,8 +95,9 @@ def _read(runs: Runs, read: Answer) -> Callable[[Request], Response]:
     return answer
 
 
-def _steer(runs: Runs) -> Callable[[Request], Any]:
-    """The one way to change anything. It waits for the supervisor's answer as long as a command would."""
+def _post(runs: Runs, act: Callable[[RunView, Any], object]) -> Callable[[Request], Any]:
+    """What needs the page's own token: a request to the supervisor, whose answer is waited for as long as a command
+    would, or a prompt to render, which is work."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -102,9 +105,9 @@ def _steer(runs: Runs) -> Callable[[Request], Any]:
         except (ValueError, RecursionError):
             return refusal(HTTPStatus.BAD_REQUEST, "that is no JSON")
 
-        def send() -> dict[str, object]:
+        def send() -> object:
             with opened(runs.readable(request.path_params["run"])) as view:
-                return steering.request(view, given)
+                return act(view, given)
 
         return as_json(await run_in_threadpool(send))
 

@@ -19,7 +19,7 @@ from coral.reading.curve import read_curve
 from coral.reading.knowledge_view import KnowledgeView
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView, is_seed, names_in
-from coral.reading.timeline import PUBLISHED, Timeline, end_of, read_figures
+from coral.reading.timeline import PUBLISHED, Timeline, end_of, events, read_figures
 from workspace.layout import Layout
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "end_of",
     "end_of_launch",
     "event_text",
+    "events",
     "is_seed",
     "is_step",
     "label_of",

@@ -67,8 +67,13 @@ def layout(tmp_path_factory) -> Layout:
             for name in ("agent-1", "agent-2")
         ],
     )
+    messages = {name: [{"name": name, "since": 100.0, "attempt": 1}] for name in ("reflect", "redirect", HOSTILE)}
     write_events(
         made,
+        {"type": "spawned", "clock": 1.0, "text": HOSTILE, "agent": "agent-1", "launch": 1},
+        {"type": "heartbeat", "clock": 110.0, "text": HOSTILE, "agent": "agent-1", "messages": messages["reflect"]},
+        {"type": "withdrawn", "clock": 120.0, "text": HOSTILE, "agent": "agent-1", "messages": messages["redirect"]},
+        {"type": "skipped", "clock": 130.0, "text": HOSTILE, "agent": "agent-1", "messages": messages[HOSTILE]},
         *(
             {"type": "published", "attempt": n, "clock": 60.0 * n, "text": HOSTILE, "agent": "agent-1"}
             for n in range(1, 7)
@@ -218,3 +223,29 @@ def test_the_operator_steers_and_is_asked_before_something_ends(tmp_path, tab: T
         page.locator("dialog[open]").get_by_role("button", name="Retire", exact=True).click()
         expect(page.locator("td .quiet", has_text="requested")).to_have_count(1)
         assert requests_of(layout)[1:] == [{"type": "retire", "agent": "agent-2"}]
+
+
+def test_an_agents_life_is_drawn_and_listed_and_a_prompt_is_previewed(
+    layout: Layout, served: Served, tab: Tab, picture: Picture
+) -> None:
+    page = tab(served.address)
+    go(page, layout, "heartbeats/agent-1")
+    drawing = page.get_by_role("region", name="The life of agent-1 over time")
+    expect(drawing.locator(".lane-attempt")).to_have_count(6)
+    expect(drawing.locator("rect")).to_have_count(2)  # a launch, and the work on one heartbeat
+    width = drawing.evaluate("box => box.scrollWidth")
+    page.get_by_role("button", name="Zoom in").click()
+    expect(page.get_by_role("button", name="Its whole life")).to_be_enabled()
+    assert drawing.evaluate("box => box.scrollWidth") > 1.5 * width
+    drawing.locator(".lane-attempt").last.click()
+    expect(page.locator(".lane-list [aria-current]")).to_contain_text("#")
+    page.get_by_label("Show").select_option("heartbeats")
+    page.locator("summary", has_text="Its answer").press("Enter")
+    expect(page.locator(".lane-list pre")).to_contain_text("a whole word")
+    page.locator("summary", has_text="Change it").first.press("Enter")
+    card = page.locator("article", has_text="consolidate").first
+    expect(card).to_contain_text("Protected: it cannot be removed")
+    card.get_by_label("Prompt").fill("{{ nothing }}")
+    card.get_by_role("button", name="Preview").press("Enter")
+    expect(card.get_by_role("status").first).to_contain_text("has not begun")  # nobody ever supervised this one
+    picture(page, "heartbeats-lane")

@@ -54,7 +54,7 @@ def test_an_event_and_a_log_line_say_no_more_than_they_were_told() -> None:
     assert on.OutputSeen(agent="ann", launch=1).place == 0
     assert do.LogEvent(type="withdrawn").launch == 0
     assert do.LogEvent(type="exited").messages == ()
-    assert do.LoggedMessage(name="reflect") == do.LoggedMessage(name="reflect", id="", attempt=None)
+    assert do.LoggedMessage(name="reflect") == do.LoggedMessage(name="reflect", id="", attempt=None, since=None)
 
 
 @pytest.mark.parametrize(("agent", "launch"), [("ann", 1), ("ann", 2), ("ben", 1)])

@@ -3,8 +3,9 @@ import { Trouble, html, link, place, render, useAnswer, useEffect, useState } fr
 import { useLive } from "./live.js";
 import { Fleet } from "./pages/fleet.js";
 import { Hint } from "./prose.js";
-import { Heartbeats, Transcripts } from "./pages/agents.js";
+import { Transcripts } from "./pages/agents.js";
 import { Attempts } from "./pages/attempts.js";
+import { Heartbeats } from "./pages/heartbeats.js";
 import { Knowledge } from "./pages/knowledge.js";
 import { RunList } from "./pages/runs.js";
 import { Past } from "./pages/past.js";

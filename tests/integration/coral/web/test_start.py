@@ -2,9 +2,11 @@
 
 import re
 import socket
+from collections.abc import Mapping
 
-from dashboard import visitor
+from dashboard import change_headers, visitor
 from real_runs import coral_process, tries, write_task
+from starlette.testclient import TestClient
 
 from workspace.layout import runs_under
 
@@ -32,6 +34,7 @@ def test_the_dashboard_is_served_while_the_run_is_watched_and_shows_it_as_it_was
     assert (then["attempts"], then["score"]["best"], then["state"]) == (1, "1", "running")
     for wrong in ("", "0", "nan", "1e9", "-1"):
         assert client.get(f"{base}/past", params={"at": wrong}).status_code == 404, wrong
+    check_preview(client, f"{base}/preview")
     one = client.get(f"{base}/attempts/3").json()
     against_parent = client.get(f"{base}/attempts/3/diff").json()
     against_seed = client.get(f"{base}/attempts/3/diff", params={"against": "seed"}).json()
@@ -42,6 +45,29 @@ def test_the_dashboard_is_served_while_the_run_is_watched_and_shows_it_as_it_was
     assert [held["number"] for held in one["ancestors"]] == [0, 1, 2]
     for wrong in ("x", "..", "99"):
         assert client.get(f"{base}/attempts/3/diff", params={"against": wrong}).status_code == 404
+
+
+def check_preview(client: TestClient, address: str) -> None:
+    """A prompt is rendered with the agent's own figures; what is wrong with one is said; nothing is set."""
+
+    def previewed(headers: Mapping[str, str] = change_headers(), **given: str) -> tuple[int, dict[str, str]]:
+        answer = client.post(address, json={"agent": "agent-1", **given}, headers=headers)
+        return answer.status_code, answer.json()
+
+    mine = "{{ agent.name }}: {{ own.attempts }} attempts, the last #{{ attempt.number }} scored {{ attempt.score }}"
+    assert previewed(name="mine", prompt=mine) == (
+        200,
+        {"agent": "agent-1", "text": "agent-1: 3 attempts, the last #3 scored 3", "problem": ""},
+    )
+    status, built_in = previewed(name="reflect", prompt=" ")
+    assert (status, "Learn from #3" in built_in["text"], built_in["problem"]) == (200, True, "")
+    wrong = previewed(name="mine", prompt="{{ attempt.wrong }}{{ nothing }}")[1]
+    assert wrong["problem"].startswith("line 1: there is no name nothing")
+    assert "could not be rendered" in wrong["text"]
+    assert "longer than" in previewed(name="mine", prompt="x" * 30_000)[1]["problem"]
+    assert previewed(name="mine", prompt="")[0] == 404
+    assert previewed(name="mine", prompt="x", agent="nobody")[0] == 404
+    assert previewed(name="mine", prompt="x", headers={})[0] == 403
 
 
 def test_it_is_not_served_where_the_command_returns_at_once(tmp_path) -> None:

@@ -202,10 +202,11 @@ def test_budgets_are_amounts_in_the_units_of_the_task() -> None:
 
 
 def test_what_the_timeline_says_of_a_message_has_no_empty_fields() -> None:
-    assert logged_data(LoggedMessage(name="reflect", id="h1", attempt=0)) == {
+    assert logged_data(LoggedMessage(name="reflect", id="h1", attempt=0, since=0.12345)) == {
         "name": "reflect",
         "id": "h1",
         "attempt": 0,
+        "since": 0.123,
     }
     assert logged_data(LoggedMessage(name="checkpoint")) == {"name": "checkpoint"}
 

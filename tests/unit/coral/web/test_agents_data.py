@@ -39,21 +39,25 @@ def test_the_heartbeats_of_the_fleet_and_of_an_agent_are_told(layout: Layout) ->
     page = got(layout, "heartbeats", agent="agent-2")
     assert page["agents"] == ["agent-1", "agent-2"]
     found = {(one["owner"], one["name"]): one for one in page["heartbeats"]}
-    assert found["fleet", "consolidate"]["protected"] is True
+    assert "from 1 to 10 times the built-in one" in found["fleet", "consolidate"]["may"]
+    assert [found["agent-2", name]["trigger"] for name in ("reflect", "redirect", "checkpoint")] == [
+        "every",
+        "stagnant",
+        "minutes",
+    ]
+    assert found["agent-2", "redirect"]["may"] == ""
     assert found["agent-2", "redirect"]["next"] == "4 without improvement"
 
 
-def test_the_lane_has_what_happened_to_that_agent_the_latest_first(layout: Layout) -> None:
-    events = [
-        {"type": "published", "agent": "agent-1", "attempt": 1, "text": "new best", "clock": 5.0},
-        {"type": "interrupted", "agent": "agent-1", "text": "for reflect", "clock": 6.0},
-        {"type": "skipped", "agent": "agent-1", "text": "checkpoint: the one before is open", "clock": 7.0},
-        {"type": "published", "agent": "agent-2", "attempt": 2, "text": "other", "clock": 8.0},
-    ]
-    write_events(layout, *events)
-    lane = got(layout, "heartbeats", agent="agent-1")["lane"]
-    assert [event["type"] for event in lane] == ["skipped", "interrupted", "published"]
-    assert lane[0]["text"] == "skipped checkpoint: the one before is open"
+def test_the_page_has_the_lane_of_the_agent_and_what_it_answered(layout: Layout) -> None:
+    write_events(layout, {"type": "spawned", "agent": "agent-1", "launch": 2, "text": "launch 2", "clock": 6.0})
+    (launch,) = got(layout, "heartbeats", agent="agent-1")["lane"]["items"]
+    assert (launch["kind"], launch["launch"], launch["text"]) == ("launch", 2, "launch 2")
+    say(layout, 2, f"it gained {HOSTILE}", *(f"more {number}" for number in range(9)))
+    answer = got(layout, "heartbeats/answer", agent="agent-1", launch=2)
+    assert answer["replies"][0] == "it gained <script>x()</script>[31m"
+    assert (len(answer["replies"]), answer["more"]) == (8, True)
+    assert got(layout, "heartbeats/answer", agent="agent-1", launch=9) == {"replies": [], "more": False}
 
 
 def test_a_conversation_is_told_in_parts(layout: Layout, monkeypatch) -> None:
