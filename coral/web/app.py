@@ -16,7 +16,17 @@ from starlette.routing import Route
 from attempts.store import StoreError
 from coral import __version__
 from coral.errors import CoralError, hint_of
-from coral.web import agents_data, attempts_data, fleet_data, knowledge_data, past_data, preview, runs_data, steering
+from coral.web import (
+    agents_data,
+    attempts_data,
+    fleet_data,
+    knowledge_data,
+    past_data,
+    preview,
+    runs_data,
+    steering,
+    synthesis_data,
+)
 from coral.web.access import Guard, PageAccess, refusal
 from coral.web.assets import Asset, assets, open_paths
 from coral.web.live import to_json
@@ -41,6 +51,7 @@ READS: dict[str, Answer] = {
     "knowledge": knowledge_data.knowledge,
     "knowledge/notes/{number:int}": knowledge_data.note,
     "knowledge/skill": knowledge_data.skill,
+    "knowledge/syntheses": synthesis_data.compared,
     "heartbeats": agents_data.heartbeats,
     "heartbeats/answer": agents_data.answer,
     "transcript": agents_data.conversation,

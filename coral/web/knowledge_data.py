@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from coral.errors import CoralError
 from coral.views import format
+from coral.web import synthesis_data
 from coral.web.attempts_data import number_in
 from coral.web.reading import KnowledgeView, RunView, body_of, rendered
 from workspace.knowledge import Skill, list_skills
@@ -24,7 +25,6 @@ def knowledge(view: RunView, asked: Mapping[str, str]) -> Json:
     shown = found[::-1][offset : offset + NOTES]
     return {
         "synthesis": None if held.synthesis is None else note_data(held, held.synthesis),
-        "earlier": [number for number, _ in held.syntheses[:-1]],
         "notes": [_line(held, note) for note in shown],
         "total": len(found),
         "offset": offset,
@@ -54,13 +54,16 @@ def _numbered(held: KnowledgeView, number: int) -> NumberedNote:
 def note_data(held: KnowledgeView, found: Note) -> Json:
     """A note with what the records say of its figures."""
     evidence = held.evidence(found)
+    before, conclusions, after = synthesis_data.divided(body_of(found)[:LONGEST])
     return {
         **_named(found),
         "created": found.created[:16].replace("T", " "),
         "kind": format.line(found.kind, 40),
         "confidence": format.line(found.confidence, 40),
         "attempts": list(found.attempts[:CITED]),
-        "html": rendered(body_of(found)[:LONGEST]),
+        "html": rendered(before),
+        "conclusions": [synthesis_data.conclusion(held, found, text) for text in conclusions],
+        "rest": rendered(after),
         "cut": len(found.body) > LONGEST,
         "state": evidence.state,
         "agreeing": evidence.agreeing,

@@ -13,6 +13,7 @@ from coral.cli.commands.transcript import end_of_launch, label_of, runtime_of, t
 from coral.cli.report.knowledge import rendered
 from coral.cli.run_data import comparison, send_request
 from coral.cli.ui.events import event_text, is_step
+from coral.cli.ui.notes_diff import changes
 from coral.cli.ui.notes_page import body_of
 from coral.reading.budgets import per_hour, uses
 from coral.reading.curve import read_curve
@@ -31,6 +32,7 @@ __all__ = [
     "Timeline",
     "activity",
     "body_of",
+    "changes",
     "coming",
     "comparison",
     "due_of",

@@ -41,7 +41,11 @@ def layout(tmp_path_factory) -> Layout:
     Store(made.attempts).publish(attempt(6, None, title="x" * 400, reason=HOSTILE))
     write_heartbeats(made)
     head = {"title": f"What the agents know {HOSTILE}", "author": "agent-1", "created": stamp(60), "kind": "synthesis"}
-    knowledge.write_note(made.shared, "synthesis-1", {**head, "attempts": [4]}, f"# Found\n\n#4 pays {HOSTILE}\n")
+    knowledge.write_note(
+        made.shared, "synthesis-0", {**head, "created": stamp(90)}, f"## Conclusions\n\n- old {HOSTILE}\n"
+    )
+    concluded = f"# Found\n\n#4 pays {HOSTILE}\n\n## Conclusions\n\n- #0 to #1, +0.5 {HOSTILE}\n- #4 scores 9\n"
+    knowledge.write_note(made.shared, "synthesis-1", {**head, "attempts": [4]}, concluded)
     made.logs("agent-1").mkdir(parents=True, exist_ok=True)
     made.prompt("agent-1", 1).write_text(HOSTILE)
     said = {"type": "assistant", "message": {"content": [{"type": "text", "text": f"a whole word {HOSTILE}"}]}}
@@ -249,3 +253,22 @@ def test_an_agents_life_is_drawn_and_listed_and_a_prompt_is_previewed(
     card.get_by_role("button", name="Preview").press("Enter")
     expect(card.get_by_role("status").first).to_contain_text("has not begun")  # nobody ever supervised this one
     picture(page, "heartbeats-lane")
+
+
+def test_conclusions_stand_beside_their_evidence_and_a_synthesis_beside_the_one_before(
+    layout: Layout, served: Served, tab: Tab, picture: Picture
+) -> None:
+    page = tab(served.address)
+    go(page, layout, "knowledge")
+    conclusions = page.locator(".conclusions > li")
+    expect(conclusions.nth(0)).to_contain_text("the records bear it out")
+    expect(conclusions.nth(1)).to_contain_text("the records say otherwise")
+    expect(conclusions.nth(1)).to_contain_text("the record says 2")
+    page.locator("summary", has_text="How the synthesis changed").press("Enter")
+    changes = page.locator(".changes").last
+    expect(changes.locator(".removed")).to_contain_text("old")
+    expect(changes.locator(".added")).to_have_count(2)
+    picture(page, "knowledge-changes")
+    assert page.evaluate("window.hacked") is None
+    page.get_by_label("From").select_option(index=1)
+    expect(page.locator("main")).to_contain_text("The two say the same.")

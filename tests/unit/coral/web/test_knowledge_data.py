@@ -35,7 +35,9 @@ def got(layout: Layout, path: str, **asked: object) -> dict:
 def test_one_page_says_what_the_agents_know(layout: Layout) -> None:
     page = got(layout, "knowledge")
     assert page["synthesis"]["title"] == "synthesis 1"
-    assert "<li>#1 pays" in page["synthesis"]["html"]
+    assert [one["attempts"] for one in page["synthesis"]["conclusions"]] == [
+        [{"number": 1, "score": "1.5", "verdict": "new best"}]
+    ]
     assert [note["title"] for note in page["dead_ends"]] == ["corners fail"]
     assert [(one["claim"]["title"], one["other"]["title"]) for one in page["conflicts"]] == [
         ("rings lose", "rings gain")

@@ -1,0 +1,104 @@
+"""What the syntheses of a run conclude: each conclusion beside its attempts, and what changed from one to another."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
+from hashlib import sha256
+from pathlib import Path
+
+from coral.errors import CoralError
+from coral.views import format
+from coral.views.evidence import check_evidence
+from coral.web.reading import KnowledgeView, RunView, changes, rendered
+from workspace.history import versions
+from workspace.notes import Note, NumberedNote, RawNote
+
+HEADING = "conclusions"
+NOTES, VERSIONS = 20, 20  # the last syntheses, and of each that is written anew the last texts
+CONCLUSIONS = 40
+CITED = 12  # attempts beside one conclusion
+LONGEST_LINE = 2000
+_SECTION = re.compile(r"^#{1,6} +(.*?) *$", re.MULTILINE)
+_ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)]) +", re.MULTILINE)
+_ATTEMPT = re.compile(r"(?<!\w)#(\d{1,9})\b")
+
+Json = dict[str, object]
+
+
+def divided(body: str) -> tuple[str, list[str], str]:
+    """The text before its conclusions, each of them, and the text after; all of it before where there are none."""
+    headings = list(_SECTION.finditer(body))
+    for place, heading in enumerate(headings):
+        if heading[1].casefold() == HEADING:
+            end = headings[place + 1].start() if place + 1 < len(headings) else len(body)
+            first, *items = _ITEM.split(body[heading.end() : end])
+            if items and len(items) <= CONCLUSIONS:
+                return body[: heading.start()] + first, items, body[end:]
+    return body, [], ""
+
+
+def conclusion(held: KnowledgeView, note: Note, text: str) -> Json:
+    """One conclusion with the attempts that it cites, and whether the records bear out its figures."""
+    cited = tuple(dict.fromkeys(map(int, _ATTEMPT.findall(text))))
+    numbers = cited[:CITED]
+    evidence = check_evidence(replace(note, title="", body=text, attempts=numbers), held.find, held.view.direction)
+    found = [record for number in numbers if (record := held.find(number)) is not None]
+    scores = format.scores([record.score for record in found])
+    return {
+        "html": rendered(text),
+        "attempts": [
+            {"number": record.number, "score": score, "verdict": record.verdict}
+            for record, score in zip(found, scores, strict=True)
+        ],
+        "left_out": len(cited) - len(numbers),
+        "state": evidence.state,
+        "agreeing": evidence.agreeing,
+        "disputed": [format.line(problem, 300) for problem in evidence.disputed],
+    }
+
+
+def compared(view: RunView, asked: Mapping[str, str]) -> Json:
+    """All syntheses, the oldest first, and what changed from `old` to `new`: the last two, where none is named. One
+    that is written anew each time is told with its earlier texts. CoralError for a synthesis that is none."""
+    held = KnowledgeView(view)
+    found = {_id(raw): held.parse((number, raw)) for number, raw in _syntheses(held)}
+    ids = list(found)
+    new = asked.get("new") or (ids[-1] if ids else "")
+    old = asked.get("old") or (ids[-2] if len(ids) > 1 else new)
+    if ids and not {old, new} <= set(ids):
+        raise CoralError("cannot compare these syntheses: one of them is there no more", "choose two of the list")
+    sections = changes(found[old], found[new]) if ids else []
+    return {
+        "syntheses": [{"id": id, **_about(note)} for id, note in found.items()],
+        "old": old,
+        "new": new,
+        "sections": [
+            {
+                name: held if name == "heading" else [line[:LONGEST_LINE] for line in held]
+                for name, held in asdict(one).items()
+            }
+            for one in sections
+        ],
+    }
+
+
+def _about(note: Note) -> Json:
+    when = note.created[:16].replace("T", " ")
+    return {"title": format.line(note.title, 200), "author": format.line(note.author, 80), "created": when}
+
+
+def _id(raw: RawNote) -> str:
+    return sha256(raw.text.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _syntheses(held: KnowledgeView) -> Iterator[NumberedNote]:
+    """The oldest first; before each the earlier texts that the history of the notes has of it."""
+    layout = held.view.layout
+    for number, raw in held.syntheses[-NOTES:]:
+        path = Path(raw.path)
+        if path.is_relative_to(layout.shared):
+            earlier = list(versions(layout.history, path.relative_to(layout.shared).as_posix(), VERSIONS))
+            for at, text in reversed(earlier):
+                if text != raw.text:
+                    yield number, replace(raw, text=text, created=at)
+        yield number, raw
