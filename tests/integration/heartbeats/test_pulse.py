@@ -15,12 +15,15 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any, cast
 
 import pytest
 
-from heartbeats import Pulse
+from coral.cli.run_data.pulses import BeatFile
+from heartbeats import Pulse, pulse as pulse_module
 from heartbeats.beat import Beat, Status, from_dict
-from heartbeats.beat_writer import cancel_file, earlier_file
+from heartbeats.beat_writer import FileWriter, cancel_file, earlier_file, writer_to
+from heartbeats.pulse import LOOK, SLOW
 
 SECONDS = 20.0
 
@@ -326,3 +329,45 @@ def test_the_environment_names_the_place(tmp_path: Path, monkeypatch: pytest.Mon
         pass
     last = beats_in(tmp_path / "beats")[-1]
     assert (last.run, last.agent, last.status) == ("a-run", "agent-1", Status.SUCCESS)
+
+
+class Resting:
+    """A clock that a rest alone moves, and a place of which somebody begins to watch at some time."""
+
+    def __init__(self, watched_at: float) -> None:
+        self.clock, self.watched_at, self.looks = 1000.0, 1000.0 + watched_at, 0
+
+    def wait(self, seconds: float) -> bool:
+        self.clock += seconds
+        return False
+
+    def is_watched(self) -> bool:
+        return self.clock >= self.watched_at
+
+    def is_cancelled(self) -> bool:
+        self.looks += 1
+        return False
+
+
+@pytest.mark.parametrize(
+    ("watched_at", "wait", "rested"),
+    [(0, 10, SLOW), (0, 0.5, 0.5), (99, 10, 10), (99, 0.5, 0.5), (4.5, 10, 5), (1.5, 10, SLOW)],
+)
+def test_between_beats_it_rests_longer_while_nobody_watches_and_looks_every_second(
+    monkeypatch: pytest.MonkeyPatch, watched_at: float, wait: float, rested: float
+) -> None:
+    resting = Resting(watched_at)
+    monkeypatch.setattr(pulse_module.time, "monotonic", lambda: resting.clock)
+    Pulse("rests")._rest(cast(Any, resting), cast(Any, resting), resting.clock, wait)
+    assert resting.clock - 1000.0 == pytest.approx(rested)
+    assert resting.looks >= rested / LOOK
+
+
+def test_who_watches_its_file_hears_more_often(tmp_path: Path) -> None:
+    beats = tmp_path / "train.beats"
+    alone, watched, heard = FileWriter(str(beats), "s"), FileWriter(str(beats), "s"), BeatFile(beats)
+    assert not alone.is_watched()
+    list(heard.new())
+    assert watched.is_watched()
+    assert writer_to(lambda beat: None, "s").is_watched()
+    assert writer_to(tmp_path / "train.sock", "s").is_watched()  # else nobody hears a beat anyway
