@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from attempts.standing import advance
-from coral.fleet import actions as do, events as on, health, jobs, requests, upkeep
+from coral.fleet import actions as do, events as on, health, jobs, requests, rollback, upkeep
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import (
     accounts,
@@ -74,6 +74,8 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             _open(transaction, event)
         case on.Resumed(away=away):
             _resume(transaction, away)
+        case on.RolledBack():
+            rollback.on_rolled_back(transaction, event)
         case on.TaskChanged():
             epochs.on_task_changed(transaction, event)
         case on.Submitted(submission=submission):

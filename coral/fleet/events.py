@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from attempts.record import OPEN, Attempt, Metric, Submission
 from attempts.standing import Scored
-from coral.fleet.agent_state import OutputCounts, Spent
+from coral.fleet.agent_state import Meter, OutputCounts, Spent
 from coral.fleet.request_kinds import (
     Acknowledge as Acknowledge,
     AcknowledgeAlerts as AcknowledgeAlerts,
@@ -84,6 +84,36 @@ class Resumed:
     how many seconds of wall time nobody supervised; the resets that providers named come nearer by it."""
 
     away: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberedSubmission:
+    """A submission that was accepted under this number."""
+
+    number: int
+    submission: Submission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """A resume found the journal damaged, and took the fleet as it was before. What is known of the time since then:
+    the `attempts` that were published and the submissions that were `accepted`, the last `launches` of agents, and the
+    highest figures, so that no number is given twice and no budget is used twice. `lines`: how many of the journal were
+    lost; `kept`: where the damaged file is."""
+
+    file: str
+    line: int
+    why: str
+    lines: int
+    kept: str
+    back_to: str = ""  # the time of day of the last decision that was kept
+    attempts: tuple[Attempt, ...] = ()
+    accepted: tuple[NumberedSubmission, ...] = ()
+    launches: Mapping[str, int] = field(default_factory=dict)
+    sessions: Mapping[str, str] = field(default_factory=dict)
+    spent: Mapping[str, Spent] = field(default_factory=dict)  # by agent; of the whole run under "fleet"
+    meters: Mapping[str, Meter] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)  # by the field of the run: `next_number`, `alert_count` ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,6 +359,7 @@ Event = (
     UpkeepEvent
     | Opened
     | Resumed
+    | RolledBack
     | TaskChanged
     | Submitted
     | TakenIn

@@ -12,15 +12,19 @@ from attempts.record import Attempt
 from coral.codec import TAG, decode
 from coral.errors import CoralError
 from coral.fleet.actions import Action, Publish
-from coral.fleet.events import Event, Moment
+from coral.fleet.events import Event, Moment, RolledBack
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal.changes import PARTS, Plain, apply, decode_fleet, empty
 from coral.journal.lines import Lines, lines_of_files
-from coral.journal.segments import number_of, segments
+from coral.journal.segments import DamageError, number_of, segments
 from coral.processes.process_tree import Identity
 from workspace.layout import Layout
 
+POISONED_HINT = (
+    "it was written by another version of coral-fleet, or changed by somebody: if by this version, `coral resume` "
+    "goes on from the last good state before it"
+)
 _TO_PARSE = (b'"Publish"', b'"format"')
 
 
@@ -38,7 +42,8 @@ class Decision:
 class RecoveredState:
     """The state that a journal folds to. `identities`: the processes that were started, each with its launch. `files`:
     the digests of the task's files, as the last supervisor found them (see `coral.runs.task_files`); `expected`: those
-    that were about to be changed since."""
+    that were about to be changed since. `rolled_back`: from what damage this state was saved, until a supervisor has
+    decided on it."""
 
     fleet: Fleet = field(default_factory=Fleet)
     clock: float = 0.0
@@ -48,6 +53,7 @@ class RecoveredState:
     folder: tuple[int, int] | None = None
     files: dict[str, str] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
+    rolled_back: RolledBack | None = None
 
 
 @contextlib.contextmanager
@@ -56,8 +62,8 @@ def understanding(lines: Lines) -> Iterator[None]:
     try:
         yield
     except BAD_DATA as error:
-        hint = "it was written by another version of coral-fleet, or changed by somebody: look for a backup"
-        raise CoralError(f"cannot understand {lines.path}, up to line {lines.number}: {error}", hint) from None
+        message = f"cannot understand {lines.path}, up to line {lines.number}: {error}"
+        raise DamageError(message, POISONED_HINT, why=f"what it says cannot be: {error}") from None
 
 
 def fold(journal: Path) -> RecoveredState:
@@ -69,7 +75,7 @@ def recover(journal: Path) -> tuple[RecoveredState, Lines | None]:
     """The last state, and the file that has it: the newest with a whole line in it."""
     for lines in reversed(lines_of_files(journal)):
         with understanding(lines):
-            state = fold_lines(_from_a_head(lines))
+            state = fold_lines(from_a_head(lines))
         if lines.end:
             return state, lines
     return RecoveredState(), None
@@ -80,6 +86,7 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> RecoveredState:
     state = empty()
     rules: Plain | None = None
     started: dict[str, Any] = {}
+    rolled_back: Plain | None = None
     for line in lines:
         recovered.clock = max(recovered.clock, line.get("at", 0.0))
         recovered.wall = line.get("wall", recovered.wall)
@@ -92,10 +99,12 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> RecoveredState:
                 started = {}  # a copy: the processes named so far belong to the original
             recovered.folder, recovered.files = (device, inode), line.get("files", {})
         recovered.expected = line.get("expected", recovered.expected)
+        rolled_back = line.get("rolled_back", None if "events" in line else rolled_back)
         started |= line.get("started", {})
         apply(state, line.get("set", {}))
     recovered.rules = None if rules is None else decode(Rules, rules)
     recovered.identities = {key: (launch, decode(Identity, plain)) for key, (launch, plain) in started.items()}
+    recovered.rolled_back = None if rolled_back is None else decode(RolledBack, rolled_back)
     recovered.fleet = decode_fleet(state)
     return recovered
 
@@ -170,7 +179,7 @@ def _complete(journal: Path) -> Iterator[Lines]:
     yield from files
 
 
-def _from_a_head(lines: Lines) -> Iterator[dict[str, Any]]:
+def from_a_head(lines: Lines) -> Iterator[dict[str, Any]]:
     for line in lines:
         if lines.number == 1 and number_of(lines.path) > 1 and "state" not in line:
             raise lines.damaged("it should begin with everything that was known")

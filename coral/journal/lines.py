@@ -3,6 +3,7 @@
 A line that was changed, lost, doubled or put in another order is therefore noticed.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -11,9 +12,10 @@ from typing import Any
 from zlib import crc32
 
 from coral.errors import CoralError
-from coral.journal.segments import number_of, open_segment, segments
+from coral.journal.segments import DamageError, open_segment, segments
 
 FORMAT = 6
+DAMAGED_HINT = "`coral resume` goes on from the last good state before it, and keeps the damaged file"
 _START = b'{"sum":"'
 _SUM = slice(len(_START), len(_START) + 8)
 _AFTER = _SUM.stop + len(b'",')
@@ -25,6 +27,17 @@ def seal(line: Mapping[str, Any], before: int) -> tuple[bytes, int]:
     rest = _ENCODER.encode(line).encode()[1:] + b"\n"
     checksum = crc32(rest, before)
     return b'%s%08x",%s' % (_START, checksum, rest), checksum
+
+
+def follows(raw: bytes, before: bytes, *, is_second: bool = False) -> bool:
+    """Whether a line is as it was written, right after the line `before`, of which nothing but its checksum need be
+    right; of the first line of a file, its checksum or the rest."""
+    if not (raw.startswith(_START) and before.startswith(_START) and raw.endswith(b"\n")):
+        return False
+    sums = [crc32(before[_AFTER:])] if is_second else []
+    with contextlib.suppress(ValueError):
+        sums.append(int(before[_SUM], 16))
+    return any(raw[_SUM] == b"%08x" % crc32(raw[_AFTER:], sum) for sum in sums)
 
 
 class Lines:
@@ -68,11 +81,10 @@ class Lines:
             raise self._of_another_version(line)
         return line
 
-    def damaged(self, why: object) -> CoralError:
+    def damaged(self, why: object) -> DamageError:
         """Names the file and the line, and says what to do about it."""
-        cut = f"remove {self.path.name}" if self.number == 1 and number_of(self.path) > 1 else "cut it before that line"
         message = f"cannot read {self.path}: line {self.number} is damaged: {why}"
-        return CoralError(message, f"copy the run folder, then {cut}: the run goes on from there")
+        return DamageError(message, DAMAGED_HINT, self.number, str(why))
 
     def _of_another_version(self, line: Mapping[str, Any]) -> CoralError:
         found, version = str(line["format"])[:40], str(line.get("version", "not known"))[:40]

@@ -24,6 +24,16 @@ _BLOCK = 1 << 20
 LEVEL = 3
 
 
+class DamageError(CoralError):
+    """A line is not as it was written, or is nothing that was ever written: `coral.journal.damage` says what is left.
+
+    `line`: its number; 0 where only some line up to there is wrong."""
+
+    def __init__(self, message: str, hint: str, line: int = 0, why: str = "") -> None:
+        super().__init__(message, hint)
+        self.line, self.why = line, why
+
+
 def segments(journal: Path) -> list[Path]:
     """The files of a journal, oldest first; none before the run's first supervisor."""
     found = _listed(journal)
@@ -70,10 +80,11 @@ def open_segment(path: Path) -> Iterator[BufferedIOBase]:
             yield file
     except FileNotFoundError:
         raise CoralError(f"cannot read {path}: it is gone", "try again") from None
-    except (OSError, EOFError, zlib.error) as error:
-        what = getattr(error, "strerror", None) or error
-        hint = "is it your run? Where a packed file is damaged, the run can be resumed all the same"
-        raise CoralError(f"cannot read {path}: {what}", hint) from None
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        hint = "the run can be resumed all the same: `coral resume`"
+        raise DamageError(f"cannot read {path}: {error}", hint, why=str(error)) from None
+    except OSError as error:
+        raise CoralError(f"cannot read {path}: {error.strerror or error}", "is it your run?") from None
 
 
 def _open(path: Path) -> BufferedIOBase:

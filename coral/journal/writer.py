@@ -25,7 +25,7 @@ from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal.changes import difference, encode_fleet
-from coral.journal.fold import recover
+from coral.journal.fold import RecoveredState, recover
 from coral.journal.lines import FORMAT, Lines, seal
 from coral.journal.segments import PACKED, Packing, number_of, prepare_folder, segment_path, segments
 from coral.processes.process_tree import Identity
@@ -34,6 +34,7 @@ LONG = 8 << 20  # bytes after the head, from which on the next file is begun
 QUIET_SECONDS = 60.0  # of the run's clock without a line, after which one is written that only tells the time
 TRIES = 8  # to begin the next file, for each LONG bytes that the current one grows
 _OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+ROLLED_BACK = "rolled_back"
 _FORMAT = {"format": FORMAT, "version": __version__}
 
 
@@ -45,17 +46,8 @@ class Journal:
         self.path = path
         self.recovered, read = recover(path)
         self._long = long
-        self._known: dict[str, Any] = {}
-        if self.recovered.folder is not None:
-            folder, files = list(self.recovered.folder), self.recovered.files
-            expected = self.recovered.expected
-            self._known = {
-                "rules": encode(self.recovered.rules),
-                "folder": folder,
-                "files": files,
-                "expected": expected,
-            }
-        self._started = _plain_identities(self.recovered.identities)
+        self._known = known_of(self.recovered)
+        self._started = plain_identities(self.recovered.identities)
         self._last = Moment(run_time=self.recovered.clock, wall_time=self.recovered.wall)
         self._fleet = self.recovered.fleet
         self._packing = Packing()
@@ -79,6 +71,7 @@ class Journal:
         task's `files`, and the digests that they are `expected` to have after a change that is under way."""
         known = {"rules": encode(rules), "folder": list(folder), "files": dict(files), "expected": dict(expected)}
         self._append({**_FORMAT, **known, "at": now.run_time, "wall": now.wall_time}, durable=True)
+        known |= {name: held for name, held in self._known.items() if name == ROLLED_BACK}
         if self._known.get("folder") != known["folder"]:
             self._started = {}
         self._known, self._last = known, now
@@ -97,6 +90,7 @@ class Journal:
         durable = any(not isinstance(action, StartGrader) for action in actions)
         self._append({**line, "set": difference(before, after)}, durable=durable)
         self._last, self._fleet = now, after
+        self._known.pop(ROLLED_BACK, None)  # the first decision is about it
 
     def record_time(self, now: Moment) -> None:
         """Writes the time of a long quiet: a supervisor that is killed would lose all that is not written, and every
@@ -111,7 +105,7 @@ class Journal:
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
         """The processes that were started, before any of them is released."""
-        plain = _plain_identities(started)
+        plain = plain_identities(started)
         self._append({"started": plain}, durable=True)
         self._started |= plain
 
@@ -233,8 +227,7 @@ class Journal:
     def _begin(self, number: int) -> None:
         """Begins a file, which appears whole with its first line or not at all."""
         self._started = {key: identity for key, identity in self._started.items() if _may_run(key, self._fleet)}
-        head = {**_FORMAT, **self._known, "at": self._last.run_time, "wall": self._last.wall_time}
-        data, checksum = seal({**head, "started": self._started, "state": encode_fleet(self._fleet)}, 0)
+        data, checksum = seal(head_of(self._known, self._last, self._started, self._fleet), 0)
         self.path.mkdir(mode=0o700, exist_ok=True)
         path = segment_path(self.path, number)
         unfinished = path.with_name(f".{path.name}")
@@ -263,7 +256,22 @@ class Journal:
         self._truncate()
 
 
-def _plain_identities(identities: Mapping[str, tuple[int, Identity]]) -> dict[str, list[Any]]:
+def known_of(recovered: RecoveredState) -> dict[str, Any]:
+    """What the head of a file says besides the state: of a journal that no supervisor has written to, nothing."""
+    if recovered.folder is None:
+        return {}
+    known = {"rules": encode(recovered.rules), "folder": list(recovered.folder), "files": recovered.files}
+    known |= {"expected": recovered.expected}
+    return known if recovered.rolled_back is None else {**known, ROLLED_BACK: encode(recovered.rolled_back)}
+
+
+def head_of(known: Mapping[str, Any], last: Moment, started: Mapping[str, list[Any]], fleet: Fleet) -> dict[str, Any]:
+    """The first line of a file that continues another."""
+    head = {**_FORMAT, **known, "at": last.run_time, "wall": last.wall_time}
+    return {**head, "started": started, "state": encode_fleet(fleet)}
+
+
+def plain_identities(identities: Mapping[str, tuple[int, Identity]]) -> dict[str, list[Any]]:
     return {key: [launch, encode(identity)] for key, (launch, identity) in identities.items()}
 
 

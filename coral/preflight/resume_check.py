@@ -51,7 +51,8 @@ def changes_since_supervised(layout: Layout) -> list[str]:
     files = changed(layout.private, memory.files, memory.expected)
     files += [f"{layout.staged_task.name}/{name}" for name in reload.unknown_files(layout, memory)]
     found = [f"{format.some_of([f'private/{name}' for name in files])} changed"] if files else []
-    if (last := max(Store(layout.attempts).numbers(), default=0)) >= memory.fleet.run.next_number:
+    again = {attempt.number for attempt in memory.rolled_back.attempts} if memory.rolled_back else set()
+    if (last := max({*Store(layout.attempts).numbers()} - again, default=0)) >= memory.fleet.run.next_number:
         found.append(f"the journal ends before #{last}, of which there is a record")
     decided = replay(layout.journal, last=True)
     if decided.first is not None:

@@ -44,6 +44,11 @@ def identify(pid: int) -> Identity | None:
     return None if started is None else Identity(pid, started, _boot())
 
 
+def unidentified() -> Identity:
+    """The identity of no process: of a launch of which only the tag is known."""
+    return Identity(-1, 0, _boot())
+
+
 def is_alive(identity: Identity) -> bool:
     return identify(identity.pid) == identity
 

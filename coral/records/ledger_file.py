@@ -1,5 +1,6 @@
 """The file of the ledger: its tables, and a new one, which replaces it whole or not at all."""
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -52,6 +53,20 @@ def insert(base: sqlite3.Connection, attempts: Iterable[Attempt]) -> None:
 
 def read(record: str) -> Attempt:
     return attempt_from_dict(json.loads(record))
+
+
+def published_since(path: Path, order: int) -> list[Attempt]:
+    """The records that a ledger has of publications after the one with this order, for the holder of the run's lock;
+    none where it cannot be read."""
+    if not path.is_file():
+        return []
+    query = f"SELECT {COLUMNS} FROM records WHERE place > ? ORDER BY place"
+    try:
+        with contextlib.closing(connect(path)) as base:
+            rows = base.execute(query, (order,)).fetchall()
+    except sqlite3.DatabaseError:
+        return []
+    return [attempt for row in rows if (attempt := read_row(row)) is not None]
 
 
 def read_row(row: tuple[Any, ...]) -> Attempt | None:

@@ -199,8 +199,8 @@ class Supervisor:
             return [on.Opened(run=self._layout.root.name, agents=self._agents, baseline=baseline)]
         for agent in self._agents:
             end_lost_jobs(self._layout, agent, self._fleet.jobs)
-        change = [] if self._change is None else [self._change]
-        return [on.Resumed(away=self._away), *change, *self._gatherer.reconcile(self._fleet, self._identities, now)]
+        changes = [event for event in (self._journal.recovered.rolled_back, self._change) if event is not None]
+        return [on.Resumed(away=self._away), *changes, *self._gatherer.reconcile(self._fleet, self._identities, now)]
 
     def _turn(self, first: list[on.Event]) -> None:
         now = self._clock.now()

@@ -60,7 +60,8 @@ def test_what_somebody_takes_out_of_the_hub_is_put_back(start):
     first, second, third = [attempt for attempt in run.attempts() if attempt.number][:3]
     pack = next((hub / "objects" / "pack").glob("*.pack"))
     (hub / "refs" / "attempts" / "1").unlink()
-    (hub / "refs" / "attempts" / "2").write_text(f"{first.commit}\n")
+    (hub / "altered").write_text(f"{first.commit}\n")
+    (hub / "altered").replace(hub / "refs" / "attempts" / "2")  # at no moment is it empty, which would be deleted
     (hub / "objects" / third.commit[:2] / third.commit[2:]).unlink()
     (hub / "objects" / second.tree[:2] / second.tree[2:]).unlink()
     (hub / "refs" / "heads" / "main").unlink()

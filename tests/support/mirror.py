@@ -94,6 +94,7 @@ _PLACES = {
         "coral.runtimes.scripted: program",
     ],
     "end_to_end/test_start_failures": ["coral.processes: command"],
+    "end_to_end/test_damaged_journal": ["coral.runs: roll_back"],
     "end_to_end/test_daemons": ["coral.supervisor: grade_watch"],
     "end_to_end, in every run; test_jobs, test_signals, test_clock_jumps, test_tampered, test_survival": [
         "coral.supervisor: clock context job_end starts",

@@ -22,8 +22,10 @@ from coral.preflight.task_changes import task_changes
 from coral.reading.run_view import RunView
 from coral.runs.prepare import latest_baseline
 from coral.runs.reload import changes_holdout, changes_scores, pending, stage, withdraw
+from coral.runs.roll_back import carry_out, planned
 from coral.supervisor.lock import hold_lock
 from coral.views import format
+from coral.views.format import plural
 from coral.views.reasons import reason_text, run_end_text
 from workspace.disk import disk_problem_of
 from workspace.layout import Layout
@@ -54,6 +56,7 @@ def run(args: argparse.Namespace) -> int:
     if problem := disk_problem_of(layout.root):
         hint = "what still runs continues; free some space, or end it with `coral stop`"
         raise CoralError(f"cannot resume {layout.root.name}: {problem}", hint)
+    _roll_back_if_damaged(layout, agreed=args.yes)
     is_untouched = _check_untouched(layout, agreed=args.yes)
     # A mistake in the overrides is reported here, not in the log of a supervisor.
     before, change = load_frozen(layout.task_file), pending(layout)
@@ -85,6 +88,25 @@ def run(args: argparse.Namespace) -> int:
         print("coral: nothing of the task has changed since the run took it in", file=sys.stderr)
     # What is staged has the overrides in it.
     return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
+
+
+def _roll_back_if_damaged(layout: Layout, *, agreed: bool) -> None:
+    """Go back to the last good state of a damaged journal. CoralError where there is none, or where that would believe
+    records that agents could have written, and nobody says yes."""
+    with hold_lock(layout.lock):
+        if (plan := planned(layout)) is None:
+            return
+        note, numbers = plan.note, ", ".join(f"#{number}" for number in plan.unsure)
+        text = f"the journal is damaged at line {note.line} of {note.file} ({note.why})"
+        if numbers and not agreed:
+            unsure = f"{text}, and only the ledger, where agents could write, has {numbers}"
+            if not confirmed(f"coral: {unsure}; resume {layout.root.name} with it? [y/N] "):
+                hint = f"`{command('log', layout)}` shows the records; --yes resumes with them"
+                raise CoralError(f"cannot resume {layout.root.name}: {unsure}", hint)
+        carry_out(layout, plan)
+    lost = f"{plural(note.lines, 'line')} of it are lost" if note.lines else "nothing of it is lost"
+    print(f"coral: {text}: the run goes on from the last good state, and {lost}", file=sys.stderr)
+    print(f"  the damaged file is kept as {note.kept}", file=sys.stderr)
 
 
 def _check_untouched(layout: Layout, *, agreed: bool) -> bool:

@@ -19,7 +19,7 @@ def on_used(transaction: Transaction, event: on.Used) -> None:
     if agent is None or agent.launch != event.launch:
         return
     before = _before(agent.meter, event)
-    meter = Meter(launch=event.launch, session=event.session, figure=_combined(before, event.figure, max))
+    meter = Meter(launch=event.launch, session=event.session, figure=highest(before, event.figure))
     if meter == agent.meter:
         return
     spent = _since(before, event.figure, transaction.rules.prices.get(event.agent))
@@ -29,6 +29,10 @@ def on_used(transaction: Transaction, event: on.Used) -> None:
 
 def added(one: Spent, other: Spent) -> Spent:
     return _combined(one, other, sum)
+
+
+def highest(one: Spent, other: Spent) -> Spent:
+    return _combined(one, other, max)
 
 
 def cost(spent: Spent, prices: Prices) -> float:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attempts.failures import counted
 from attempts.progress import advance_fleet, advance_own
-from attempts.record import IMPROVED, Attempt, Kind, Verdict
+from attempts.record import IMPROVED, Attempt, Kind, Submission, Verdict
 from attempts.standing import Judgement, advance
 from coral.fleet import actions as do, events as on
 from coral.fleet.agents.stalls import restart_timer
@@ -57,6 +57,32 @@ def settle(
     )
     launch = transaction.agents[attempt.agent].launch
     transaction.act(do.Publish(attempt=attempt, launch=launch, heartbeats=names, inline=inline))
+
+
+def take_again(transaction: Transaction, attempt: Attempt) -> None:
+    """Count an attempt that was published, and of which the fleet's state knows nothing, as it was published."""
+    pending = transaction.pending.get(attempt.number) or _forgotten(attempt)
+    transaction.set_run(order=attempt.order, waiting_since=transaction.clock)
+    transaction.set_standing(advance(transaction.standing, attempt, transaction.rules.scoring))
+    launch = 0
+    if attempt.kind is Kind.CONFIRM and not attempt.submission:
+        confirmations.count(transaction, attempt)
+    elif attempt.agent in transaction.agents:
+        _count(transaction, attempt)
+        _watch_failures(transaction, attempt)
+        launch = transaction.agents[attempt.agent].launch
+    transaction.pending[attempt.number] = replace(
+        pending, step=AttemptStep.SETTLED, deadline=None, waited_until=0.0, attempt=attempt
+    )
+    transaction.act(do.Publish(attempt=attempt, launch=launch))
+
+
+def _forgotten(attempt: Attempt) -> PendingAttempt:
+    submission = Submission(
+        id=attempt.submission, agent=attempt.agent, commit=attempt.commit, tree=attempt.tree, title=attempt.title,
+        kind=attempt.kind, wait=0.0, submitted_at=attempt.submitted_at,
+    )  # fmt: skip
+    return PendingAttempt(number=attempt.number, submission=submission, epoch=attempt.epoch)
 
 
 def _record_of(

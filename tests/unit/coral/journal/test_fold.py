@@ -167,7 +167,7 @@ def test_a_line_torn_at_any_byte_is_ignored_and_cut(scribe: Scribe, tmp_path: Pa
         journal.close()
 
 
-CUT = "copy the run folder, then cut it before that line: the run goes on from there"
+GOES_ON = "`coral resume` goes on from the last good state before it, and keeps the damaged file"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_damage_is_reported_with_its_line(scribe: Scribe, damage, line: int, why
     for read in (fold, lambda path: list(read_lines(path)), lambda path: list(published(path)), Journal):
         with pytest.raises(CoralError, match=f"000001.jsonl: line {line} is damaged: .*{why}") as raised:
             read(scribe.journal.path)
-        assert raised.value.hint == CUT
+        assert raised.value.hint == GOES_ON
 
 
 def test_a_journal_cut_before_a_damaged_line_goes_on(scribe: Scribe) -> None:

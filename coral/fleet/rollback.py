@@ -1,0 +1,83 @@
+"""After a damaged journal the fleet is as it was before the damage: what is known of the time since then is taken
+again, so that nothing counts twice, no number is given twice, and nobody runs twice.
+
+An attempt that was published counts as it was published, with its heartbeats; a submission that was accepted is graded
+again under its number. A launch that the state knows nothing of has been ended by the resume.
+"""
+
+from attempts.record import Attempt, Kind
+from coral.fleet import events as on
+from coral.fleet.agent_state import LIVE
+from coral.fleet.agents import launch_exit, spending
+from coral.fleet.attempts import epochs, intake, settlement
+from coral.fleet.policy import remember
+from coral.fleet.run_state import FLEET
+from coral.fleet.transaction import Transaction
+
+NAMED = 8  # attempts in an alert
+
+
+def on_rolled_back(transaction: Transaction, event: on.RolledBack) -> None:
+    first = transaction.run.next_number
+    for name, count in event.counts.items():
+        if name != "next_number":
+            transaction.set_run(**{name: max(count, getattr(transaction.run, name))})
+    _raise_use(transaction, event)
+    for name in list(transaction.agents):
+        _end_forgotten_launch(transaction, name, event)
+    for attempt in event.attempts:
+        if attempt.order > transaction.run.order:
+            _take_again(transaction, attempt, is_new=attempt.number >= first)
+    last = max(transaction.run.next_number, event.counts.get("next_number", 0))
+    published = {attempt.number for attempt in event.attempts}
+    for accepted in event.accepted:
+        if accepted.number >= first and accepted.number not in published:
+            transaction.set_run(next_number=accepted.number)
+            intake.on_submitted(transaction, accepted.submission)
+    transaction.set_run(next_number=max(last, transaction.run.next_number))
+    transaction.alert(_text(event))
+
+
+def _take_again(transaction: Transaction, attempt: Attempt, *, is_new: bool) -> None:
+    if attempt.kind is Kind.BASELINE:
+        transaction.set_run(next_number=attempt.number)
+        epochs.on_task_changed(transaction, on.TaskChanged(baseline=attempt))
+        return
+    agent = transaction.agents.get(attempt.agent)
+    if is_new and attempt.submission and agent is not None:
+        recent = remember(agent.recent_submissions, attempt.submission)
+        transaction.set_agent(agent.name, submitted=agent.submitted + 1, recent_submissions=recent)
+    transaction.set_run(next_number=max(transaction.run.next_number, attempt.number + 1))
+    settlement.take_again(transaction, attempt)
+
+
+def _raise_use(transaction: Transaction, event: on.RolledBack) -> None:
+    for name, spent in event.spent.items():
+        if name == FLEET:
+            transaction.set_run(spent=spending.highest(transaction.run.spent, spent))
+        elif name in transaction.agents:
+            transaction.set_agent(name, spent=spending.highest(transaction.agents[name].spent, spent))
+    for name, meter in event.meters.items():
+        if name in transaction.agents:
+            transaction.set_agent(name, meter=meter)
+
+
+def _end_forgotten_launch(transaction: Transaction, name: str, event: on.RolledBack) -> None:
+    """An agent goes on after its last launch, in the conversation that it had then."""
+    agent, last = transaction.agents[name], event.launches.get(name, 0)
+    if last > agent.launch:
+        if agent.phase in LIVE:
+            lost = on.Exited(agent=name, launch=agent.launch, ending=on.Ending.LOST)
+            launch_exit.on_exited(transaction, lost)
+        transaction.set_agent(name, launch=last)
+    if name in event.sessions:
+        transaction.set_agent(name, session=event.sessions[name])
+
+
+def _text(event: on.RolledBack) -> str:
+    numbers = sorted({*(one.number for one in event.attempts), *(one.number for one in event.accepted)})
+    more = f" and {len(numbers) - NAMED} more" if len(numbers) > NAMED else ""
+    again = f"; taken again: {', '.join(f'#{number}' for number in numbers[:NAMED])}{more}" if numbers else ""
+    where = f"the journal was damaged at line {event.line} of {event.file} ({event.why})"
+    lost = f"{event.lines} of its lines are lost, since {event.back_to}" if event.lines else "nothing is lost"
+    return f"{where}: the run goes on from the last good state; {lost}{again}; the file is kept as {event.kept}"

@@ -1,0 +1,194 @@
+"""Finds where a journal is damaged, and what of it can be trusted; and puts the trusted part in its place.
+
+Trusted is the last snapshot that can be read and decoded, with the lines that follow it without a gap. A snapshot that
+is damaged itself is what the file before it led to, so that the lines after it are trusted as well. Lines after a gap
+cannot be applied: they change records whose state is not known. What they say by themselves is read by `lost_lines`.
+
+Nothing is removed: what is damaged is kept beside the journal, under another name.
+"""
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from attempts.fields import BAD_DATA
+from attempts.files import sync_folder
+from coral import __version__
+from coral.codec import encode
+from coral.errors import CoralError
+from coral.fleet.events import Moment, RolledBack
+from coral.journal.changes import Plain
+from coral.journal.fold import RecoveredState, fold_lines, from_a_head, recover
+from coral.journal.lines import Lines, follows, seal
+from coral.journal.segments import DamageError, number_of, open_segment, segment_path, segments
+from coral.journal.writer import ROLLED_BACK, head_of, known_of, plain_identities
+
+KEPT = "damaged-"  # what the name of a file begins with that made way
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """`path`, `line`, `why`: where a reader has to stop. `trusted`: the lines of the file with this `number`, in which
+    the journal goes on, and the `state` that they lead to. `lost`: the whole lines after the damage that follow others;
+    `unreadable`: how many others there are. `damaged`: the files that make way."""
+
+    path: Path
+    line: int
+    why: str
+    number: int
+    trusted: tuple[Plain, ...]
+    state: RecoveredState
+    lost: tuple[Plain, ...]
+    unreadable: int
+    damaged: tuple[Path, ...]
+
+
+def examine(journal: Path) -> Damage | None:
+    """None where the journal can be read. CoralError where it is of another format or version, or nothing of it can be
+    trusted."""
+    try:
+        recover(journal)
+        return None
+    except DamageError as error:
+        damaged = error
+    files = segments(journal)
+    for place in reversed(range(len(files))):
+        read = _read(files[place], is_newest=place == len(files) - 1)
+        if read.state is not None:
+            return _after(files[place:], read, damaged.why)
+    raise damaged
+
+
+def roll_back(journal: Path, damage: Damage, note: RolledBack, now: Moment) -> None:
+    """Put the trusted part in the place of the damaged one; its last line says what was done. OSError where it cannot
+    be written: then nothing has changed. A crash in between leaves a journal that is found damaged again."""
+    last = {"at": now.run_time, "wall": now.wall_time, ROLLED_BACK: encode(note)}
+    target = segment_path(journal, damage.number)
+    unfinished = target.with_name(f".{target.name}")
+    with unfinished.open("wb") as file:
+        sum = 0
+        for line in (*damage.trusted, last):
+            data, sum = seal({name: held for name, held in line.items() if name != "sum"}, sum)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.chmod(0o600)
+    if target in damage.damaged:
+        os.link(target, kept_as(target))  # at each moment there is a file of that number
+    unfinished.replace(target)
+    for path in damage.damaged:
+        if path != target:
+            path.rename(kept_as(path))
+    sync_folder(journal)
+
+
+def kept_as(path: Path) -> Path:
+    return path.with_name(f"{KEPT}{time.time_ns()}-{path.name}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The lines of a file up to the first `wrong` one, by its number, and what they lead to; 0 if none is wrong."""
+
+    lines: tuple[Plain, ...]
+    state: RecoveredState | None
+    wrong: int
+
+
+def _read(path: Path, *, is_newest: bool) -> _Read:
+    found, is_cut = list[Plain](), False
+    try:
+        for line in from_a_head(Lines(path, may_be_torn=is_newest)):
+            found.append(line)
+    except DamageError:
+        is_cut = True
+    right = found[: _decodable(found)]
+    wrong = len(right) + 1 if is_cut or len(right) < len(found) else 0
+    return _Read(tuple(right), fold_lines(right) if right else None, wrong)
+
+
+def _decodable(lines: Sequence[Plain]) -> int:
+    """How many of the lines lead to a state that can be. CoralError where another version has written them."""
+    if (error := _problem_of(lines)) is None:
+        return len(lines)
+    versions = {str(line["version"])[:40] for line in lines if "version" in line} - {__version__}
+    if versions:
+        hint = f"use the version of coral-fleet that wrote it: {', '.join(sorted(versions))}"
+        raise CoralError(f"cannot understand the journal: {error}", hint)
+    right, wrong = 0, len(lines)
+    while wrong - right > 1:
+        middle = (right + wrong) // 2
+        if _problem_of(lines[:middle]) is None:
+            right = middle
+        else:
+            wrong = middle
+    return right
+
+
+def _problem_of(lines: Sequence[Plain]) -> Exception | None:
+    try:
+        fold_lines(lines)
+    except BAD_DATA as error:
+        return error
+    return None
+
+
+def _after(files: Sequence[Path], read: _Read, why: str) -> Damage:
+    """`files`: the one that was `read`, and all after it."""
+    assert read.state is not None
+    if read.wrong:
+        path, line, number, trusted = files[0], read.wrong, number_of(files[0]), read.lines
+    else:
+        files, number, line = files[1:], number_of(files[0]) + 1, 1
+        path, trusted = files[0], _with_tail(read.state, files[0], number)
+    lost, unreadable = list[Plain](), 0
+    for file in files:
+        whole, others = _beyond(file, len(trusted) if number_of(file) == number else 0)
+        lost += whole
+        unreadable += others
+    return Damage(path, line, why, number, trusted, fold_lines(trusted), tuple(lost), unreadable, tuple(files))
+
+
+def _with_tail(state: RecoveredState, path: Path, number: int) -> tuple[Plain, ...]:
+    """The head that this file should have, and those of its lines that follow each other from there."""
+    last = Moment(run_time=state.clock, wall_time=state.wall)
+    head = head_of(known_of(state), last, plain_identities(state.identities), state.fleet)
+    if number_of(path) != number:
+        return (head,)
+    lines, found = _raw(path), list[Plain]()
+    for place in range(1, len(lines)):
+        if not follows(lines[place], lines[place - 1], is_second=place == 1) or not (
+            line := _parsed(path, lines[place])
+        ):
+            break
+        found.append(line)
+    return (head, *found[: _decodable([head, *found]) - 1])
+
+
+def _beyond(path: Path, count: int) -> tuple[list[Plain], int]:
+    """The whole lines beyond the first so many, and how many others there are. A head is none: it is a state."""
+    raw, first = _raw(path), max(count, 1)
+    found = [
+        line
+        for place in range(first, len(raw))
+        if follows(raw[place], raw[place - 1], is_second=place == 1) and (line := _parsed(path, raw[place]))
+    ]
+    return found, max(len(raw) - first, 0) - len(found)
+
+
+def _raw(path: Path) -> list[bytes]:
+    """As far as it can be read, without an end that a crash cut off."""
+    lines = list[bytes]()
+    with contextlib.suppress(CoralError), open_segment(path) as file:
+        for raw in file:
+            lines.append(raw)
+    return [raw for raw in lines if raw.endswith(b"\n")]
+
+
+def _parsed(path: Path, raw: bytes) -> Plain | None:
+    with contextlib.suppress(CoralError):
+        return Lines(path, may_be_torn=False).parse(raw)
+    return None

@@ -1,0 +1,129 @@
+"""Saves a run whose journal is damaged: it goes on from the last good state, and what came after is taken again from
+where it can be known for sure.
+
+A damaged journal must be no way to forge records. What later lines of the journal say is taken as the journal is. What
+the ledger alone knows is taken where agents could not write there, else only with the operator's agreement; what lies
+in `attempts/`, where agents may write, is never taken.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from attempts.record import Attempt
+from coral.agent_setup.own_user import sealed_for
+from coral.agent_setup.roster import Roster
+from coral.config.load import load_frozen
+from coral.fleet.events import Moment, RolledBack
+from coral.journal.damage import KEPT, Damage, examine, roll_back
+from coral.journal.lost_lines import LostLines, read_lost
+from coral.processes import process
+from coral.processes.launches import launch_tag
+from coral.processes.process_tree import ProcessTable, unidentified
+from coral.records.ledger_file import published_since
+from coral.views.report import alerts_in
+from workspace.layout import Layout, folder_of_runs
+from workspace.seal import Level
+
+MOST_ALERTS = 1000  # by which the timeline, where agents may write, can be ahead of the journal
+LATEST = 8  # launches of an agent whose processes are looked for by their mark alone
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What will be done to a run. `unsure`: the records that only the ledger has, where agents could write to it."""
+
+    damage: Damage
+    lost: LostLines
+    note: RolledBack
+    unsure: tuple[int, ...]
+
+
+def planned(layout: Layout) -> Rollback | None:
+    """None where the journal can be read. CoralError where nothing of it can be trusted."""
+    damage = examine(layout.journal)
+    if damage is None:
+        return None
+    lost = read_lost(damage.lost)
+    run = damage.state.fleet.run
+    ledger = {attempt.number: attempt for attempt in published_since(layout.ledger, run.order)}
+    by_order = {attempt.order: attempt for attempt in {**ledger, **lost.attempts}.values() if attempt.order > run.order}
+    attempts = tuple(by_order[order] for order in sorted(by_order))
+    only_in_ledger = tuple(attempt.number for attempt in attempts if attempt.number not in lost.attempts)
+    unsure = only_in_ledger if only_in_ledger and not _are_sealed(layout) else ()
+    return Rollback(damage, lost, _note(layout, damage, lost, attempts), unsure)
+
+
+def carry_out(layout: Layout, plan: Rollback) -> None:
+    """For the holder of the run's lock. OSError where the disk does not allow it: then nothing has changed but that
+    processes, of which nobody would know any more, have ended."""
+    _end_unknown(layout, plan)
+    state = plan.damage.state
+    now = Moment(run_time=max(state.clock, plan.lost.at), wall_time=plan.lost.wall or state.wall)
+    roll_back(layout.journal, plan.damage, plan.note, now)
+    _release_pins(layout, plan.note.counts["next_number"])
+
+
+def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attempt, ...]) -> RolledBack:
+    fleet = damage.state.fleet
+    published = {attempt.number for attempt in attempts}
+    accepted = tuple(lost.accepted[number] for number in sorted(lost.accepted))
+    numbers = [fleet.run.next_number, *(number + 1 for number in (*published, *lost.accepted))]
+    alerts = max((alert["number"] for alert in alerts_in(layout.events)), default=0)
+    counts = {**lost.counts, "next_number": max(*numbers, lost.counts.get("next_number", 0))}
+    if alerts <= max(fleet.run.alert_count, counts.get("alert_count", 0)) + MOST_ALERTS:
+        counts["alert_count"] = max(alerts, counts.get("alert_count", 0))
+    return RolledBack(
+        file=damage.path.name, line=damage.line, why=damage.why, lines=len(damage.lost) + damage.unreadable,
+        kept=f"private/journal/{KEPT}*", back_to=damage.state.wall, attempts=attempts, accepted=accepted,
+        launches={name: max(_launches(layout, lost, name), default=0) for name in fleet.agents},
+        sessions=lost.sessions, spent=lost.spent, meters=lost.meters, counts=counts,
+    )  # fmt: skip
+
+
+def _launches(layout: Layout, lost: LostLines, agent: str) -> Iterator[int]:
+    """The launches of an agent that the journal's later lines or its logs name."""
+    yield from lost.started.get(agent, {})
+    for path in layout.logs(agent).glob("[0-9][0-9][0-9][0-9].*"):
+        yield int(path.name[:4])
+
+
+def _are_sealed(layout: Layout) -> bool:
+    """Whether agents cannot write to the ledger."""
+    config = load_frozen(layout.task_file)
+    return sealed_for(config, Roster(config), folder_of_runs(layout))[0] is not Level.NONE
+
+
+def _end_unknown(layout: Layout, plan: Rollback) -> None:
+    """End the processes of launches that the state knows nothing of: the fleet would start others beside them."""
+    found = layout.root.stat()
+    if plan.damage.state.folder != (found.st_dev, found.st_ino):
+        return  # a copy: its processes are the original's
+    run = f"{layout.root.name}.{found.st_ino}"
+    known = plan.damage.state.identities
+    for who, launches in plan.lost.started.items():
+        for number, identity in launches.items():
+            if known.get(who, (0, None)) != (number, identity):
+                process.kill(identity, launch_tag(run, who, number))
+    table = ProcessTable()
+    for agent, last in plan.note.launches.items():
+        for number in range(max(plan.damage.state.fleet.agents[agent].launch, last - LATEST), last + 1):
+            if known.get(agent, (0, None))[0] != number:
+                process.kill(unidentified(), launch_tag(run, agent, number), table)
+
+
+def _release_pins(layout: Layout, next_number: int) -> None:
+    """Keep the commits of attempts that the run knows nothing of under other names: their numbers are given again."""
+    pins = layout.hub / "refs" / "attempts"
+    kept = layout.hub / "refs" / "lost"
+    for path in list(pins.iterdir()) if pins.is_dir() else []:
+        if path.name.isdecimal() and int(path.name) >= next_number:
+            kept.mkdir(exist_ok=True)
+            path.rename(_free(kept, path.name))
+
+
+def _free(folder: Path, name: str) -> Path:
+    place = 1
+    while (path := folder / f"{name}-{place}").exists():
+        place += 1
+    return path

@@ -1,0 +1,120 @@
+"""A supervisor is killed and its journal is damaged: `coral resume` goes on from the last good state, and says so."""
+
+import json
+
+import pytest
+from real_runs import TRY, coral_process, wait_until
+from survival import assert_attempts_are_whole
+
+from coral.journal import Journal, segments
+from coral.journal.damage import KEPT
+from coral.supervisor.lock import hold_lock, holder
+
+pytestmark = pytest.mark.slow  # some ten seconds each: whole runs, and a resume by the command line
+
+COUNTING = [{"repeat": {"steps": TRY}}]
+OFTEN = ("run.poll_seconds=0.2",)
+
+
+def flipped(data: bytes, place: int) -> bytes:
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+def resumed(run, *words: str):
+    return coral_process("resume", "--run", str(run.layout.root), *words, "--detach")
+
+
+def stopped(run) -> None:
+    assert coral_process("stop", "--run", str(run.layout.root)).returncode == 0
+    wait_until(lambda: holder(run.layout.lock) is None, what="the end of the supervisor")
+    assert run.left() == []
+
+
+def alerts(run) -> list[str]:
+    return [event["text"] for event in run.events("alert")]
+
+
+def test_a_flipped_byte_is_rolled_back_and_what_was_published_is_there_once(start):
+    run = start(COUNTING, overrides=OFTEN)
+    run.wait_for_attempts(6)
+    run.kill()
+    before = {attempt.number: attempt for attempt in run.attempts()}
+    (file,) = segments(run.layout.journal)
+    lines = file.read_bytes().splitlines(keepends=True)
+    # Early on, in a line that publishes nothing: what agents did since then is known from the lines after it.
+    line = next(
+        place for place, line in enumerate(lines) if place > 20 and b'"Publish"' not in line and b'"events"' in line
+    )
+    spoiled = flipped(file.read_bytes(), sum(map(len, lines[:line])) + 30)
+    file.write_bytes(spoiled)
+    done = resumed(run)
+    assert done.returncode == 0, done.stderr
+    assert f"the journal is damaged at line {line + 1} of 000001.jsonl" in done.stderr
+    assert "the run goes on from the last good state" in done.stderr
+    run.wait_for_attempts(len(before) + 3)
+    stopped(run)
+    (kept,) = run.layout.journal.glob(f"{KEPT}*")
+    assert kept.read_bytes() == spoiled
+    after = {attempt.number: attempt for attempt in run.attempts()}
+    assert {number: after[number] for number in before} == before
+    assert_attempts_are_whole(run, run.fleet())
+    assert [text for text in alerts(run) if "the journal was damaged" in text] == alerts(run)
+    assert len(alerts(run)) == 1
+    assert list(run.layout.attempts.glob(".*.foreign-*")) == []
+    assert coral_process("replay", "--run", str(run.layout.root)).returncode == 0
+
+
+def test_a_poisoned_snapshot_is_rolled_back_and_nothing_is_lost(start):
+    run = start(COUNTING, overrides=OFTEN)
+    run.wait_for_attempts(3)
+    run.kill()
+    with hold_lock(run.layout.lock):
+        journal = Journal(run.layout.journal)
+        fleet = journal.recovered.fleet
+        journal.begin_next()
+        journal.close()
+    newest = segments(run.layout.journal)[-1]
+    newest.write_bytes(flipped(newest.read_bytes(), newest.read_bytes().index(b'"state"') + 100))
+    done = resumed(run)
+    assert done.returncode == 0, done.stderr
+    assert "line 1 of 000002.jsonl" in done.stderr
+    assert "nothing of it is lost" in done.stderr
+    run.wait_for_attempts(fleet.run.order + 2)
+    stopped(run)
+    assert_attempts_are_whole(run, run.fleet())
+    (alert,) = alerts(run)
+    assert "nothing is lost" in alert
+
+
+@pytest.mark.parametrize("agrees", [False, True])
+def test_a_damaged_journal_forges_no_record(start, agrees: bool):
+    """A record that lies in `attempts/`, where agents write, is none; one that the ledger alone has needs a yes."""
+    run = start(COUNTING, overrides=OFTEN)
+    run.wait_for_attempts(4)
+    run.kill()
+    (file,) = segments(run.layout.journal)
+    lines = file.read_bytes().splitlines(keepends=True)
+    last = max(place for place, line in enumerate(lines) if b'"Publish"' in line)
+    attempt = max(run.attempts(), key=lambda one: one.number)
+    file.write_bytes(flipped(file.read_bytes(), sum(map(len, lines[:last])) + 30))
+    forged = run.layout.attempts / "000099.json"
+    record = json.loads((run.layout.attempts / f"{attempt.number:06d}.json").read_text())
+    done = resumed(run)
+    assert done.returncode == 1
+    assert f"only the ledger, where agents could write, has #{attempt.number}" in done.stderr
+    assert list(run.layout.journal.glob(f"{KEPT}*")) == []  # nothing was done
+    if agrees:
+        forged.write_text(json.dumps({**record, "number": 99, "score": 999.0, "order": attempt.order + 1}))
+    done = resumed(run, *(["--yes"] if agrees else []))
+    if not agrees:
+        assert done.returncode == 1
+        run.supervisor = None
+        return
+    assert done.returncode == 0, done.stderr
+    assert "the journal ends before #99, of which there is a record; it is taken as it is" in done.stderr
+    wait_until(lambda: not forged.exists(), what="the end of the forged record")
+    run.wait_for_attempts(attempt.number + 2)
+    stopped(run)
+    assert_attempts_are_whole(run, run.fleet())
+    assert not any(one.score == 999.0 for one in run.attempts())
+    assert attempt in run.attempts()

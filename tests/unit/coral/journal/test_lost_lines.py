@@ -1,0 +1,52 @@
+"""What lines after the damaged one say by themselves, and that what says nothing, or is nonsense, is passed over."""
+
+from scribe import FOLDER, RULES, Scribe, moment
+from stage import attempt_zero, submitted
+
+from coral.fleet import events as on
+from coral.fleet.agent_state import Spent
+from coral.journal import read_lines
+from coral.journal.lost_lines import read_lost
+from coral.processes.process_tree import Identity
+
+
+def written(tmp_path) -> Scribe:
+    scribe = Scribe(tmp_path / "journal")
+    scribe.journal.open_supervision(RULES, moment(0), FOLDER)
+    scribe.decide(0, on.Opened(run="run", agents=("ann", "ben"), baseline=attempt_zero()))
+    scribe.journal.record_started({"ann": (1, Identity(7, 70, "boot"))})
+    scribe.decide(1, on.OutputSeen(agent="ann", launch=1, session="s"))
+    scribe.decide(2, submitted("ann", 1))
+    scribe.decide(3, on.TakenIn(number=1, commit="c", tree="t", parent=""))
+    scribe.decide(4, on.Graded(number=1, launch=1, outcome=on.Outcome.SCORED, score=1.5))
+    scribe.decide(5, on.Used(agent="ann", launch=1, figure=Spent(input=3, money=0.5)), submitted("ann", 2))
+    return scribe
+
+
+def test_it_knows_what_was_published_accepted_started_and_used(tmp_path) -> None:
+    scribe = written(tmp_path)
+    found = read_lost(list(read_lines(scribe.journal.path))[2:])
+    assert {number: attempt.score for number, attempt in found.attempts.items()} == {1: 1.5}
+    assert {number: one.submission for number, one in found.accepted.items()} == {
+        number: submitted("ann", number).submission for number in (1, 2)
+    }
+    assert found.started == {"ann": {1: Identity(7, 70, "boot")}}
+    assert found.sessions == {"ann": "s"}
+    assert found.spent == {"fleet": Spent(input=3, money=0.5), "ann": Spent(input=3, money=0.5)}
+    assert found.meters == {"ann": scribe.fleet.agents["ann"].meter}
+    assert found.counts["next_number"] == scribe.fleet.run.next_number == 3
+    assert (found.at, found.wall) == (5, "2030-01-01T00:00:05.000Z")
+
+
+def test_nonsense_hides_nothing_of_the_rest(tmp_path) -> None:
+    scribe = written(tmp_path)
+    nonsense = [
+        {"at": 1.0, "events": [7]},
+        {"at": 1.0, "actions": [{"is": "Publish", "attempt": {"number": "x"}}]},
+        {"at": 1.0, "set": {"agents": {"ann": {"spent": []}, "ben": None}}},
+        {"at": 1.0, "started": {"ann": 7}},
+        {"at": 1.0, "set": {"agents": {"cid": None}, "run": {"spent": 3}}},
+        {"at": 1.0},
+    ]
+    lines = list(read_lines(scribe.journal.path))
+    assert read_lost([*nonsense, *lines, *nonsense]) == read_lost([*lines, {"wall": scribe.taken[-1].now.wall_time}])
