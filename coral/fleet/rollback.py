@@ -20,21 +20,20 @@ NAMED = 8  # attempts in an alert
 def on_rolled_back(transaction: Transaction, event: on.RolledBack) -> None:
     first = transaction.run.next_number
     for name, count in event.counts.items():
-        if name != "next_number":
-            transaction.set_run(**{name: max(count, getattr(transaction.run, name))})
+        transaction.set_run(**{name: max(count, getattr(transaction.run, name))})
+    last = transaction.run.next_number
     _raise_use(transaction, event)
     for name in list(transaction.agents):
         _end_forgotten_launch(transaction, name, event)
     for attempt in event.attempts:
         if attempt.order > transaction.run.order:
             _take_again(transaction, attempt, is_new=attempt.number >= first)
-    last = max(transaction.run.next_number, event.counts.get("next_number", 0))
     published = {attempt.number for attempt in event.attempts}
     for accepted in event.accepted:
         if accepted.number >= first and accepted.number not in published:
             transaction.set_run(next_number=accepted.number)
             intake.on_submitted(transaction, accepted.submission)
-    transaction.set_run(next_number=max(last, transaction.run.next_number))
+    transaction.set_run(next_number=last)
     transaction.alert(_text(event))
 
 
@@ -47,7 +46,6 @@ def _take_again(transaction: Transaction, attempt: Attempt, *, is_new: bool) -> 
     if is_new and attempt.submission and agent is not None:
         recent = remember(agent.recent_submissions, attempt.submission)
         transaction.set_agent(agent.name, submitted=agent.submitted + 1, recent_submissions=recent)
-    transaction.set_run(next_number=max(transaction.run.next_number, attempt.number + 1))
     settlement.take_again(transaction, attempt)
 
 
@@ -64,7 +62,8 @@ def _raise_use(transaction: Transaction, event: on.RolledBack) -> None:
 
 def _end_forgotten_launch(transaction: Transaction, name: str, event: on.RolledBack) -> None:
     """An agent goes on after its last launch, in the conversation that it had then."""
-    agent, last = transaction.agents[name], event.launches.get(name, 0)
+    agent = transaction.agents[name]
+    last = event.launches.get(name, agent.launch)
     if last > agent.launch:
         if agent.phase in LIVE:
             lost = on.Exited(agent=name, launch=agent.launch, ending=on.Ending.LOST)

@@ -8,7 +8,7 @@ from attempts.progress import Progress
 from attempts.record import Kind, Verdict
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Meter, Phase, Spent
-from coral.fleet.run_state import AttemptStep, Fleet
+from coral.fleet.run_state import AttemptStep
 
 
 def rolled_back(**fields: object) -> on.RolledBack:
@@ -62,7 +62,7 @@ def test_an_attempt_that_waited_for_its_grade_is_published_with_its_heartbeats()
     back.at(2, submitted("ann", 1))
     back.at(2, on.TakenIn(number=1, commit="c", tree=published.tree, parent=""))
     submissions = back["ann"].submitted
-    said = gone_on(back, 10, rolled_back(attempts=(published,)))
+    said = gone_on(back, 10, rolled_back(attempts=(published,), counts={"next_number": 2}))
     assert "publish #1 new best 1" in said
     assert (back["ann"].submitted, back.fleet.run.next_number) == (submissions, 2)
     assert [message.name for message in back["ann"].pending_messages] == [REFLECT.name]
@@ -92,8 +92,8 @@ def test_what_was_published_is_not_graded_again() -> None:
     accepted = tuple(
         on.NumberedSubmission(number=number, submission=submitted("ann", number).submission) for number in (1, 2, 3)
     )
-    said = gone_on(back, 10, rolled_back(attempts=published, accepted=accepted))
-    assert [line for line in said if line.startswith(("take", "accept"))] == [
+    said = gone_on(back, 10, rolled_back(attempts=published, accepted=accepted, counts={"next_number": 4}))
+    assert [line for line in said if line.startswith(("take", "accept", "discard"))] == [
         f"take in #3: commit {3} of ann",
         "accept 3 of ann as #3",
     ]
@@ -119,6 +119,9 @@ def test_an_agent_that_waits_goes_on_after_its_last_launch_too() -> None:
     assert back["ann"].phase is Phase.WAITING
     back.at(3, on.Resumed(), rolled_back(launches={"ann": 4}))
     assert (back["ann"].launch, back["ann"].phase) == (4, Phase.WAITING)
+    back = Stage(started=False)
+    back.at(0, on.Resumed(), rolled_back())
+    assert back["ann"].launch == Stage(started=False)["ann"].launch
 
 
 def test_what_was_used_stays_used() -> None:
@@ -173,7 +176,9 @@ def test_it_is_said_once_what_was_lost_and_what_was_taken_again() -> None:
     gone_on(back, 10, rolled_back(attempts=many))
     assert "taken again: #1, #2, #3, #4, #5, #6, #7, #8 and 3 more; " in alerts(back)[0]
     back = Stage()
+    gone_on(back, 10, rolled_back(attempts=many[:8]))
+    assert "taken again: #1, #2, #3, #4, #5, #6, #7, #8; " in alerts(back)[0]
+    back = Stage()
     gone_on(back, 10, rolled_back(lines=0))
     assert alerts(back)[0].endswith("the last good state; nothing is lost; the file is kept as kept")
     assert back.fleet.run.alert_count == 1
-    assert isinstance(back.fleet, Fleet)
