@@ -36,6 +36,19 @@ from coral.fleet.request_kinds import (
     Tell as Tell,
     Unpause as Unpause,
 )
+from coral.fleet.upkeep_events import (
+    Broken as Broken,
+    ClockSet as ClockSet,
+    DiskChecked as DiskChecked,
+    HeartbeatsAltered as HeartbeatsAltered,
+    MachineChecked as MachineChecked,
+    RecordsDamaged as RecordsDamaged,
+    Restored as Restored,
+    Shortage as Shortage,
+    Slept as Slept,
+    WatchFailed as WatchFailed,
+    WriteFailed as WriteFailed,
+)
 
 
 class Ending(StrEnum):
@@ -298,62 +311,18 @@ class RequestUnreadable:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """An item could not be read or handled, and was set aside."""
-
-    item: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
-    """A file that only the supervisor writes was changed by somebody else, and was restored."""
-
-    item: str
-    found: str  # what had been done to it
-    source: str = "the journal"  # what it was restored from; empty: it could not be restored
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordsDamaged:
-    """Published records are not as the supervisor left them: the numbers of those whose file is `altered` or gone, and
-    of those that are `misindexed`: the index lacks them or says something else."""
-
-    altered: tuple[int, ...] = ()
-    misindexed: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatsAltered:
-    """The file of the heartbeats in force for an owner is not as the supervisor left it."""
-
-    owner: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteFailed:
-    """A record, an alert or the file of a job could not be written. The performer keeps it until `WriteAgain`."""
-
-    item: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchFailed:
-    """Changes in the inboxes no longer wake the supervisor: it finds them when it polls."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiskChecked:
-    """Whether the run's disk can be written to has changed. `problem`: why it cannot be; empty when it can again."""
-
-    problem: str
-
-
 UpkeepEvent = (
-    RequestUnreadable | Notified | Broken | Restored | RecordsDamaged | HeartbeatsAltered | WriteFailed | WatchFailed
+    RequestUnreadable
+    | Notified
+    | Broken
+    | Restored
+    | RecordsDamaged
+    | HeartbeatsAltered
+    | WriteFailed
+    | WatchFailed
+    | MachineChecked
+    | Slept
+    | ClockSet
 )
 Event = (
     UpkeepEvent

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from coral.fleet.agent_state import Agent, Order, Phase
+from coral.fleet.events import Shortage
 from coral.fleet.policy import MAX_UNANSWERED
 from coral.fleet.reasons import ReasonKind
 from coral.fleet.rules import Rules
@@ -21,6 +22,7 @@ STUCK_SECONDS = 1800.0  # without a publication while attempts wait, or two grad
 GAINLESS_SECONDS = 4 * 3600.0  # without a new best, in which the fleet has submitted
 GAINLESS_ATTEMPTS = 20
 GAINS_COMPARED = 3  # gains from which their cost is known
+RECENT_SECONDS = 900.0  # for which it is shown that a machine stood still, or that its time of day was set
 COSTLY = 5.0  # times what a gain has cost on average
 
 
@@ -35,6 +37,11 @@ class Trouble(StrEnum):
     """What is wrong. Those of an agent are named with it."""
 
     DISK = "disk"
+    MEMORY = "memory"
+    LOAD = "load"
+    NOT_WATCHED = "not_watched"  # folders, in which new files are found later
+    SLEPT = "slept"  # the machine, or the supervisor
+    CLOCK_SET = "clock_set"
     NOBODY_WORKS = "nobody_works"  # all are parked
     QUEUE_PAUSED = "queue_paused"  # by void attempts in a row
     QUEUE_STUCK = "queue_stuck"
@@ -58,7 +65,12 @@ class Trouble(StrEnum):
 
 UNHEALTHY = {Trouble.DISK, Trouble.NOBODY_WORKS, Trouble.QUEUE_PAUSED, Trouble.QUEUE_STUCK, Trouble.SUPERVISOR_GONE}
 UNKNOWN = {Trouble.STATUS_OLD, Trouble.NOT_RUNNING}
-ALERTED = {Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
+ALERTED = {Trouble.MEMORY, Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
+OF_SHORTAGE = {
+    Shortage.MEMORY: Trouble.MEMORY,
+    Shortage.LOAD: Trouble.LOAD,
+    Shortage.WATCHES: Trouble.NOT_WATCHED,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +131,7 @@ def look(transaction: Transaction) -> None:
 
 ALERTS: Mapping[Trouble, str] = {
     Trouble.QUEUE_STUCK: "attempts wait, and none was published for a long time",
+    Trouble.MEMORY: "the machine has little memory left: programs may be ended for it",
     Trouble.NO_GAIN: "the fleet has found nothing better for hours: `coral tell` may help, `coral stop` ends it",
     Trouble.COSTLY_GAIN: "more was spent since the last new best than on several before it",
 }
@@ -130,6 +143,7 @@ def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
     if run.waiting_since is not None:
         yield run.waiting_since + _stuck_after(rules)
     yield run.gains.at + GAINLESS_SECONDS
+    yield from (at + RECENT_SECONDS for at in (run.slept_at, run.clock_set_at) if at is not None)
     for agent in fleet.agents.values():
         if agent.retrying_since is not None:
             yield agent.retrying_since + OUTAGE_SECONDS
@@ -166,6 +180,10 @@ def _troubles(fleet: Fleet, clock: float, rules: Rules) -> Iterator[TroubleFound
     run, gains = fleet.run, fleet.run.gains
     if run.disk_problem:
         yield TroubleFound(Trouble.DISK)
+    yield from (TroubleFound(OF_SHORTAGE[one]) for one in run.short)
+    for trouble, at in ((Trouble.SLEPT, run.slept_at), (Trouble.CLOCK_SET, run.clock_set_at)):
+        if at is not None and clock - at < RECENT_SECONDS:
+            yield TroubleFound(trouble)
     if _nobody_works(fleet):
         yield TroubleFound(Trouble.NOBODY_WORKS)
     if clock < run.queue_paused_until:

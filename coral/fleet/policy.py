@@ -25,6 +25,7 @@ INTAKE_RETRY_SECONDS = 5.0  # between those tries
 START_RETRY_SECONDS = 5.0  # between tries to start a grade ...
 MAX_START_RETRIES = 3  # ... and how many are made after the first, checkout included
 MAX_LOST_GRADES = 3  # grades of one commit that may end on a full disk; more are no coincidence
+WORTH_AN_ALERT = 600.0  # seconds for which a machine stood still, or by which its time of day was set
 WRITE_RETRY_SECONDS = 5.0  # between tries to write a record or an alert
 MIN_SEED_GRADES = 3  # of a task whose noise is estimated: grades of the seed; all equal, they are enough
 MAX_SEED_GRADES = 10  # else so many, while no attempt waits ...

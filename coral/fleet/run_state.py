@@ -13,6 +13,7 @@ from attempts.progress import Progress
 from attempts.record import Attempt, Submission
 from attempts.standing import Confirmation, Half, Measured, Scored, Standing
 from coral.fleet.agent_state import Agent, PendingMessage, Phase, Spent
+from coral.fleet.events import Shortage
 from coral.fleet.process_key import of_grade, of_job
 from coral.fleet.reasons import Reason, RunEnd
 from heartbeats.heartbeat import Heartbeat
@@ -225,6 +226,9 @@ class Run:
     disk_problem: str = ""  # why nothing can be written to the disk, while that is so
     disk_problem_since: float = 0.0
     write_again_at: float | None = None  # when to try again what could not be written
+    short: tuple[Shortage, ...] = ()  # what the machine has too little of
+    slept_at: float | None = None  # when it was found that the machine or the supervisor had stood still
+    clock_set_at: float | None = None  # when it was found that the time of day had been set
     spent: Spent = field(default_factory=Spent)
     budgets: Mapping[str, SetLimit] = field(default_factory=dict)  # by key: those that the operator has set
     draining: RunEnd | None = None  # why the run stops once what was submitted is graded; no agent starts

@@ -8,7 +8,7 @@ in that time counts as lost, and is tried again when the disk is usable.
 from dataclasses import replace
 from typing import assert_never
 
-from coral.fleet import actions as do, events as on
+from coral.fleet import actions as do, events as on, machine
 from coral.fleet.agents import stalls
 from coral.fleet.policy import WRITE_RETRY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
@@ -34,8 +34,8 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
         case on.WriteFailed():
             if transaction.run.write_again_at is None:
                 transaction.set_run(write_again_at=transaction.clock + WRITE_RETRY_SECONDS)
-        case on.WatchFailed(reason=reason):
-            transaction.log("warning", f"files cannot be watched ({reason}); polling continues")
+        case on.WatchFailed() | on.MachineChecked() | on.Slept() | on.ClockSet():
+            machine.handle(transaction, event)
         case _:
             assert_never(event)
 

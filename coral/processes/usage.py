@@ -4,7 +4,7 @@
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,14 +61,26 @@ def machine_memory() -> int:
     """Bytes of memory that this machine has, or that the control group of this process may use."""
     import psutil
 
-    found = [int(psutil.virtual_memory().total)]
-    limits = [Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")]  # of the first version of control groups
+    return min([int(psutil.virtual_memory().total), *(limit for limit, _ in _group_limits())])
+
+
+def free_memory() -> int:
+    """Bytes of it that programs can still get, without those that the system keeps of files and can give up."""
+    import psutil
+
+    return min([int(psutil.virtual_memory().available), *(max(limit - used, 0) for limit, used in _group_limits())])
+
+
+def _group_limits() -> Iterator[tuple[int, int]]:
+    """The limits of the control groups of this process, and what is used of each, in bytes."""
+    groups = [(Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")]  # of the first version
     if (own := own_group()) is not None:
-        limits.append(own / "memory.max")
-    for path in limits:
+        groups.append((own, "memory.max", "memory.current"))
+    for folder, limit, used in groups:
         with contextlib.suppress(OSError, ValueError):  # there is no such file, or no limit
-            found.append(int(path.read_text()))
-    return min(found)
+            counted = [line.split() for line in (folder / "memory.stat").read_text().splitlines()]
+            kept = sum(int(size) for name, size in counted if name in ("active_file", "inactive_file"))
+            yield int((folder / limit).read_text()), int((folder / used).read_text()) - kept
 
 
 def end_first(pid: int, adjustment: int) -> None:

@@ -31,6 +31,7 @@ from coral.supervisor.event_queue import EventQueue, SeenAlerts
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.inbox import Inbox
 from coral.supervisor.job_end import read_job_end
+from coral.supervisor.machine import MachineWatch
 from coral.supervisor.output_monitor import OutputMonitor, OutputMonitors
 from coral.supervisor.run_folders import RunFolders
 from coral.views.fleet_view import HeartbeatFiles
@@ -113,6 +114,7 @@ class Gatherer:
         self._processes = processes
         self._watch = watch
         self._disk = DiskCheck(run_context.layout.root)
+        self._machine = MachineWatch()
         self._poll_seconds = run_context.config.run.poll_seconds
         self._check_seconds = min(self._poll_seconds, CHECK_SECONDS)
         self._polled_at = self._checked_at = self._collected_at = NEVER
@@ -135,6 +137,7 @@ class Gatherer:
         if now.run_time - self._checked_at >= self._check_seconds:
             self._checked_at = now.run_time
             events += self._guarded("the check of the records", self._damage.read(fleet))
+            events += self._guarded("the state of the machine", self._machine.check(now.run_time))
         events += self._from_queue()
         events += self._read_inboxes(fleet, polls, now)
         events += self._read_output(fleet, now)
@@ -200,7 +203,7 @@ class Gatherer:
 
     def _keep_watching(self) -> Iterator[on.Event]:
         error = self._watch.keep_alive() if self._watch is not None else ""
-        if error and error != self._watch_error:
+        if error != self._watch_error:
             yield on.WatchFailed(reason=error)
         self._watch_error = error
 

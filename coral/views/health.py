@@ -11,6 +11,10 @@ SUPERVISOR_TTL = 180.0  # seconds of its silence; it writes status.json far more
 TEXTS: Mapping[Trouble, str] = {
     **ALERTS,
     Trouble.DISK: "nothing can be written to the disk",
+    Trouble.LOAD: "many programs share each core: grades and answers take longer",
+    Trouble.NOT_WATCHED: "folders cannot be watched: what agents hand in is found some seconds later",
+    Trouble.SLEPT: "the machine was suspended, or the supervisor stopped: that time does not count",
+    Trouble.CLOCK_SET: "the time of day was set: no deadline has moved",
     Trouble.NOBODY_WORKS: "no agent is at work: all are parked",
     Trouble.QUEUE_PAUSED: "void attempts in a row have paused the queue: the grader may be broken",
     Trouble.GRADING_HELD: "grading is held: coral grading release",

@@ -46,7 +46,7 @@ _PLACES = {
     "unit/coral/supervisor/test_inbox": ["coral.supervisor: request_format"],
     "unit/heartbeats/test_render and unit/attempts/test_record": ["heartbeats: plain", "attempts: fields"],
     "every transcript in decisions goes through it": [
-        "coral.fleet: transaction",
+        "coral.fleet: transaction upkeep_events",
         "coral.fleet.attempts: intake",
     ],
     "integration/coral/cli/test_agent_commands": [
@@ -97,7 +97,7 @@ _PLACES = {
     "end_to_end/test_damaged_journal": ["coral.runs: roll_back"],
     "end_to_end/test_daemons": ["coral.supervisor: grade_watch"],
     "end_to_end, in every run; test_jobs, test_signals, test_clock_jumps, test_tampered, test_survival": [
-        "coral.supervisor: clock context job_end starts",
+        "coral.supervisor: context job_end starts",
         "coral.processes: received_signals",
     ],
 }
@@ -122,6 +122,8 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.cli.ui.keys": "what a terminal is set to, apart from what is shown on it",
     "coral.fleet.agents.conclusions": "a subject of its own among the decisions",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
+    "coral.fleet.machine": "a subject of its own among the decisions",
+    "coral.supervisor.machine": "a reader of its own beside inbox and output",
     "coral.grader.files": "what graders import by its name in coral.grader",
     "coral.grader.sandbox": "the command line of the sandbox, apart from what runs in it",
     "coral.config.translation": "what is built, apart from the format that it is read from",
