@@ -10,7 +10,7 @@ from typing import assert_never
 
 from coral.fleet import actions as do, events as on, machine
 from coral.fleet.agents import stalls
-from coral.fleet.policy import WRITE_RETRY_SECONDS
+from coral.fleet.policy import LONGEST_WRITE_RETRY_SECONDS, WRITE_RETRY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.transaction import Transaction
 
@@ -31,9 +31,10 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
         case on.HeartbeatsAltered(owner=owner):
             transaction.act(do.ShowHeartbeats(owner=owner))
             _report_restored(transaction, f"heartbeats/{owner}.yaml", "was altered", "the journal")
-        case on.WriteFailed():
+        case on.WriteFailed(depth=depth):
             if transaction.run.write_again_at is None:
-                transaction.set_run(write_again_at=transaction.clock + WRITE_RETRY_SECONDS)
+                pause = min(WRITE_RETRY_SECONDS * 2 ** (depth - 1), LONGEST_WRITE_RETRY_SECONDS)
+                transaction.set_run(write_again_at=transaction.clock + pause)
         case on.WatchFailed() | on.MachineChecked() | on.Slept() | on.ClockSet():
             machine.handle(transaction, event)
         case _:

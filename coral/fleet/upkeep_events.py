@@ -39,9 +39,11 @@ class HeartbeatsAltered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFailed:
-    """A record, an alert or the file of a job could not be written. The performer keeps it until `WriteAgain`."""
+    """What an action writes could not be written. The performer keeps the action until `WriteAgain`. `depth`: how often
+    it has failed by now; each time it is tried again after a longer pause."""
 
     item: str
+    depth: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ repeats is reported once, and of one sender's bad files a few: whoever writes te
 somebody who writes a few, and none goes uncounted.
 """
 
+import errno
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +20,12 @@ from workspace.errors import Unacceptable
 MOST = 256  # failures that are remembered: a reason may name a moment, and then is never the same
 AT_FIRST = 5  # malformed files of one sender that are reported one by one
 QUIET_SECONDS = 60.0  # then only so often
+DEEPEST = 6  # tries of an action whose error may be over a little later; then it is set aside
+TOLD_AT = 3  # tries of what must be written, from which on the operator is told
+TRANSIENT = frozenset(
+    {errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
+) | {errno.ETIMEDOUT}
+TRANSIENT_OF_SQLITE = frozenset({5, 6, 10})  # busy, locked, an error of the disk
 
 
 class SeenAlerts:
@@ -83,11 +90,11 @@ class EventQueue:
             self._events.extend(events)
             self._wake()
 
-    def put_failure(self, action: do.Action, error: BaseException) -> list[on.Event]:
-        """Put the events that the failure of an action means; returns them."""
+    def put_failure(self, action: do.Action, error: BaseException, depth: int = 1) -> list[on.Event]:
+        """Put the events that the failure of an action means; returns them. `depth`: how often it has failed by now."""
         if is_disk_problem(error):
             self.put_disk_error(str(error))
-        events = events_of_failure(action, error)
+        events = events_of_failure(action, error, depth)
         self.put(*events)
         return events
 
@@ -107,7 +114,14 @@ class EventQueue:
         return not self._events
 
 
-def events_of_failure(action: do.Action, error: BaseException) -> list[on.Event]:
+def is_transient(error: BaseException) -> bool:
+    """Whether the same may succeed a little later: by its code, a machine or a disk in trouble, or a file in use."""
+    if isinstance(error, OSError):
+        return error.errno in TRANSIENT or is_disk_problem(error)
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_OF_SQLITE or is_disk_problem(error)
+
+
+def events_of_failure(action: do.Action, error: BaseException, depth: int = 1) -> list[on.Event]:
     reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
     match action:
         case do.TakeIn(number=number):
@@ -125,16 +139,23 @@ def events_of_failure(action: do.Action, error: BaseException) -> list[on.Event]
             broken = on.Broken(item=f"the scan of the files of {agent}", reason=reason)
             return [on.EditsScanned(agent=agent, launch=launch), broken]
         case do.Publish(attempt=attempt):
-            return _failed_write(f"the record of #{attempt.number}", reason)
+            return _failed_write(f"the record of #{attempt.number}", reason, error, depth)
         case do.ShowJob(job=job):
-            return _failed_write(f"the record of job {job.number}", reason)
+            return _failed_write(f"the record of job {job.number}", reason, error, depth)
         case do.ShowHoldouts():
-            return _failed_write("the scores on the hold-out", reason)
+            return _failed_write("the scores on the hold-out", reason, error, depth)
         case do.Notify(id=id):
-            return [on.WriteFailed(item=f"alert {id}")]  # to alert the operator of that would fail as well
+            return [on.WriteFailed(item=f"alert {id}", depth=depth)]  # to alert the operator of that would fail as well
+        case do.Accept() | do.Refuse() | do.Discard() | do.Answer() | do.ShowHeartbeats() if (
+            depth < DEEPEST and is_transient(error)
+        ):
+            return [on.WriteFailed(item=f"the action {type(action).__name__}", depth=depth)]
         case _:
             return [on.Broken(item=f"the action {type(action).__name__}", reason=reason)]
 
 
-def _failed_write(item: str, reason: str) -> list[on.Event]:
-    return [on.Broken(item=item, reason=reason), on.WriteFailed(item=item)]
+def _failed_write(item: str, reason: str, error: BaseException, depth: int) -> list[on.Event]:
+    """What must be written is tried as long as the run goes on; what may succeed a moment later is not told at once."""
+    failed = on.WriteFailed(item=item, depth=depth)
+    is_told = depth >= TOLD_AT or is_disk_problem(error) or not is_transient(error)
+    return [on.Broken(item=item, reason=reason), failed] if is_told else [failed]

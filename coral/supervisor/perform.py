@@ -78,7 +78,8 @@ class Performer:
         self._background = BackgroundActions(pool, queue)
         self._snapshot: Future[object] | None = None
         self._published: list[Attempt] = []
-        self._unwritten: list[do.Action] = []  # what could not be written, until `WriteAgain`
+        # What could not be written, until `WriteAgain`, and how often that failed.
+        self._unwritten: list[tuple[do.Action, int]] = []
 
     @property
     def task_digests(self) -> dict[str, str]:
@@ -99,15 +100,16 @@ class Performer:
         self._background.close(LAST_SECONDS)
         self._starter.close()
 
-    def _try(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:
+    def _try(self, action: do.Action, fleet: Fleet, now: on.Moment, depth: int = 1) -> None:
+        """`depth`: 1 for the first try, one more for each further one."""
         try:
             self._do(action, fleet, now)
         except Exception as error:  # noqa: BLE001 - the quarantine of one item in the loop
-            for event in self._queue.put_failure(action, error):
+            for event in self._queue.put_failure(action, error, depth):
                 if isinstance(event, on.SpawnFailed):
                     self._starter.cancel(event.who)
                 elif isinstance(event, on.WriteFailed):
-                    self._unwritten.append(action)
+                    self._unwritten.append((action, depth))
 
     def _do(self, action: do.Action, fleet: Fleet, now: on.Moment) -> None:  # noqa: C901 - one arm per action
         match action:
@@ -155,8 +157,8 @@ class Performer:
                 self._queue.put(on.Notified(id=action.id))
             case do.WriteAgain():
                 again, self._unwritten = self._unwritten, []
-                for unwritten in again:
-                    self._try(unwritten, fleet, now)
+                for unwritten, depth in again:
+                    self._try(unwritten, fleet, now, depth + 1)
             case _:
                 assert_never(action)
 
@@ -172,6 +174,8 @@ class Performer:
 
     def _publish(self, action: do.Publish, fleet: Fleet, now: on.Moment) -> None:
         attempt = action.attempt
+        # An answer to the submission that could not be written before would hide this one.
+        self._unwritten = [held for held in self._unwritten if not _accepts(held[0], attempt.number)]
         self._ledger.add(attempt)
         if aside := self._store.publish(attempt):
             # Only the supervisor writes records: what somebody else put there makes way, and is kept to be examined.
@@ -262,6 +266,10 @@ class Performer:
                 self._launches.terminate(launch)
             case do.Kill():
                 self._launches.kill(launch)
+
+
+def _accepts(action: do.Action, number: int) -> bool:
+    return isinstance(action, do.Accept) and action.number == number
 
 
 def answer_request(layout: Layout, sender: str, id: str, data: Mapping[str, object]) -> None:

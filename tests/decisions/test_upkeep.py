@@ -30,6 +30,16 @@ def test_what_could_not_be_written_is_written_again_a_little_later_as_often_as_i
     assert stage.until(99) == []
 
 
+def test_each_further_try_comes_after_twice_the_pause_up_to_a_longest() -> None:
+    pauses = []
+    for depth in range(1, 8):
+        stage = Stage()
+        stage.at(10, on.WriteFailed(item="the record of #1", depth=depth))
+        (said,) = stage.until(999)
+        pauses.append(float(said.partition(" ")[0]) - 10)
+    assert pauses == [5.0, 10.0, 20.0, 40.0, 80.0, 80.0, 80.0]
+
+
 def test_it_is_tried_while_a_run_stops_on_a_full_disk_and_at_once_when_that_can_be_used_again() -> None:
     stage = Stage()
     stage.at(10, on.DiskChecked(problem="no space"), FAILED, stage.asks("operator", on.Stop(end=on_request("enough"))))

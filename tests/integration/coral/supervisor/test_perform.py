@@ -1,7 +1,11 @@
 """What an action comes to that fails: events, and nothing else is held up."""
 
+import errno
+import json
 import shutil
+from dataclasses import replace
 
+from attempts.store import Store
 from coral.fleet import actions as do, events as on
 from coral.fleet.reasons import START
 from coral.fleet.run_state import Fleet
@@ -23,13 +27,38 @@ def test_what_could_not_be_written_is_kept_until_it_is_to_be_written_again(super
     logs.write_text("in the way")
     failed = on.WriteFailed(item="alert alert-1")
     assert performed(supervisor, ALERT) == [failed]
-    assert performed(supervisor, do.WriteAgain()) == [failed]
+    assert performed(supervisor, do.WriteAgain()) == [replace(failed, depth=2)]
     logs.unlink()
     logs.mkdir()
     assert performed(supervisor) == []
     assert performed(supervisor, do.WriteAgain()) == [on.Notified(id="alert-1")]
     assert performed(supervisor, do.WriteAgain()) == []
     assert supervisor._layout.events.read_text().count('"look"') == 1
+
+
+def test_an_answer_that_cannot_be_written_for_a_moment_is_given_later(supervisor: Supervisor, monkeypatch) -> None:
+    answer = do.Answer(sender="operator", id="1", ok=True, message="yes")
+    with monkeypatch.context() as patch:
+        patch.setattr("attempts.files.os.open", out_of_files)
+        assert performed(supervisor, answer) == [on.WriteFailed(item="the action Answer")]
+        assert performed(supervisor, do.WriteAgain()) == [on.WriteFailed(item="the action Answer", depth=2)]
+    assert performed(supervisor, do.WriteAgain()) == []
+    assert (supervisor._layout.replies_to("operator") / "1.json").exists()
+
+
+def test_an_answer_that_comes_late_hides_no_result(supervisor: Supervisor, monkeypatch) -> None:
+    accept = do.Accept(agent="agent-1", submission="1" * 20, number=0)
+    with monkeypatch.context() as patch:
+        patch.setattr("attempts.files.os.open", out_of_files)
+        assert performed(supervisor, accept) == [on.WriteFailed(item="the action Accept")]
+    seed = replace(Store(supervisor._layout.attempts).read(0), agent="agent-1", submission="1" * 20)
+    performed(supervisor, do.Publish(attempt=seed), do.WriteAgain())
+    (reply,) = (supervisor._layout.attempts / "replies" / "agent-1").glob("*.json")
+    assert json.loads(reply.read_text())["published"] is True
+
+
+def out_of_files(*_: object, **__: object) -> int:
+    raise OSError(errno.EMFILE, "Too many open files")
 
 
 def test_an_action_that_fails_holds_up_no_other(supervisor: Supervisor) -> None:

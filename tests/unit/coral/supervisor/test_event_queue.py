@@ -1,6 +1,8 @@
 """What the failure of an action means, that no event is lost, and what is kept where the journal cannot be written."""
 
 import errno
+import os
+import sqlite3
 import threading
 
 import pytest
@@ -10,7 +12,7 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Spent
 from coral.fleet.run_state import Job
 from coral.supervisor.degraded import kept
-from coral.supervisor.event_queue import EventQueue, events_of_failure
+from coral.supervisor.event_queue import DEEPEST, EventQueue, events_of_failure, is_transient
 from workspace.errors import Unacceptable
 
 FULL = OSError(errno.ENOSPC, "No space left on device")
@@ -35,6 +37,57 @@ JOB = Job(number=4, agent="ann", argv=("true",))
 )
 def test_a_failure_is_one_event(action: do.Action, error: Exception, event: on.Event) -> None:
     assert events_of_failure(action, error) == [event]
+
+
+ANSWERS = (
+    do.Accept(agent="ann", submission="s", number=3),
+    do.Answer(sender="ann", id="1", ok=True, message="yes"),
+    do.ShowHeartbeats(owner="ann"),
+)
+
+
+@pytest.mark.parametrize("action", ANSWERS, ids=lambda action: type(action).__name__)
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.EIO, errno.EMFILE, errno.ENOSPC])
+def test_what_may_succeed_a_moment_later_is_tried_one_level_deeper_and_then_set_aside(action, code: int) -> None:
+    error = OSError(code, os.strerror(code))
+    item = f"the action {type(action).__name__}"
+    for depth in range(1, DEEPEST):
+        assert events_of_failure(action, error, depth) == [on.WriteFailed(item=item, depth=depth)]
+    assert events_of_failure(action, error, DEEPEST) == [on.Broken(item=item, reason=str(error))]
+    assert events_of_failure(action, PermissionError(errno.EACCES, "no"), 1)[0] == on.Broken(
+        item=item, reason="[Errno 13] no"
+    )
+
+
+def test_what_must_be_written_is_told_of_from_the_third_try_on_and_tried_for_ever() -> None:
+    action = do.ShowHoldouts()
+    failed = [on.WriteFailed(item="the scores on the hold-out", depth=depth) for depth in (1, 2, 3, 99)]
+    busy = OSError(errno.EIO, "Input/output error")
+    told = on.Broken(item="the scores on the hold-out", reason=str(busy))
+    assert [events_of_failure(action, busy, one.depth) for one in failed] == [
+        failed[:1],
+        failed[1:2],
+        [told, failed[2]],
+        [told, failed[3]],
+    ]
+    # A full disk, and what no time mends, are told at once.
+    assert len(events_of_failure(action, FULL, 1)) == len(events_of_failure(action, KeyError("x"), 1)) == 2
+
+
+def test_which_errors_may_be_over_a_moment_later(tmp_path) -> None:
+    one = sqlite3.connect(tmp_path / "x.sqlite", isolation_level=None)
+    one.execute("BEGIN EXCLUSIVE")
+    other = sqlite3.connect(tmp_path / "x.sqlite", timeout=0.0)
+    with pytest.raises(sqlite3.OperationalError) as busy:
+        other.execute("CREATE TABLE x (y)")
+    with pytest.raises(sqlite3.OperationalError) as wrong:
+        one.execute("SELECT nothing FROM nowhere")
+    assert is_transient(busy.value)
+    assert not is_transient(wrong.value)
+    assert not is_transient(ValueError("odd"))
+    assert not is_transient(OSError("of no code"))
+    one.close()
+    other.close()
 
 
 def test_a_scan_that_failed_has_found_nothing_and_is_told_of() -> None:
