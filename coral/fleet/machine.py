@@ -23,7 +23,7 @@ def handle(transaction: Transaction, event: on.WatchFailed | on.MachineChecked |
             _tell(transaction, f"the machine, or the supervisor, stood still for {seconds:.0f} seconds", seconds)
         case on.ClockSet(seconds=seconds):
             transaction.set_run(clock_set_at=transaction.clock)
-            way = "forward" if seconds > 0 else "back"
+            way = "forward" if seconds > 0 else "back"  # mutants: equivalent, less is told of nobody
             _tell(transaction, f"the time of day was set {way} by {abs(seconds):.0f} seconds", abs(seconds))
 
 

@@ -24,7 +24,7 @@ def gone_on(stage: Stage, clock: float, event: on.RolledBack) -> list[str]:
     return stage.at(clock, on.Resumed(), event, stage.exited("ann", on.Ending.LOST))
 
 
-def history(scores: tuple[float, ...], rules=REFLECTING) -> tuple[Stage, Stage, tuple]:
+def history(scores: tuple[float | None, ...], rules=REFLECTING) -> tuple[Stage, Stage, tuple]:
     """The same beginning twice: with what was published since, and without; and what was."""
     ahead, back = Stage(rules=rules), Stage(rules=rules)
     published = []
@@ -39,16 +39,21 @@ def history(scores: tuple[float, ...], rules=REFLECTING) -> tuple[Stage, Stage, 
 
 
 def test_attempts_that_were_published_count_once_as_they_were_published() -> None:
-    ahead, back, published = history((1.0, 0.5), QUIET_RULES)
-    said = gone_on(back, 10, rolled_back(attempts=published, counts={"next_number": 3}))
-    assert [line for line in said if line.startswith("publish")] == ["publish #1 new best 1", "publish #2 worse 0.5"]
-    for figure in ("order", "next_number", "best", "progress", "failed"):
+    ahead, back, published = history((1.0, None, 0.5), QUIET_RULES)
+    said = gone_on(back, 10, rolled_back(attempts=published, counts={"next_number": 4}))
+    assert [line for line in said if line.startswith("publish")] == [
+        "publish #1 new best 1",
+        "publish #2 failed",
+        "publish #3 worse 0.5",
+    ]
+    assert [action.launch for action in back.actions if isinstance(action, do.Publish)] == [1, 1, 1]
+    for figure in ("order", "next_number", "best", "progress", "failed", "failures"):
         assert getattr(back.fleet.run, figure) == getattr(ahead.fleet.run, figure), figure
     assert back.fleet.measured == ahead.fleet.measured
     for figure in ("progress", "submitted", "recent_submissions"):
         assert getattr(back["ann"], figure) == getattr(ahead["ann"], figure), figure
     assert back.pending(1).step is AttemptStep.SETTLED
-    back.at(11, on.Published(number=1), on.Published(number=2))
+    back.at(11, *(on.Published(number=number) for number in (1, 2, 3)))
     assert back.fleet.pending == {}
     # Its file may lie in the inbox still; and told twice, it counts once.
     assert back.at(12, submitted("ann", 1)) == ["discard 1 of ann"]
@@ -59,11 +64,15 @@ def test_attempts_that_were_published_count_once_as_they_were_published() -> Non
 
 def test_an_attempt_that_waited_for_its_grade_is_published_with_its_heartbeats() -> None:
     ahead, back, (published,) = history((1.0,))
-    back.at(2, submitted("ann", 1))
+    back.at(2, submitted("ann", 1, wait=60.0))
     back.at(2, on.TakenIn(number=1, commit="c", tree=published.tree, parent=""))
     submissions = back["ann"].submitted
     said = gone_on(back, 10, rolled_back(attempts=(published,), counts={"next_number": 2}))
     assert "publish #1 new best 1" in said
+    pending = back.pending(1)
+    assert (pending.step, pending.attempt, pending.deadline, pending.waited_until) == (
+        AttemptStep.SETTLED, published, None, 0.0
+    )  # fmt: skip
     assert (back["ann"].submitted, back.fleet.run.next_number) == (submissions, 2)
     assert [message.name for message in back["ann"].pending_messages] == [REFLECT.name]
     assert back["ann"].progress == ahead["ann"].progress == Progress(1, 0, 1)
@@ -145,6 +154,8 @@ def test_a_confirmation_counts_as_one_and_a_new_epoch_begins_again() -> None:
     )
     baseline = replace(attempt_zero(7.0), number=3, order=3, epoch=2)
     gone_on(back, 10, rolled_back(attempts=(published, confirm, baseline), counts={"next_number": 5}))
+    told = {action.attempt.number: action.launch for action in back.actions if isinstance(action, do.Publish)}
+    assert told == {1: 1, 2: 0, 3: 0}
     run = back.fleet.run
     assert (run.confirmations, run.confirm_seconds) == (1, 5.0)
     assert (run.epoch, run.order, run.next_number, run.best) == (2, 3, 5, 3)

@@ -62,10 +62,10 @@ def settle(
 def take_again(transaction: Transaction, attempt: Attempt) -> None:
     """Count an attempt that was published, and of which the fleet's state knows nothing, as it was published."""
     pending = transaction.pending.get(attempt.number) or _forgotten(attempt)
-    transaction.set_run(order=attempt.order, waiting_since=transaction.clock)
+    transaction.set_run(order=attempt.order)
     transaction.set_standing(advance(transaction.standing, attempt, transaction.rules.scoring))
     launch = 0
-    if attempt.kind is Kind.CONFIRM and not attempt.submission:
+    if attempt.kind is Kind.CONFIRM:
         confirmations.count(transaction, attempt)
     elif attempt.agent in transaction.agents:
         _count(transaction, attempt)
@@ -80,9 +80,10 @@ def take_again(transaction: Transaction, attempt: Attempt) -> None:
 def _forgotten(attempt: Attempt) -> PendingAttempt:
     submission = Submission(
         id=attempt.submission, agent=attempt.agent, commit=attempt.commit, tree=attempt.tree, title=attempt.title,
-        kind=attempt.kind, wait=0.0, submitted_at=attempt.submitted_at,
+        kind=attempt.kind, submitted_at=attempt.submitted_at,
+        wait=0.0,  # mutants: equivalent, nobody waits for it
     )  # fmt: skip
-    return PendingAttempt(number=attempt.number, submission=submission, epoch=attempt.epoch)
+    return PendingAttempt(number=attempt.number, submission=submission)
 
 
 def _record_of(
