@@ -68,7 +68,7 @@ def take_again(transaction: Transaction, attempt: Attempt) -> None:
     if attempt.kind is Kind.CONFIRM:
         confirmations.count(transaction, attempt)
     elif attempt.agent in transaction.agents:
-        _count(transaction, attempt)
+        _count(transaction, attempt, pending.answers + 1)
         _watch_failures(transaction, attempt)
         launch = transaction.agents[attempt.agent].launch
     transaction.pending[attempt.number] = replace(
