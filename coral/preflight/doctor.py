@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,9 +31,11 @@ from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
 from coral.grading.sandbox import level_of_graders, places_of
 from coral.native.options import missing_library, missing_llm_library
+from coral.preflight.unchecked import UNCHECKED
 from coral.processes import cgroup, environment, rlimit_tag, seal
 from coral.processes.cores import usable_cores
 from coral.processes.seal import ANYWHERE
+from coral.processes.usage import free_memory, machine_memory
 from coral.runtimes import programs, registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.model import LaunchSpec
@@ -44,6 +46,7 @@ from workspace.seal import Level
 ANSWER_SECONDS = 60.0  # for a program to say its version
 WATCHES, INSTANCES = 65_536, 128
 FREE_BYTES = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
+FREE_MEMORY = 0.08  # of all: from then on a supervisor calls it enough
 FILES = 1024
 INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
@@ -77,30 +80,36 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     programs must be there."""
     machine = f"{platform.system()}, {plural(usable_cores(), 'core')}"
     yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {machine}")
-    yield _git()
-    yield _tried("agents", lambda: _agents(folder, config))
-    yield _tried("candidates", _candidates)
-    yield _tried("leftovers", _leftovers)
+    yield from _tried("git", _git)
+    yield from _tried("agents", lambda: _agents(folder, config))
+    yield from _tried("candidates", _candidates)
+    yield from _tried("leftovers", _leftovers)
     yield from _watching()
-    yield _tried("disk", lambda: _disk(folder))
-    yield _open_files()
-    yield _prices()
-    yield _search()
-    yield _llm()
+    yield from _tried("disk", lambda: _disk(folder))
+    yield from _tried("memory", _memory)
+    yield from _tried("files", _open_files)
+    yield from _tried("prices", _prices)
+    yield from _tried("search", _search)
+    yield from _tried("llm", _llm)
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda name: _program(name, [part for part in driven if part.runtime == name]), names):
+        for found in pool.map(lambda name: _tried(name, lambda: _program(name, _of(driven, name))), names):
             yield from found
     yield from (_of_the_task(assignment) for assignment in driven if assignment.runtime not in names)
 
 
-def _tried(name: str, check: Callable[[], Check]) -> Check:
+def _of(driven: Iterable[Assignment], name: str) -> list[Assignment]:
+    return [part for part in driven if part.runtime == name]
+
+
+def _tried(name: str, check: Callable[[], Check | list[Check]]) -> list[Check]:
     """What cannot be checked on a machine in trouble is said, and hides nothing of the rest."""
     try:
-        return check()
-    except OSError as error:
-        return Check(name, Health.NOTE, f"cannot be checked: {error}", "a run may start all the same")
+        found = check()
+    except UNCHECKED as error:
+        return [Check(name, Health.NOTE, f"cannot be checked: {error}", "a run may start all the same")]
+    return found if isinstance(found, list) else [found]
 
 
 def _git() -> Check:
@@ -179,6 +188,13 @@ def _disk(folder: Path) -> Check:
         return Check("disk", Health.WRONG, disk_problem, advice)
     free = shutil.disk_usage(folder).free
     return _measured("disk", free >= FREE_BYTES, f"{free / 1e9:.1f} GB are free in {folder}", advice)
+
+
+def _memory() -> Check:
+    free, all_of_it = free_memory(), machine_memory()
+    advice = "end other programs, or run fewer agents and grades at once (agents.count, grader.slots)"
+    text = f"{free / 1e9:.1f} of {all_of_it / 1e9:.1f} GB are free"
+    return _measured("memory", free >= FREE_MEMORY * all_of_it, text, advice)
 
 
 def _open_files() -> Check:

@@ -21,7 +21,7 @@ MOST = 256  # failures that are remembered: a reason may name a moment, and then
 AT_FIRST = 5  # malformed files of one sender that are reported one by one
 QUIET_SECONDS = 60.0  # then only so often
 DEEPEST = 6  # tries of an action whose error may be over a little later; then it is set aside
-TOLD_AT = 3  # tries of what must be written, from which on the operator is told
+REPORTED_AT = 3  # tries of what must be written, from which on the operator is told
 TRANSIENT = frozenset(
     {errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
 ) | {errno.ETIMEDOUT}
@@ -157,5 +157,5 @@ def events_of_failure(action: do.Action, error: BaseException, depth: int = 1) -
 def _failed_write(item: str, reason: str, error: BaseException, depth: int) -> list[on.Event]:
     """What must be written is tried as long as the run goes on; what may succeed a moment later is not told at once."""
     failed = on.WriteFailed(item=item, depth=depth)
-    is_told = depth >= TOLD_AT or is_disk_problem(error) or not is_transient(error)
-    return [on.Broken(item=item, reason=reason), failed] if is_told else [failed]
+    is_reported = depth >= REPORTED_AT or is_disk_problem(error) or not is_transient(error)
+    return [on.Broken(item=item, reason=reason), failed] if is_reported else [failed]

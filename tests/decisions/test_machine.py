@@ -23,8 +23,8 @@ def test_what_the_machine_lacks_is_a_reason_until_it_is_over_and_little_memory_i
     assert stage.at(6, on.WatchFailed(reason="no more watches")) == [watch]
     assert troubles(stage) == {"memory": 5, "load": 5, "not_watched": 6}
     assert health_of(stage.fleet)[0] is HealthLevel.DEGRADED
-    (said,) = stage.at(7, on.MachineChecked(short=(on.Shortage.LOAD,), free=0.5, load=9.0))
-    assert said == "machine: 50 % of the memory is free, 9.0 programs want each core"
+    (said,) = stage.at(7, on.MachineChecked(short=(on.Shortage.LOAD,), free=0.9, load=9.0))
+    assert said == "machine: 90 % of the memory is free, 9.0 programs want each core"
     assert troubles(stage) == {"load": 5, "not_watched": 6}
     assert stage.at(8, on.WatchFailed(reason="")) == ["machine: files are watched again"]
     assert troubles(stage) == {"load": 5}

@@ -67,7 +67,7 @@ def test_an_attempt_that_waited_for_its_grade_is_published_with_its_heartbeats()
     back.at(2, submitted("ann", 1, wait=60.0))
     back.at(2, on.TakenIn(number=1, commit="c", tree=published.tree, parent=""))
     submissions = back["ann"].submitted
-    said = gone_on(back, 10, rolled_back(attempts=(published,), counts={"next_number": 2}))
+    said = back.at(10, on.Resumed(), rolled_back(attempts=(published,), counts={"next_number": 2}))
     assert "publish #1 new best 1" in said
     pending = back.pending(1)
     assert (pending.step, pending.attempt, pending.deadline, pending.waited_until) == (

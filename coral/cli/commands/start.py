@@ -60,12 +60,10 @@ def check_watching(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from coral.agent_setup.own_user import places_of_agents
-    from coral.agent_setup.prices import budget_warning, check_unlimited
-    from coral.agent_setup.roster import Roster
+    from coral.agent_setup.prices import check_unlimited
     from coral.config.load import load
-    from coral.preflight.task_changes import seed_change, uncommitted_text
-    from coral.processes import seal
+    from coral.preflight.task_changes import seed_change
+    from coral.preflight.unchecked import attempted
     from coral.runs.create import create_run, remove_run
 
     check_watching(args)
@@ -75,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     runs = base / config.workspace.runs
     brought = _earlier(args.knowledge)
     ask_for_cost(config, runs, "start", agreed=args.yes)
-    advanced = seed_change(config, runs)
+    advanced = attempted("the seed of the last run", lambda: seed_change(config, runs))
     with received_signals.hold():
         try:
             with steps() as say:
@@ -83,18 +81,9 @@ def run(args: argparse.Namespace) -> int:
         except KeyboardInterrupt:
             print("coral: interrupted before the run began; nothing was left behind", file=sys.stderr)
             raise
-        from attempts.store import Store
         from coral.journal.fold import has_begun
-        from coral.notify.notifier import targets_of
-        from workspace.seed import uncommitted
 
-        left = uncommitted(config.seed)
-        foreign = _translated_text(config, args.task)
-        concerns = budget_warning(config, Store(layout.attempts).read(0).seconds)
-        untold = [f"{problem}: nobody is told there" for problem in targets_of(config.alerts)[1]]
-        sealing = seal.warning(config.workspace.seal, places_of_agents(config, Roster(config), runs))
-        notices = (foreign, left and uncommitted_text(left), advanced, concerns, sealing, *untold)
-        for text in filter(None, notices):
+        for text in filter(None, (*_notices(config, args.task, layout), advanced)):
             print(f"coral: {text}", file=sys.stderr)
         if not args.json:
             print(f"run {layout.root.name} in {shown(layout.root)}")
@@ -108,6 +97,32 @@ def run(args: argparse.Namespace) -> int:
             if isinstance(error, KeyboardInterrupt):
                 raise
             raise CoralError(str(error), "nothing was left behind") from error
+
+
+def _notices(config: Config, task: str | None, layout: Layout) -> list[str]:
+    """What is said of a run before it begins; empty texts among it. None of it stops the start."""
+    from attempts.store import Store
+    from coral.agent_setup.own_user import places_of_agents
+    from coral.agent_setup.prices import budget_warning
+    from coral.agent_setup.roster import Roster
+    from coral.notify.notifier import targets_of
+    from coral.preflight.task_changes import uncommitted_text
+    from coral.preflight.unchecked import attempted
+    from coral.processes import seal
+    from workspace.layout import folder_of_runs
+    from workspace.seed import uncommitted
+
+    def sealing() -> str:
+        return seal.warning(config.workspace.seal, places_of_agents(config, Roster(config), folder_of_runs(layout)))
+
+    checks = {
+        "the task's format": lambda: _translated_text(config, task),
+        "the seed": lambda: uncommitted_text(left) if (left := uncommitted(config.seed)) else "",
+        "the budget": lambda: budget_warning(config, Store(layout.attempts).read(0).seconds),
+        "the seal": sealing,
+    }
+    untold = [f"{problem}: nobody is told there" for problem in targets_of(config.alerts)[1]]
+    return [*(attempted(name, check) for name, check in checks.items()), *untold]
 
 
 def _translated_text(config: Config, task: str | None) -> str:

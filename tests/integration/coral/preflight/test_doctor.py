@@ -174,8 +174,29 @@ def test_what_cannot_be_checked_is_said_and_stops_nothing(here: Path, capsys, mo
     def fail(folder: Path) -> None:
         raise OSError(5, "Input/output error")
 
+    def break_down(*_: object) -> None:
+        raise RuntimeError("the table of processes is full")
+
     monkeypatch.setattr(doctor, "disk_problem_of", fail)
+    for part in (
+        "_git",
+        "_memory",
+        "_open_files",
+        "_prices",
+        "_search",
+        "_llm",
+        "_leftovers",
+        "_candidates",
+        "_agents",
+    ):
+        monkeypatch.setattr(doctor, part, break_down)
+    monkeypatch.setattr(doctor, "_program", break_down)
     found = look(capsys)
+    for name in ("git", "memory", "files", "prices", "search", "llm", "leftovers", "candidates", "agents", "claude"):
+        assert (found[name]["state"], found[name]["text"]) == (
+            "note",
+            "cannot be checked: the table of processes is full",
+        ), name
     assert (found["disk"]["state"], found["disk"]["text"]) == (
         "note",
         "cannot be checked: [Errno 5] Input/output error",

@@ -88,6 +88,13 @@ def test_a_small_budget_is_warned_of_and_started(task: Path, tmp_path) -> None:
     said = run(tmp_path, "start", str(task), "budget.attempts=1").stderr
     assert "budget" not in said
     assert re.search(r"^coral: the seed has changed since the run \S+: more.txt$", said, re.MULTILINE)
+    # What cannot be checked is said, and stops nothing.
+    runs_under(tmp_path / "runs" / "number")[0].seed_commit.write_bytes(b"\xff")
+    done = run(tmp_path, "start", str(task), "budget.attempts=1")
+    assert done.returncode == 0, done.stderr
+    assert "coral: the seed of the last run cannot be checked: 'utf-8' codec" in done.stderr
+    assert "; the run starts all the same\n" in done.stderr
+    assert "the budget of 1 attempts is used up" in done.stdout
 
 
 def test_detach_attach_stop_resume(task: Path, tmp_path) -> None:
