@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from attempts.fields import BAD_DATA
@@ -26,6 +27,7 @@ from coral.journal.lines import Lines, follows, seal
 from coral.journal.segments import DamageError, number_of, open_segment, segment_path, segments
 from coral.journal.writer import ROLLED_BACK, head_of, known_of, plain_identities
 
+HEAD_MARK = b',"state":{"run":{'  # in the first line of a file, as text
 KEPT = "damaged-"  # what the name of a file begins with that made way
 
 
@@ -159,10 +161,11 @@ def _with_tail(state: RecoveredState, path: Path, number: int) -> tuple[Plain, .
     if number_of(path) != number:
         return (head,)
     lines, found = _raw(path), list[Plain]()
-    for place in range(1, len(lines)):
-        if not follows(lines[place], lines[place - 1], is_second=place == 1) or not (
-            line := _parsed(path, lines[place])
-        ):
+    if not lines or HEAD_MARK not in lines[0]:
+        return (head,)  # it may be lost: then lines are missing, and those that are there follow something else
+    for before, raw in pairwise(lines):
+        line = _parsed(path, raw) if follows(raw, before, is_second=not found) else None
+        if line is None:
             break
         found.append(line)
     return (head, *found[: _decodable([head, *found]) - 1])

@@ -22,6 +22,7 @@ from coral.fleet.decide import decide
 from coral.fleet.events import Moment
 from coral.fleet.run_state import Fleet
 from coral.journal import Journal, decisions, fold, published, read_lines, segments
+from coral.journal.damage import examine, roll_back
 from coral.journal.replay import fold_until, replay
 
 FOLDER = (1, 2)
@@ -218,6 +219,28 @@ def test_whatever_is_done_to_it_is_noticed_or_makes_no_difference(damages) -> No
             assert reported.hint
             with pytest.raises(CoralError):
                 Journal(path)
+            if rolled_back(path):
+                assert fold(path).fleet in fleets
+                go_on(path)
+
+
+def rolled_back(path: Path) -> bool:
+    """Whether the journal has a good state. It then has been put in the place of what is damaged, of which every byte
+    is kept."""
+    before = sorted(file.read_bytes() for file in segments(path))
+    try:
+        damage = examine(path)
+    except CoralError:
+        assert sorted(file.read_bytes() for file in segments(path)) == before
+        return False
+    assert damage is not None
+    note = on.RolledBack(file=damage.path.name, line=damage.line, why=damage.why, lines=0, kept="")
+    roll_back(path, damage, note, moment(0))
+    assert examine(path) is None
+    assert fold(path).rolled_back == note
+    after = [file.read_bytes() for file in path.iterdir()]
+    assert all(data in after for data in before)
+    return True
 
 
 @given(st.dictionaries(st.sampled_from(["000001.jsonl", "000002.jsonl", "000003.jsonl.gz"]), BYTES))
