@@ -24,6 +24,14 @@ Move = tuple[str, int, int]
 History = tuple[Rules, tuple[Move, ...]]
 
 ENDINGS = (Ending.CLEAN, Ending.CRASHED, Ending.LIMIT, Ending.UNKNOWN_SESSION, Ending.TERMINAL, Ending.INTERRUPTED)
+MACHINE: tuple[on.Event, ...] = (
+    on.MachineChecked(short=(on.Shortage.MEMORY, on.Shortage.LOAD), free=0.01, load=20.0),
+    on.MachineChecked(short=()),
+    on.Slept(seconds=7200.0),
+    on.ClockSet(seconds=-90.0),
+    on.WatchFailed(reason="no more watches"),
+    on.WatchFailed(reason=""),
+)
 SECONDS = (0.125, 0.125, 1.0, 1.0, 5.0, 5.0, 30.0, 61.0, 200.0, 700.0)
 TREES = 10
 REQUESTS: tuple[on.Request, ...] = (
@@ -122,6 +130,7 @@ WORK = ["try"] * 8 + ["submit"] * 4 + ["print"] * 4 + ["grade"] * 4 + ["ack", "l
 TIME = ["wait"] * 6
 STALLS = ["idle"] * 4 + ["edit", "edit silently", "retry", "retry", "compact", "use", "use"]
 TROUBLE = ["end", "end", "mute", "deaf", "clean", "deafgrade", "broken", "spoil", "ask", "blind", "echo", "wall"]
+TROUBLE += ["machine"]
 JOBS = ["job"] * 3 + ["end job"] * 2 + ["stop job"]
 DEATH = ["die", "leave", "resume", "again"]
 RELOAD = ["reload"] * 2
@@ -191,6 +200,8 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
             world.wall = (0, 7, 1_000_000, 10**12)[x % 4]
         case "blind":
             world.blind = x % 4 == 0
+        case "machine":
+            world.happened.append(MACHINE[x % len(MACHINE)])
         case "mute":
             world.mute ^= {NAMES[x % len(NAMES)]}
         case "broken":
