@@ -19,7 +19,7 @@ from coral.journal.damage import KEPT, Damage, examine, roll_back
 from coral.journal.lost_lines import LostLines, read_lost
 from coral.processes import process
 from coral.processes.launches import launch_tag
-from coral.processes.process_tree import ProcessTable, unidentified
+from coral.processes.process_tree import Identity, ProcessTable, members, unidentified
 from coral.records.ledger_file import published_since
 from coral.views.report import alerts_in
 from workspace.layout import Layout, folder_of_runs
@@ -64,6 +64,21 @@ def carry_out(layout: Layout, plan: Rollback) -> None:
     _release_pins(layout, plan.note.counts["next_number"])
 
 
+def end_processes(layout: Layout) -> int:
+    """End what is known to have been started in a run whose journal is damaged, for the holder of the run's lock.
+    Returns how many launches had processes. CoralError where nothing of the journal can be trusted."""
+    plan = planned(layout)
+    found = layout.root.stat()
+    if plan is None or plan.damage.state.folder != (found.st_dev, found.st_ino):
+        return 0
+    run, ended = f"{layout.root.name}.{found.st_ino}", 0
+    for who, (number, identity) in plan.damage.state.identities.items():
+        tag = launch_tag(run, who, number)
+        ended += bool(members(identity, tag))
+        process.kill(identity, tag)
+    return ended + _end_unknown(layout, plan)
+
+
 def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attempt, ...]) -> RolledBack:
     fleet = damage.state.fleet
     published = {attempt.number for attempt in attempts}
@@ -94,22 +109,29 @@ def _are_sealed(layout: Layout) -> bool:
     return sealed_for(config, Roster(config), folder_of_runs(layout))[0] is not Level.NONE
 
 
-def _end_unknown(layout: Layout, plan: Rollback) -> None:
-    """End the processes of launches that the state knows nothing of: the fleet would start others beside them."""
+def _end_unknown(layout: Layout, plan: Rollback) -> int:
+    """End the processes of launches that the state knows nothing of: the fleet would start others beside them. Returns
+    how many launches had some."""
     found = layout.root.stat()
     if plan.damage.state.folder != (found.st_dev, found.st_ino):
-        return  # a copy: its processes are the original's
+        return 0  # a copy: its processes are the original's
     run = f"{layout.root.name}.{found.st_ino}"
-    known = plan.damage.state.identities
+    known, table, ended = plan.damage.state.identities, ProcessTable(), 0
+    for who, number, identity in _unknown(plan):
+        if known.get(who, (0, None))[0] != number:
+            tag = launch_tag(run, who, number)
+            ended += bool(members(identity, tag, table))
+            process.kill(identity, tag, table)
+    return ended
+
+
+def _unknown(plan: Rollback) -> Iterator[tuple[str, int, Identity]]:
+    """The launches that later lines name, and the last ones of each agent, which only their mark tells."""
     for who, launches in plan.lost.started.items():
-        for number, identity in launches.items():
-            if known.get(who, (0, None)) != (number, identity):
-                process.kill(identity, launch_tag(run, who, number))
-    table = ProcessTable()
+        yield from ((who, number, identity) for number, identity in launches.items())
     for agent, last in plan.note.launches.items():
         for number in range(max(plan.damage.state.fleet.agents[agent].launch, last - LATEST), last + 1):
-            if known.get(agent, (0, None))[0] != number:
-                process.kill(unidentified(), launch_tag(run, agent, number), table)
+            yield agent, number, unidentified()
 
 
 def _release_pins(layout: Layout, next_number: int) -> None:

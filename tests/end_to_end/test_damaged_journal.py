@@ -102,6 +102,11 @@ def test_a_damaged_journal_forges_no_record(start, agrees: bool):
     done = resumed(run)
     assert done.returncode == 1
     assert f"only the ledger, where agents could write, has #{attempt.number}" in done.stderr
+    if not agrees:
+        assert run.left() != []
+        done = coral_process("stop", "--run", str(run.layout.root))
+        assert (done.returncode, run.left()) == (1, []), done.stderr
+        assert "were ended; `coral resume" in done.stderr
     assert list(run.layout.journal.glob(f"{KEPT}*")) == []  # nothing was done
     if agrees:
         forged.write_text(json.dumps({**record, "number": 99, "score": 999.0, "order": attempt.order + 1}))

@@ -75,10 +75,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _has_ended(layout: Layout) -> bool:
+    """CoralError where the journal is damaged: then what runs was ended."""
     # Only here: it takes as long to load as all the rest, and a supervisor is asked to stop before that.
     from coral.journal.fold import has_ended
+    from coral.journal.segments import DamageError
 
-    return has_ended(layout)
+    try:
+        return has_ended(layout)
+    except DamageError as error:
+        from coral.runs.roll_back import end_processes
+        from coral.supervisor.lock import hold_lock
+
+        with hold_lock(layout.lock):
+            ended = format.plural(end_processes(layout), "launch")
+        hint = f"its processes ({ended}) were ended; `{command('resume', layout)}` goes on from the last good state"
+        raise CoralError(str(error), hint) from error
 
 
 def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
