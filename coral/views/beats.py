@@ -58,7 +58,7 @@ class BeatArchive:
         """Archive a beat when phase, status or launch have changed; else at intervals of a third of the ttl at most, if
         there was a sign of life since."""
         phase = (launch.phase or "working") if launch.has_output else STARTING
-        ttl = ttl_now(fleet, launch.agent, phase, now.run_time, self._context.rules)
+        ttl = round(ttl_now(fleet, launch.agent, phase, now.run_time, self._context.rules), 1)
         waits = waits_until(launch.agent, fleet.pending.values()) or 0.0
         if waits > now.run_time and launch.status is Status.RUNNING:
             phase = WAITING

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from stage import CHECKPOINT, REFLECT, TIP, Stage, rules_with, tree
+from stage import CHECKPOINT, REFLECT, TIP, Stage, rules_with, setting, tree
 
 from attempts.noise import NoiseSetting
 from attempts.record import Kind
@@ -140,6 +140,26 @@ def test_what_the_clock_asks_begins_a_chain_and_lengthens_and_ends_none() -> Non
     stage.at(1801, stage.exited("ann"))
     stage.at(1801, stage.heard("ann"))
     assert stage["ann"].chain.depth == 1
+
+
+def test_what_the_clock_asks_of_the_fleet_begins_a_chain_too() -> None:
+    stage = Answering(rules=replace(rules_with(replace(CHECKPOINT, scope=Scope.FLEET)), stall=9e9))
+    stage.until(1800)
+    assert [message.depth for message in stage.fleet.run.unassigned_messages] == [1]
+
+
+@pytest.mark.parametrize(("sender", "due"), [("ann", 160), ("operator", 100)])
+def test_no_agent_has_its_next_heartbeat_of_the_clock_by_retiming_it(sender: str, due: float) -> None:
+    stage = Answering(rules=replace(rules_with(CHECKPOINT), stall=9e9, max_defer=9e9))
+    stage.ask(sender, setting("ann", name="checkpoint", every="2h"), 99)
+    assert stage["ann"].targets["checkpoint"] == 1800
+    stage.ask(sender, setting("ann", name="checkpoint", every="60s"), 100)
+    # That of the operator is due at once, so that its next period has begun.
+    assert stage["ann"].targets["checkpoint"] == 160
+    assert [message.since for message in stage["ann"].pending_messages] == ([100] if due == 100 else [])
+    assert stage.until(159) == []
+    stage.until(160)
+    assert stage["ann"].pending_messages[0].since == due
 
 
 def test_one_that_was_fired_before_the_work_and_is_read_after_it_does_not_lengthen_what_follows() -> None:
