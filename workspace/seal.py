@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
@@ -37,9 +38,9 @@ class Level(StrEnum):
 
 
 class Access(StrEnum):
-    """How a path appears in the sandbox. HIDDEN: as an empty folder. PRIVATE: as an empty folder that the program can
-    write to, and that ends with it; by Landlock, it cannot be opened. READ, WRITE: as it is; by
-    Landlock, it can be listed although something in it is hidden, and so can that."""
+    """How a path appears in the sandbox. HIDDEN: as an empty folder or file. PRIVATE: as an empty folder that the
+    program can write to, and that ends with it; by Landlock, it cannot be opened. READ, WRITE: as it is; by Landlock,
+    it can be listed although something in it is hidden, and so can that."""
 
     HIDDEN = "hidden"
     PRIVATE = "private"
@@ -139,6 +140,8 @@ def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool =
     found = [(str(path), access) for path, access in sorted(view.items()) if path.exists()]
     for place, access in found:
         match access:
+            case Access.HIDDEN if not Path(place).is_dir():
+                line += ["--ro-bind", os.devnull, place]
             case Access.HIDDEN | Access.PRIVATE:
                 line += ["--tmpfs", place]
             case Access.READ:
@@ -146,7 +149,8 @@ def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool =
             case Access.WRITE:
                 line += ["--bind", place, place]
     # After the rest, for which bubblewrap makes folders in there. Read-only, or what a program writes there is lost.
-    line += [word for place, access in found if access is Access.HIDDEN for word in ("--remount-ro", place)]
+    folders = [place for place, access in found if access is Access.HIDDEN and Path(place).is_dir()]
+    line += [word for place in folders for word in ("--remount-ro", place)]
     return [*line, "--chdir", str(folder), "--", *_INIT, *argv]
 
 
@@ -164,6 +168,8 @@ def _graphics() -> list[Path]:
 def bubblewrap_problem() -> str:
     """Returns why bubblewrap does not work on this machine; an empty text if it works. It is tried once, which takes
     some 10 ms."""
+    if sys.platform == "darwin":
+        return "there is no sandbox for macOS"
     if shutil.which("bwrap") is None:
         return "bubblewrap is not installed"
     # Without the network, as for graders: some machines allow all but that.

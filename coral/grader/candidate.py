@@ -174,7 +174,7 @@ def _run(level: str, workspace: Path, request: _Request, seconds: float) -> _Run
         passed: tuple[int, ...] = (writing,)
         if level == "bubblewrap":
             filter = stack.enter_context(tempfile.TemporaryFile())
-            filter.write(sandbox.system_calls())
+            filter.write(sandbox.calls_in_namespaces(network=False))
             filter.seek(0)
             before, passed = sandbox.bubblewrap(workspace, env, filter.fileno()), (writing, filter.fileno())
         python = [sys.executable, "-I", "-B", "-u", "-c", Path(inside.__file__).read_text(encoding="utf-8")]

@@ -40,7 +40,7 @@ def prefixes() -> list[str]:
 
 def bubblewrap(workspace: Path, env: Mapping[str, str], filter: int) -> list[str]:
     """What comes before the program, which gets these variables and no other. `filter`: a descriptor of what
-    `system_calls` gives."""
+    `calls_in_namespaces` gives."""
     line = [
         shutil.which("bwrap") or "bwrap",
         "--unshare-all",
@@ -51,7 +51,7 @@ def bubblewrap(workspace: Path, env: Mapping[str, str], filter: int) -> list[str
         "--new-session",
     ]
     line += ["--clearenv", "--ro-bind", "/usr", "/usr"]
-    line += ["--seccomp", str(filter)] if system_calls() else []
+    line += ["--seccomp", str(filter)] if calls_in_namespaces() else []
     line += [word for name, value in env.items() for word in ("--setenv", name, value)]
     for path in (Path("/", name) for name in _ROOTS):
         if path.is_symlink():
@@ -107,13 +107,13 @@ _IO_URING = 425  # its setup, on every machine: it makes sockets without a call
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of a filter
 _FIRST_ARGUMENT = 16  # its place in what a filter looks at
 _ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
-_AF_UNIX = 1
+_AF_UNIX, _AF_VSOCK = 1, 40  # sockets of the file system; of the host of this virtual machine
 
 
 def system_calls(machine: str = "", *, network: bool = True) -> bytes:
-    """A seccomp filter, as bytes. It refuses system calls that neither namespaces nor Landlock refuse: those of the
-    user's keyrings, of System V shared memory, and of the limits of other processes; without `network`, also sockets
-    but those of the file system. Empty for an unknown machine."""
+    """A seccomp filter, as bytes. It refuses system calls that Landlock does not refuse: those of the user's keyrings,
+    of System V shared memory, and of the limits of other processes; without `network`, also sockets but those of the
+    file system. Empty for an unknown machine."""
     known = _CALLS.get(machine or platform.machine())
     if known is None:
         return b""
@@ -122,21 +122,33 @@ def system_calls(machine: str = "", *, network: bool = True) -> bytes:
     return _filter(number, refused, ((limits, 0),) if network else ((limits, 0), (socket, _AF_UNIX)))
 
 
-def key_calls(machine: str = "") -> bytes:
-    """The same of the user's keyrings alone, which no namespace has of its own."""
+def calls_in_namespaces(machine: str = "", *, network: bool = True) -> bytes:
+    """The same of what no namespace has of its own: the user's keyrings; without `network`, sockets to the host of a
+    virtual machine."""
     known = _CALLS.get(machine or platform.machine())
-    return b"" if known is None else _filter(known[0], known[1], ())
+    if known is None:
+        return b""
+    number, keys, *_, socket = known
+    return _filter(number, keys, ()) if network else _filter(number, (*keys, _IO_URING), (), ((socket, _AF_VSOCK),))
 
 
-def _filter(number: int, refused: Sequence[int], first_arguments: Sequence[tuple[int, int]]) -> bytes:
-    """Refuses these calls, and those that have another first argument than the one that is named. Programs made for
-    another machine than `number` can make no call at all."""
+def _filter(
+    number: int,
+    refused: Sequence[int],
+    first_arguments: Sequence[tuple[int, int]],
+    not_first: Sequence[tuple[int, int]] = (),
+) -> bytes:
+    """Refuses these calls, those that have another first argument than the one that is named, and those that have the
+    one that is named in `not_first`. Programs made for another machine than `number` can make no call at all."""
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, _UNKNOWN), (_LOAD, 0, 0, 0)]
     lines += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _UNKNOWN)]  # other numbers for the same calls
     for call in refused:
         lines += [(_EQUAL, 0, 1, call), (_RETURN, 0, 0, _REFUSE)]
     for call, allowed in first_arguments:
         lines += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 1, 0, allowed)]
+        lines += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
+    for call, wrong in not_first:
+        lines += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 0, 1, wrong)]
         lines += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
     lines += [(_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *line) for line in lines)

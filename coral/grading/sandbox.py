@@ -23,6 +23,10 @@ from workspace.seal import PRIVATE, Access, Level, View, view_of_grader
 _TOOLS = """
 .local/bin .local/lib .cargo/bin .cargo/registry .rustup .pyenv .nvm .julia go/pkg go/bin miniconda3 anaconda3
 """
+# What only root may read of the machine's own files.
+_KEYS = [Path("/etc", name) for name in ("shadow", "shadow-", "gshadow", "gshadow-", "ssh", "ssl/private")]
+# Those of all programs: only namespaces have terminals of their own.
+_TERMINALS = [Path("/dev", name) for name in ("tty", "ptmx", "pts")]
 _PLACES = ("JAVA_HOME", "GOPATH", "GOROOT", "RUSTUP_HOME", "CONDA_PREFIX", "TORCH_HOME", "VIRTUAL_ENV")
 
 
@@ -59,7 +63,8 @@ def sandbox_of(
     view = _view(runs, config.folder, Path.home(), grader.readable, grader.writable, grader.network)
     venv = venv_of(private)
     more = {} if venv is None else {venv.parent: Access.READ}
-    view = {**view, **more, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
+    closed = dict.fromkeys(_TERMINALS, Access.HIDDEN) if level is Level.LANDLOCK else {}
+    view = {**view, **closed, **more, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
     return Sandbox(level, view, network=grader.network)
 
 
@@ -75,8 +80,9 @@ def _view(
     runs: Path, task: Path, home: Path, readable: tuple[str, ...], writable: tuple[str, ...], network: bool
 ) -> View:
     """What all grades of a task have in common: it takes milliseconds to look at so many paths."""
-    return view_of_grader(
-        hidden=[path for path in (runs, task) if path.is_dir()],
+    keys = [path for path in _KEYS if path.exists()] if os.geteuid() == 0 else []
+    return dict.fromkeys({path.parents[-2] for path in keys}, Access.READ) | view_of_grader(
+        hidden=[*(path for path in (runs, task) if path.is_dir()), *keys],
         private=[*PRIVATE, *([home] if home.parents else [])],
         read=[*_needed(home), *map(_path, readable)],
         write=map(_path, writable),

@@ -54,6 +54,7 @@ DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes cora
 _VERSION = re.compile(r"\d+\.\d+")
 BUBBLEWRAP = "install bubblewrap (apt-get install bubblewrap): see docs/trust.md"
 UNSEALED = "until then, run what you would let run in your own account"
+ON_MACOS = "give Coral an account or a virtual machine of its own: see docs/trust.md"
 
 
 class Health(StrEnum):
@@ -128,12 +129,13 @@ def _agents(folder: Path, config: Config | None) -> Check:
         return Check("agents", Health.WELL if of_graders is level else Health.NOTE, f"are sealed by {level}; {graders}")
     text = "run as you, on your disk" if level is Level.NONE else f"are sealed by {seal.name_of(level)} alone"
     text += f", {graders}: {seal.missing(level, places)}"
-    return Check("agents", Health.NOTE, text, f"{BUBBLEWRAP}; {UNSEALED}")
+    return Check("agents", Health.NOTE, text, ON_MACOS if sys.platform == "darwin" else f"{BUBBLEWRAP}; {UNSEALED}")
 
 
 def _candidates() -> Check:
     """Tries the levels on a candidate."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
+        Path(folder).chmod(0o711)  # candidates may have a user of their own
         Path(folder, "candidate.py").write_text("def answer():\n    return 42\n", encoding="utf-8")
         for level in SEALED:
             with suppress(OSError, Fail):
@@ -141,7 +143,8 @@ def _candidates() -> Check:
                 advice = "" if level == SEALED[0] else BUBBLEWRAP
                 health = Health.NOTE if advice else Health.WELL
                 return Check("candidates", health, f"graders can run them sealed by {level}", advice)
-    return Check("candidates", Health.NOTE, "graders can limit what they use, and cannot seal them", BUBBLEWRAP)
+    advice = ON_MACOS if sys.platform == "darwin" else BUBBLEWRAP
+    return Check("candidates", Health.NOTE, "graders can limit what they use, and cannot seal them", advice)
 
 
 def _leftovers() -> Check:

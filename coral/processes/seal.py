@@ -10,7 +10,7 @@ from pathlib import Path
 
 from coral.errors import CoralError
 from coral.grader import landlock
-from coral.grader.sandbox import key_calls, landlock_rules
+from coral.grader.sandbox import calls_in_namespaces, landlock_rules
 from coral.processes import own_user
 from coral.processes.own_user import Places, user_line
 from coral.processes.process import Program
@@ -99,7 +99,7 @@ class Sandbox:
     @property
     def calls(self) -> bytes:
         """A filter of system calls that `call_filter.filtered` adds to the line, where the line has none."""
-        return key_calls() if self.has_namespace else b""
+        return calls_in_namespaces(network=self.network) if self.has_namespace else b""
 
     def line(self, argv: Sequence[str], folder: Path) -> list[str]:
         """Returns the arguments that start a program in this sandbox, with `folder` as its current folder."""

@@ -17,7 +17,7 @@ from candidate_attacks import BEHIND, COMMAND, FUNCTION
 from files import write_files
 from levels import params
 from real_runs import Run, wait_until, write_task
-from trust import LEVELS, Attack, Outcome, Who, compare
+from trust import LEVELS, Attack, Outcome, Who, compare, of_the_user
 
 from attempts.record import Attempt
 from coral.processes import cgroup
@@ -92,7 +92,8 @@ def known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     paths = {name: str(tmp_path / place) for name, place in places.items()} | {"ld": "/etc/ld.so.conf"}
     paths |= {"loaded": pytest.__file__, "pth": str(next(Path(sysconfig.get_path("purelib")).glob("*.pth")))}
     paths |= {"group": str(cgroup.own_group() or "/nowhere"), "forged": str(tmp_path / "forged.json")}
-    with socket.create_server(("127.0.0.1", 0)) as server:
+    with socket.create_server(("127.0.0.1", 0)) as server, of_the_user(SECRET) as (memory, terminal):
+        paths |= {"memory": memory, "terminal": terminal}
         known = {"pid": os.getpid(), "port": server.getsockname()[1], "sleep": f"300.{time.time_ns()}"}
         yield {**paths, **known, "open": OPEN, "honest": HONEST, "yek": f"A_KEY={SECRET}"[::-1]}
 

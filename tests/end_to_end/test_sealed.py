@@ -17,7 +17,7 @@ from agent_attacks import ATTACKS, LATE, PRELUDE
 from files import write_files
 from levels import params
 from real_runs import Run, wait_until
-from trust import Attack, Outcome, Who, compare
+from trust import Attack, Outcome, Who, compare, of_the_user
 
 from coral.processes import cgroup
 from workspace.seal import Level
@@ -90,7 +90,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     site = Path(sysconfig.get_path("purelib"))
     known |= {"PYTHON": sys.executable, "LOADED": pytest.__file__, "PTH": str(next(site.glob("*.pth")))}
     known |= {"SHM": str(SHM), "KEY": name, "GROUP": str(cgroup.own_group() or "/nowhere"), "ABSTRACT": name}
-    with services(known["SOCKET"], name) as port, of_the_kernel(name):
+    named = of_the_user("secret")
+    with services(known["SOCKET"], name) as port, of_the_kernel(name), named as (known["MEMORY"], known["TERMINAL"]):
         for variable, value in (known | {"SUPERVISOR": str(os.getpid()), "PORT": str(port)}).items():
             monkeypatch.setenv(variable, value)
         yield

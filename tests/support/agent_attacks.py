@@ -41,6 +41,7 @@ _KEY = (
     "sys.exit(ctypes.CDLL(None).syscall(call, 10, -4, b'user', sys.argv[1].encode(), 0) < 0)"
 )
 _LIMITS = "import resource, sys; resource.prlimit(int(sys.argv[1]), resource.RLIMIT_NOFILE)"
+_TERMINAL = "import os, sys; os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY)"
 _CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1].replace('@', chr(0)))"
 _PORT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
 _SUBMIT = """
@@ -119,6 +120,9 @@ ATTACKS = {
     ),
     "sees another's limits": Attack("limits of other processes", f'python "{_LIMITS}" "$SUPERVISOR"'),
     "reaches another's shared memory": Attack("limits of other processes", f'python "{_SHM}" "$SHM"'),
+    "reaches another's memory by name": Attack("shared memory of others by name", 'cat "$MEMORY"'),
+    "reads what you type": Attack("read and write your terminals", f'python "{_TERMINAL}" "$TERMINAL"'),
+    "reads what only root may": Attack("read what only root may read", "test -s /etc/shadow && cat /etc/shadow"),
     "reads a key of the kernel": Attack("the kernel's keys", f'python "{_KEY}" "$KEY"'),
     "writes the user's home": Attack("change your files", 'touch "$USERS_HOME/mine"'),
     "writes the shell's settings": Attack("change your files", 'echo evil >>"$USERS_HOME/.bashrc"'),

@@ -136,6 +136,18 @@ for pid in filter(str.isdigit, os.listdir("/proc")):
 return ""
 """
 _CONNECT = "import socket\nsocket.create_connection(('127.0.0.1', known['port']), 5)\nreturn known['open']\n"
+# Where the kernel has no such sockets, those of the network stand for them.
+_TO_THE_HOST = f"""
+import socket
+try:
+    socket.socket(socket.AF_VSOCK).close()
+except OSError as error:
+    if error.errno != 97:
+        raise
+{_CONNECT}
+"""
+_ROOTS = "text = open('/etc/shadow').read()\nreturn known['open'] if text else ''\n"
+_TERMINAL = "import os\nos.close(os.open(known['terminal'], os.O_RDWR | os.O_NOCTTY))\nreturn known['open']\n"
 _RIGHTS = "status = open('/proc/self/status').read()\nreturn known['open'] if 'NoNewPrivs:\\t0' in status else ''\n"
 
 _SCORE, _PLACE = "read the hidden data that its grader reads; write", "write a file in the place of a function's result"
@@ -179,6 +191,10 @@ _BOTH = {
     "sees the supervisor's open files": Attack(_ENVIRONMENT, _FILES),
     "signals a process": Attack("signal other", "import os\nos.kill(known['pid'], 0)\nreturn known['open']\n"),
     "reaches a port": Attack("the network", _CONNECT),
+    "reaches the host of a virtual machine": Attack("the network", _TO_THE_HOST),
+    "reads what only root may": Attack("read what only root may read", _ROOTS),
+    "reads what you type": Attack("read and write your terminals", _TERMINAL),
+    "reaches another's memory by name": Attack("shared memory of others by name", _reads("memory")),
     "can gain rights": Attack(_LOADED, _RIGHTS),
     "changes what Python loads": Attack(_LOADED, _writes("loaded")),
     "changes a .pth file": Attack(_LOADED, _writes("pth")),
@@ -252,6 +268,7 @@ SPIED = {
     "kill": "signals to other processes",
     "abstract socket": "services by an abstract socket",
     "loopback": "the network",
+    "socket to the host": "the network",
     "socket with a path": "services by a socket with a path",
     "write into its tree": _OUTSIDE,
     "write elsewhere": _OUTSIDE,

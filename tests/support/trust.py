@@ -4,9 +4,11 @@ The page alone says what comes of an attack. Here is what it says of this machin
 `candidate_attacks`, what is tried for each of its rows.
 """
 
+import contextlib
 import os
+import pty
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -119,3 +121,18 @@ def compare(who: Who, level: str, found: dict[str, Outcome], attacks: dict[str, 
 
     pairs = {name: (expected(who, attack.row, level), found.get(name)) for name, attack in attacks.items()}
     return {name: pair for name, pair in pairs.items() if pair[1] is None or plain(pair[0]) is not plain(pair[1])}
+
+
+@contextlib.contextmanager
+def of_the_user(secret: str) -> Iterator[tuple[str, str]]:
+    """What the user has beside files: shared memory with a name, which holds the secret, and a terminal. Their
+    paths."""
+    memory, (first, second) = Path(f"/dev/shm/coral-test-{os.getpid()}"), pty.openpty()
+    try:
+        with os.fdopen(os.open(memory, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secret)
+        yield str(memory), os.ttyname(second)
+    finally:
+        memory.unlink(missing_ok=True)
+        os.close(first)
+        os.close(second)

@@ -72,6 +72,9 @@ def test_a_machine_without_bubblewrap_says_so(monkeypatch: pytest.MonkeyPatch, t
     (tmp_path / "bwrap").chmod(0o755)
     assert seal.bubblewrap_problem() == "bubblewrap does not work here: no namespaces"
     seal.bubblewrap_problem.cache_clear()
+    monkeypatch.setattr(seal.sys, "platform", "darwin")
+    assert seal.bubblewrap_problem() == "there is no sandbox for macOS"
+    seal.bubblewrap_problem.cache_clear()
 
 
 def test_a_link_in_the_place_of_a_folder_of_the_run_is_not_followed(tmp_path: Path) -> None:
