@@ -59,6 +59,8 @@ class Arena:
         self.root = Path(tempfile.mkdtemp(prefix="coral-bench-")).resolve()
         self.notes = self.root / "notes"
         self.notes.mkdir()
+        self.root.chmod(0o711)  # agents and graders may have users of their own
+        self.notes.chmod(0o777)
         self._environment = {**os.environ, MARK: str(self.notes)}
 
     def small_task(self) -> Path:
@@ -70,6 +72,7 @@ class Arena:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("".join(f"line {line} of file {number}\n" for line in range(LINES)))
         (task / "seed" / "trial.txt").write_text("seed")
+        task.chmod(0o700)
         return task
 
     def start(self, task: Path, *overrides: str) -> Started:

@@ -16,16 +16,20 @@ from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
 from coral.grader import run_candidate
+from coral.processes.call_filter import filtered
 from coral.processes.process import Program
 from coral.processes.seal import Sandbox, problem, seal
+from workspace.owner import User
+from workspace.plain_file import OWN_USERS
 from workspace.seal import PRIVATE, Access, Level
 
 NAME = "seal"
 VALUES, QUICK_VALUES = 100, 4
 ROUNDS, EACH = 10, 8  # of `coral eval`: so many at each level in turn
 SETTINGS = {"values": VALUES, "evals": ROUNDS * EACH}
-SEALED = (Level.BUBBLEWRAP, Level.LANDLOCK)
-LEVELS = (*SEALED, Level.NONE)  # users of their own need a Python that lies outside of root's home
+SEALED = (Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER)  # the last needs root, and a Python outside of root's home
+LEVELS = (*SEALED, Level.NONE)
+ANY_USER = User(OWN_USERS[1000], (), 0o077)
 LAUNCH, CANDIDATE, EVAL = "launch", "candidate", "eval"
 TARGETS = {LAUNCH: Target(median=20), CANDIDATE: Target(median=15), EVAL: Target(median=10)}
 WHAT = {
@@ -81,8 +85,14 @@ def _launches(folder: Path, works: Iterable[Level]) -> dict[Level, Callable[[], 
     view = dict.fromkeys(PRIVATE, Access.PRIVATE) | {folder: Access.WRITE}
 
     def start(level: Level) -> Callable[[], None]:
-        argv = seal(program, Sandbox(level, view, network=True)).argv
-        return lambda: _run(argv, folder)
+        user = ANY_USER if level is Level.USER else None
+        sealed = seal(program, Sandbox(level, view, network=True, user=user))
+
+        def attempt() -> None:
+            with filtered(sealed.argv, sealed.calls) as (argv, given):
+                _run(argv, folder, given)
+
+        return attempt
 
     return {level: start(level) for level in (Level.NONE, *works)}
 
@@ -136,8 +146,9 @@ def _key(part: str, level: Level) -> str:
     return f"{part}, {level}"
 
 
-def _run(argv: Iterable[str], folder: Path) -> None:
-    subprocess.run(list(argv), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+def _run(argv: Iterable[str], folder: Path, given: tuple[int, ...] = ()) -> None:
+    null = subprocess.DEVNULL
+    subprocess.run(list(argv), cwd=folder, stdin=null, stdout=null, pass_fds=given, check=True)
 
 
 def _expect(value: object) -> None:
