@@ -338,6 +338,7 @@ PROCESSES += ("coral.grader.landlock", "coral.processes.seal", "coral.processes.
 PROCESSES += ("coral.api.handle",)  # the command line
 PROCESSES += ("coral.notify.target",)  # a program that is told of alerts
 PROCESSES += ("coral.grader.task_grader", "coral.templates.benchmark")  # in graders, of candidates
+PROCESSES += ("coral.web.resuming",)  # the command that resumes a run
 PROCESSES += ("coral.cli.commands.ui",)  # the dashboard beside a run that is watched
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 GIT = ("workspace.git", "workspace.submit")

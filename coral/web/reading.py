@@ -12,6 +12,8 @@ from coral.cli.commands.status import activity, coming, warnings
 from coral.cli.commands.transcript import end_of_launch, label_of, runtime_of, text_of
 from coral.cli.report.knowledge import rendered
 from coral.cli.run_data import comparison, send_request
+from coral.cli.run_data.comparison import RunOutcome
+from coral.cli.run_data.set_budget import set_request
 from coral.cli.ui.events import event_text, is_step
 from coral.cli.ui.notes_diff import changes
 from coral.cli.ui.notes_page import body_of
@@ -28,6 +30,7 @@ __all__ = [
     "KnowledgeView",
     "LenientJson",
     "PastRun",
+    "RunOutcome",
     "RunView",
     "Timeline",
     "activity",
@@ -51,6 +54,7 @@ __all__ = [
     "rendered",
     "runtime_of",
     "send_request",
+    "set_request",
     "text_of",
     "uses",
     "warnings",

@@ -1,13 +1,16 @@
 """The runs of a folder, and two to ten of them side by side."""
 
 from contextlib import ExitStack
+from itertools import pairwise
+from operator import itemgetter
 
 from coral.views import format
-from coral.web.reading import RunView, comparison, opened
+from coral.web.reading import RunOutcome, RunView, comparison, opened
 from coral.web.runs import Runs
 
 MOST = 200  # runs of the list
 POINTS = 1000  # of one curve
+CHANGES = 5  # of one run
 
 Json = dict[str, object]
 
@@ -47,6 +50,10 @@ def compared(runs: Runs, names: list[str]) -> Json:
                 {
                     **one.data(),
                     "label": label,
+                    "used": format.spending(one.view.status.inner("spent").data),
+                    "clock": format.duration(one.curve.end),
+                    "to_best": "" if one.curve.to_best is None else format.duration(one.curve.to_best),
+                    "changes": _changes(one),
                     "time": one.over_time()[-POINTS:],
                     "graded": one.over_attempts()[-POINTS:],
                 }
@@ -54,3 +61,14 @@ def compared(runs: Runs, names: list[str]) -> Json:
             ],
             "settings": [[key, values] for key, values in comparison.differing(outcomes)],
         }
+
+
+def _changes(one: RunOutcome) -> list[Json]:
+    """The attempts that improved the best most, the largest gain first."""
+    steps = one.curve.steps
+    gains = sorted(((abs(step.value - before.value), step) for before, step in pairwise(steps)), key=itemgetter(0))
+    found = [(gain, record) for gain, step in gains[::-1] if (record := one.view.attempt_or_none(step.number))]
+    return [
+        {"number": record.number, "gain": gain, "agent": record.agent, "title": format.line(record.title)}
+        for gain, record in found[:CHANGES]
+    ]

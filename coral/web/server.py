@@ -40,7 +40,7 @@ def bind(host: str, port: int | None) -> socket.socket:
 
 def access_at(bound: socket.socket) -> PageAccess:
     """The access to a bound port, by the token of the environment or a new one."""
-    port, given = int(bound.getsockname()[1]), os.environ.get(TOKEN, "")
+    port, given = int(bound.getsockname()[1]), os.environ.pop(TOKEN, "")  # nothing that this server starts is given it
     if not given:
         return PageAccess(port)
     if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable():

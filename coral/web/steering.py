@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coral.errors import CoralError
-from coral.web.reading import RunView, send_request
+from coral.web.reading import RunView, send_request, set_request
 from heartbeats.render import problems
 from workspace.layout import OPERATOR
 
@@ -51,6 +51,21 @@ def _tell(view: RunView, given: Given) -> dict[str, object]:
     return {"to": to, "text": _text(given, "text", "text")}
 
 
+def _restart(view: RunView, given: Given) -> dict[str, object]:
+    return {**_agent(view, given), **({"fresh": True} if given.get("fresh") is True else {})}
+
+
+def _budget(_: RunView, given: Given) -> dict[str, object]:
+    """As `coral set`: a number, `none` for no limit, `task` for what the task has."""
+    key, value = _text(given, "key", "budget"), _text(given, "value", "value")
+    return set_request(f"budget.{key}={value}")
+
+
+def _stop(_: RunView, given: Given) -> dict[str, object]:
+    after = {"after_grades": True} if given.get("after_grades") is True else {}
+    return {"reason": str(given.get("reason") or "")[:500], **after}
+
+
 def _heartbeat(_: RunView, given: Given) -> dict[str, object]:
     """What is not named stays as it is in force. A prompt that cannot be rendered is refused, as by the command."""
     held = given.get("heartbeat")
@@ -71,7 +86,7 @@ REQUESTS: Mapping[str, Callable[[RunView, Given], dict[str, object]]] = {
     "acknowledge_alerts": lambda _, given: {"through": _number(given)["number"]},
     "pause": _agent,
     "unpause": _agent,
-    "restart": _agent,
+    "restart": _restart,
     "retire": _agent,
     "hold_grading": lambda _, __: {},
     "release_grading": lambda _, __: {},
@@ -82,5 +97,6 @@ REQUESTS: Mapping[str, Callable[[RunView, Given], dict[str, object]]] = {
         "name": _text(given, "name", "heartbeat's name"),
     },
     "reset_heartbeats": lambda _, given: {"owner": _text(given, "owner", "owner")},
-    "stop": lambda _, given: {"reason": str(given.get("reason") or "")[:500]},
+    "set_budget": _budget,
+    "stop": _stop,
 }

@@ -28,7 +28,7 @@ PAGES = {
     "heartbeats/agent-1": "The life of agent-1",
     "transcripts/agent-1": "a whole word",
     "runs": "Choose two to ten runs",
-    "steering": "Stop the run",
+    "steering": "Resume the run",
     "time": "began later",  # this one was never supervised
 }
 
@@ -272,3 +272,45 @@ def test_conclusions_stand_beside_their_evidence_and_a_synthesis_beside_the_one_
     assert page.evaluate("window.hacked") is None
     page.get_by_label("From").select_option(index=1)
     expect(page.locator("main")).to_contain_text("The two say the same.")
+
+
+def test_runs_are_compared_side_by_side(tmp_path, tab: Tab, picture: Picture) -> None:
+    first, second = (make_run(tmp_path / "runs", scores=scores) for scores in ((1.0, 2.0), (1.0, 1.5, 1.75)))
+    for run, used in ((first, {"money": 1.5}), (second, {"money": 20.0})):
+        write_status(run, spent=used)
+        events = [{"type": "published", "attempt": number, "clock": 30.0 * number} for number in (1, 2)]
+        write_events(run, *events)
+    with serving(first) as served:
+        page = tab(served.address)
+        go(page, first, "runs")
+        expect(page.get_by_role("checkbox")).to_have_count(2)
+        for box in page.get_by_role("checkbox").all():
+            box.press("Space")
+        figures = page.get_by_role("region", name="Comparison")
+        expect(figures).to_contain_text("$20")
+        expect(page.locator("main")).to_contain_text("gained 0.25")
+        page.get_by_label("Over").select_option("attempts")
+        page.get_by_label("Scale").select_option("gap to the best of all")
+        expect(page.locator(".chart canvas")).to_have_count(1)
+        picture(page, "runs-compared")
+        if SCRIPT.is_file():
+            assert serious(page) == []
+
+
+def test_a_stopped_run_is_resumed_once_that_is_confirmed(tmp_path, tab: Tab) -> None:
+    layout = make_run(tmp_path / "runs")
+    write_status(layout)
+    with serving(layout) as served:
+        page = tab(served.address)
+        go(page, layout, "steering")
+        page.get_by_label("Larger budgets").fill("grader.setup=x")
+        page.get_by_role("button", name="Resume the run").click()
+        dialog = page.locator("dialog[open]")
+        expect(dialog).to_contain_text("spend until a budget is used up")
+        dialog.get_by_role("button", name="Resume the run").press("Enter")
+        expect(page.locator("main")).to_contain_text("budgets alone, as in budget.hours=4")
+        page.get_by_label("Limit").fill("12")
+        page.get_by_role("button", name="Set the budget").click()
+        page.locator("dialog[open]").get_by_role("button", name="Set the budget").click()
+        expect(page.locator(".quiet", has_text="requested")).to_have_count(1)
+        assert requests_of(layout) == [{"type": "set_budget", "key": "hours", "limit": 12.0}]

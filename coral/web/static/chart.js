@@ -135,7 +135,7 @@ export function Chart({ curve, extra, agent, scale, onOpen, label }) {
 const COLOURS = ["#a83a24", "#1f6f8b", "#1a6b35", "#7a5200", "#6b3fa0", "#b0447f", "#3f5fbf", "#5d6b1f", "#8a5a44", "#59616c"];
 
 // Several runs' best scores as stepped lines. Runs are told apart by colour and by the legend.
-export function lines(box, runs, isTime) {
+export function lines(box, runs, isTime, isLog) {
   const times = [...new Set(runs.flatMap((run) => run.points.map(([at]) => at)))].sort((a, b) => a - b);
   const rows = runs.map((run) => {
     let next = 0;
@@ -152,7 +152,7 @@ export function lines(box, runs, isTime) {
   const found = {
     width: box.clientWidth,
     height: HEIGHT,
-    scales: { x: { time: false } },
+    scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
     axes: [isTime ? { ...axis, incrs: SECONDS, values: (_, ticks) => ticks.map(clock) } : axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(figure) }],
     series: [{ label: isTime ? "time" : "attempts", value: (_, value) => (value === null ? "" : isTime ? clock(value) : value) }, ...series],
   };

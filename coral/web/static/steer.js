@@ -7,7 +7,7 @@ export function useRequest(run, change) {
   const send = async (request) => {
     setState({ busy: true, text: "", failed: false });
     try {
-      const data = await post(`/api/runs/${encodeURIComponent(run)}/requests`, change, request);
+      const data = await post(`/api/runs/${encodeURIComponent(run)}/${request.type === "resume" ? "resume" : "requests"}`, change, request);
       setState({ busy: false, text: [data.message, data.hint].filter(Boolean).join(" - "), failed: false });
       return true;
     } catch (error) {
@@ -23,7 +23,7 @@ export function Answered({ state }) {
 }
 
 // A button; with `confirm`, a question is asked before, as for what spends or ends something.
-export function Act({ run, change, request, title, confirm, label }) {
+export function Act({ run, change, request, title, confirm, label, disabled }) {
   const state = useRequest(run, change);
   const dialog = useRef(null);
   const act = () => (confirm ? dialog.current.showModal() : state.send(request));
@@ -31,7 +31,7 @@ export function Act({ run, change, request, title, confirm, label }) {
     dialog.current.close();
     state.send(request);
   };
-  return html`<span class="act"><button type="button" aria-label=${label} disabled=${state.busy} onClick=${act}>${title}</button>
+  return html`<span class="act"><button type="button" aria-label=${label} disabled=${state.busy || disabled} onClick=${act}>${title}</button>
     <${Answered} state=${state} />
     ${confirm ? html`<dialog ref=${dialog} aria-label=${title}><p>${confirm}</p><p class="bar"><button type="button" onClick=${agree}>${title}</button>
       <button type="button" onClick=${() => dialog.current.close()}>Leave it</button></p></dialog>` : null}</span>`;

@@ -1,5 +1,5 @@
 // An agent's conversation, live.
-import { Waiting, html, link, query, useAnswer, useEffect, useState } from "../base.js";
+import { Linked, Waiting, html, link, query, useAnswer, useEffect, useState } from "../base.js";
 
 const LOOK_MS = 1500;
 
@@ -40,5 +40,5 @@ export function Transcripts({ run, at }) {
       <span class="quiet">${data.reason}</span></p>
     <p class="bar"><span role="status">${data.entries.length ? `${data.first + 1} to ${data.first + data.entries.length} of ${data.total}` : "nothing"}</span>
       <button type="button" disabled=${!data.first} onClick=${() => shown.earlier(data.first)}>Earlier part</button><button type="button" disabled=${shown.isLatest} onClick=${shown.latest}>The end</button></p>
-    <ol class="conversation" start=${data.first + 1}>${data.entries.map((entry, place) => html`<li key=${data.first + place} class=${`entry entry-${entry.kind} ${entry.failed ? "is-failed" : ""}`}><span class="quiet">${entry.label}</span><pre>${entry.text}</pre>${entry.cut ? html`<span class="quiet">cut off here</span>` : null}</li>`)}</ol>`}<//>`;
+    <ol class="conversation" start=${data.first + 1}>${data.entries.map((entry, place) => html`<li key=${data.first + place} class=${`entry entry-${entry.kind} ${entry.failed ? "is-failed" : ""}`}><span class="quiet">${entry.label}</span><pre><${Linked} run=${run} text=${entry.text} /></pre>${entry.cut ? html`<span class="quiet">cut off here</span>` : null}</li>`)}</ol>`}<//>`;
 }

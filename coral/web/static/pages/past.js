@@ -1,5 +1,5 @@
 // The fleet as it was at any moment: a slider, and a button that plays.
-import { Trouble, html, useAnswer, useEffect, useMemo, useState } from "../base.js";
+import { Trouble, html, link, useAnswer, useEffect, useMemo, useState } from "../base.js";
 import { Chart, clock } from "../chart.js";
 import { Agents, Budgets, Grading, Score } from "./fleet.js";
 
@@ -30,7 +30,7 @@ export function Past({ run, live }) {
     if (!playing && at >= end) setChosen(0);
     setPlaying(!playing);
   };
-  return html`<h2>The fleet at ${clock(at)} <span class="quiet">${shown ? shown.wall : ""}</span></h2>
+  return html`<h2>The fleet at ${clock(at)} <span class="quiet">${shown ? shown.wall.slice(0, 19).replace("T", " ") : ""}</span></h2>
     <p class="slider"><button type="button" onClick=${play}>${playing ? "Pause" : "Play"}</button>
       <input type="range" min="0" max=${end} value=${at} aria-label="Moment of the run" aria-valuetext=${clock(at)} onInput=${(event) => {
         setPlaying(false);
@@ -50,5 +50,5 @@ function CurveUntil({ run, at }) {
     return { ...state.data, steps: until(state.data.steps), points: state.data.points.filter((point) => point.at <= at), end: at };
   }, [state.data, at]);
   if (!curve) return null;
-  return html`<${Chart} curve=${curve} extra=${NONE} agent="" scale="linear" onOpen=${() => undefined} label=${`Score until ${clock(at)}`} />`;
+  return html`<${Chart} curve=${curve} extra=${NONE} agent="" scale="linear" onOpen=${(number) => (location.hash = link(run, "attempts", number))} label=${`Score until ${clock(at)}`} />`;
 }

@@ -20,22 +20,40 @@ const token = (state) => `is-${state}`;
 
 function Comparison({ runs }) {
   const [over, setOver] = useState("time");
+  const [scale, setScale] = useState("linear");
   const path = `/api/compare?${runs.map((run) => `run=${encodeURIComponent(run)}`).join("&")}`;
   const state = useAnswer(path);
-  return html`<section aria-labelledby="compare-title"><div class="bar"><h3 id="compare-title">Side by side</h3><label>Over <select value=${over} onChange=${(event) => setOver(event.target.value)}><option value="time">time</option><option value="graded">attempts</option></select></label></div>
+  const best = (one) => (one.best_number === null ? figure(one.best) : html`<a href=${link(one.run, "attempts", one.best_number)}>${figure(one.best)}</a>`);
+  return html`<section aria-labelledby="compare-title"><div class="bar"><h3 id="compare-title">Side by side</h3><label>Over <select value=${over} onChange=${(event) => setOver(event.target.value)}><option value="time">time</option><option value="graded">attempts</option></select></label>
+      <label>Scale <select value=${scale} onChange=${(event) => setScale(event.target.value)}><option value="linear">linear</option><option value="gap">gap to the best of all</option></select></label></div>
     <${Waiting} state=${state}>${(data) => html`${data.concerns.map((text) => html`<p class="notice">${text}</p>`)}
-      <${Curves} runs=${data.runs} over=${over} />
-      <div class="scroll" role="region" aria-label="Comparison" tabindex="0"><table><thead><tr><th scope="col">run</th><th scope="col" class="number">seed</th><th scope="col" class="number">best</th><th scope="col" class="number">attempts</th><th scope="col" class="number">failed</th><th scope="col" class="number">gain per attempt</th><th scope="col">its best change</th></tr></thead>
-      <tbody>${data.runs.map((one) => html`<tr><th scope="row">${one.label}</th><td class="number">${figure(one.seed)}</td><td class="number">${figure(one.best)}</td><td class="number">${one.attempts}</td><td class="number">${one.failed}</td><td class="number">${figure(one.gain_per_attempt)}</td>
-        <td>${one.best_number === null ? "" : html`<a href=${link(one.run, "attempts", one.best_number)}>#${one.best_number}</a>`}</td></tr>`)}</tbody></table></div>
-      ${data.settings.length ? html`<h3>Settings that differ</h3><div class="scroll" role="region" aria-label="Settings" tabindex="0"><table><thead><tr><th scope="col">setting</th>${data.runs.map((one) => html`<th scope="col">${one.label}</th>`)}</tr></thead><tbody>${data.settings.map(([key, values]) => html`<tr><th scope="row">${key}</th>${values.map((value) => html`<td>${value}</td>`)}</tr>`)}</tbody></table></div>` : null}`}<//></section>`;
+      <${Curves} runs=${data.runs} over=${over} scale=${scale} direction=${data.direction} />
+      <${Figures} label="Comparison" runs=${data.runs} rows=${[["best", best], ["seed", (one) => figure(one.seed)], ["attempts", (one) => one.attempts], ["failed", (one) => one.failed], ["agents", (one) => one.agents], ["time", (one) => one.clock], ["time to the best", (one) => one.to_best], ["used", (one) => one.used], ["gain per attempt", (one) => figure(one.gain_per_attempt)]]} />
+      <h3>Best changes</h3>${data.runs.map((one) => html`<h4>${one.label}</h4>${one.changes.length ? html`<ul>${one.changes.map((change) => html`<li><a href=${link(one.run, "attempts", change.number)}>#${change.number}</a> gained ${figure(change.gain)} <span class="quiet">${change.agent}</span> <bdi>${change.title}</bdi></li>`)}</ul>` : html`<p class="quiet">Nothing has beaten its seed.</p>`}`)}
+      ${data.settings.length ? html`<h3>Settings that differ</h3><${Figures} label="Settings" runs=${data.runs} rows=${data.settings.map(([key, values]) => [key, (_, place) => values[place]])} />` : null}`}<//></section>`;
 }
 
-function Curves({ runs, over }) {
+// A column for each run; a row is its name and what it says of a run.
+function Figures({ label, runs, rows }) {
+  return html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table><thead><tr><td></td>${runs.map((one) => html`<th scope="col" class="number">${one.label}</th>`)}</tr></thead>
+    <tbody>${rows.map(([name, value]) => html`<tr><th scope="row">${name}</th>${runs.map((one, place) => html`<td class="number">${value(one, place)}</td>`)}</tr>`)}</tbody></table></div>`;
+}
+
+const LEAST_GAP = 1e-6; // of the largest: a logarithmic scale has no place for 0, where the best of all is
+
+function gaps(runs, over, direction) {
+  const ends = runs.flatMap((run) => run[over].map(([, value]) => value));
+  const best = (direction === "maximize" ? Math.max : Math.min)(...ends);
+  const least = LEAST_GAP * Math.max(...ends.map((value) => Math.abs(best - value)));
+  return (points) => points.map(([at, value]) => [at, Math.max(Math.abs(best - value), least) || null]);
+}
+
+function Curves({ runs, over, scale, direction }) {
   const box = useRef(null);
   useEffect(() => {
-    const plot = lines(box.current, runs.map((one) => ({ label: one.label, points: one[over] })), over === "time");
+    const shown = scale === "gap" ? gaps(runs, over, direction) : (points) => points;
+    const plot = lines(box.current, runs.map((one) => ({ label: one.label, points: shown(one[over]) })), over === "time", scale === "gap");
     return () => plot.destroy();
-  }, [runs, over]);
+  }, [runs, over, scale]);
   return html`<div class="chart" ref=${box} role="img" aria-label="The best score of each run; the table below has the figures"></div>`;
 }

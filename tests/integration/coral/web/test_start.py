@@ -5,7 +5,7 @@ import socket
 from collections.abc import Mapping
 
 from dashboard import change_headers, visitor
-from real_runs import coral_process, tries, write_task
+from real_runs import coral_process, tries, wait_until, write_task
 from starlette.testclient import TestClient
 
 from workspace.layout import runs_under
@@ -14,7 +14,7 @@ ADDRESS = re.compile(r"^dashboard: http://127\.0\.0\.1:(\d+)/\?token=\S{40}", re
 
 
 def test_the_dashboard_is_served_while_the_run_is_watched_and_shows_it_as_it_was(tmp_path) -> None:
-    task = write_task(tmp_path / "task", tries(1, 2, 3))
+    task = write_task(tmp_path / "task", tries(1, 2, 3, 4))
     settings = ("agents.count=1", "budget.attempts=3", "task.name=two_words")  # whose folder is called two-words
     done = coral_process("start", str(task), "--ui", "--plain", *settings, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,6 +45,7 @@ def test_the_dashboard_is_served_while_the_run_is_watched_and_shows_it_as_it_was
     assert [held["number"] for held in one["ancestors"]] == [0, 1, 2]
     for wrong in ("x", "..", "99"):
         assert client.get(f"{base}/attempts/3/diff", params={"against": wrong}).status_code == 404
+    check_resume(client, base)
 
 
 def check_preview(client: TestClient, address: str) -> None:
@@ -68,6 +69,30 @@ def check_preview(client: TestClient, address: str) -> None:
     assert previewed(name="mine", prompt="")[0] == 404
     assert previewed(name="mine", prompt="x", agent="nobody")[0] == 404
     assert previewed(name="mine", prompt="x", headers={})[0] == 403
+
+
+def check_resume(client: TestClient, base: str) -> None:
+    """A run goes on as by `coral resume`, with larger budgets and no other key; a refusal is that of the command."""
+
+    def resumed(**given: object) -> tuple[int, dict[str, str]]:
+        answer = client.post(f"{base}/resume", json=given, headers=change_headers())
+        return answer.status_code, answer.json()
+
+    assert client.post(f"{base}/resume", json={}).status_code == 403
+    status, used_up = resumed(text="-x")
+    assert (status, "the budget of 3 attempts is used up" in used_up["error"]) == (404, True), used_up
+    assert "budget.attempts=" in used_up["hint"]
+    for other in ("grader.setup=[x]", "--yes", "budget.hours=1;x"):
+        status, refused = resumed(budgets=other)
+        assert (status, "budgets alone" in refused["hint"]) == (404, True), refused
+    status, goes_on = resumed(budgets="budget.attempts=4", agreed=True)
+    assert (status, "resumed: process" in goes_on.get("message", "")) == (200, True), goes_on
+
+    def is_over() -> bool:
+        fleet = client.get(f"{base}/fleet").json()
+        return (fleet["state"], fleet["attempts"]) == ("stopped", 4)
+
+    wait_until(is_over)
 
 
 def test_it_is_not_served_where_the_command_returns_at_once(tmp_path) -> None:

@@ -16,6 +16,9 @@ def test_the_runs_beside_it_are_listed_and_compared(tmp_path) -> None:
     found = client.get("/api/compare", params={"run": [first.root.name, second.root.name]}).json()
     assert [run["best"] for run in found["runs"]] == [2.0, 1.75]
     assert found["runs"][0]["time"][:2] == [[0.0, 1.0], [30.0, 2.0]]
+    gains = [[(one["number"], one["gain"]) for one in run["changes"]] for run in found["runs"]]
+    assert gains == [[(1, 1.0)], [(1, 0.5), (2, 0.25)]]
+    assert found["runs"][0]["changes"][0]["title"] == "try 1"
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path) -> None:

@@ -27,6 +27,18 @@ GRANTED = [
     ({"type": "answer", "number": 2, "text": "yes"}, {"type": "answer", "number": 2, "text": "yes"}),
     ({"type": "acknowledge_alerts", "number": 3}, {"type": "acknowledge_alerts", "through": 3}),
     *(({"type": kind, "agent": "agent-1"},) * 2 for kind in ("pause", "unpause", "restart", "retire")),
+    (
+        {"type": "restart", "agent": "agent-1", "fresh": True},
+        {"type": "restart", "agent": "agent-1", "fresh": True},
+    ),
+    (
+        {"type": "set_budget", "key": "hours", "value": " 12 "},
+        {"type": "set_budget", "key": "hours", "limit": 12.0},
+    ),
+    (
+        {"type": "set_budget", "key": "money", "value": "none"},
+        {"type": "set_budget", "key": "money", "limit": None},
+    ),
     *(({"type": kind},) * 2 for kind in ("hold_grading", "release_grading")),
     ({"type": "cancel_grade", "number": 7, "extra": 1}, {"type": "cancel_grade", "number": 7}),
     (
