@@ -1,6 +1,7 @@
 """The clone that an agent works in: set up once, restored before each launch, cloned again when git cannot use it."""
 
 import contextlib
+import os
 from concurrent.futures import Executor, Future
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 from attempts.files import parse_object, read_bytes, write_json
 from coral.agent_setup.roster import Mount, mounts_of
 from coral.errors import CoralError
+from coral.runtimes.model import Runtime
 from coral.runtimes.registry import INSTRUCTION_FILES
 from coral.supervisor.context import RunContext
 from coral.views.prompt import instructions
@@ -16,6 +18,7 @@ from workspace import hub, knowledge
 from workspace.clone_overlay import Instructions, link_shared, mount, place, put_back, write_instructions
 from workspace.errors import GitError
 from workspace.layout import SHARED
+from workspace.plain_file import folder_of
 
 
 def create_knowledge(run_context: RunContext, agent: str) -> None:
@@ -24,8 +27,13 @@ def create_knowledge(run_context: RunContext, agent: str) -> None:
     knowledge.create(shared)
     if not (shared / "HEARTBEAT.md").exists():
         place(shared, "HEARTBEAT.md", _checklist(run_context))
-    role = run_context.roster.assignment(agent).role
-    if role and not (shared / "roles" / f"{agent}.md").exists():  # its agent may have changed it
+    if not (shared / "roles" / f"{agent}.md").exists():  # its agent may have changed it
+        write_role(run_context, agent)
+
+
+def write_role(run_context: RunContext, agent: str) -> None:
+    if role := run_context.roster.assignment(agent).role:
+        shared = _shared(run_context, agent)
         place(shared, f"roles/{agent}.md", f"---\nagent: {agent}\n---\n\n{role.strip()}\n")
 
 
@@ -57,6 +65,20 @@ def renew_instructions(run_context: RunContext, agent: str, commit: str) -> None
     written = write_instructions(clone, run_context.layout.hub, commit, filename, text)
     write_json(run_context.layout.instructions(agent), asdict(written), durable=False)
     _write_check(run_context, agent)
+
+
+def change_program(run_context: RunContext, agent: str, before: Runtime) -> None:
+    """Write what an agent is told into its clone for another program than `before`, whose instruction file goes unless
+    the seed has one of that name. CoralError if there is a folder of the new one's name."""
+    clone, runtime = run_context.layout.clone(agent), run_context.roster.runtime(agent)
+    old, new = before.instruction_file, runtime.instruction_file
+    if (clone / new).is_dir():
+        hint = f"{runtime.name} reads a file of that name: tell the agent to rename it"
+        raise CoralError(f"cannot write {new} for {agent}: it is a folder in its workspace", hint)
+    if old != new and not _kept_instructions(run_context, agent).tracked:
+        with contextlib.suppress(OSError), folder_of(clone, old) as place_of_file:
+            os.unlink(Path(old).name, dir_fd=place_of_file)
+    renew_instructions(run_context, agent, run_context.rules.seed_commit)
 
 
 def restore_clone(run_context: RunContext, agent: str) -> None:

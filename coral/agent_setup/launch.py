@@ -131,6 +131,17 @@ def fill_state_folder(command: Command, state: Path, *, copies: bool = False) ->
             link_below(state, name, str(target.resolve()))
 
 
+def set_aside(state: Path, launch: int) -> None:
+    """Make room in an agent's state folder for another program: what is there moves to a folder in it, and is found
+    there by whoever looks for the sessions of before. OSError if that is not possible."""
+    kept = state / f".before-{launch + 1}"
+    with contextlib.suppress(FileNotFoundError):
+        files = [path for path in state.iterdir() if not path.name.startswith(".before-")]
+        kept.mkdir(mode=0o700, exist_ok=True)
+        for path in files:
+            path.rename(kept / path.name)
+
+
 def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:
     """The base environment without the variables that the command drops, and with those that it adds."""
     dropped = {name for name in base if name.startswith(command.drop) and not name.startswith(command.keep)}

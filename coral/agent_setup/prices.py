@@ -14,8 +14,8 @@ from coral.config.model import Assignment
 from coral.errors import CoralError
 from coral.fleet.agent_state import Spent
 from coral.fleet.agents.spending import cost
+from coral.fleet.members import Prices
 from coral.fleet.policy import MILLION
-from coral.fleet.rules import Prices
 from coral.runtimes.model import Runtime
 from coral.views.format import duration, money, tokens
 

@@ -1,13 +1,16 @@
 """The roster of a run: its agents in order, the assignment of each, and the runtime that drives it."""
 
+import copy
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.errors import CoralError
+from coral.fleet.members import Member
 from coral.runtimes.model import Runtime
 from coral.runtimes.registry import find, problems
 from workspace.layout import SHARED
@@ -37,9 +40,10 @@ def mounts_of(config: Config, assignment: Assignment) -> list[Mount]:
     return [Mount(config.folder / Path(source).expanduser(), str(PurePosixPath(at))) for at, source in named]
 
 
-def check_same_programs(before: Config, after: Config, known: Iterable[str]) -> None:
+def check_same_programs(before: Config, after: Config, known: Collection[str], members: Collection[str] = ()) -> None:
     """CoralError if a change of its task would give an agent of a run another program: its conversation is one of the
-    program that it has. `known`: the agents of the run, those that earlier changes took away included.
+    program that it has. `known`: the agents of the run, those that earlier changes took away included. `members`: those
+    that the operator has added or moved, which keep their programs whatever the task says.
 
     Agents are added and taken away at the end. Those without an assignment have the program of the last one.
     """
@@ -47,7 +51,7 @@ def check_same_programs(before: Config, after: Config, known: Iterable[str]) -> 
     programs = {name: assignment.runtime for name, assignment in new.items()}
     last = programs[list(new)[-1]]
     was_last = list(old.values())[-1].runtime
-    for name in sorted({*old, *known}):
+    for name in sorted({*old, *known}.difference(members)):
         was = old[name].runtime if name in old else was_last
         if (is_now := programs.get(name, last)) != was:
             of_one = f"the program of {name} from {was} to {is_now}"
@@ -75,14 +79,39 @@ def is_paid(assignment: Assignment, runtime: Runtime) -> bool:
     return runtime.costs_money or assignment.prices is not None
 
 
-class Roster:
-    """`assignments`: each one with its runtime. CoralError if there is no runtime of that name."""
+def assignment_of(member: Member) -> Assignment:
+    """CoralError where the keys do not fit: another version has written them."""
+    given = {**member.rest, "runtime": member.runtime, "model": member.model, "role": member.role}
+    try:
+        return Assignment.model_validate(given)
+    except ValueError as error:
+        raise CoralError(f"cannot read how an agent is driven: {error}", "see the release notes of Coral") from error
 
-    def __init__(self, config: Config) -> None:
+
+class Roster:
+    """`assignments`: each one of the task with its runtime. CoralError if there is no runtime of that name."""
+
+    def __init__(self, config: Config, members: Mapping[str, Member] = MappingProxyType({})) -> None:
+        """`members`: the agents that the operator has added or moved since the run began."""
         self._members = members_of(config)
         self.assignments = [(part, find(part.runtime, part.options)) for part in assignments_of(config)]
         runtimes = (runtime for assignment, runtime in self.assignments for _ in range(assignment.count))
         self._runtimes = dict(zip(self._members, runtimes, strict=True))
+        for agent, member in members.items():
+            self.set(agent, member)
+
+    def set(self, agent: str, member: Member) -> None:
+        """Drive an agent in another way from now on. CoralError if there is no such runtime."""
+        assignment = assignment_of(member)
+        self._runtimes[agent] = find(assignment.runtime, assignment.options)
+        self._members[agent] = assignment
+
+    def with_member(self, agent: str, member: Member) -> "Roster":
+        """Another one in which this agent is driven so."""
+        changed = copy.copy(self)
+        changed._members, changed._runtimes = dict(self._members), dict(self._runtimes)
+        changed.set(agent, member)
+        return changed
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._members)

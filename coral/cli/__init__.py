@@ -42,7 +42,7 @@ COMMANDS = {
         "set redirect --stagnant 3",
     ),
     "set": ("run", "change a budget of the running run", "budget.hours=12"),
-    "agent": ("run", "pause an agent, let it go on, restart or retire it", "pause agent-2"),
+    "agent": ("run", "pause, restart or retire an agent, add one, give one another model", "pause agent-2"),
     "grading": ("run", "hold the queue of attempts, release it, cancel one of them", "cancel 17"),
     "alerts": ("run", "what needs a person: list, acknowledge", "ack"),
     "notify": ("task", "send a test message to everybody whom a task tells of alerts", "test my-task"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from attempts.record import Attempt, Kind
 from coral.fleet.agent_state import JobEnd, PendingMessage
 from coral.fleet.events import Ending
+from coral.fleet.members import Member, WantedMember
 from coral.fleet.reasons import Reason, RunEnd
 from coral.fleet.run_state import Job
 
@@ -99,6 +100,27 @@ class Spawn:
     messages: tuple[PendingMessage, ...]
     last_result_seen: int
     reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrepareAgent:
+    """Check whether an agent can be driven so, and write what it needs into its workspace; of a new one, make it.
+    `base`: what the wanted differs from, where that is not what is in force."""
+
+    agent: str
+    wanted: WantedMember
+    is_new: bool
+    base: Member | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetMember:
+    """Drive an agent so from its next launch on. `aside`: the files that its program keeps make room, as those of the
+    program that it had up to this launch; None where it keeps its program."""
+
+    agent: str
+    member: Member
+    aside: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +255,8 @@ Action = (
     | CleanUpGrade
     | Publish
     | Spawn
+    | PrepareAgent
+    | SetMember
     | StartJob
     | ShowJob
     | Interrupt

@@ -96,6 +96,7 @@ class PendingMessage:
     stagnant: bool = False  # an improvement makes it pointless
     depth: int = 0  # of a heartbeat: its place in a chain, from 1
     defers: bool = False  # it waits until a tool that is at work has ended
+    quiet: bool = False  # it goes along with a launch that begins anyway, and causes none
     inline: bool = False  # `coral eval` may print it instead of an interrupt
     printed: bool = False  # `coral eval` was given it to print, and may acknowledge it
     handed_at: int = 0  # the launch of this session that got its whole text, began, and did not acknowledge it

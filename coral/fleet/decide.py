@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from attempts.standing import advance
 from coral.fleet import actions as do, events as on, health, jobs, requests, rollback, upkeep
-from coral.fleet.agent_state import LIVE, Agent, Phase
+from coral.fleet.agent_state import LIVE, Phase
 from coral.fleet.agents import (
     accounts,
     budgets,
@@ -12,13 +12,14 @@ from coral.fleet.agents import (
     launch_exit,
     lifecycle,
     live_budgets,
+    membership,
     outages,
     research,
     spending,
     stalls,
 )
 from coral.fleet.attempts import confirmations, epochs, grading, holdouts, intake
-from coral.fleet.messages import fire_clock_heartbeats
+from coral.fleet.messages import fire_clock_heartbeats, put_in_force
 from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.reasons import RunEnd, RunEndKind
@@ -108,6 +109,10 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             _on_not_started(transaction, event.who, event.launch, event.reason)
         case on.JobEnded():
             jobs.on_ended(transaction, event)
+        case on.AgentPrepared():
+            membership.on_prepared(transaction, event)
+        case on.AgentNotPrepared(agent=name, reason=reason):
+            membership.on_not_prepared(transaction, name, reason)
         case on.Requested():
             requests.on_requested(transaction, event)
         case on.DiskChecked(problem=disk_problem):
@@ -140,6 +145,7 @@ def _advance_time(transaction: Transaction) -> None:
     count = None
     while count != len(transaction.actions) and not transaction.run.finished:
         count = len(transaction.actions)
+        membership.advance(transaction)
         grading.advance_timers(transaction)
         confirmations.ask(transaction)
         if not transaction.run.stopping and (end := _reason_to_stop(transaction)):
@@ -172,7 +178,11 @@ def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
     if spent := budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules):
         return spent
     idle = all(attempt.step is AttemptStep.SETTLED for attempt in transaction.pending.values())
-    if idle and all(agent.phase is Phase.RETIRED for agent in transaction.agents.values()):
+    if (
+        idle
+        and not transaction.run.preparing
+        and all(agent.phase is Phase.RETIRED for agent in transaction.agents.values())
+    ):
         return RunEnd(RunEndKind.ALL_RETIRED)
     return None
 
@@ -197,15 +207,14 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
     transaction.set_standing(advance(transaction.standing, event.baseline, transaction.rules.scoring))
     transaction.act(do.Publish(attempt=event.baseline))
     holdouts.ask(transaction, transaction.standing.seed)
-    requests.put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
+    put_in_force(transaction, FLEET, transaction.rules.defaults(Scope.FLEET))
     _add_agents(transaction, event.agents)
 
 
 def _add_agents(transaction: Transaction, names: Iterable[str]) -> None:
     """They start one after another."""
     for place, name in enumerate(names):
-        transaction.agents[name] = Agent(name=name, deadline=transaction.clock + place * transaction.rules.stagger)
-        requests.put_in_force(transaction, name, transaction.rules.defaults(Scope.OWN))
+        membership.begin(transaction, name, place * transaction.rules.stagger)
 
 
 def _resume(transaction: Transaction, away: float) -> None:
@@ -219,7 +228,9 @@ def _resume(transaction: Transaction, away: float) -> None:
         again = do.Notify(id=alert.id, text=alert.text, agent=alert.agent, reason=alert.reason, repeat=True)
         transaction.act(again)
     lifecycle.resume_all(transaction, away)
-    _add_agents(transaction, [name for name in transaction.rules.agents if name not in transaction.agents])
+    known = {*transaction.agents, *transaction.run.preparing}
+    _add_agents(transaction, [name for name in transaction.rules.agents if name not in known])
+    membership.prepare_again(transaction)
     jobs.resume(transaction, away)
     confirmations.drop_half(transaction)
     grading.repeat_unfinished(transaction)

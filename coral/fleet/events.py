@@ -11,14 +11,17 @@ from enum import StrEnum
 from attempts.record import OPEN, Attempt, Metric, Submission
 from attempts.standing import Scored
 from coral.fleet.agent_state import Meter, OutputCounts, Spent
+from coral.fleet.members import Member
 from coral.fleet.request_kinds import (
     Acknowledge as Acknowledge,
     AcknowledgeAlerts as AcknowledgeAlerts,
+    AddAgent as AddAgent,
     AnswerQuestion as AnswerQuestion,
     Ask as Ask,
     CancelGrade as CancelGrade,
     HoldGrading as HoldGrading,
     Leave as Leave,
+    MoveAgent as MoveAgent,
     Pause as Pause,
     RaiseAlert as RaiseAlert,
     ReleaseGrading as ReleaseGrading,
@@ -296,6 +299,22 @@ class JobEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPrepared:
+    """An agent can be driven as the operator wants it: its workspace is ready. `was`: how it is driven until now; None
+    of a new one."""
+
+    agent: str
+    member: Member
+    was: Member | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNotPrepared:
+    agent: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requested:
     sender: str
     id: str
@@ -345,6 +364,8 @@ Event = (
     | Exited
     | SpawnFailed
     | JobEnded
+    | AgentPrepared
+    | AgentNotPrepared
     | Requested
     | DiskChecked
 )

@@ -124,7 +124,9 @@ def wake(transaction: Transaction) -> None:
     """End the wait for a job when it has ended or a message is pending: the agent starts as after any turn."""
     for agent in list(transaction.agents.values()):
         waits = agent.phase is Phase.WAITING and agent.reason.kind is ReasonKind.WAITS_FOR_JOB
-        if waits and (agent.pending_messages or not runs_job(agent.name, transaction.jobs)):
+        if waits and (
+            any(not message.quiet for message in agent.pending_messages) or not runs_job(agent.name, transaction.jobs)
+        ):
             turns = agent.unproductive_turns
             seconds = back_off(transaction.run.id, agent, turns, transaction.rules) if turns else 0.0
             deadline = transaction.clock + seconds

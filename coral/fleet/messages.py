@@ -9,20 +9,49 @@ from dataclasses import replace
 from functools import partial
 
 from attempts import progress
-from coral.fleet import chains
+from coral.fleet import actions as do, chains
 from coral.fleet.agent_state import Agent, PendingMessage, Phase
 from coral.fleet.policy import BUDGET_NOTICES_AT, INLINE_SECONDS, MAX_PENDING_MESSAGES, MAX_UNANSWERED
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
-from heartbeats.heartbeat import RESERVED, Delivery, Heartbeat, Scope
+from heartbeats.heartbeat import (
+    LEAST_SECONDS_FOR_AGENTS,
+    NOT_AGENTS,
+    RESERVED,
+    Delivery,
+    Heartbeat,
+    Scope,
+    find,
+)
 from heartbeats.reply import AlertReply, OkReply, OtherReply, parse_reply
-from heartbeats.trigger import Elapsed, Stagnant, arm, evaluate
+from heartbeats.trigger import Elapsed, Stagnant, arm, evaluate, retime
 
 MESSAGE, LAND, BEGIN, STALLED, CHANGED, CONCLUDE = RESERVED
 ENDED = "job ended"  # not a name that a heartbeat may have
 UNASKED = (*RESERVED, ENDED)  # messages that await no reply
 UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNANSWERED)
+
+
+def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...], by: str = "operator") -> None:
+    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer. No change by
+    an agent makes one of the clock due at once: as the answer to that heartbeat it would set off the next one."""
+    before = transaction.heartbeats.get(owner, ())
+    holder = transaction.holder(owner)
+    targets = {}
+    for heartbeat in heartbeats:
+        old = find(before, heartbeat.name)
+        if old is None:
+            targets[heartbeat.name] = arm(heartbeat.trigger, holder.progress, transaction.clock)
+        else:
+            running, now = holder.targets[heartbeat.name], transaction.clock
+            due = retime(old.trigger, heartbeat.trigger, running, holder.progress, now)
+            if by not in NOT_AGENTS and isinstance(heartbeat.trigger, Elapsed):
+                due = max(due, min(running, now + LEAST_SECONDS_FOR_AGENTS))
+            targets[heartbeat.name] = due
+    transaction.heartbeats[owner] = heartbeats
+    transaction.set_targets(owner, targets)
+    transaction.act(do.ShowHeartbeats(owner=owner))
 
 
 def fire_after_attempt(transaction: Transaction, author: str, number: int, depth: int) -> None:
@@ -94,7 +123,8 @@ def deliver_at_eval(
     agent = transaction.agents[author]
     if not waiting or agent.phase is not Phase.RUNNING:
         return (), ()
-    fresh = tuple(message for message in agent.undelivered if not _is_read_now(message, transaction.clock))
+    loud = (message for message in agent.undelivered if not message.quiet)
+    fresh = tuple(message for message in loud if not _is_read_now(message, transaction.clock))
     if fresh and all(message.inline for message in fresh):
         # Printed once; a message that is not acknowledged in time causes an interrupt like any other.
         due = transaction.clock + INLINE_SECONDS
@@ -231,8 +261,9 @@ def _reason_to_skip(agent: Agent, heartbeat: Heartbeat) -> Reason | None:
         return Reason(ReasonKind.IS_PARKED)
     if agent.budget_notice_level >= max(BUDGET_NOTICES_AT):
         return Reason(ReasonKind.LANDS)
-    if len(agent.pending_messages) >= MAX_PENDING_MESSAGES:
-        return Reason(ReasonKind.SATURATED, count=len(agent.pending_messages))
+    waiting = sum(not message.quiet for message in agent.pending_messages)
+    if waiting >= MAX_PENDING_MESSAGES:
+        return Reason(ReasonKind.SATURATED, count=waiting)
     return None
 
 

@@ -53,7 +53,7 @@ MAX_NOTICE_OUTPUTS = 3  # ... and of how many of them it has the last lines
 
 def is_due(message: PendingMessage, agent: Agent, now: float) -> bool:
     """Whether this message alone justifies an interrupt now."""
-    if now < message.due:
+    if message.quiet or now < message.due:
         return False
     at_a_tool = agent.activity == TOOL_ACTIVITY and now < agent.last_output_at + BUSY_SECONDS
     return not (message.defers and at_a_tool)

@@ -43,6 +43,7 @@ class ReasonKind(StrEnum):
     LIMIT_OVER = "limit_over"
     BUDGET_RAISED = "budget_raised"  # its own, by the operator
     UNPAUSED = "unpaused"  # by the operator
+    MOVED = "moved"  # to another account, by the operator
     RESTARTED = "restarted"  # by the operator: why a launch is ended, and why the next one starts
     SESSION_COMPACTED = "session_compacted"  # count: how often; the next launch begins a new session
     SESSION_LONG = "session_long"  # count: the tokens it had used; the next launch begins a new session

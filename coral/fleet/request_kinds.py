@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coral.fleet.members import WantedMember
 from coral.fleet.reasons import RunEnd
 
 
@@ -56,6 +57,22 @@ class Restart:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retire:
     agent: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddAgent:
+    """Add an agent to the fleet. `name`: empty for the next free one."""
+
+    wanted: WantedMember
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveAgent:
+    """Drive an agent in another way from its next launch on, for which it is interrupted at a good moment."""
+
+    agent: str
+    wanted: WantedMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +172,8 @@ Steering = (
     | Unpause
     | Restart
     | Retire
+    | AddAgent
+    | MoveAgent
     | HoldGrading
     | ReleaseGrading
     | CancelGrade

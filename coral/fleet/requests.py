@@ -9,16 +9,15 @@ from attempts.fields import one_line
 from coral.errors import CoralError
 from coral.fleet import actions as do, events as on, jobs, questions
 from coral.fleet.agent_state import Phase
-from coral.fleet.agents import live_budgets, orders
+from coral.fleet.agents import live_budgets, membership, orders
 from coral.fleet.attempts import grading
-from coral.fleet.messages import MESSAGE, acknowledge
+from coral.fleet.messages import MESSAGE, acknowledge, put_in_force
 from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.reasons import RunEnd
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
 from heartbeats.entry import from_entry
 from heartbeats.heartbeat import (
-    LEAST_SECONDS_FOR_AGENTS,
     Heartbeat,
     HeartbeatError,
     Scope,
@@ -27,7 +26,6 @@ from heartbeats.heartbeat import (
     reset_heartbeats,
     set_heartbeat,
 )
-from heartbeats.trigger import Elapsed, arm, retime
 
 OPERATOR = "operator"
 EVERYBODY = "*"
@@ -69,6 +67,10 @@ def _log_text(request: on.Request, ok: bool) -> str:
             return "job"
         case on.Pause(agent=agent) | on.Unpause(agent=agent) | on.Restart(agent=agent) | on.Retire(agent=agent):
             return agent
+        case on.AddAgent():
+            return "add an agent"
+        case on.MoveAgent(agent=agent):
+            return f"move {agent}"
         case on.AnswerQuestion(number=number):
             return f"question {number}"
         case on.HoldGrading() | on.ReleaseGrading() | on.CancelGrade():
@@ -134,7 +136,7 @@ def _carry_out(transaction: Transaction, sender: str, request: on.Request) -> st
             return _steer(transaction, request)
 
 
-def _steer(transaction: Transaction, request: on.Steering) -> str:
+def _steer(transaction: Transaction, request: on.Steering) -> str:  # noqa: C901 - one arm per request
     match request:
         case on.Pause(agent=agent):
             return orders.pause(transaction, agent)
@@ -144,6 +146,10 @@ def _steer(transaction: Transaction, request: on.Steering) -> str:
             return orders.restart(transaction, agent, fresh=fresh)
         case on.Retire(agent=agent):
             return orders.dismiss(transaction, agent)
+        case on.AddAgent():
+            return membership.add(transaction, request)
+        case on.MoveAgent():
+            return membership.move(transaction, request)
         case on.HoldGrading():
             return grading.hold(transaction)
         case on.ReleaseGrading():
@@ -258,24 +264,3 @@ def _tell(transaction: Transaction, to: str, text: str) -> str:
     for name in there:
         transaction.queue_notice(name, MESSAGE, due, prompt=text)
     return "queued: it is delivered when a turn or an eval ends"
-
-
-def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...], by: str = OPERATOR) -> None:
-    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer. No change by
-    an agent makes one of the clock due at once: as the answer to that heartbeat it would set off the next one."""
-    before = transaction.heartbeats.get(owner, ())
-    holder = transaction.holder(owner)
-    targets = {}
-    for heartbeat in heartbeats:
-        old = find(before, heartbeat.name)
-        if old is None:
-            targets[heartbeat.name] = arm(heartbeat.trigger, holder.progress, transaction.clock)
-        else:
-            running, now = holder.targets[heartbeat.name], transaction.clock
-            due = retime(old.trigger, heartbeat.trigger, running, holder.progress, now)
-            if by != OPERATOR and isinstance(heartbeat.trigger, Elapsed):
-                due = max(due, min(running, now + LEAST_SECONDS_FOR_AGENTS))
-            targets[heartbeat.name] = due
-    transaction.heartbeats[owner] = heartbeats
-    transaction.set_targets(owner, targets)
-    transaction.act(do.ShowHeartbeats(owner=owner))

@@ -5,17 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from attempts.standing import Scoring
+from coral.fleet.members import Member, Prices
 from coral.fleet.run_state import Run
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, Scope
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prices:
-    """US dollars for a million tokens: of input, of input that was read from a cache, of output."""
-
-    input: float
-    cached: float
-    output: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,8 +97,21 @@ def with_budget(rules: Rules, key: str, limit: float | None) -> Rules:
 
 
 def in_force(rules: Rules, run: Run) -> Rules:
-    """The rules with the budgets that the operator has set since. `rules`: those of the task."""
+    """The rules with the budgets that the operator has set, and the agents that it has added or moved since. `rules`:
+    those of the task."""
     for key, found in run.budgets.items():
         if budget_of(rules, key) == found.base:
             rules = with_budget(rules, key, found.limit)
-    return rules
+    return _with_members(rules, run.members) if run.members else rules
+
+
+def _with_members(rules: Rules, members: Mapping[str, Member]) -> Rules:
+    added = (name for name, member in members.items() if member.added and name not in rules.agents)
+    accounts = {name: account for name, account in rules.accounts.items() if name not in members}
+    prices = {name: stated for name, stated in rules.prices.items() if name not in members}
+    return replace(
+        rules,
+        agents=(*rules.agents, *added) if rules.agents else (),
+        accounts=accounts | {name: member.account for name, member in members.items() if member.account},
+        prices=prices | {name: member.prices for name, member in members.items() if member.prices is not None},
+    )

@@ -14,6 +14,7 @@ from attempts.record import Attempt, Submission
 from attempts.standing import Confirmation, Half, Measured, Scored, Standing
 from coral.fleet.agent_state import Agent, PendingMessage, Phase, Spent
 from coral.fleet.events import Shortage
+from coral.fleet.members import Member, Move, WantedMember
 from coral.fleet.process_key import of_grade, of_job
 from coral.fleet.reasons import Reason, RunEnd
 from heartbeats.heartbeat import Heartbeat
@@ -231,6 +232,9 @@ class Run:
     clock_set_at: float | None = None  # when it was found that the time of day had been set
     spent: Spent = field(default_factory=Spent)
     budgets: Mapping[str, SetLimit] = field(default_factory=dict)  # by key: those that the operator has set
+    preparing: Mapping[str, WantedMember] = field(default_factory=dict)  # agents that are being added or moved
+    moves: Mapping[str, Move] = field(default_factory=dict)  # by agent: in force once its launch is over
+    members: Mapping[str, Member] = field(default_factory=dict)  # the agents that were added or moved
     draining: RunEnd | None = None  # why the run stops once what was submitted is graded; no agent starts
     gains: Gains = field(default_factory=Gains)
     waiting_since: float | None = None  # since when attempts wait for a slot, and none was published

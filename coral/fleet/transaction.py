@@ -99,11 +99,12 @@ class Transaction:
     def queue_message(self, agent: str, message: PendingMessage) -> None:
         self.set_agent(agent, pending_messages=(*self.agents[agent].pending_messages, message))
 
-    def queue_notice(self, agent: str, name: str, due: float, *, defers: bool = True, **fields: Any) -> None:
-        """Queue a message that no heartbeat has fired: the operator's, or one of Coral's own."""
+    def queue_notice(self, agent: str, name: str, due: float, *, defers: bool = True, **fields: Any) -> str:
+        """Queue a message that no heartbeat has fired: the operator's, or one of Coral's own. Returns its id."""
         id = self.next_message_id()
         notice = PendingMessage(id=id, name=name, since=self.clock, due=due, defers=defers, **fields)
         self.queue_message(agent, notice)
+        return id
 
     def change_messages(self, agent: str, changed: Iterable[PendingMessage]) -> None:
         """Put each of these in the place of the pending message that has its id."""

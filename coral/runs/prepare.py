@@ -25,7 +25,7 @@ from coral.runs.rules import rules_of
 from coral.supervisor.clock import wall
 from coral.supervisor.context import RunContext
 from workspace import hub
-from workspace.layout import SHARED, Layout, create
+from workspace.layout import SHARED, Layout, folders
 
 
 def grade_seed(
@@ -108,12 +108,19 @@ def add_agents(layout: Layout, config: Config, baseline: Attempt | None = None) 
     commit = baseline.commit
     run_context = context_of(layout, config, roster, baseline)
     for agent in missing:
-        # Nobody has worked in what a resume that was killed has left of it.
-        for folder in (layout.clone(agent), layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
-            shutil.rmtree(folder, ignore_errors=True)
-        create(layout, (agent,))
-        hub.clone(layout.hub, layout.clone(agent), agent, commit, (roster.runtime(agent).instruction_file, SHARED))
-        prepare_agent(run_context, agent, commit)
+        make_workspace(run_context, agent, commit)
+
+
+def make_workspace(run_context: RunContext, agent: str, commit: str) -> None:
+    """Make what a new agent of a run has, at this commit, and prepare it. Nobody has worked in what a supervisor that
+    was killed meanwhile has left of it: that is made again."""
+    layout, exclude = run_context.layout, (run_context.roster.runtime(agent).instruction_file, SHARED)
+    for folder in (layout.clone(agent), layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
+        shutil.rmtree(folder, ignore_errors=True)
+    for folder in folders(layout, (agent,)):
+        folder.mkdir(parents=True, exist_ok=True)
+    hub.clone(layout.hub, layout.clone(agent), agent, commit, exclude)
+    prepare_agent(run_context, agent, commit)
 
 
 def _set_up(layout: Layout, agent: str, command: str) -> None:

@@ -41,7 +41,7 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
     caller holds the run's lock."""
     old = load_frozen(layout.task_file)
     fleet, roster = fold(layout.journal).fleet, Roster(new)
-    check_same_programs(old, new, fleet.agents)
+    check_same_programs(old, new, fleet.agents, fleet.run.members)
     roster.check()
     check_unlimited(new, "resume")
     check_enforceable(new, roster, "resume")

@@ -10,12 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from coral.errors import CoralError
 from coral.fleet import actions as do, events as on
 from coral.fleet.events import Broken
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
 from workspace.disk import is_disk_problem
-from workspace.errors import Unacceptable
+from workspace.errors import Unacceptable, WorkspaceError
 
 MOST = 256  # failures that are remembered: a reason may name a moment, and then is never the same
 AT_FIRST = 5  # malformed files of one sender that are reported one by one
@@ -133,6 +134,9 @@ def events_of_failure(action: do.Action, error: BaseException, depth: int = 1) -
             return [on.SpawnFailed(who=of_grade(number), launch=launch, reason=reason)]
         case do.Spawn(agent=agent, launch=launch):
             return [on.SpawnFailed(who=agent, launch=launch, reason=reason)]
+        case do.PrepareAgent(agent=agent):
+            expected = isinstance(error, CoralError | WorkspaceError)
+            return [on.AgentNotPrepared(agent=agent, reason=str(error) if expected else reason)]
         case do.StartJob(job=job):
             return [on.SpawnFailed(who=job.who, launch=LAUNCH, reason=reason)]
         case do.ScanEdits(agent=agent, launch=launch):

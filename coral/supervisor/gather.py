@@ -78,6 +78,7 @@ class DamageCheck:
 
     def read(self, fleet: Fleet) -> Iterator[on.Event]:
         """What was found. The records are compared in a worker thread; what that finds is returned by the next call."""
+        self._folders.know(fleet.agents)
         yield from self._folders.put_back()
         yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
         yield from self._journal.repair()
@@ -215,6 +216,7 @@ class Gatherer:
 
     def _read_inboxes(self, fleet: Fleet, polls: bool, now: on.Moment) -> Iterator[on.Event]:
         """All inboxes at a poll, or when there is room again for an agent's submissions; else those that changed."""
+        self._inbox.know(fleet.agents)
         touched = self._watch.take() if self._watch is not None else frozenset()
         capacity = intake_capacity(fleet.agents, fleet.pending.values(), self._context.rules)
         before, self._full = self._full, {agent for agent, left in capacity.items() if not left}

@@ -30,12 +30,19 @@ class Inbox:
     def __init__(self, layout: Layout, agents: tuple[str, ...]) -> None:
         self._layout = layout
         self._store = Store(layout.attempts)
-        self._agents = frozenset(agents)
-        self._request_folders = {layout.requests_of(sender): sender for sender in (*agents, OPERATOR)}
+        self._agents = frozenset[str]()
+        self._request_folders = {layout.requests_of(OPERATOR): OPERATOR}
+        self.know(agents)
         self._listings = Listings()
         self._failed: set[Path] = set()  # files that this machine could not read, and that were reported
         self._alerts = AlertLimit()
         self.more = False  # whether somebody has more files there than were read last
+
+    def know(self, agents: Collection[str]) -> None:
+        """Read these agents' files as well, if they are new."""
+        if not self._agents.issuperset(agents):
+            self._agents = self._agents.union(agents)
+            self._request_folders |= {self._layout.requests_of(agent): agent for agent in agents}
 
     def collect(
         self, clock: float, capacity: Mapping[str, int], touched: Collection[Path] | None = None

@@ -95,8 +95,8 @@ class Supervisor:
         self._away = since(memory.wall)
         # A copied folder has no processes to take over: those in its journal belong to the original.
         self._identities = memory.identities if memory.folder == _folder(layout) else {}
-        roster = Roster(config)
-        self._rules = rules_of(config, roster, seed_commit)
+        self._rules = rules_of(config, Roster(config), seed_commit)
+        roster = Roster(config, self._fleet.run.members)
         self._clock = Clock(memory.clock)
         self._wakeup = Wakeup()
         self._queue = EventQueue(self._wakeup.wake)
@@ -333,7 +333,8 @@ def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
     """Change the run's task for this supervisor and later ones."""
     before, after = load_frozen(layout.task_file), load_frozen(layout.task_file, overrides)
     with contextlib.closing(Journal(layout.journal)) as journal:
-        check_same_programs(before, after, journal.recovered.fleet.agents)
+        known = journal.recovered.fleet
+        check_same_programs(before, after, known.agents, known.run.members)
         digest = hashlib.sha256(after.text.encode()).hexdigest()
         journal.expect_files({**journal.recovered.expected, layout.task_file.name: digest})
     add_agents(layout, after)

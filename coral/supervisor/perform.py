@@ -25,6 +25,7 @@ from coral.processes.launches import Launches
 from coral.records.index_feed import IndexFeed
 from coral.records.integrity import restore
 from coral.records.ledger import Ledger
+from coral.runs.membership import prepare
 from coral.runs.task_files import TaskFiles
 from coral.supervisor.activity import last_edit
 from coral.supervisor.context import RunContext
@@ -132,12 +133,10 @@ class Performer:
             case do.Publish():
                 self._publish(action, fleet, now)
                 self._starter.end_interpreter(action.attempt.number)
-            case do.StartGrader():
-                self._starter.start_grader(action, now)
-            case do.Spawn():
-                self._starter.start_agent(action, fleet, now)
-            case do.StartJob():
-                self._starter.start_job(action, now)
+            case do.StartGrader() | do.Spawn() | do.StartJob() | do.SetMember():
+                self._start(action, fleet, now)
+            case do.PrepareAgent():
+                self._background.run_later(action, partial(prepare, self._context, action))
             case do.Interrupt() | do.Terminate() | do.Kill():
                 self._signal(action, now)
             case do.ShowHeartbeats(owner=owner):
@@ -161,6 +160,19 @@ class Performer:
                     self._try(unwritten, fleet, now, depth + 1)
             case _:
                 assert_never(action)
+
+    def _start(
+        self, action: do.StartGrader | do.Spawn | do.StartJob | do.SetMember, fleet: Fleet, now: on.Moment
+    ) -> None:
+        match action:
+            case do.StartGrader():
+                self._starter.start_grader(action, now)
+            case do.Spawn():
+                self._starter.start_agent(action, fleet, now)
+            case do.StartJob():
+                self._starter.start_job(action, now)
+            case do.SetMember():
+                self._starter.set_member(action)
 
     def _answer_submission(self, action: do.Accept | do.Refuse | do.Discard) -> None:
         match action:

@@ -5,6 +5,7 @@ from typing import Any
 
 from attempts.fields import one_line
 from coral.fleet import events as on
+from coral.fleet.members import WantedMember
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import FLEET
 
@@ -37,6 +38,14 @@ def _limit(value: object) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15):
         raise ValueError("limit: must be a finite number, or null")
     return value
+
+
+def _wanted(data: Fields) -> WantedMember:
+    given = {name: _text(data, name) for name in ("runtime", "model", "role") if data.get(name) is not None}
+    options = data.get("options")
+    if options is not None and not isinstance(options, dict):
+        raise ValueError("options: must be an object")
+    return WantedMember(**given, options=options)
 
 
 def _owner(data: Fields) -> str:
@@ -99,6 +108,8 @@ _KINDS: Mapping[str, Callable[[Fields], on.Request]] = {
     "unpause": lambda data: on.Unpause(agent=_text(data, "agent")),
     "restart": lambda data: on.Restart(agent=_text(data, "agent"), fresh=data.get("fresh") is True),
     "retire": lambda data: on.Retire(agent=_text(data, "agent")),
+    "add_agent": lambda data: on.AddAgent(name=_text(data, "name", ""), wanted=_wanted(data)),
+    "move_agent": lambda data: on.MoveAgent(agent=_text(data, "agent"), wanted=_wanted(data)),
     "set_budget": lambda data: on.SetBudget(
         key=_text(data, "key"), limit=_limit(data.get("limit")), as_task=data.get("as_task") is True
     ),

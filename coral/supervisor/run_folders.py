@@ -5,7 +5,7 @@ or a file, in its place: what is written would go elsewhere.
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from attempts.files import hidden
@@ -18,7 +18,15 @@ class RunFolders:
 
     def __init__(self, layout: Layout, agents: Iterable[str]) -> None:
         self._layout = layout
-        self._inodes = {folder: _inode(folder) for folder in _folders(layout, agents)}
+        self._agents = frozenset(agents)
+        self._inodes = {folder: _inode(folder) for folder in _folders(layout, self._agents)}
+
+    def know(self, agents: Collection[str]) -> None:
+        """Watch over the folders of these agents as well, if they are new."""
+        new = set(agents).difference(self._agents)
+        self._agents = self._agents.union(new)
+        for folder in _folders(self._layout, new) if new else ():
+            self._inodes.setdefault(folder, _inode(folder))
 
     def put_back(self) -> Iterator[Restored]:
         """Put back each folder that is gone, or is no folder any more: the one of before, if it was renamed and lies

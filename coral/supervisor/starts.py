@@ -7,7 +7,7 @@ started nobody: a child whose pipe is closed exits.
 from collections.abc import Iterator
 from concurrent.futures import Executor
 
-from coral.agent_setup.launch import LaunchSetup
+from coral.agent_setup.launch import LaunchSetup, set_aside
 from coral.fleet import actions as do, events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
@@ -42,18 +42,32 @@ class Starter:
         self._journal = journal
         self._monitors = monitors
         self._report = report
-        self._setups = {agent: LaunchSetup(run_context, agent, pool) for agent in run_context.roster}
+        self._context, self._pool = run_context, pool
+        self._setups: dict[str, LaunchSetup] = {}
         self._held: dict[str, tuple[int, HeldChild]] = {}
         self._interpreters: dict[str, PrestartedInterpreter] = {}  # by the tag of their launch
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch = action.agent, action.launch
         tag = self._launches.tag(agent, launch)
-        prepared = self._setups[agent].prepare(action, fleet, now.run_time, tag)
+        prepared = self._setup(agent).prepare(action, fleet, now.run_time, tag)
         self._hold(agent, launch, prepared.program, now)
         monitor = self._monitors.open(agent, launch, prepared.session, now.run_time)
         self._report.spawned(now, action, prepared.warnings)
         self._report.beat(monitor, fleet, now)
+
+    def set_member(self, action: do.SetMember) -> None:
+        """Drive an agent in another way from its next launch on."""
+        if (setup := self._setups.get(action.agent)) is not None:
+            setup.close()  # while it is known which logins its program had
+        self._context.roster.set(action.agent, action.member)
+        if action.aside is not None:
+            set_aside(self._layout.state(action.agent), action.aside)
+
+    def _setup(self, agent: str) -> LaunchSetup:
+        if agent not in self._setups:
+            self._setups[agent] = LaunchSetup(self._context, agent, self._pool)
+        return self._setups[agent]
 
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)
@@ -94,7 +108,7 @@ class Starter:
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job
-        program = self._setups[job.agent].job_program(job, self._launches.tag(job.who, LAUNCH))
+        program = self._setup(job.agent).job_program(job, self._launches.tag(job.who, LAUNCH))
         self._hold(job.who, LAUNCH, program, now)
         show_job(self._layout, job)
 

@@ -25,6 +25,7 @@ _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.LIMIT_OVER: "usage limit is over",
     Kind.BUDGET_RAISED: "its own budget is larger now",
     Kind.UNPAUSED: "the operator lets it go on",
+    Kind.MOVED: "the operator moved it to another account",
     Kind.RESTARTED: "the operator restarted it",
     Kind.SESSION_COMPACTED: lambda reason: (
         "fresh session after " + ("a compaction" if reason.count == 1 else f"{reason.count} compactions")

@@ -9,7 +9,7 @@ from stage import QUIET_RULES, Stage
 from coral.fleet import events as on
 from coral.fleet.agent_state import Meter, Spent
 from coral.fleet.events import Ending
-from coral.fleet.rules import Prices
+from coral.fleet.members import Prices
 
 PRICES = Prices(input=3.0, cached=0.5, output=15.0)
 

@@ -15,6 +15,7 @@ from attempts.standing import Scored
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Agent, JobEnd, OutputCounts, PendingMessage
 from coral.fleet.decide import decide, next_deadline
+from coral.fleet.members import WantedMember
 from coral.fleet.reasons import Reason, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Breaker, Fleet, PendingAttempt
@@ -301,6 +302,12 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"publish {_attempt(attempt)}{names}{printed}"
         case do.Spawn():
             return _spawn(action)
+        case do.PrepareAgent(agent=agent, wanted=wanted, is_new=is_new, base=base):
+            based = f", based on {base.title}" if base else ""
+            return f"prepare {'the new ' if is_new else ''}{agent}: {_wanted(wanted)}{based}"
+        case do.SetMember(agent=agent, member=member, aside=aside):
+            freed = "" if aside is None else f", aside what it had up to launch {aside}"
+            return f"drive {agent} by {member.title}{freed}"
         case do.StartJob(job=job):
             folder = f" in {job.folder}" if job.folder else ""
             return f"start job {job.number} of {job.agent}: {' '.join(job.argv)}{folder}"
@@ -333,6 +340,11 @@ def line_of(action: do.Action) -> str:  # noqa: C901 - one arm per action
             return f"finish: {brief(end)}"
         case _:
             assert_never(action)
+
+
+def _wanted(wanted: WantedMember) -> str:
+    given = {field.name: getattr(wanted, field.name) for field in fields(wanted)}
+    return " ".join(f"{name}={value}" for name, value in given.items() if value is not None) or "as the others"
 
 
 def _as(kind: Kind) -> str:

@@ -127,7 +127,8 @@ def _check_untouched(layout: Layout, *, agreed: bool) -> bool:
 
 def _check_changes(layout: Layout, args: argparse.Namespace, before: Config, config: Config) -> None:
     """CoralError says why the run cannot go on with this task; what a start would refuse is refused."""
-    check_same_programs(before, config, fold(layout.journal).fleet.agents)
+    fleet = fold(layout.journal).fleet
+    check_same_programs(before, config, fleet.agents, fleet.run.members)
     if not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
         what = f"cannot resume {layout.root.name}: {' '.join(args.overrides)} changes what scores mean"
         raise CoralError(what, "add --reload: then no new score is compared with an earlier one")

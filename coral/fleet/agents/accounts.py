@@ -51,6 +51,14 @@ def reopen(transaction: Transaction, agent: Agent) -> None:
         _limit(transaction, transaction.rules.accounts[agent.name], None)
 
 
+def leave(transaction: Transaction, agent: Agent) -> None:
+    """The agent spends another account from now on: if it is the probe of this one, another agent will be."""
+    limit = _limit_of(transaction, agent)
+    if limit is not None and limit.probe == agent.name:
+        account = transaction.rules.accounts[agent.name]
+        _limit(transaction, account, replace(limit, probe="", until=transaction.clock))
+
+
 def is_held(transaction: Transaction, agent: Agent) -> bool:
     """Whether the agent's account is at its limit, and the agent is not the probe."""
     limit = _limit_of(transaction, agent)

@@ -15,7 +15,7 @@ from coral.fleet.transaction import Transaction
 
 def pause(transaction: Transaction, name: str) -> str:
     """Interrupts the agent, and starts it no more until `unpause` or `restart`. Its submissions are still graded."""
-    agent = _find(transaction, name, "pause")
+    agent = find(transaction, name, "pause")
     if agent.order is Order.PAUSE:
         raise CoralError(f"cannot pause {name}: it is paused already", f"coral agent unpause {name}")
     _check_at_work(agent, "pause")
@@ -28,7 +28,7 @@ def pause(transaction: Transaction, name: str) -> str:
 
 
 def unpause(transaction: Transaction, name: str) -> str:
-    agent = _find(transaction, name, "unpause")
+    agent = find(transaction, name, "unpause")
     if agent.order is not Order.PAUSE:
         raise CoralError(f"cannot unpause {name}: it is not paused", "coral status shows who is")
     _check_at_work(agent, "unpause")
@@ -43,7 +43,7 @@ def unpause(transaction: Transaction, name: str) -> str:
 def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
     """Interrupt its launch and begin another one; of an agent that waits, is parked or has retired, begin one now.
     `fresh`: in a new session."""
-    agent = _find(transaction, name, "restart")
+    agent = find(transaction, name, "restart")
     if agent.kills >= MAX_KILLS:
         raise CoralError(f"cannot restart {name}: its program cannot be killed", "see the processes of this machine")
     if (over := budgets.agent_over(agent, transaction.rules)) and over.budget:
@@ -63,7 +63,7 @@ def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
 
 def dismiss(transaction: Transaction, name: str) -> str:
     """Interrupts the agent, and starts it no more until `restart`. Its submissions are still graded."""
-    agent = _find(transaction, name, "retire")
+    agent = find(transaction, name, "retire")
     _check_at_work(agent, "retire")
     agent = transaction.set_agent(name, order=Order.RETIRE)
     if agent.phase not in LIVE:  # a launch is interrupted by the next look at the time
@@ -73,7 +73,7 @@ def dismiss(transaction: Transaction, name: str) -> str:
     return f"{name} retires"
 
 
-def _find(transaction: Transaction, name: str, verb: str) -> Agent:
+def find(transaction: Transaction, name: str, verb: str) -> Agent:
     if name not in transaction.agents:
         known = ", ".join(transaction.agents)
         raise CoralError(f"cannot {verb} {name!r}: there is no such agent", f"there are: {known}")

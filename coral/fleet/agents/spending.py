@@ -9,8 +9,8 @@ from typing import Any
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Meter, Spent
+from coral.fleet.members import Prices
 from coral.fleet.policy import MILLION
-from coral.fleet.rules import Prices
 from coral.fleet.transaction import Transaction
 
 

@@ -11,8 +11,7 @@ from attempts.standing import advance
 from coral.fleet import actions as do, events as on
 from coral.fleet.attempts import holdouts
 from coral.fleet.attempts.grading import end_earlier, stop_grading
-from coral.fleet.messages import CHANGED, end_stagnation, withdraw_stagnation
-from coral.fleet.requests import put_in_force
+from coral.fleet.messages import CHANGED, end_stagnation, put_in_force, withdraw_stagnation
 from coral.fleet.run_state import FLEET, AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope

@@ -12,7 +12,8 @@ from coral.agent_setup.prices import budget_concerns, budget_warning
 from coral.config.load import Config, load
 from coral.config.model import Assignment
 from coral.errors import CoralError
-from coral.fleet.rules import Prices, Rules
+from coral.fleet.members import Prices
+from coral.fleet.rules import Rules
 from coral.preflight.task_check import quick_findings
 from coral.runs.rules import rules_of
 from coral.runtimes.model import LaunchSpec

@@ -8,7 +8,7 @@ import pytest
 from coral.agent_setup.prices import look_up, prices_of
 from coral.agent_setup.roster import Roster
 from coral.config.load import load
-from coral.fleet.rules import Prices
+from coral.fleet.members import Prices
 from coral.runs.rules import rules_of
 
 TASK = "task: {name: t, description: d}\ngrader: {command: 'true'}\nagents:\n  model: claude-sonnet-4-5\n"
