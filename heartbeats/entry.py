@@ -41,11 +41,17 @@ def from_entry(entry: object, current: tuple[Heartbeat, ...] = BUILT_IN) -> Hear
 
 
 def is_switched_off(entry: Mapping[str, object]) -> bool:
-    """Whether the entry takes the heartbeat away: `enabled: false`, or a period of no time (`every: 0m`)."""
+    """Whether the entry takes a heartbeat away: `enabled: false`, or a period of nothing (`every: 0m`, `every: 0`)."""
     if entry.get("enabled") is False:
         return True
-    periods = (entry.get("minutes"), entry.get("seconds"), _seconds_of(entry.get("every")))
+    every = entry.get("every")
+    periods = (entry.get("minutes"), entry.get("seconds"), _seconds_of(every) if isinstance(every, str) else every)
     return any(period == 0 and not isinstance(period, bool) for period in periods)
+
+
+def is_period(text: str) -> bool:
+    """Whether this is natural time, such as `30m`."""
+    return _SPAN.fullmatch(text) is not None
 
 
 def _seconds_of(value: object) -> float | None:

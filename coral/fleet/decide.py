@@ -24,7 +24,7 @@ from coral.fleet.policy import BUDGET_NOTICES_AT, BUSY_SECONDS
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.rules import Rules, in_force
-from coral.fleet.run_state import FLEET, AttemptStep, Fleet
+from coral.fleet.run_state import FLEET, OCCUPYING, AttemptStep, Fleet
 from coral.fleet.transaction import Transaction
 from heartbeats.heartbeat import Scope
 from heartbeats.trigger import Elapsed
@@ -166,7 +166,8 @@ def _advance_time(transaction: Transaction) -> None:
         jobs.advance(transaction)
         jobs.wake(transaction)
         lifecycle.advance_timers(transaction)
-        grading.fill_slots(transaction)
+        if not _waits_for_last_grades(transaction):
+            grading.fill_slots(transaction)
         if transaction.run.stopping and _everything_is_gone(transaction):
             transaction.set_run(finished=transaction.run.stopping)
             transaction.act(do.Finish(end=transaction.run.stopping))
@@ -175,16 +176,24 @@ def _advance_time(transaction: Transaction) -> None:
 def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
     if transaction.run.draining and not transaction.pending and _all_rest(transaction):
         return transaction.run.draining
+    if _waits_for_last_grades(transaction):
+        return None
     if spent := budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules):
         return spent
     idle = all(attempt.step is AttemptStep.SETTLED for attempt in transaction.pending.values())
-    if (
-        idle
-        and not transaction.run.preparing
-        and all(agent.phase is Phase.RETIRED for agent in transaction.agents.values())
-    ):
+    nobody_comes = idle and not transaction.run.preparing
+    if nobody_comes and all(agent.phase is Phase.RETIRED for agent in transaction.agents.values()):
         return RunEnd(RunEndKind.ALL_RETIRED)
     return None
+
+
+def _waits_for_last_grades(transaction: Transaction) -> bool:
+    """Whether a budget is used up, or the target reached, while the run waits for its grades before it stops: those
+    that run are not cut off, and no other begins."""
+    run = transaction.run
+    if not run.draining or run.stopping or all(one.step not in OCCUPYING for one in transaction.pending.values()):
+        return False
+    return budgets.run_over(transaction.fleet(), transaction.clock, transaction.rules) is not None
 
 
 def _everything_is_gone(transaction: Transaction) -> bool:

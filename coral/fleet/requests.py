@@ -16,7 +16,7 @@ from coral.fleet.policy import REQUEST_WINDOW
 from coral.fleet.reasons import RunEnd
 from coral.fleet.run_state import FLEET
 from coral.fleet.transaction import Transaction
-from heartbeats.entry import from_entry
+from heartbeats.entry import from_entry, is_switched_off
 from heartbeats.heartbeat import (
     Heartbeat,
     HeartbeatError,
@@ -215,6 +215,8 @@ def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> li
 
 
 def _change(transaction: Transaction, sender: str, owners: list[str], entry: Mapping[str, object]) -> str:
+    if is_switched_off(entry):
+        return _remove(transaction, sender, owners, str(entry.get("name")))
     # All owners or none: the first refusal leaves every owner as it was.
     changed = {}
     for owner in owners:

@@ -178,6 +178,21 @@ def test_while_it_waits_nothing_holds_it_up_and_a_plain_stop_ends_it() -> None:
     assert (stage.fleet.run.draining, stage.fleet.run.stopping) == (None, None)
 
 
+def test_a_budget_that_is_used_up_meanwhile_cuts_no_grade_off_and_no_other_begins() -> None:
+    stage = Stage(2, replace(RULES, slots=1, budget_seconds=HOUR))
+    stage.in_grading(2, "ann")
+    stage.at(3, stage.submission("ben"))
+    stage.at(4, stage.taken(2))
+    stage.ask("operator", DRAIN, 5)
+    stage.at(6, stage.exited("ann", Ending.INTERRUPTED), stage.exited("ben", Ending.INTERRUPTED))
+    stage.rules = replace(stage.rules, budget_seconds=60.0)
+    assert stage.until(200) == []
+    said = stage.at(201, stage.graded(1, 9.0))
+    assert said[0] == "publish #1 new best 9"
+    assert said[-1].startswith("finish: budget")
+    assert list(stage.fleet.pending) == [1, 2]
+
+
 def test_it_is_refused_while_grading_is_held() -> None:
     stage = fleet()
     stage.ask("operator", HoldGrading())

@@ -56,6 +56,21 @@ def test_an_agent_sets_changes_and_removes_heartbeats_of_its_own() -> None:
     assert set(stage["ann"].targets) == set(DEFAULT)
 
 
+@pytest.mark.parametrize("off", [{"every": "0m"}, {"every": 0}, {"minutes": 0}, {"enabled": False}])
+def test_a_heartbeat_is_switched_off_and_another_time_brings_it_back(off: dict[str, str | int | bool]) -> None:
+    stage = Stage(2, RULES)
+    assert stage.ask("ann", setting("ann", name="redirect", **off)) == [
+        "show ann",
+        "answer ann: yes, redirect is removed",
+    ]
+    assert "redirect" not in stage.in_force("ann")
+    stage.ask("ann", setting("ann", name="redirect", every="30m"))
+    assert stage.in_force("ann")["redirect"] == "every 30 minutes"
+    assert stage.ask("ann", setting("ann", name="reflect", **off))[0].startswith(
+        "answer ann: no, cannot remove reflect"
+    )
+
+
 def test_a_refused_request_changes_nothing_and_nobody_is_not_answered_as_somebody() -> None:
     stage = Stage(rules=RULES)
     before = stage.fleet

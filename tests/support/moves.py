@@ -16,6 +16,7 @@ from coral.fleet import events as on
 from coral.fleet.agent_state import Order
 from coral.fleet.agents.stalls import is_resting
 from coral.fleet.events import Ending
+from coral.fleet.members import WantedMember
 from coral.fleet.rules import Rules
 from heartbeats.heartbeat import Delivery, Heartbeat, Scope
 from heartbeats.trigger import Elapsed, Every, Stagnant
@@ -70,6 +71,12 @@ ORDERS: tuple[on.Steering, ...] = (
     on.SetBudget(key="per_agent.attempts", limit=3),
     on.SetBudget(key="per_agent.attempts", limit=None),
     on.SetBudget(key="attempts", as_task=True),
+    on.AddAgent(wanted=WantedMember()),
+    on.AddAgent(name="dot", wanted=WantedMember(runtime="other")),
+    on.MoveAgent(agent="ann", wanted=WantedMember(model="large")),
+    on.MoveAgent(agent="ann", wanted=WantedMember(runtime="other", role="Draft.")),
+    on.MoveAgent(agent="ben", wanted=WantedMember(runtime="first")),
+    on.MoveAgent(agent="dot", wanted=WantedMember(runtime="first")),
 )
 
 HEARTBEATS = (
@@ -179,7 +186,7 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
             world.resume()  # where nobody supervises, no time passes
             world.wait(SECONDS[x % len(SECONDS)])
         case "try":
-            try_at_once(world, NAMES[x % len(NAMES)], y)
+            try_at_once(world, _named(world, x), y)
         case "die":
             world.die(x % 8 - 1)
         case "leave":
@@ -238,9 +245,15 @@ def make(world: World, move: Move) -> None:  # noqa: C901 - one arm per kind of 
             if graders:
                 _do_to_grader(graders[x % len(graders)], kind, y)
         case _:
-            process = world.processes.get(NAMES[x % len(NAMES)])
+            process = world.processes.get(_named(world, x))
             if process is not None:
                 _do_to_agent(world, process, kind, y)
+
+
+def _named(world: World, x: int) -> str:
+    """An agent, those that the operator has added included."""
+    names = dict.fromkeys([*NAMES, *world.fleet.agents])
+    return list(names)[x % len(names)]
 
 
 def ask(world: World, sender: str, request: on.Request) -> None:

@@ -18,6 +18,7 @@ from coral.fleet.agent_state import LIVE, OutputCounts, Phase, Spent
 from coral.fleet.decide import decide, next_deadline
 from coral.fleet.events import Ending, Graded, Outcome, OutputSeen, Used
 from coral.fleet.jobs import LAUNCH
+from coral.fleet.members import Member
 from coral.fleet.policy import MAX_KILLS
 from coral.fleet.reasons import RunEnd
 from coral.fleet.rules import Rules
@@ -314,7 +315,7 @@ class World:
 
     # What it does.
 
-    def _perform(self, action: do.Action) -> None:
+    def _perform(self, action: do.Action) -> None:  # noqa: C901 - one arm per action
         match action:
             case do.TakeIn(number=number):
                 self.happened.append(self._taken(number))
@@ -337,6 +338,8 @@ class World:
                 edited = self.processes[agent].silently if agent in self.processes else None
                 ago = None if edited is None else self.clock - edited
                 self.happened.append(on.EditsScanned(agent=agent, launch=launch, edited=ago))
+            case do.PrepareAgent():
+                self.happened.append(self._prepared(action))
             case do.Notify(id=id):
                 self.notified.append(id)
                 self.happened.append(on.Notified(id=id))
@@ -385,6 +388,25 @@ class World:
             tree=submission.tree,
             parent="",
             duplicate=None if duplicate is None else Scored(duplicate.number, duplicate.score or 0.0),
+        )
+
+    def _prepared(self, action: do.PrepareAgent) -> on.Event:
+        """The runtime `other` spends the account of that name, and every other one what the rules say."""
+        spoilt, self.spoilt = self.spoilt, 0
+        if spoilt:
+            return on.AgentNotPrepared(agent=action.agent, reason="no such program")
+        of_rules = self.rules.accounts.get(action.agent, "")
+        was = self.fleet.run.members.get(action.agent, Member(runtime="first", account=of_rules))
+        base, wanted = action.base or was, action.wanted
+        runtime = wanted.runtime or base.runtime
+        member = Member(
+            runtime=runtime,
+            model=base.model if wanted.model is None else wanted.model,
+            role=base.role if wanted.role is None else wanted.role,
+            account="other" if runtime == "other" else of_rules,
+        )
+        return on.AgentPrepared(
+            agent=action.agent, member=member, was=None if action.is_new else replace(was, added=False)
         )
 
     def signal(self, who: str, launch: int, strength: int) -> None:

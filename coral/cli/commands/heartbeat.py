@@ -13,6 +13,7 @@ from coral.errors import CoralError
 from coral.reading import visibility
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
+from heartbeats.entry import is_period, is_switched_off
 from heartbeats.example import CONTEXT_NAMES
 from heartbeats.folder import FLEET, Folder
 from heartbeats.heartbeat import Delivery, Scope
@@ -33,7 +34,8 @@ def add_arguments(parser: Parser) -> None:
     change = verbs.add_parser("set", help=keeps, example="simplify --stagnant 8 --prompt 'Make your best simpler.'")
     change.add_argument("name", metavar="NAME", help="reflect, consolidate, redirect, checkpoint, or one of your own")
     when = change.add_mutually_exclusive_group()
-    when.add_argument("--every", type=count, metavar="N", help="after every N attempts")
+    every = "after every N attempts; or at each such time of the run, as 30m or 2h; 0 or 0m takes it away"
+    when.add_argument("--every", type=_every, metavar="N", help=every)
     when.add_argument("--stagnant", type=count, metavar="N", help="after N attempts in a row without improvement")
     when.add_argument("--minutes", type=finite, metavar="M", help="every M minutes")
     names = ", ".join(sorted(CONTEXT_NAMES))
@@ -53,6 +55,14 @@ def add_arguments(parser: Parser) -> None:
         verb.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=send_request.JSON_HELP)
 
 
+def _every(text: str) -> int | str:
+    if text.isdecimal():
+        return int(text)
+    if not is_period(text):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number of attempts nor a time such as 30m")
+    return text
+
+
 def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
     whose = parser.add_mutually_exclusive_group()
     whose.add_argument("--agent", metavar="AGENT", default=default, help="of one agent")
@@ -67,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
         return _show(view, args)
     sender, owner = _parties(view.layout, args)
     code = send_request.ask(view.layout, sender, {**_request(args), "owner": owner}, as_json=args.json)
-    if args.verb == "set" and sender == OPERATOR and not args.json and (args.every or args.stagnant or args.minutes):
+    changes = {key: getattr(args, key) for key in CHANGES} if args.verb == "set" else {}
+    is_retimed = any(changes.get(key) for key in ("every", "stagnant", "minutes")) and not is_switched_off(changes)
+    if is_retimed and sender == OPERATOR and not args.json:
         print("  a shorter interval holds at once, a longer one from the next on", file=sys.stderr)
     return code
 

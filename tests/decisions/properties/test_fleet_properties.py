@@ -22,7 +22,7 @@ from chronicle import (
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 from moves import DEATH, JOBS, RELOAD, RULES, STALLS, STEER, TIME, TROUBLE, WORK, History, ask, calm, over, play
 from stage import QUIET_RULES, Stage, on_request
-from world import Turn
+from world import NAMES, Turn
 
 from attempts.record import Kind, Verdict
 from coral.codec import decode
@@ -36,7 +36,7 @@ from coral.fleet.events import Event, Moment
 from coral.fleet.messages import ENDED
 from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, is_due, may_interrupt, runs_job, ttl_of
 from coral.fleet.process_key import of_grade
-from coral.fleet.reasons import Finding, ReasonKind, RunEnd, RunEndKind
+from coral.fleet.reasons import Finding, ReasonKind, RunEndKind
 from coral.fleet.run_state import FLEET, AttemptStep, Breaker, Fleet
 from coral.journal import difference, fold_lines
 from heartbeats.heartbeat import Scope, find
@@ -291,7 +291,9 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     rules = world.rules
     graces = rules.interrupt_grace + rules.terminate_grace + MAX_KILLS * KILL_AGAIN_SECONDS
     world.wait(graces)
-    assert world.finished in (on_request("enough"), RunEnd(RunEndKind.ALL_RETIRED))
+    # A budget that the operator has set may have begun to end it.
+    assert world.finished is not None
+    assert world.finished.kind in (RunEndKind.REQUEST, RunEndKind.ALL_RETIRED, RunEndKind.BUDGET)
     assert world.clock <= begun + graces
     alerts = [action.text for _, action in performed(world, do.Notify)]
     for process in world.processes.values():
@@ -340,6 +342,28 @@ def test_an_order_holds_until_the_next_one(history: History) -> None:
     cancelled = {request.number for request in asked if isinstance(request, on.CancelGrade)}
     for number, record in world.records.items():
         assert record.reason != grading.CANCELLED or number in cancelled
+
+
+@over(WORK, TIME, TROUBLE, DEATH, STEER, STEER)
+def test_who_is_added_or_moved_is_so_once_and_between_two_launches(history: History) -> None:
+    world = calm(play(history))
+    for turn in world.log:
+        run, agents = turn.after.run, turn.after.agents
+        for name, member in run.members.items():
+            was = turn.before.agents.get(name)
+            if was is not None and turn.before.run.members.get(name) != member and was.phase in LIVE:
+                assert agents[name].phase not in LIVE or agents[name].launch > was.launch
+        assert set(agents) - set(NAMES) == {name for name, member in run.members.items() if member.added}
+        assert run.moves.keys() <= agents.keys()
+    last = world.fleet.run
+    if not world.finished:
+        assert not last.preparing
+        assert not [name for name in last.moves if world.fleet.agents[name].kills < MAX_KILLS]
+    ready = "when its workspace is ready"
+    added = sum(action.ok and action.message.endswith(ready) for _, action in performed(world, do.Answer))
+    refused = sum(" is not added: " in action.text for _, action in performed(world, do.Notify) if not action.repeat)
+    waiting = len(last.preparing.keys() - world.fleet.agents.keys())
+    assert added == len(world.fleet.agents) - len(NAMES) + refused + waiting
 
 
 # --- jobs ---------------------------------------------------------------------------------------------------------
