@@ -122,7 +122,9 @@ def is_transient(error: BaseException) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_OF_SQLITE or is_disk_problem(error)
 
 
-def events_of_failure(action: do.Action, error: BaseException, depth: int = 1) -> list[on.Event]:
+def events_of_failure(  # noqa: C901 - one arm per action
+    action: do.Action, error: BaseException, depth: int = 1
+) -> list[on.Event]:
     reason = str(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
     match action:
         case do.TakeIn(number=number):
