@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
+from zlib import crc32
 
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
@@ -163,6 +164,12 @@ def _spec(
         check=config.task.check,
         direction=config.grader.direction.value,
         run_root=layout.root,
-        seed=int("".join(filter(str.isdigit, agent)) or 0),  # the agent's number: the same in every launch
+        seed=_seed(agent),
         money=money,
     )
+
+
+def _seed(agent: str) -> int:
+    """The agent's number, the same in every launch; of a name without one, a number of its own."""
+    digits = "".join(filter(str.isdecimal, agent))
+    return int(digits) if digits else crc32(agent.encode())

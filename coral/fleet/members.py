@@ -24,6 +24,14 @@ class WantedMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Former:
+    """The runtime that drove an agent up to this launch."""
+
+    through: int
+    runtime: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """How an agent is driven. `rest`: the other keys of its assignment, as in task.yaml. `account` and `prices`: those
     that follow from all these; "" and None where it has none."""
@@ -35,6 +43,7 @@ class Member:
     account: str = ""
     prices: Prices | None = None
     added: bool = False  # by the operator: the task does not have it
+    former: tuple[Former, ...] = ()  # the runtimes that it had before, whose outputs are read with them
 
     @property
     def title(self) -> str:

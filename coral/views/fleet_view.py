@@ -203,7 +203,7 @@ def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]
 def use_unknown_of(fleet: Fleet, rules: Rules) -> list[str]:
     """The agents whose use is not known: their program has reported none yet, or reports no money where others do. Sums
     over all agents leave their use out."""
-    total = fleet.run.spent
+    total, rules = fleet.run.spent, in_force(rules, fleet.run)
     return [
         agent.name
         for agent in fleet.agents.values()

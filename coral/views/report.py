@@ -19,6 +19,7 @@ from coral.fleet.agent_state import LIVE, JobEnd, Phase
 from coral.fleet.agents.stalls import silent_for, ttl_now
 from coral.fleet.events import Moment
 from coral.fleet.reasons import JobOutcome
+from coral.fleet.rules import in_force
 from coral.fleet.run_state import Fleet, Job, Run
 from coral.supervisor.context import RunContext
 from coral.views.beats import BeatArchive, ObservedLaunch, SupervisorBeats
@@ -191,7 +192,7 @@ class Report:
     def _account(self, name: str, run: Run, now: Moment) -> dict[str, Any]:
         """The account that holds the agent up: until its usage limit is over, or its starts are paused after many
         crashes; in seconds from now."""
-        account = self._context.rules.accounts.get(name, "")
+        account = in_force(self._context.rules, run).accounts.get(name, "")
         limit, breaker = run.limits.get(account), run.breakers.get(account)
         if limit is not None and limit.probe != name and not limit.closed:
             return {"held": {"account": account, "by": "limit", "left": _left(limit.until, now)}}
@@ -219,7 +220,10 @@ class Report:
             {"task": task, "phase": pulse.phase, "progress": pulse.progress, "message": pulse.message}
             for task, pulse in (*graded, *running)
         ]
-        return {**view, "runtime": assignment.runtime, "model": assignment.model, "beat": beat, "pulses": pulses}
+        member = fleet.run.members.get(view["name"])
+        former = [asdict(one) for one in member.former] if member is not None else []
+        driven = {"runtime": assignment.runtime, "model": assignment.model, "former": former}
+        return {**view, **driven, "beat": beat, "pulses": pulses}
 
 
 def logged_data(message: LoggedMessage) -> dict[str, object]:

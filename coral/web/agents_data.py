@@ -103,7 +103,7 @@ def conversation(view: RunView, asked: Mapping[str, str]) -> Json:
 
 def _part(view: RunView, agent: str, launch: int, asked: Mapping[str, str]) -> tuple[int, list[TranscriptEntry], int]:
     """Where it begins, its entries, and how many there are in all. Never more than one part is held in memory."""
-    found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent))
+    found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent, launch))
     text = asked.get("text", "")[:200].casefold()
     matching = (entry for entry in found if not text or text in f"{entry.tool} {entry.text}".casefold())
     numbered = enumerate(matching)

@@ -117,7 +117,8 @@ def _span(start: object, end: float) -> str:
 
 def answer(view: RunView, agent: str, asked: Mapping[str, str]) -> Json:
     """The first things that the agent said in the launch `launch`, with whose prompt it received its heartbeats."""
-    found = transcript.entries(view.layout, agent, number_in(asked, "launch", 0), runtime_of(view, agent))
+    launch = number_in(asked, "launch", 0)
+    found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent, launch))
     replies = list(islice((one for one in found if one.kind is EntryKind.REPLY), REPLIES + 1))
     texts = [format.clean(entry.text[:LONGEST_REPLY]) for entry in replies[:REPLIES]]
     return {"replies": texts, "more": len(replies) > REPLIES}

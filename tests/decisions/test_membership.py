@@ -8,7 +8,7 @@ from stage import QUIET_RULES, REFLECTING, Stage
 from coral.fleet import events as on
 from coral.fleet.agent_state import Order, Phase
 from coral.fleet.events import Ending
-from coral.fleet.members import Member, Prices, WantedMember as Wanted
+from coral.fleet.members import Former, Member, Prices, WantedMember as Wanted
 from coral.fleet.reasons import ReasonKind
 from coral.fleet.rules import Rules, in_force
 from heartbeats.heartbeat import Scope
@@ -215,6 +215,7 @@ def test_another_program_begins_a_conversation_of_its_own() -> None:
     stage = moving(was=NATIVE)
     said = stage.at(4, stage.exited("ann"))
     assert "drive ann by claude, opus, aside what it had up to launch 1" in said
+    assert stage.fleet.run.members["ann"].former == (Former(through=1, runtime="native"),)
     (spawned,) = [line for line in stage.until(60) if "spawn" in line]
     assert spawned.endswith("spawn ann/2: turn ended, told 0, owed message:h1")
 
@@ -286,5 +287,6 @@ def test_a_move_of_an_added_agent_leaves_it_added() -> None:
     stage.at(5, on.AgentPrepared(agent="agent-1", member=OPUS, was=NATIVE))
     stage.ask("operator", on.Restart(agent="agent-1", fresh=False), 6)
     stage.at(7, stage.exited("agent-1", Ending.INTERRUPTED))
-    assert stage.fleet.run.members["agent-1"] == replace(OPUS, added=True)
+    former = (Former(through=1, runtime="native"),)
+    assert stage.fleet.run.members["agent-1"] == replace(OPUS, added=True, former=former)
     assert (stage["agent-1"].phase, stage["agent-1"].launch) == (Phase.RUNNING, 2)

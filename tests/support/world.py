@@ -406,7 +406,7 @@ class World:
             account="other" if runtime == "other" else of_rules,
         )
         return on.AgentPrepared(
-            agent=action.agent, member=member, was=None if action.is_new else replace(was, added=False)
+            agent=action.agent, member=member, was=None if action.is_new else replace(was, added=False, former=())
         )
 
     def signal(self, who: str, launch: int, strength: int) -> None:

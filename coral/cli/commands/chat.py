@@ -87,6 +87,7 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
     from coral.agent_setup.roster import Roster
     from coral.cli.ui.chat_output import ChatOutput
     from coral.config.load import load_frozen
+    from coral.journal import fold
     from coral.native.llm.conversation import LlmMemory
     from coral.native.llm.main import build
     from coral.native.llm.settings import LlmOptions
@@ -94,7 +95,7 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
     from coral.processes import environment
     from coral.runtimes.native_llm import NativeLlm
 
-    roster = Roster(load_frozen(layout.task_file))
+    roster = Roster(load_frozen(layout.task_file), fold(layout.journal).fleet.run.members)
     assignment, runtime = roster.assignment(name), roster.runtime(name)
     if not isinstance(runtime, NativeLlm):
         hint = (

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import chain
 
 from rich.rule import Rule
 from rich.text import Text
@@ -19,6 +20,7 @@ from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
 from coral.cli.ui.table import console, dim
 from coral.errors import CoralError
+from coral.reading.lenient_json import LenientJson
 from coral.reading.run_folder import here
 from coral.reading.run_view import RunView
 from coral.runtimes.model import Counted, Runtime
@@ -62,8 +64,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"{agent} has not been launched yet")
         return 0
     chosen = launches if args.all else [_launch(agent, launches, args.launch)]
-    runtime = runtime_of(view, agent)
-    entries = (entry for launch in chosen for entry in transcript.entries(view.layout, agent, launch, runtime))
+    runtimes = {launch: runtime_of(view, agent, launch) for launch in chosen}
+    found = (transcript.entries(view.layout, agent, launch, runtime) for launch, runtime in runtimes.items())
+    entries = chain.from_iterable(found)
     shown, earlier = _last(entries, args.n)
     if args.json:
         for entry in shown:
@@ -96,19 +99,24 @@ def _launch(agent: str, launches: list[int], wanted: int | None) -> int:
     return launches[-1] if wanted is None else wanted
 
 
-def runtime_of(view: RunView, agent: str) -> Runtime:
-    """The agent's runtime: from the frozen task, or from status.json where the task cannot be read."""
-    from coral.agent_setup.roster import members_of
+def runtime_of(view: RunView, agent: str, launch: int) -> Runtime:
+    """The runtime of an agent's launch: by status.json, since the operator may have moved the agent; with its options
+    from the frozen task, where that has them and can be read."""
+    from coral.agent_setup.roster import assignments_of, members_of
     from coral.config.load import load_frozen
 
+    shown = next((row for row in view.status.objects("agents") if row.text("name") == agent), LenientJson())
+    former = (row for row in shown.objects("former") if launch <= (row.integer("through") or 0))
+    name = next(former, shown).text("runtime")
     try:
-        assignment = members_of(load_frozen(view.layout.task_file))[agent]
-    except (CoralError, OSError, KeyError):  # KeyError: the task has no such agent any more
-        names = {shown.text("name"): shown.text("runtime") for shown in view.status.objects("agents")}
-        if not names.get(agent):
+        config = load_frozen(view.layout.task_file)
+        own = members_of(config).get(agent)
+    except (CoralError, OSError):
+        if not name:
             raise
-        return find(names[agent], {})
-    return find(assignment.runtime, assignment.options)
+        return find(name, {})
+    same = [one for one in (own, *assignments_of(config)) if one is not None and name in ("", one.runtime)]
+    return find(same[0].runtime, same[0].options) if same else find(name, {})
 
 
 def _last(entries: Iterator[TranscriptEntry], most: int) -> tuple[Iterable[TranscriptEntry], int]:

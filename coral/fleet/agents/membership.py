@@ -13,7 +13,7 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, Agent, Order, Phase
 from coral.fleet.agents import accounts, orders
 from coral.fleet.agents.launch_exit import wait
-from coral.fleet.members import Member, Move, WantedMember
+from coral.fleet.members import Former, Member, Move, WantedMember
 from coral.fleet.messages import MESSAGE, put_in_force
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.rules import in_force
@@ -149,7 +149,10 @@ def _move_now(transaction: Transaction, agent: Agent, moved: Move) -> None:
     if changes_program:
         transaction.set_agent(name, begins_session=True)
     aside = agent.launch if changes_program else None
-    _set_member(transaction, name, replace(member, added=before is not None and before.added), aside)
+    former, is_added = ((), False) if before is None else (before.former, before.added)
+    if changes_program and agent.launch:
+        former = (*former, Former(through=agent.launch, runtime=moved.was.runtime))
+    _set_member(transaction, name, replace(member, added=is_added, former=former), aside)
     transaction.log("moved", f"{moved.was.title} -> {member.title}", name)
 
 
