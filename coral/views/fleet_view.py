@@ -169,7 +169,7 @@ def _agent_of(
         "stagnant": agent.progress.stagnant,
         "next": [*begin, *_next_of(fleet, agent.name, agent, clock), *common],
         "research": None if left is None else round(left, 1),
-        "pending": [message.name for message in agent.pending_messages],
+        "pending": [message.name for message in agent.pending_messages if not message.quiet],
         "jobs": [
             {"number": job.number, "what": job.title, "seconds": round(job.seconds(clock), 1)}
             for job in fleet.jobs.values()

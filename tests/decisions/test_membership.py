@@ -252,6 +252,8 @@ def test_a_move_in_force_is_taken_back_by_another() -> None:
 def test_another_role_is_told(role: str, was: str, told: str) -> None:
     stage = moving(replace(SONNET, role=was), replace(OPUS, role=role))
     assert prompts(stage, "ann") == [MOVED + told]
+    stage = moving(replace(OPUS, role=was), replace(OPUS, role=role))
+    assert prompts(stage, "ann") == ["The operator has moved you: you are driven by claude, opus as before." + told]
 
 
 def test_an_agent_at_its_limit_goes_on_with_another_account_and_the_probe_is_another() -> None:

@@ -129,7 +129,8 @@ def _will_move(transaction: Transaction, name: str, asked: Move) -> None:
     if member == was:
         transaction.log("moved", f"not: it is driven by {was.title} already", name)
         return
-    text = f"The operator has moved you: you are driven by {member.title} now (before: {was.title})."
+    driven = "as before" if member.title == was.title else f"now (before: {was.title})"
+    text = f"The operator has moved you: you are driven by {member.title} {driven}."
     if member.role != was.role:
         text += (
             f" Your role is now: {member.role}" if member.role.strip() else " You have no role of your own any more."
@@ -153,7 +154,8 @@ def _move_now(transaction: Transaction, agent: Agent, moved: Move) -> None:
     if changes_program and agent.launch:
         former = (*former, Former(through=agent.launch, runtime=moved.was.runtime))
     _set_member(transaction, name, replace(member, added=is_added, former=former), aside)
-    transaction.log("moved", f"{moved.was.title} -> {member.title}", name)
+    changes = f"{moved.was.title} -> " if member.title != moved.was.title else "with another role or other options: "
+    transaction.log("moved", f"{changes}{member.title}", name)
 
 
 def _set_member(transaction: Transaction, name: str, member: Member, aside: int | None) -> None:
