@@ -42,7 +42,7 @@ COMMANDS = {
         "set redirect --stagnant 3",
     ),
     "set": ("run", "change a budget of the running run", "budget.hours=12"),
-    "agent": ("run", "pause, restart or retire an agent, add one, give one another model", "pause agent-2"),
+    "agent": ("run", "pause, restart, retire, add and change agents", "pause agent-2"),
     "grading": ("run", "hold the queue of attempts, release it, cancel one of them", "cancel 17"),
     "alerts": ("run", "what needs a person: list, acknowledge", "ack"),
     "notify": ("task", "send a test message to everybody whom a task tells of alerts", "test my-task"),
@@ -87,7 +87,7 @@ EXIT_USER_ERROR, EXIT_PENDING, EXIT_INTERNAL_ERROR, EXIT_INTERRUPTED = 1, 2, 3, 
 EXIT_CODES = {
     0: "done",
     EXIT_USER_ERROR: "refused, wrong or not found; two lines say what and why",
-    EXIT_PENDING: "not finished yet (eval, wait, job wait, stop, watch)",
+    EXIT_PENDING: "not finished (eval, wait, job wait, stop, watch)",
     EXIT_INTERNAL_ERROR: "an error of Coral's own",
     EXIT_INTERRUPTED: "interrupted",
 }

@@ -61,26 +61,39 @@ def machine_memory() -> int:
     """Bytes of memory that this machine has, or that the control group of this process may use."""
     import psutil
 
-    return min([int(psutil.virtual_memory().total), *(limit for limit, _ in _group_limits())])
+    return min([int(psutil.virtual_memory().total), *(limit for limit, _, _ in _group_limits())])
 
 
 def free_memory() -> int:
     """Bytes of it that programs can still get, without those that the system keeps of files and can give up."""
     import psutil
 
-    return min([int(psutil.virtual_memory().available), *(max(limit - used, 0) for limit, used in _group_limits())])
+    return min([int(psutil.virtual_memory().available), *_free_of_groups()])
 
 
-def _group_limits() -> Iterator[tuple[int, int]]:
-    """The limits of the control groups of this process, and what is used of each, in bytes."""
+def _free_of_groups() -> Iterator[int]:
+    for limit, folder, used in _group_limits():
+        with contextlib.suppress(OSError, ValueError):
+            yield max(limit - int((folder / used).read_text()) + _kept_of_files(folder), 0)
+
+
+def _group_limits() -> Iterator[tuple[int, Path, str]]:
+    """The limits of the control groups of this process in bytes, with the folder of each and the file of what is used."""
     groups = [(Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")]  # of the first version
     if (own := own_group()) is not None:
         groups.append((own, "memory.max", "memory.current"))
     for folder, limit, used in groups:
         with contextlib.suppress(OSError, ValueError):  # there is no such file, or no limit
-            counted = [line.split() for line in (folder / "memory.stat").read_text().splitlines()]
-            kept = sum(int(size) for name, size in counted if name in ("active_file", "inactive_file"))
-            yield int((folder / limit).read_text()), int((folder / used).read_text()) - kept
+            yield int((folder / limit).read_text()), folder, used
+
+
+def _kept_of_files(group: Path) -> int:
+    """Bytes that the system keeps of files for this control group, and gives up when programs need them."""
+    try:
+        counted = [line.split() for line in (group / "memory.stat").read_text().splitlines()]
+    except OSError:
+        return 0
+    return sum(int(size) for name, size in counted if name in ("active_file", "inactive_file"))
 
 
 def end_first(pid: int, adjustment: int) -> None:

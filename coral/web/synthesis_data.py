@@ -99,6 +99,7 @@ def _syntheses(held: KnowledgeView) -> Iterator[NumberedNote]:
         if path.is_relative_to(layout.shared):
             earlier = list(versions(layout.history, path.relative_to(layout.shared).as_posix(), VERSIONS))
             for at, text in reversed(earlier):
-                if text != raw.text:
-                    yield number, replace(raw, text=text, created=at)
+                then = replace(raw, text=text, created=at)
+                if then != replace(raw, created=at):
+                    yield number, then
         yield number, raw

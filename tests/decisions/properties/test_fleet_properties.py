@@ -297,7 +297,9 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     assert world.clock <= begun + graces
     alerts = [action.text for _, action in performed(world, do.Notify)]
     for process in world.processes.values():
-        named = {"#": f"grader of {process.who} cannot be killed", "%": f"job {process.who[1:]} of "}
+        on_holdout = f"#{process.who[2:]} on the hold-out"
+        graded = on_holdout if process.who.startswith("#-") else process.who
+        named = {"#": f"grader of {graded} cannot be killed", "%": f"job {process.who[1:]} of "}
         told = named.get(process.who[0], f"{process.who} has retired")
         assert any(told in text for text in alerts), f"{process} is still there"
 

@@ -28,6 +28,7 @@ PLAIN = {
     bool: st.booleans(),
     int: st.integers(),
     float: st.floats(allow_nan=False, allow_infinity=False),
+    object: st.one_of(st.booleans(), st.integers(), ANY_TEXT, st.lists(st.integers())),  # as JSON has it
     type(None): st.none(),
     Every: st.builds(Every, st.integers(1)),
     Stagnant: st.builds(Stagnant, st.integers(1)),
