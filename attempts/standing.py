@@ -281,6 +281,7 @@ def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) ->
     if against is None:
         return standing
     if of == standing.best:
+        standing = without_half(standing)  # a pair that a resume has dropped: no record says so
         standing = _change(standing, against, lambda held: replace(held, begun=held.begun + 1))
         return replace(standing, half=None if record.score is None else Half(of, against, record.score))
     standing = replace(standing, half=None)

@@ -129,6 +129,7 @@ class RolledBack:
     sessions: Mapping[str, str] = field(default_factory=dict)
     spent: Mapping[str, Spent] = field(default_factory=dict)  # by agent; of the whole run under "fleet"
     meters: Mapping[str, Meter] = field(default_factory=dict)
+    members: Mapping[str, Member] = field(default_factory=dict)  # the agents that were added or moved, as last driven
     counts: Mapping[str, int] = field(default_factory=dict)  # by the field of the run: `next_number`, `alert_count` ...
 
 

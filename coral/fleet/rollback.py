@@ -2,13 +2,14 @@
 again, so that nothing counts twice, no number is given twice, and nobody runs twice.
 
 An attempt that was published counts as it was published, with its heartbeats; a submission that was accepted is graded
-again under its number. A launch that the state knows nothing of has been ended by the resume.
+again under its number. An agent that was added or moved is driven as it was last. A launch that the state knows
+nothing of has been ended by the resume.
 """
 
 from attempts.record import Attempt, Kind
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE
-from coral.fleet.agents import launch_exit, spending
+from coral.fleet.agents import launch_exit, membership, spending
 from coral.fleet.attempts import epochs, intake, settlement
 from coral.fleet.policy import remember
 from coral.fleet.run_state import FLEET
@@ -22,6 +23,8 @@ def on_rolled_back(transaction: Transaction, event: on.RolledBack) -> None:
     for name, count in event.counts.items():
         transaction.set_run(**{name: max(count, getattr(transaction.run, name))})
     last = transaction.run.next_number
+    for name, member in event.members.items():
+        membership.restore(transaction, name, member)
     _raise_use(transaction, event)
     for name in list(transaction.agents):
         _end_forgotten_launch(transaction, name, event)

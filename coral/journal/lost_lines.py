@@ -14,6 +14,7 @@ from coral.codec import TAG, decode
 from coral.fleet.actions import Accept, Publish
 from coral.fleet.agent_state import Meter, Spent
 from coral.fleet.events import NumberedSubmission, Submitted
+from coral.fleet.members import Member
 from coral.fleet.run_state import FLEET
 from coral.processes.process_tree import Identity
 
@@ -31,6 +32,7 @@ class LostLines:
     sessions: dict[str, str] = field(default_factory=dict)
     spent: dict[str, Spent] = field(default_factory=dict)
     meters: dict[str, Meter] = field(default_factory=dict)
+    members: dict[str, Member] = field(default_factory=dict)  # the agents that were added or moved, as last driven
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -72,6 +74,8 @@ def _read_changes(found: LostLines, changes: Mapping[str, Any]) -> None:
     found.counts |= {name: int(run[name]) for name in COUNTS if name in run}
     if "spent" in run:
         found.spent[FLEET] = decode(Spent, run["spent"])
+    if "members" in run:
+        found.members = {name: decode(Member, plain) for name, plain in run["members"].items()}
     for name, plain in changes.get("agents", {}).items():
         if plain is None:
             continue

@@ -78,7 +78,7 @@ def _free_of_groups() -> Iterator[int]:
 
 
 def _group_limits() -> Iterator[tuple[int, Path, str]]:
-    """The limits of the control groups of this process in bytes, with the folder of each and the file of what is used."""
+    """The limits of the control groups of this process in bytes, with each folder and its file of what is used."""
     groups = [(Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")]  # of the first version
     if (own := own_group()) is not None:
         groups.append((own, "memory.max", "memory.current"))

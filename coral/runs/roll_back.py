@@ -91,8 +91,8 @@ def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attem
     return RolledBack(
         file=damage.path.name, line=damage.line, why=damage.why, lines=len(damage.lost) + damage.unreadable,
         kept=f"private/journal/{KEPT}*", back_to=damage.state.wall, attempts=attempts, accepted=accepted,
-        launches={name: max(_launches(layout, lost, name), default=0) for name in fleet.agents},
-        sessions=lost.sessions, spent=lost.spent, meters=lost.meters, counts=counts,
+        launches={name: max(_launches(layout, lost, name), default=0) for name in {**fleet.agents, **lost.members}},
+        sessions=lost.sessions, spent=lost.spent, meters=lost.meters, members=lost.members, counts=counts,
     )  # fmt: skip
 
 
@@ -129,9 +129,10 @@ def _unknown(plan: Rollback) -> Iterator[tuple[str, int, Identity]]:
     """The launches that later lines name, and the last ones of each agent, which only their mark tells."""
     for who, launches in plan.lost.started.items():
         yield from ((who, number, identity) for number, identity in launches.items())
-    for agent, last in plan.note.launches.items():
-        for number in range(max(plan.damage.state.fleet.agents[agent].launch, last - LATEST), last + 1):
-            yield agent, number, unidentified()
+    for name, last in plan.note.launches.items():
+        agent = plan.damage.state.fleet.agents.get(name)
+        for number in range(max(agent.launch if agent else 0, last - LATEST), last + 1):
+            yield name, number, unidentified()
 
 
 def _release_pins(layout: Layout, next_number: int) -> None:

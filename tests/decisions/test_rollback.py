@@ -8,6 +8,7 @@ from attempts.progress import Progress
 from attempts.record import Kind, Verdict
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Meter, Phase, Spent
+from coral.fleet.members import Member, WantedMember
 from coral.fleet.run_state import AttemptStep
 
 
@@ -193,3 +194,39 @@ def test_it_is_said_once_what_was_lost_and_what_was_taken_again() -> None:
     gone_on(back, 10, rolled_back(lines=0))
     assert alerts(back)[0].endswith("the last good state; nothing is lost; the file is kept as kept")
     assert back.fleet.run.alert_count == 1
+
+
+def test_an_agent_that_was_added_is_in_the_fleet_again_and_a_moved_one_stays_moved() -> None:
+    ahead, back, _ = history((), QUIET_RULES)
+    dot, ann = Member(runtime="other", account="acme", added=True), Member(runtime="second")
+    for stage in (ahead, back):
+        stage.ask("operator", on.AddAgent(name="dot", wanted=WantedMember(runtime="other")))
+    ahead.at(3, on.AgentPrepared(agent="dot", member=replace(dot, added=False)))
+    ahead.at(4, ahead.submission("dot"))
+    ahead.at(4, ahead.taken(1))
+    ahead.at(4, ahead.graded(1, 1.0))
+    found = rolled_back(attempts=(ahead.published(),), counts={"next_number": 2}, members={"dot": dot, "ann": ann})
+    gone_on(back, 10, found)
+    assert back.fleet.run.members == {"dot": dot, "ann": ann}
+    assert back["dot"].progress == ahead["dot"].progress == Progress(1, 0, 1)
+    assert back["dot"].submitted == 1
+    assert back.fleet.run.preparing == {}
+    members = [
+        (action.agent, action.member, action.aside) for action in back.actions if isinstance(action, do.SetMember)
+    ]
+    assert members == [("dot", dot, None), ("ann", ann, None)]
+    # The workspace is ready once more: it is nobody new.
+    assert back.at(11, on.AgentPrepared(agent="dot", member=replace(dot, added=False))) == []
+
+
+def test_a_move_that_waits_is_forgotten_once_it_is_known_to_have_been_in_force() -> None:
+    back = Stage(2, rules=QUIET_RULES)
+    first, second = Member(runtime="first"), Member(runtime="second")
+    back.ask("operator", on.MoveAgent(agent="ann", wanted=WantedMember(runtime="second")))
+    back.at(3, on.AgentPrepared(agent="ann", member=second, was=first))
+    assert set(back.fleet.run.moves) == {"ann"}
+    gone_on(back, 10, rolled_back(members={"ann": second}, launches={"ann": 2}))
+    assert back.fleet.run.moves == {}
+    assert back.fleet.run.members == {"ann": second}
+    gone_on(back, 11, rolled_back(members={"ann": second}))
+    assert [action.agent for action in back.actions if isinstance(action, do.SetMember)] == []

@@ -367,6 +367,9 @@ def calm(world: World, seconds: float = 2000.0) -> World:
             ask(world, "operator", on.Unpause(agent=name))
     if world.fleet.run.is_grading_held:
         ask(world, "operator", on.ReleaseGrading())
+    for key in world.fleet.run.budgets:
+        ask(world, "operator", on.SetBudget(key=key, as_task=True))
+    world.happened.append(on.MachineChecked(short=()))
     world.spoilt, world.dying = 0, None
     world.requests = {
         id: request for id, request in world.requests.items() if not isinstance(request.request, on.Stop | on.Leave)

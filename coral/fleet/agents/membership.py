@@ -75,6 +75,17 @@ def prepare_again(transaction: Transaction) -> None:
         _order(transaction, name, wanted)
 
 
+def restore(transaction: Transaction, name: str, member: Member) -> None:
+    """Drive an agent as it was driven when what was decided of it was lost; it begins, if it had been added since."""
+    if transaction.run.members.get(name) == member and name in transaction.agents:
+        return
+    _forget(transaction, name)
+    transaction.set_run(moves={other: held for other, held in transaction.run.moves.items() if other != name})
+    _set_member(transaction, name, member, None)
+    if name not in transaction.agents:
+        begin(transaction, name, 0.0)
+
+
 def begin(transaction: Transaction, name: str, seconds: float) -> None:
     """Put a new agent into the fleet, which starts after so many seconds."""
     transaction.agents[name] = Agent(name=name, deadline=transaction.clock + seconds)

@@ -46,6 +46,12 @@ def is_under_way(pending: Iterable[PendingAttempt]) -> bool:
 def drop_half(transaction: Transaction) -> None:
     """A new supervisor drops a pair that is half measured: what came between its halves may explain their difference.
     A second half that waits for its grade is one more measurement, and no part of a pair."""
+    half = transaction.standing.half
+    if half is None:
+        return
+    for attempt in list(transaction.pending.values()):
+        if attempt.confirmation == Confirmation(half.against, half.of):
+            transaction.set_pending(attempt.number, confirmation=Confirmation(half.against))
     transaction.set_standing(without_half(transaction.standing))
 
 

@@ -448,7 +448,9 @@ def test_a_wall_clock_that_is_set_changes_nothing_but_what_people_read(history: 
 
 def _without_wall(turn: Turn) -> tuple[float, tuple[do.Action, ...]]:
     return turn.clock, tuple(
-        replace(action, attempt=replace(action.attempt, published_at="")) if isinstance(action, do.Publish) else action
+        replace(action, attempt=replace(action.attempt, submitted_at="", published_at=""))
+        if isinstance(action, do.Publish)
+        else action
         for action in turn.actions
     )
 

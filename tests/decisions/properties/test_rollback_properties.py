@@ -22,7 +22,7 @@ def test_what_was_published_counts_once_and_what_was_accepted_is_not_forgotten(h
             file="000001.jsonl", line=place + 1, why="flipped", lines=len(lines) - place, kept="kept",
             attempts=tuple(attempt for attempt in attempts if attempt.order > back.run.order),
             accepted=tuple(lost.accepted[number] for number in sorted(lost.accepted)),
-            counts={**lost.counts, "next_number": max(numbers)},
+            members=lost.members, counts={**lost.counts, "next_number": max(numbers)},
         )  # fmt: skip
         now = on.Moment(run_time=last.clock + 1, wall_time="")
         after, _ = decide(back, (on.Resumed(), event), now, world.rules)
@@ -31,6 +31,8 @@ def test_what_was_published_counts_once_and_what_was_accepted_is_not_forgotten(h
         assert after.run.best == last.after.run.best
         assert after.run.failures == last.after.run.failures
         assert after.run.next_number >= last.after.run.next_number
+        assert set(after.agents) == set(last.after.agents)
+        assert after.run.members == last.after.run.members
         for name, agent in after.agents.items():
             assert agent.progress == last.after.agents[name].progress
             assert agent.submitted == last.after.agents[name].submitted

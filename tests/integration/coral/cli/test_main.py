@@ -115,7 +115,10 @@ def test_a_misspelt_command_gets_a_hint(word: str, hint: str, capsys) -> None:
         (["eval", "-m", "x", "--wat"], "unrecognized arguments: --wat"),
         (["show", "seven"], "argument N: 'seven' is not the number of an attempt"),
         (["wait", "--timeout", "x"], "argument --timeout: 'x' is not a number"),
-        (["heartbeat", "set", "mine", "--every", "ten"], "argument --every: 'ten' is neither a number of attempts nor a time such as 30m"),
+        (
+            ["heartbeat", "set", "mine", "--every", "ten"],
+            "argument --every: 'ten' is neither a number of attempts nor a time such as 30m",
+        ),
     ],
 )
 def test_wrong_arguments_are_exit_1_because_2_means_pending(words: list[str], problem: str, capsys) -> None:

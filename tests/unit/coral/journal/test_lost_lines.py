@@ -1,10 +1,13 @@
 """What lines after the damaged one say by themselves, and that what says nothing, or is nonsense, is passed over."""
 
+from dataclasses import replace
+
 from scribe import FOLDER, RULES, Scribe, moment
 from stage import attempt_zero, submitted
 
 from coral.fleet import events as on
 from coral.fleet.agent_state import Spent
+from coral.fleet.members import Member, WantedMember
 from coral.journal import read_lines
 from coral.journal.lost_lines import read_lost
 from coral.processes.process_tree import Identity
@@ -34,6 +37,7 @@ def test_it_knows_what_was_published_accepted_started_and_used(tmp_path) -> None
     assert found.sessions == {"ann": "s"}
     assert found.spent == {"fleet": Spent(input=3, money=0.5), "ann": Spent(input=3, money=0.5)}
     assert found.meters == {"ann": scribe.fleet.agents["ann"].meter}
+    assert found.members == {}
     assert found.counts["next_number"] == scribe.fleet.run.next_number == 3
     assert (found.at, found.wall) == (5, "2030-01-01T00:00:05.000Z")
 
@@ -50,3 +54,13 @@ def test_nonsense_hides_nothing_of_the_rest(tmp_path) -> None:
     ]
     lines = list(read_lines(scribe.journal.path))
     assert read_lost([*nonsense, *lines, *nonsense]) == read_lost([*lines, {"wall": scribe.taken[-1].now.wall_time}])
+
+
+def test_it_knows_the_agents_that_were_added_as_they_were_driven_last(tmp_path) -> None:
+    scribe = written(tmp_path)
+    dot = Member(runtime="other", rest={"options": {"seed": 1}})
+    wanted = on.AddAgent(name="dot", wanted=WantedMember(runtime="other"))
+    scribe.decide(6, on.Requested(sender="operator", id="1", request=wanted))
+    scribe.decide(7, on.AgentPrepared(agent="dot", member=dot))
+    found = read_lost(list(read_lines(scribe.journal.path))[2:])
+    assert found.members == {"dot": replace(dot, added=True)}
