@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from real_runs import TRY, coral_process, wait_until
+from real_runs import TRY, coral_process, tries, wait_until
 from survival import assert_attempts_are_whole
 
 from coral.journal import Journal, segments
@@ -89,8 +89,11 @@ def test_a_poisoned_snapshot_is_rolled_back_and_nothing_is_lost(start):
 @pytest.mark.parametrize("agrees", [False, True])
 def test_a_damaged_journal_forges_no_record(start, agrees: bool):
     """A record that lies in `attempts/`, where agents write, is none; one that the ledger alone has needs a yes."""
-    run = start(COUNTING, overrides=OFTEN)
+    # An agent that hands something in ends by itself once nobody supervises; one that hangs does not.
+    run = start(COUNTING if agrees else [*tries(*range(1, 5)), "hang"], overrides=OFTEN)
     run.wait_for_attempts(4)
+    if not agrees:
+        wait_until(lambda: len(run.received("agent-1", "reflect")) == 4, what="the launch that hangs")
     run.kill()
     (file,) = segments(run.layout.journal)
     lines = file.read_bytes().splitlines(keepends=True)

@@ -122,15 +122,26 @@ def test_an_inline_heartbeat_is_printed_by_eval_and_not_repeated(start):
 
 @pytest.mark.slow
 def test_a_chain_of_heartbeats_ends_at_its_limit_with_one_alert_and_work_begins_anew(start):
-    again = {"submit": {"message": "the same again", "again": True}}
-    run = start([*TRY, *[again] * (MAX_CHAIN + 2), *tries(7), "hang"])
-    run.wait_for_attempts(MAX_CHAIN + 4, 120)
-    wait_until(lambda: len(run.received("agent-1", "reflect")) == MAX_CHAIN + 1, what="the heartbeat of new work")
+    again, total = {"submit": {"message": "the same again", "again": True}}, MAX_CHAIN + 6
+    run = start([*TRY, *[again] * (total - 2), *tries(7), "hang"])
+    run.wait_for_attempts(total, 120)
+
+    def received_and_skipped() -> tuple[int, list[str]]:
+        skipped = [event for event in run.events("skipped") if event["text"].startswith("reflect")]
+        return len(run.received("agent-1", "reflect")), [event["reason"]["kind"] for event in skipped]
+
+    def answered() -> bool:
+        received, skipped = received_and_skipped()
+        return received + len(skipped) == total
+
+    wait_until(answered, what="the heartbeat of new work")
     assert [alert["reason"]["kind"] for alert in run.events("alert")] == [ReasonKind.CHAIN]
-    skipped = [event for event in run.events("skipped") if event["text"].startswith("reflect")]
-    assert [event["reason"]["kind"] for event in skipped] == [ReasonKind.CHAIN] * 3
-    assert run.fleet().agents["agent-1"].progress.evals == MAX_CHAIN + 4
-    assert len(run.prompts("agent-1")) == MAX_CHAIN + 2
+    # Handed in before the interrupt for the one before came, it answers nothing, and is no link of the chain.
+    received, skipped = received_and_skipped()
+    assert set(skipped) == {ReasonKind.CHAIN}
+    assert len(skipped) <= total - MAX_CHAIN - 1
+    assert received == total - len(skipped)
+    assert run.fleet().agents["agent-1"].progress.evals == total
     run.stop()
     assert replay(run.layout.journal).agrees
 

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 DEATHS = 120 * int(os.environ.get("TIMES", "1"))  # at least; most of them at random moments
 MARK = {"sum", "at", "wall"}  # what a line has that says no more than how late it is
 AT_THE_END = {f"{side} {what}" for what in ("Refuse", "Finish") for side in ("before", "after")}
+OF_MEMBERS = {f"{side} {what}" for what in ("PrepareAgent", "SetMember") for side in ("before", "after")}
 
 
 @pytest.fixture
@@ -51,7 +52,7 @@ def mortal(tmp_path):
 
 def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_doubles_nothing(mortal):
     run, chance = mortal(Level.BUBBLEWRAP, deaf="3"), random.Random(1)
-    over, wanted, asked, budget = False, set(PLACES) - AT_THE_END, [], ()
+    over, wanted, asked, budget, has_joined = False, set(PLACES) - AT_THE_END, [], (), False
     while wanted or not budget:
         died = run.places.total()
         assert died < 10 * DEATHS, f"no supervisor came to {wanted}"
@@ -60,6 +61,11 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
             asked += [f"tell {died}", f"alert {died}"]
             run.request({"type": "tell", "to": "*", "text": asked[-2]})
             run.request({"type": "alert", "text": asked[-1]})
+            if wanted & OF_MEMBERS and not run.fleet().run.preparing:
+                asked.append(f"role {died}")
+                moved = {"type": "move_agent", "agent": "agent-1"} if has_joined else {"type": "add_agent"}
+                run.request({**moved, "role": asked[-1]})
+                has_joined = True
         if over or (not wanted and died >= DEATHS):
             wanted = AT_THE_END - set(run.places)
             budget = (f"budget.attempts={run.fleet().run.next_number}",)
