@@ -57,6 +57,7 @@ class AttackResult:
     text: str
     where: str = ""
     advice: str = ""
+    is_by_score: bool = False  # a score that is better than the seed's is all that shows it
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +88,9 @@ def _audited(config: Config, venv: Path | None, say: Callable[[str], None]) -> A
     scores, seconds, graded = list[float](), 0.0, None
     for _ in range(SEED_GRADES):
         began = time.monotonic()
-        with _folder() as folder:
-            graded = grade_once(config, folder, venv=venv)
+        score, graded = _of_the_seed(config, venv)
         seconds = max(seconds, time.monotonic() - began)
-        if graded.score is None:
-            raise CoralError(f"cannot audit: the seed has no score: {graded.reason}", "`coral validate` says more")
-        scores.append(graded.score)
+        scores.append(score)
     assert graded is not None
     listed, results = attacks(), list[AttackResult]()
     limit = min(config.grader.timeout, max(LONGEST, SLOWER * seconds))
@@ -100,9 +98,22 @@ def _audited(config: Config, venv: Path | None, say: Callable[[str], None]) -> A
         files = seed.taken_from(config.seed, folder)
         for number, attack in enumerate(listed, 1):
             say(f"attack {number} of {len(listed)}: {attack.name}")
-            results.append(_tried(config, files, attack, scores, limit, variable, key, venv))
+            tried = _tried(config, files, attack, scores, limit, variable, key, venv)
+            for _ in range(SEED_GRADES - 1):
+                if tried.is_by_score and len(set(scores)) > 1:  # it may vary with what else the machine does
+                    scores.append(_of_the_seed(config, venv)[0])
+                    tried = _tried(config, files, attack, scores, limit, variable, key, venv)
+            results.append(tried)
     level = level_of_graders(config.workspace.seal, places_of(config, Path(tempfile.gettempdir())))
     return Audit(level, tuple(scores), graded.channel, graded.opened, tuple(results))
+
+
+def _of_the_seed(config: Config, venv: Path | None) -> tuple[float, GradeResult]:
+    with _folder() as folder:
+        graded = grade_once(config, folder, venv=venv)
+    if graded.score is None:
+        raise CoralError(f"cannot audit: the seed has no score: {graded.reason}", "`coral validate` says more")
+    return graded.score, graded
 
 
 def _tried(
@@ -152,8 +163,8 @@ def _judged(
     """What a grade under attack shows. `left`: the processes that outlived it; `knows`: whether a secret was read."""
     opened = "" if result.channel == CLOSED else result.opened
 
-    def through(text: str, state: State = State.THROUGH) -> AttackResult:
-        return AttackResult(attack.name, state, text, opened, _advice(config, attack))
+    def through(text: str, state: State = State.THROUGH, *, is_by_score: bool = False) -> AttackResult:
+        return AttackResult(attack.name, state, text, opened, _advice(config, attack), is_by_score)
 
     if knows:
         return through("it read the secret")
@@ -169,7 +180,9 @@ def _judged(
     if not better:
         return AttackResult(attack.name, State.CLOSED, f"scores {result.score:.10g}, which is no better than the seed")
     text = f"scores {result.score:.10g}, which is better than the seed"
-    return through(text) if attack.is_proof else through(f"{text}: look whether it is earned", State.LOOK)
+    if attack.is_proof:
+        return through(text, is_by_score=True)
+    return through(f"{text}: look whether it is earned", State.LOOK, is_by_score=True)
 
 
 def _margin(config: Config, scores: list[float]) -> float:

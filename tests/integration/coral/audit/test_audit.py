@@ -174,6 +174,36 @@ def test_a_seed_without_a_score_cannot_be_audited(tmp_path: Path) -> None:
         audited(folder)
 
 
+NOISY = """
+import json, os, pathlib
+place = pathlib.Path({place!r})
+scores = json.loads(place.read_text())
+place.write_text(json.dumps(scores[1:]))
+pathlib.Path(os.environ["CORAL_RESULT"]).write_text(str(scores[0]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("scores", "state", "seed"),
+    [
+        ([1.0, 1.1, 0.9, 5.0, 1.2, 1.0], State.CLOSED, (1.0, 1.1, 0.9, 1.2)),
+        ([1.0, 1.1, 0.9, 5.0, 1.2, 5.0, 1.0, 5.0], State.LOOK, (1.0, 1.1, 0.9, 1.2, 1.0)),
+    ],
+)
+def test_where_the_seed_scores_differ_a_better_one_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scores: list[float], state: State, seed: tuple[float, ...]
+) -> None:
+    """A grader that measures time gives a better score by chance on a busy machine."""
+    monkeypatch.setattr("coral.audit.audit.attacks", lambda: [a for a in attacks() if a.name == "its numbers are zero"])
+    left = tmp_path / "scores.json"
+    left.write_text(json.dumps(scores))
+    found = audited(
+        task(tmp_path, "command: python3 grade.py", NOISY.format(place=str(left)), **{"data.json": "[1]"}), "none"
+    )
+    (result,) = found.results
+    assert (result.state, found.scores, json.loads(left.read_text())) == (state, seed, [])
+
+
 def test_a_process_that_outlives_a_grade_is_told_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no control group can be made, one that shed everything is left."""
     monkeypatch.setattr("coral.grading.once.cgroup.Groups.make", lambda *_: "")
