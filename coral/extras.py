@@ -15,7 +15,7 @@ PACKAGES = {
     "plot": ("matplotlib>=3.9,<4",),
     "prices": ("genai-prices>=0.2,<1",),
     "search": ("scipy>=1.15,<2", "cma>=4,<5"),
-    "ui": ("starlette>=1,<2", "uvicorn>=0.40,<1", "sse-starlette>=3,<4"),
+    "ui": ("starlette>=1,<2", "uvicorn>=0.40,<1", "sse-starlette>=3,<4", "pygments>=2.18,<3"),
 }
 
 

@@ -305,6 +305,7 @@ HOMES = {
     "rich": ("coral.cli",),
     "starlette": ("coral.web",),
     "sse_starlette": ("coral.web.app",),
+    "pygments": ("coral.web.diff_data",),
     "uvicorn": ("coral.web.server",),
     "markdown_it": ("coral.cli.report.knowledge",),
     "matplotlib": ("coral.cli.report.picture",),

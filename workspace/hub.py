@@ -273,9 +273,14 @@ def _remove(path: Path) -> None:
 
 def diff(hub: Path, old: str, new: str) -> str:
     """The difference of two commits for people, cut off after 2 MB."""
+    text, is_cut = cut_diff(hub, old, new)
+    return text + "\n[cut off here]\n" if is_cut else text
+
+
+def cut_diff(hub: Path, old: str, new: str) -> tuple[str, bool]:
+    """The difference of two commits, at most 2 MB of it, and whether that is less than all."""
     output = Git(hub).run(*_DIFF, full(old), full(new), "--", limit=_DIFF_LIMIT, cut=True)
-    text = output.decode("utf-8", "replace")
-    return text if len(output) < _DIFF_LIMIT else text + "\n[cut off here]\n"
+    return output.decode("utf-8", "replace"), len(output) >= _DIFF_LIMIT
 
 
 def patch(hub: Path, old: str, new: str) -> bytes:

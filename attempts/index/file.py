@@ -10,7 +10,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import Path
 
@@ -33,15 +33,25 @@ FIELDS = (
     "epoch",
 )
 TEXT_FIELDS = ("title", "reason", "feedback")
-FILE_COLUMNS = 3  # before the text: the witness of the file
+FILE_COLUMNS = 3  # before the metrics and the text: the witness of the file
 LARGEST = 2**63 - 1  # integer that a column holds
-Row = tuple[int | float | str | None, ...]
+MOST_METRICS = 100  # of one attempt
+Metrics = tuple[tuple[str, float], ...]
+Row = tuple[int | float | str | Metrics | None, ...]
 NOWHERE: Witness = (0, 0, 0)
 
 
 def row_of(attempt: Attempt, seen: Witness) -> Row:
     number, order, *others = attrgetter(*FIELDS)(attempt)
-    return (number, min(order, LARGEST), *others, *seen, folded("\n".join(attrgetter(*TEXT_FIELDS)(attempt))))
+    text = folded("\n".join(attrgetter(*TEXT_FIELDS)(attempt)))
+    return (number, min(order, LARGEST), *others, *seen, numbers_of(attempt.metrics), text)
+
+
+def numbers_of(metrics: object) -> Metrics:
+    """Those metrics that are numbers, by name."""
+    held = metrics.items() if isinstance(metrics, Mapping) else ()
+    found = [(name, float(held)) for name, held in held if isinstance(held, int | float) and not isinstance(held, bool)]
+    return tuple(sorted(found)[:MOST_METRICS])
 
 
 def folded(text: str) -> str:
@@ -52,23 +62,26 @@ def folded(text: str) -> str:
 def row_in(rows: sqlite3.Connection, number: int) -> Row | None:
     statement = "SELECT records.*, text FROM records LEFT JOIN texts USING (number) WHERE number = ?"
     found: Row | None = rows.execute(statement, (number,)).fetchone()
-    return found
+    if found is None:
+        return None
+    metrics = rows.execute("SELECT name, value FROM metrics WHERE number = ? ORDER BY name", (number,)).fetchall()
+    return (*found[:-1], tuple(metrics), found[-1])
 
 
 def content(row: Row) -> Row:
     """What a row says of its record, whatever file it was read from."""
-    return (*row[: -FILE_COLUMNS - 1], row[-1])
+    return (*row[: -FILE_COLUMNS - 2], *row[-2:])
 
 
 NAME = "index.sqlite"
-FORMAT = 2
+FORMAT = 3
 WRITER_PATIENCE = 0.25  # seconds to wait for a lock; the lock itself is held for milliseconds
 PATIENCE = 1.5  # a reader's, longer: a writer who waits for somebody keeps new readers out
 LONGEST = 10.0  # seconds for one statement: a foreign file may hold a view that never ends
 STALE = 600.0  # seconds after which the process that was making an unfinished index has died
 _STEPS = 100_000  # of SQLite's virtual machine, between looks at the clock
 
-# The columns of a row. The text, its last one, has a table of its own: reading all the others is quick.
+# The columns of a row. Metrics and text, the last two, have tables of their own: reading all the others is quick.
 _TABLES = """
 CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE known(number INTEGER PRIMARY KEY);
@@ -77,6 +90,7 @@ CREATE TABLE records(
     again_of, reason, epoch, inode, size, changed
 );
 CREATE TABLE texts(number INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE metrics(number INTEGER, name TEXT, value REAL, PRIMARY KEY(number, name)) WITHOUT ROWID;
 CREATE INDEX high ON records(kind, score DESC, ord);
 CREATE INDEX low ON records(kind, score, ord);
 CREATE INDEX own_high ON records(agent, kind, score DESC, ord);
@@ -85,6 +99,7 @@ CREATE INDEX own ON records(agent, number);
 CREATE INDEX candidate ON records(tree);
 CREATE INDEX commits ON records(commit_id, ord);
 CREATE INDEX verdicts ON records(verdict, ord);
+CREATE INDEX measured ON metrics(name, value);
 CREATE INDEX again ON records(again_of) WHERE again_of IS NOT NULL;
 """
 # Which records hold which three characters. Entries may be stale: every text that is found is compared once more.
@@ -189,15 +204,18 @@ def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, Row | None]]) 
         drop(connection, [number])
         connection.execute("INSERT INTO known VALUES(?)", (number,))
         if row is not None:
-            connection.execute(f"INSERT INTO records VALUES({', '.join('?' * len(row[:-1]))})", row[:-1])
-            connection.execute("INSERT INTO texts VALUES(?, ?)", (number, row[-1]))
+            *columns, metrics, text = row
+            connection.execute(f"INSERT INTO records VALUES({', '.join('?' * len(columns))})", columns)
+            connection.execute("INSERT INTO texts VALUES(?, ?)", (number, text))
+            held = [(number, *pair) for pair in metrics] if isinstance(metrics, tuple) else []
+            connection.executemany("INSERT INTO metrics VALUES(?, ?, ?)", held)
             if words:
-                connection.execute("INSERT INTO words(rowid, text) VALUES(?, ?)", (number, row[-1]))
+                connection.execute("INSERT INTO words(rowid, text) VALUES(?, ?)", (number, text))
 
 
 def drop(connection: sqlite3.Connection, numbers: Iterable[int]) -> None:
     for number in numbers:
-        for table in ("known", "records", "texts"):
+        for table in ("known", "records", "texts", "metrics"):
             connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
 
 

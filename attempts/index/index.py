@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from attempts.files import Witness
 from attempts.index import file
-from attempts.index.file import FIELDS, NOWHERE, TEXT_FIELDS, Row, Unusable, content, folded, row_in, row_of
+from attempts.index.file import FIELDS, NOWHERE, TEXT_FIELDS, Row, Unusable, content, folded, numbers_of, row_in, row_of
 from attempts.index.query import Named, Ranked
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from attempts.store import Malformed, Missing, Store
@@ -212,7 +212,7 @@ def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> b
     data = json.loads(record)
     text = folded("\n".join(str(data.get(name)) for name in TEXT_FIELDS))
     # Most rows hold the fields as they are in the record; only the others need the record to be read with care.
-    is_same = content(held) == (*(data.get(name) for name in FIELDS), text)
+    is_same = content(held) == (*(data.get(name) for name in FIELDS), numbers_of(data.get("metrics")), text)
     if not is_same and content(held) != content(row_of(attempt_from_dict(data), NOWHERE)):
         return False
     return random.random() >= SEARCHED or not file.has_words(rows) or _is_found(rows, number, str(held[-1]))

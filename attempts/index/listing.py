@@ -3,18 +3,20 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from attempts.index.metrics import MetricRange
 from attempts.index.query import Named, Rows, Wanted, conditions, source
 from attempts.record import Kind, Verdict
 
 
 class ListOrder(StrEnum):
-    """The column by which a list of attempts is sorted."""
+    """The column by which a list of attempts is sorted; METRIC: that of the range that was asked for."""
 
     NUMBER = "number"
     SCORE = "score"
     AGENT = "agent"
     VERDICT = "verdict"
     KIND = "kind"
+    METRIC = "metric"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +27,37 @@ class ListPage:
     total: int
 
 
-def page(
-    rows: Rows, wanted: Wanted, verdict: Verdict | None, order: ListOrder, *, down: bool, offset: int, most: int
-) -> ListPage:
-    """`most` attempts from `offset` on; what has no score comes last. The grades on the hold-out are left out."""
-    where, values = conditions(wanted)
-    where, values = f"{where} AND kind != ?", (*values, Kind.HOLDOUT)
-    if verdict is not None:
-        where, values = f"{where} AND verdict = ?", (*values, verdict)
-    table = source(wanted)
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Which attempts a list has. The grades on the hold-out are in none."""
+
+    wanted: Wanted
+    verdict: Verdict | None = None
+    metric: MetricRange | None = None
+
+
+def page(rows: Rows, sought: Sought, order: ListOrder, *, down: bool, offset: int, most: int) -> ListPage:
+    """`most` attempts from `offset` on; what has no score comes last. ValueError for an order by a metric that was not
+    asked for."""
+    if order is ListOrder.METRIC and sought.metric is None:
+        raise ValueError("no metric is asked for")
+    table, where, values = _chosen(sought)
     (total,) = rows.execute(f"SELECT count(*) FROM {table} WHERE {where}", values).fetchone()
     way = "DESC" if down else "ASC"
-    sort = f"number {way}" if order is ListOrder.NUMBER else f"{order.value} {way} NULLS LAST, number DESC"
+    column = "value" if order is ListOrder.METRIC else order.value
+    sort = f"number {way}" if order is ListOrder.NUMBER else f"{column} {way} NULLS LAST, number DESC"
     statement = f"SELECT number FROM {table} WHERE {where} ORDER BY {sort} LIMIT ? OFFSET ?"
     found = rows.execute(statement, (*values, most, offset)).fetchall()
     return ListPage([Named(int(number)) for (number,) in found], int(total))
+
+
+def _chosen(sought: Sought) -> tuple[str, str, tuple[str | float, ...]]:
+    """The tables, the conditions, and the values of their placeholders."""
+    table, (where, values) = source(sought.wanted), conditions(sought.wanted)
+    where, values = f"{where} AND kind != ?", (*values, Kind.HOLDOUT)
+    if sought.verdict is not None:
+        where, values = f"{where} AND verdict = ?", (*values, sought.verdict)
+    if sought.metric is None:
+        return table, where, values
+    within, limits = sought.metric.where
+    return f"{table} JOIN metrics USING (number)", f"{where} AND {within}", (*values, *limits)

@@ -13,11 +13,12 @@ from attempts.record import Direction, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One line of the tree. `between`: how many attempts lie between it and the one that it is drawn under; `hidden`:
-    how many others were built on it that are not shown, directly."""
+    """One line of the tree. `under`: the attempt that it is drawn under; `between`: how many attempts lie between the
+    two; `hidden`: how many others were built on it that are not shown, directly."""
 
     prefix: str
     child: Child
+    under: int | None
     between: int
     hidden: int
 
@@ -40,6 +41,12 @@ class FamilyTree:
             assert parent is not None
             found.append(parent)
         return found
+
+    def handed_on(self, number: int) -> list[Child]:
+        """Whose work an attempt was built on: of each stretch of its line that one agent made the last, itself first,
+        and the attempt that the line begins with."""
+        line = [self.members[held] for held in self.line(number)]
+        return [one for place, one in enumerate(line) if not place or one.agent != line[place - 1].agent]
 
     def descendants(self, number: int) -> list[int]:
         """All that was built on it, directly or not, the earliest first."""
@@ -80,7 +87,7 @@ class FamilyTree:
         todo = [("", "", number) for number in reversed(below.get(None, []))]
         while todo:
             first, rest, number = todo.pop()
-            yield Leaf(first, self.members[number], above[number][1], counted[number])
+            yield Leaf(first, self.members[number], *above[number], counted[number])
             under = below.get(number, [])
             if not under:
                 continue

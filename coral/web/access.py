@@ -118,7 +118,8 @@ def is_loopback(address: str) -> bool:
 
 
 class Guard:
-    """Lets through what may pass, and puts the security headers on every answer. `open_paths`: files without any data
+    """Lets through what may pass, and puts the security headers on every answer that has no stricter ones of its own.
+    `open_paths`: files without any data
     of a run, which the page needs before it has a cookie."""
 
     def __init__(self, app: ASGIApp, access: PageAccess, open_paths: frozenset[str]) -> None:
@@ -138,7 +139,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)
                 headers.setdefault("cache-control", "no-store")
             await send(message)
 

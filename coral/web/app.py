@@ -18,9 +18,11 @@ from coral import __version__
 from coral.errors import CoralError, hint_of
 from coral.web import (
     agents_data,
+    artifacts,
     attempts_data,
     fleet_data,
     knowledge_data,
+    metrics_data,
     past_data,
     preview,
     resuming,
@@ -30,6 +32,7 @@ from coral.web import (
 )
 from coral.web.access import Guard, PageAccess, refusal
 from coral.web.assets import Asset, assets, open_paths
+from coral.web.lineage_data import LineageCache
 from coral.web.live import to_json
 from coral.web.reading import RunView, opened
 from coral.web.runs import Runs
@@ -49,6 +52,10 @@ READS: dict[str, Answer] = {
     "attempts/{number:int}/diff": lambda view, asked: attempts_data.change(
         view, int(asked["number"]), asked.get("against", "parent")
     ),
+    "attempts/{number:int}/text": lambda view, asked: artifacts.text_of(view, int(asked["number"]), asked),
+    "attempts/{number:int}/file": lambda view, asked: artifacts.download(view, int(asked["number"]), asked),
+    "metrics": metrics_data.names,
+    "metrics/pairs": metrics_data.pairs,
     "knowledge": knowledge_data.knowledge,
     "knowledge/notes/{number:int}": knowledge_data.note,
     "knowledge/skill": knowledge_data.skill,
@@ -61,7 +68,7 @@ READS: dict[str, Answer] = {
 
 
 def application(runs: Runs, access: PageAccess) -> Guard:
-    curves = fleet_data.CurveCache()
+    curves, lineages = fleet_data.CurveCache(), LineageCache()
     routes = [
         *(Route(path, _asset(asset)) for path, asset in assets().items()),
         Route("/api/session", _session(runs, access)),
@@ -72,6 +79,7 @@ def application(runs: Runs, access: PageAccess) -> Guard:
         Route("/api/runs/{run}/resume", _post(runs, resuming.resume), methods=["POST"]),
         Route("/api/runs/{run}/preview", _post(runs, preview.preview), methods=["POST"]),
         Route("/api/runs/{run}/curve", _read(runs, lambda view, _: curves.get(view))),
+        Route("/api/runs/{run}/lineage", _read(runs, lineages.get)),
         *(Route(f"/api/runs/{{run}}/{path}", _read(runs, answer)) for path, answer in READS.items()),
     ]
     mistakes = dict.fromkeys((CoralError, StoreError, WorkspaceError, HeartbeatError), _cannot)
@@ -100,12 +108,13 @@ def _session(runs: Runs, access: PageAccess) -> Callable[[Request], Response]:
 
 
 def _read(runs: Runs, read: Answer) -> Callable[[Request], Response]:
-    def answer(request: Request) -> Response:
+    def answered(request: Request) -> Response:
         asked = {**request.query_params, **{name: str(value) for name, value in request.path_params.items()}}
         with opened(runs.readable(asked["run"])) as view:
-            return as_json(read(view, asked))
+            answer = read(view, asked)
+            return answer if isinstance(answer, Response) else as_json(answer)
 
-    return answer
+    return answered
 
 
 def _post(runs: Runs, act: Callable[[RunView, Any], object]) -> Callable[[Request], Any]:

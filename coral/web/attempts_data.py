@@ -1,20 +1,22 @@
 """The attempts' data: a table of them, one with all that is known of it, and what it changed."""
 
+import math
 from collections.abc import Mapping
 
 from attempts.index import query
-from attempts.index.listing import ListOrder, page
+from attempts.index.listing import ListOrder, Sought, page
+from attempts.index.metrics import MetricRange
 from attempts.index.query import Named, Wanted
 from attempts.noise import summary
 from attempts.record import Attempt, Kind, Verdict
 from coral.errors import CoralError
 from coral.views import format
-from coral.web.reading import RunView, names_in
-from workspace.hub import diff
+from coral.web import artifacts, diff_data
+from coral.web.reading import RunView
+from workspace.hub import cut_diff
 
 ROWS = 50  # of one page
 MOST_ROWS = 200
-LONGEST_DIFF = 400_000  # characters
 LONGEST_FEEDBACK = 200_000
 CHILDREN = 50  # attempts that were built on one, of which more are only counted
 
@@ -22,17 +24,43 @@ Json = dict[str, object]
 
 
 def table(view: RunView, asked: Mapping[str, str]) -> Json:
-    """One page of the attempts. CoralError for a filter or an order that is none."""
+    """One page of the attempts; each with its value of a `metric` that is asked for. CoralError for a filter or
+    an order that is none."""
     wanted = Wanted(asked.get("agent", ""), _choice(Kind, asked, "kind"), asked.get("text", "")[:200], view.alone)
-    verdict, order = _choice(Verdict, asked, "verdict"), _choice(ListOrder, asked, "order") or ListOrder.NUMBER
+    metric, order = _metric(asked), _choice(ListOrder, asked, "order") or ListOrder.NUMBER
+    if order is ListOrder.METRIC and metric is None:
+        raise CoralError("cannot sort attempts by a metric: none is named", "name one as `metric`")
+    sought = Sought(wanted, _choice(Verdict, asked, "verdict"), metric)
     most = min(number_in(asked, "most", ROWS), MOST_ROWS)
     offset = number_in(asked, "offset", 0)
     down = asked.get("way", "down") != "up"
-    found = view.index.ask(lambda rows: page(rows, wanted, verdict, order, down=down, offset=offset, most=most))
+    found = view.index.ask(lambda rows: page(rows, sought, order, down=down, offset=offset, most=most))
     records = view.index.shown(lambda _: found.numbers)
     scores = format.scores([record.score for _, record in records])
     rows = [_row(view, record, score) for (_, record), score in zip(records, scores, strict=True)]
+    if metric is not None:
+        values = [format.metric(record.metrics.get(metric.name)) for _, record in records]
+        rows = [{**row, "metric": value} for row, value in zip(rows, values, strict=True)]
     return {"rows": rows, "total": found.total, "offset": offset, "most": most}
+
+
+def _metric(asked: Mapping[str, str]) -> MetricRange | None:
+    """The range of a metric that was asked for: `metric`, `least` and `greatest`."""
+    name = asked.get("metric", "")
+    return MetricRange(name, _bound(asked, "least"), _bound(asked, "greatest")) if name else None
+
+
+def _bound(asked: Mapping[str, str], name: str) -> float | None:
+    given = asked.get(name, "").strip()
+    if not given:
+        return None
+    try:
+        value = float(given)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise CoralError(f"cannot list attempts by {name} {given[:40]!r}", "give a number, as 0.5 or 1e-3")
+    return value
 
 
 def _choice(kinds: type[Kind] | type[Verdict] | type[ListOrder], asked: Mapping[str, str], name: str):  # type: ignore[no-untyped-def]
@@ -92,7 +120,7 @@ def one(view: RunView, number: int) -> Json:
         "sealed_by": record.seal,
         "seconds": format.duration(record.seconds),
         "measured": summary(measured.scores) if measured is not None and len(measured.scores) > 1 else None,
-        "files": [format.line(name, 80) for name in names_in(view.layout.grade(number))],
+        "files": artifacts.listed(view, number),
         "ancestors": [{"number": held.number, "score": format.score(held.score)} for held in ancestors],
         "children": children[:CHILDREN],
         "more_children": max(0, len(children) - CHILDREN),
@@ -111,9 +139,9 @@ def change(view: RunView, number: int, against: str) -> Json:
     record = view.attempt(number, "compare")
     other, before = _other(view, record, against)
     if not before:
-        return {"against": other, "text": "", "cut": False, "none": f"#{number} has no {against} to compare it with"}
-    text = format.clean(diff(view.layout.hub, before, record.commit))
-    return {"against": other, "text": text[:LONGEST_DIFF], "cut": len(text) > LONGEST_DIFF, "none": ""}
+        return {"against": other, "none": f"#{number} has no {against} to compare it with"}
+    text, is_cut = cut_diff(view.layout.hub, before, record.commit)
+    return {"against": other, "none": "", "cut": is_cut, **diff_data.files(text)}
 
 
 def _other(view: RunView, record: Attempt, against: str) -> tuple[str, str]:

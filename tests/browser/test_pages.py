@@ -24,6 +24,8 @@ PAGES = {
     "fleet": "Score over time",
     "attempts": "1 to 7 of 7",
     "attempts/5": "Lineage",
+    "attempts/lineage": "Whose best came from whom",
+    "attempts/metrics": "The last new bests",
     "knowledge": "What the agents know",
     "heartbeats/agent-1": "The life of agent-1",
     "transcripts/agent-1": "a whole word",
@@ -37,7 +39,9 @@ PAGES = {
 def layout(tmp_path_factory) -> Layout:
     """A run in which everything that agents write is hostile."""
     made = make_run(tmp_path_factory.mktemp("pages") / "runs")
-    Store(made.attempts).publish(attempt(5, 3.5, verdict="new best", title=HOSTILE, feedback=HOSTILE * 50))
+    Store(made.attempts).publish(
+        attempt(5, 3.5, verdict="new best", title=HOSTILE, feedback=HOSTILE * 50, metrics={HOSTILE: 1.5, "loss": 2})
+    )
     Store(made.attempts).publish(attempt(6, None, title="x" * 400, reason=HOSTILE))
     write_heartbeats(made)
     head = {"title": f"What the agents know {HOSTILE}", "author": "agent-1", "created": stamp(60), "kind": "synthesis"}
@@ -66,7 +70,11 @@ def layout(tmp_path_factory) -> Layout:
         },
         agents=[
             agent_status(
-                name, runtime="claude", model=HOSTILE, beat={"phase": HOSTILE, "message": "y" * 400, "age": 1.0}
+                name,
+                best_number=5,
+                runtime="claude",
+                model=HOSTILE,
+                beat={"phase": HOSTILE, "message": "y" * 400, "age": 1.0},
             )
             for name in ("agent-1", "agent-2")
         ],

@@ -23,7 +23,6 @@ _PLACES = {
     "integration/coral/cli/commands/test_skills": ["coral.cli.run_data: skill_tests"],
     "unit/coral/cli/commands/test_transcript": ["coral.views: transcript"],
     "unit/coral/cli/ui/test_budgets": ["coral.reading: budgets"],
-    "unit/coral/web/test_attempts_data": ["attempts.index: listing"],
     "integration/coral/web/test_live serves by the command": ["coral.cli.commands: ui", "coral.web: runs"],
     "unit/coral/web, in every request": ["coral.web: app"],
     "integration/coral/web/test_start": ["coral.web: past_data resuming"],
@@ -112,6 +111,7 @@ TESTED_ELSEWHERE = {
 SMALL_WITH_ONE_IMPORTER = {
     "attempts.index.listing": "a question of its own to the index, which query.py has no room for",
     "coral.cli.ui.budgets": "bars for a terminal, apart from their figures",
+    "coral.web.metrics_data": "the data of a page of its own",
     "coral.web.past_data": "the data of a page of its own",
     "coral.web.runs_data": "the data of a page of its own",
     "coral.web.assets": "the files of the page, apart from who may have them",

@@ -1,13 +1,13 @@
 // The score over time: the best as a line, each attempt as a point of its verdict's colour. Drawn by uPlot.
 import { html, token, useEffect, useRef } from "./base.js";
 
-const HEIGHT = 300;
-const NEAR = 14; // pixels between a click and the point that it means
+export const HEIGHT = 300;
+export const NEAR = 14; // pixels between a click and the point that it means
 const GROUPS = ["new best", "own best", "tied", "worse", "failed"];
 const SECONDS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 604800]; // between two marks
 const FAILED_AT = 0.02; // of the height: what failed has no score
 
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // The rows for uPlot: times, the best, one agent's own best, then a row of scores for each verdict.
 export function rowsOf(curve, extra, agent, scale) {
@@ -60,17 +60,20 @@ export const clock = (seconds) => {
 
 export const figure = (value) => (value == null ? "" : Number(value.toPrecision(5)).toString());
 
+export const axis = () => ({ stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } });
+
+// The points of one verdict.
+export const dots = (name) => ({
+  label: name,
+  scale: name === "failed" ? "failed" : "y",
+  stroke: colour(token(name)),
+  paths: () => null,
+  points: { show: true, size: 6, fill: colour(token(name)), stroke: colour(token(name)) },
+});
+
 function options(width, scale, agent) {
-  const axis = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
   const stepped = uPlot.paths.stepped({ align: 1 });
   const line = (label, stroke) => ({ label, stroke, width: 2, paths: stepped, points: { show: false }, spanGaps: true });
-  const dots = (name) => ({
-    label: name,
-    scale: name === "failed" ? "failed" : "y",
-    stroke: colour(token(name)),
-    paths: () => null,
-    points: { show: true, size: 6, fill: colour(token(name)), stroke: colour(token(name)) },
-  });
   return {
     width,
     height: HEIGHT,
@@ -78,8 +81,8 @@ function options(width, scale, agent) {
     cursor: { drag: { x: true, y: false }, points: { show: false } },
     scales: { x: { time: false }, y: { distr: scale === "linear" ? 1 : 3 }, failed: { range: [0, 1] } },
     axes: [
-      { ...axis, incrs: SECONDS, values: (_, ticks) => ticks.map(clock) },
-      { ...axis, size: 70, values: (_, ticks) => ticks.map(figure) },
+      { ...axis(), incrs: SECONDS, values: (_, ticks) => ticks.map(clock) },
+      { ...axis(), size: 70, values: (_, ticks) => ticks.map(figure) },
     ],
     series: [{}, line("best", colour("accent")), { ...line(agent || "own best", colour("text")), show: Boolean(agent) }, ...GROUPS.map(dots)],
   };
@@ -146,14 +149,13 @@ export function lines(box, runs, isTime, isLog) {
       return time > last ? null : held;
     });
   });
-  const axis = { stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } };
   const stepped = uPlot.paths.stepped({ align: 1 });
   const series = runs.map((run, place) => ({ label: run.label, stroke: COLOURS[place % COLOURS.length], width: 2, paths: stepped, points: { show: false } }));
   const found = {
     width: box.clientWidth,
     height: HEIGHT,
     scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
-    axes: [isTime ? { ...axis, incrs: SECONDS, values: (_, ticks) => ticks.map(clock) } : axis, { ...axis, size: 70, values: (_, ticks) => ticks.map(figure) }],
+    axes: [isTime ? { ...axis(), incrs: SECONDS, values: (_, ticks) => ticks.map(clock) } : axis(), { ...axis(), size: 70, values: (_, ticks) => ticks.map(figure) }],
     series: [{ label: isTime ? "time" : "attempts", value: (_, value) => (value === null ? "" : isTime ? clock(value) : value) }, ...series],
   };
   return new uPlot(found, [times, ...rows], box);

@@ -1,5 +1,8 @@
-// The attempts: a table that the server sorts and narrows, and one of them with all that is known of it.
-import { Attempt, Trouble, VERDICTS, Verdict, Waiting, html, link, query, useAnswer, useEffect, useState } from "../base.js";
+// The attempts: a table that the server sorts and narrows. What else there is of them has pages below it.
+import { Attempt, Trouble, VERDICTS, Verdict, html, link, query, useAnswer, useEffect, useState } from "../base.js";
+import { One } from "./attempt.js";
+import { Lineage } from "./lineage.js";
+import { Metrics } from "./metrics.js";
 
 const ROWS = 50;
 const KINDS = ["real", "tune", "confirm", "baseline"];
@@ -10,9 +13,26 @@ const COLUMNS = [
   ["kind", "kind"],
   ["agent", "agent"],
 ];
+const VIEWS = [
+  ["", "Table"],
+  ["lineage", "Lineage"],
+  ["metrics", "Metrics"],
+];
+const NOTHING = { agent: "", verdict: "", kind: "", text: "", metric: "", least: "", greatest: "" };
 
 export function Attempts({ run, at, live }) {
-  return at.more[0] ? html`<${One} run=${run} number=${at.more[0]} />` : html`<${Table} run=${run} at=${at} live=${live} />`;
+  const [view, number] = at.more;
+  if (view && /^\d+$/.test(view)) return html`<${Views} run=${run} /><${One} run=${run} number=${view} />`;
+  const shown = VIEWS.some(([name]) => name === view) ? view : "";
+  return html`<h2>Attempts</h2><${Views} run=${run} shown=${shown} />
+    ${shown === "lineage" ? html`<${Lineage} run=${run} around=${number || ""} live=${live} />` : shown === "metrics" ? html`<${Metrics} run=${run} live=${live} />` : html`<${Table} run=${run} live=${live} />`}`;
+}
+
+function Views({ run, shown }) {
+  const current = (name) => (name === shown ? "page" : undefined);
+  return html`<nav class="views" aria-label="Views of the attempts">${VIEWS.map(
+    ([name, title]) => html`<a href=${name ? link(run, "attempts", name) : link(run, "attempts")} aria-current=${current(name)}>${title}</a>`,
+  )}</nav>`;
 }
 
 // A text that is taken over when the keyboard has rested for a moment.
@@ -26,38 +46,54 @@ function useRested(value) {
 }
 
 function Table({ run, live }) {
-  const [wanted, setWanted] = useState({ agent: "", verdict: "", kind: "", text: "", order: "number", way: "down", offset: 0 });
+  const [wanted, setWanted] = useState({ ...NOTHING, order: "number", way: "down", offset: 0 });
   const change = (more) => setWanted((before) => ({ ...before, offset: 0, ...more }));
-  const text = useRested(wanted.text);
+  const rested = { text: useRested(wanted.text), least: useRested(wanted.least), greatest: useRested(wanted.greatest) };
   const latest = wanted.offset === 0 && live.points.length ? live.points[live.points.length - 1].number : 0;
-  const state = useAnswer(`/api/runs/${encodeURIComponent(run)}/attempts${query({ ...wanted, text, most: ROWS })}`, latest);
+  const state = useAnswer(`/api/runs/${encodeURIComponent(run)}/attempts${query({ ...wanted, ...rested, most: ROWS })}`, latest);
   const [held, setHeld] = useState(null);
-  useEffect(() => state.data && setHeld(state.data), [state.data]);
-  const data = state.data || held;
-  const choose = (name) => (event) => change({ [name]: event.target.value });
+  useEffect(() => state.data && setHeld({ ...state.data, metric: wanted.metric }), [state.data]);
+  const data = state.data || (held && held.metric === wanted.metric ? held : null);
   const sort = (name) => change(wanted.order === name ? { way: wanted.way === "down" ? "up" : "down" } : { order: name, way: "down" });
-  const agents = live.fleet ? (live.fleet.agents || []).map((agent) => agent.name) : [];
-  return html`<h2>Attempts</h2>
-    <form class="bar" role="search" onSubmit=${(event) => event.preventDefault()}>
-      <label>Agent <select value=${wanted.agent} onChange=${choose("agent")}><option value="">all</option>${agents.map((name) => html`<option>${name}</option>`)}</select></label>
-      <label>Verdict <select value=${wanted.verdict} onChange=${choose("verdict")}><option value="">all</option>${VERDICTS.map((name) => html`<option>${name}</option>`)}</select></label>
-      <label>Kind <select value=${wanted.kind} onChange=${choose("kind")}><option value="">all</option>${KINDS.map((name) => html`<option>${name}</option>`)}</select></label>
-      <label>Text <input type="search" value=${wanted.text} onInput=${choose("text")} placeholder="title, reason, feedback" /></label>
-    </form>
+  const columns = wanted.metric ? [...COLUMNS.slice(0, 2), ["metric", wanted.metric], ...COLUMNS.slice(2)] : COLUMNS;
+  return html`<${Filters} run=${run} live=${live} wanted=${wanted} change=${change} />
     <${Trouble} error=${state.error} />
     ${data ? html`<${Pages} data=${data} move=${(offset) => setWanted((before) => ({ ...before, offset }))} />
     <div class="scroll" role="region" aria-label="Attempts" tabindex="0"><table class="attempts" aria-busy=${!state.data}>
-      <thead><tr>${COLUMNS.map(
-        ([name, title]) => html`<th scope="col" class=${name === "number" || name === "score" ? "number" : ""} aria-sort=${wanted.order === name ? (wanted.way === "down" ? "descending" : "ascending") : undefined}>
-          <button type="button" class="sort" onClick=${() => sort(name)}>${title}${wanted.order === name ? (wanted.way === "down" ? " ↓" : " ↑") : ""}</button></th>`,
-      )}<th scope="col">when</th><th scope="col">title</th></tr></thead>
-      <tbody>${data.rows.map(
-        (row) => html`<tr key=${row.number} data-row=${row.number}><th scope="row" class="number"><${Attempt} run=${run} number=${row.number} /></th>
-          <td class=${`number ${row.best ? "best" : ""}`}>${row.score}</td><td><${Verdict} verdict=${row.kind === "baseline" ? "the seed" : row.verdict} />${row.best ? " (the best)" : ""}</td>
-          <td>${row.kind}${row.of === null ? "" : ` of #${row.of}`}${row.epoch === null ? "" : `, epoch ${row.epoch}`}</td><td><bdi>${row.agent}</bdi></td>
-          <td><time datetime=${row.at}>${row.ago}</time></td><td class="title"><bdi>${row.title}</bdi>${row.reason ? html` <span class="quiet">${row.reason}</span>` : null}</td></tr>`,
-      )}</tbody></table></div>
-    ${data.rows.length ? null : html`<p class="quiet">No attempt matches.</p>`}` : html`<p class="quiet" role="status">Loading ...</p>`}`;
+      <thead><tr>${columns.map(([name, title]) => html`<${Heading} name=${name} title=${title} wanted=${wanted} sort=${sort} />`)}<th scope="col">when</th><th scope="col">title</th></tr></thead>
+      <tbody>${data.rows.map((row) => html`<${Row} key=${row.number} run=${run} row=${row} metric=${wanted.metric} />`)}</tbody></table></div>
+    ${data.rows.length ? null : html`<p class="quiet">No attempt matches.</p>`}` : state.error ? null : html`<p class="quiet" role="status">Loading ...</p>`}`;
+}
+
+function Filters({ run, live, wanted, change }) {
+  const state = useAnswer(`/api/runs/${encodeURIComponent(run)}/metrics`, live.version);
+  const names = state.data ? state.data.names : [];
+  const choose = (name) => (event) => change({ [name]: event.target.value });
+  const agents = live.fleet ? (live.fleet.agents || []).map((agent) => agent.name) : [];
+  const select = (label, name, options) => html`<label>${label} <select value=${wanted[name]} onChange=${choose(name)}><option value="">all</option>${options.map((one) => html`<option>${one}</option>`)}</select></label>`;
+  const metric = (event) => change({ metric: event.target.value, least: "", greatest: "", order: wanted.order === "metric" ? "number" : wanted.order });
+  return html`<form class="bar" role="search" onSubmit=${(event) => event.preventDefault()}>
+    ${select("Agent", "agent", agents)}${select("Verdict", "verdict", VERDICTS)}${select("Kind", "kind", KINDS)}
+    <label>Text <input type="search" value=${wanted.text} onInput=${choose("text")} placeholder="title, reason, feedback" /></label>
+    ${names.length ? html`<label>Metric <select value=${wanted.metric} onChange=${metric}><option value="">none</option>${names.map((name) => html`<option>${name}</option>`)}</select></label>` : null}
+    ${wanted.metric ? html`<label>at least <input class="short" inputmode="decimal" value=${wanted.least} onInput=${choose("least")} /></label>
+    <label>at most <input class="short" inputmode="decimal" value=${wanted.greatest} onInput=${choose("greatest")} /></label>` : null}
+  </form>`;
+}
+
+function Heading({ name, title, wanted, sort }) {
+  const sorted = wanted.order === name;
+  const down = wanted.way === "down";
+  return html`<th scope="col" class=${["number", "score", "metric"].includes(name) ? "number" : ""} aria-sort=${sorted ? (down ? "descending" : "ascending") : undefined}>
+    <button type="button" class="sort" onClick=${() => sort(name)}><bdi>${title}</bdi>${sorted ? (down ? " ↓" : " ↑") : ""}</button></th>`;
+}
+
+function Row({ run, row, metric }) {
+  return html`<tr data-row=${row.number}><th scope="row" class="number"><${Attempt} run=${run} number=${row.number} /></th>
+    <td class=${`number ${row.best ? "best" : ""}`}>${row.score}</td>${metric ? html`<td class="number">${row.metric}</td>` : null}
+    <td><${Verdict} verdict=${row.kind === "baseline" ? "the seed" : row.verdict} />${row.best ? " (the best)" : ""}</td>
+    <td>${row.kind}${row.of === null ? "" : ` of #${row.of}`}${row.epoch === null ? "" : `, epoch ${row.epoch}`}</td><td><bdi>${row.agent}</bdi></td>
+    <td><time datetime=${row.at}>${row.ago}</time></td><td class="title"><bdi>${row.title}</bdi>${row.reason ? html` <span class="quiet">${row.reason}</span>` : null}</td></tr>`;
 }
 
 function Pages({ data, move }) {
@@ -65,58 +101,4 @@ function Pages({ data, move }) {
   return html`<p class="bar"><span role="status">${data.total ? `${data.offset + 1} to ${last} of ${data.total}` : "none"}</span>
     <button type="button" disabled=${data.offset === 0} onClick=${() => move(Math.max(0, data.offset - data.most))}>Earlier rows</button>
     <button type="button" disabled=${last >= data.total} onClick=${() => move(data.offset + data.most)}>Later rows</button></p>`;
-}
-
-function One({ run, number }) {
-  const state = useAnswer(`/api/runs/${encodeURIComponent(run)}/attempts/${encodeURIComponent(number)}`);
-  return html`<p><a href=${link(run, "attempts")}>All attempts</a></p><${Waiting} state=${state}>${(one) => html`<${Details} run=${run} one=${one} />`}<//>`;
-}
-
-function Details({ run, one }) {
-  const fact = (name, value) => (value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : null);
-  const measured = one.measured && `${one.measured.count} times: median ${one.measured.median}, mean ${one.measured.mean}, standard deviation ${one.measured.deviation}`;
-  return html`<h2>#${one.number} <span class="figure">${one.score}</span> <${Verdict} verdict=${one.kind === "baseline" ? "the seed" : one.verdict} /></h2>
-    <p><bdi>${one.title}</bdi></p>
-    ${one.reason ? html`<p class="trouble">${one.reason}</p>` : null}
-    <dl class="pairs">
-      ${fact("by", one.agent)}${fact("against the seed", one.gain)}${fact("kind", one.of === null ? one.kind : html`${one.kind} of <${Attempt} run=${run} number=${one.of} />`)}
-      ${fact("measured", measured)}${fact("graded", `${one.ago}, in ${one.seconds}`)}${fact("commit", html`<code>${one.commit.slice(0, 12)}</code>`)}
-      ${fact("channel", one.score ? one.channel : "")}${fact("agent sealed", one.sealed_by)}
-      ${one.metrics.map(([name, value]) => fact(name, value))}${fact("files", one.files.join(", "))}</dl>
-    <h3>Lineage</h3><${Family} run=${run} one=${one} />
-    ${one.feedback ? html`<h3>Feedback</h3><pre class="foreign" tabindex="0">${one.feedback}</pre>` : null}
-    <${Change} run=${run} number=${one.number} />`;
-}
-
-function Family({ run, one }) {
-  return html`<p class="family">${one.ancestors.map((held) => html`<span><${Attempt} run=${run} number=${held.number} /> <span class="quiet">${held.score}</span> → </span>`)}
-    <strong>#${one.number}</strong>${one.children.length ? " → " : ""}${one.children.map((child) => html`<span><${Attempt} run=${run} number=${child} /> </span>`)}${one.more_children ? `and ${one.more_children} more` : ""}</p>`;
-}
-
-function Change({ run, number }) {
-  const [against, setAgainst] = useState("parent");
-  const [other, setOther] = useState("");
-  const wanted = against === "other" ? digits(other) : against;
-  const state = useAnswer(wanted ? `/api/runs/${encodeURIComponent(run)}/attempts/${number}/diff${query({ against: wanted })}` : null);
-  return html`<div class="bar"><h3>Change</h3><label>against <select value=${against} onChange=${(event) => setAgainst(event.target.value)}>
-      <option value="parent">its parent</option><option value="best">the best</option><option value="seed">the seed</option><option value="other">another attempt</option></select></label>
-      ${against === "other" ? html`<label>number <input inputmode="numeric" size="7" value=${other} onInput=${(event) => setOther(event.target.value)} /></label>` : null}</div>
-    ${wanted ? html`<${Waiting} state=${state}>${(data) => (data.none ? html`<p class="quiet">${data.none}</p>` : html`<${Diff} data=${data} />`)}<//>` : null}`;
-}
-
-const digits = (text) => (/^#?\d{1,9}$/.test(text) ? text.replace("#", "") : "");
-
-const KIND_OF_LINE = [
-  [/^(diff |index |--- |\+\+\+ |new file|deleted file|similarity|rename)/, "head"],
-  [/^@@/, "hunk"],
-  [/^\+/, "added"],
-  [/^-/, "removed"],
-];
-
-function Diff({ data }) {
-  if (!data.text) return html`<p class="quiet">The files are the same.</p>`;
-  const lines = data.text.split("\n");
-  const kind = (text) => (KIND_OF_LINE.find(([form]) => form.test(text)) || [])[1] || "same";
-  return html`<pre class="diff" tabindex="0" aria-label=${`The change against ${data.against}`}>${lines.map((text) => html`<span class=${kind(text)}>${text || " "}</span>`)}</pre>
-    ${data.cut ? html`<p class="quiet">The rest is left out: it is too long for a page.</p>` : null}`;
 }

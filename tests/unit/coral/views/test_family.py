@@ -35,6 +35,17 @@ def test_the_line_of_the_best_goes_straight_down() -> None:
     assert drawn(tree, list(range(7)), None) == ["0 0", "├─ 2 0", "│  5 0", "1 0", "├─ 3 0", "│  6 0", "4 0"]
 
 
+def test_whose_work_an_attempt_was_built_on() -> None:
+    authors = ["", "ann", "ann", "bob", "ann", "ann"]
+    members = [
+        Child(number, number - 1 if number else None, agent, Verdict.WORSE, 1.0) for number, agent in enumerate(authors)
+    ]
+    tree = FamilyTree(members, Direction.MAXIMIZE)
+    assert [(step.number, step.agent) for step in tree.handed_on(5)] == [(5, "ann"), (3, "bob"), (2, "ann"), (0, "")]
+    assert [step.number for step in tree.handed_on(1)] == [1, 0]
+    assert tree.handed_on(9) == []
+
+
 def test_what_is_not_shown_is_counted() -> None:
     tree = FamilyTree([child(number, number - 1 if number else None) for number in range(9)], Direction.MAXIMIZE)
     assert drawn(tree, [0, 5, 8], 8) == ["0 1", "5 +4 1", "8 +2 0"]

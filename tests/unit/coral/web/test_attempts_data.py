@@ -47,12 +47,54 @@ def test_the_table_is_narrowed_sorted_and_paged(layout: Layout, asked: dict, exp
     assert numbers(table(layout, **asked)) == expected
 
 
+MEASURED = [
+    ({"metric": "speed"}, [8, 7, 5]),
+    ({"metric": "speed", "least": "2"}, [8, 7]),
+    ({"metric": "speed", "least": "2", "greatest": "3e0"}, [7]),
+    ({"metric": "speed", "greatest": "-1"}, []),
+    ({"metric": "speed", "order": "metric"}, [8, 7, 5]),
+    ({"metric": "speed", "order": "metric", "way": "up"}, [5, 7, 8]),
+    ({"metric": "rows", "order": "metric"}, [6]),
+    ({"metric": "speed", "agent": "agent-2"}, [7, 5]),
+    ({"metric": "speed", "text": "quick", "order": "metric"}, [8]),
+    ({"metric": "speed' OR 1=1 --"}, []),
+    ({"metric": "name"}, []),  # a text is no number
+]
+
+
+@pytest.mark.parametrize(("asked", "expected"), MEASURED)
+def test_the_table_is_narrowed_and_sorted_by_a_metric(layout: Layout, asked: dict, expected: list[int]) -> None:
+    store = Store(layout.attempts)
+    store.publish(attempt(5, 1.5, metrics={"speed": 1, "name": "x"}))
+    store.publish(attempt(6, 1.5, metrics={"rows": 2**62}))
+    store.publish(attempt(7, 1.5, metrics={"speed": 3.0}))
+    store.publish(attempt(8, None, metrics={"speed": 7.25}, title="quick"))
+    found = table(layout, **asked)
+    assert numbers(found) == expected
+    assert found["total"] == len(expected)
+    assert [row["metric"] for row in found["rows"]] == [
+        {5: "1", 6: str(2**62), 7: "3", 8: "7.25"}[number] for number in expected
+    ]
+
+
 def test_the_total_counts_what_matches_on_all_pages(layout: Layout) -> None:
     assert table(layout, most=1)["total"] == 5
     assert table(layout, most=1, agent="agent-1")["total"] == 2
 
 
-@pytest.mark.parametrize("asked", [{"verdict": "x"}, {"order": "1; DROP"}, {"offset": "-1"}, {"most": "9" * 30}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"verdict": "x"},
+        {"order": "1; DROP"},
+        {"offset": "-1"},
+        {"most": "9" * 30},
+        {"order": "metric"},
+        {"metric": "a", "least": "nan"},
+        {"metric": "a", "greatest": "1e999"},
+        {"metric": "a", "least": "two"},
+    ],
+)
 def test_what_cannot_be_asked_is_refused_and_says_why(layout: Layout, asked: dict) -> None:
     answer = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts", params=asked)
     assert answer.status_code == 404

@@ -1,0 +1,72 @@
+"""The numbers that graders give beside the score, as the index holds them: their names, a range of one, and how two of
+them go together. Texts and truth values are no numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from attempts.index.query import THIS_EPOCH, Rows
+from attempts.record import Kind, Verdict
+
+SCORE = ""  # the name by which the score itself is asked for
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRange:
+    """The attempts that have a metric of this name, between `least` and `most`; None is no limit."""
+
+    name: str
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def where(self) -> tuple[str, tuple[str | float, ...]]:
+        """The conditions of a WHERE over the table of metrics, and the values of its placeholders."""
+        parts = [("name = ?", self.name), ("value >= ?", self.least), ("value <= ?", self.most)]
+        given = [(part, value) for part, value in parts if value is not None]
+        return " AND ".join(part for part, _ in given), tuple(value for _, value in given)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two figures of one attempt."""
+
+    number: int
+    agent: str
+    verdict: Verdict
+    x: float
+    y: float
+
+
+def names(rows: Rows, most: int, alone: str = "") -> list[str]:
+    """The names of metrics by the alphabet, at most so many; one look at the index for each."""
+    statement = "SELECT name FROM metrics JOIN records USING (number) WHERE name > ? AND (? = '' OR agent IN (?, ''))"
+    found: list[str] = []
+    while len(found) < most:
+        after = found[-1] if found else ""
+        row = rows.execute(f"{statement} ORDER BY name LIMIT 1", (after, alone, alone)).fetchone()
+        if row is None:
+            break
+        found.append(str(row[0]))
+    return found
+
+
+def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[Pair], int]:
+    """The attempts of the present epoch that have both figures (names of metrics, or SCORE), and how many they are. Of
+    more than `most` it is every new best and an even choice of the others. What was only measured again is left out."""
+    columns, values = _figures({"x": x, "y": y})
+    within = f"{THIS_EPOCH} AND kind != ? AND (? = '' OR agent IN (?, ''))"
+    every = f"SELECT number, agent, verdict, {columns} FROM records WHERE {within}"
+    counted = "SELECT *, row_number() OVER (ORDER BY number) AS place, count(*) OVER () AS total"
+    counted = f"{counted} FROM ({every}) WHERE x IS NOT NULL AND y IS NOT NULL"
+    statement = f"SELECT * FROM ({counted}) WHERE place % ((total - 1) / ? + 1) = 0 OR verdict = ? LIMIT ?"
+    values = (*values, Kind.CONFIRM, alone, alone)
+    found = rows.execute(statement, (*values, most, Verdict.NEW_BEST, 2 * most)).fetchall()
+    points = [Pair(int(row[0]), str(row[1]), Verdict(row[2]), float(row[3]), float(row[4])) for row in found]
+    return points, int(found[0][-1]) if found else 0
+
+
+def _figures(asked: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """The columns of these names, and the values of their placeholders."""
+    metric = "(SELECT value FROM metrics WHERE metrics.number = records.number AND name = ?)"
+    columns = [f"{'score' if name == SCORE else metric} AS {column}" for column, name in asked.items()]
+    return ", ".join(columns), tuple(name for name in asked.values() if name != SCORE)

@@ -1,0 +1,212 @@
+"""A difference of git as data: files, and their lines as coloured pieces. All of it may be hostile: of a long one the
+first part is read, and lines or parts that are too long to be source text are not coloured."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, Number, Operator, String, _TokenType
+
+from coral.views import format
+
+MOST_LINES = 4000  # of one difference
+MOST_FILES = 200
+LONGEST_LINE = 2000  # characters that are shown
+LONGEST_COLOURED = 400  # a longer line is no source text: patterns of a lexer may take for ever with it
+MOST_COLOURED = 1500  # lines of one difference, which take a tenth of a second of a core
+LANGUAGES = {
+    "c": "c",
+    "cc": "cpp",
+    "cpp": "cpp",
+    "cu": "cuda",
+    "go": "go",
+    "h": "c",
+    "hpp": "cpp",
+    "java": "java",
+    "jl": "julia",
+    "js": "javascript",
+    "json": "json",
+    "py": "python",
+    "pyi": "python",
+    "r": "r",
+    "rs": "rust",
+    "sh": "bash",
+    "sql": "sql",
+    "toml": "toml",
+    "ts": "typescript",
+    "yaml": "yaml",
+    "yml": "yaml",
+}
+# The names of the stylesheet, for the kinds of tokens that are told apart.
+CLASSES = (
+    (Comment, "comment"),
+    (String, "string"),
+    (Number, "literal"),
+    (Keyword, "keyword"),
+    (Operator.Word, "keyword"),
+    (Name.Function, "name"),
+    (Name.Class, "name"),
+    (Name.Decorator, "name"),
+    (Name.Builtin, "builtin"),
+)
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_TURNS = re.compile(
+    "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)  # with which source text is made to look like another
+_SIDES = {" ": "same", "+": "added", "-": "removed"}
+
+Json = dict[str, object]
+Piece = list[str]  # a class of the stylesheet, or nothing, and the text
+
+
+@dataclass
+class _Line:
+    """`before` and `after`: its number in the file as it was and as it is; None where it is not in it."""
+
+    kind: str
+    text: str
+    before: int | None = None
+    after: int | None = None
+    pieces: list[Piece] | None = None
+
+
+@dataclass
+class _File:
+    name: str
+    notes: list[str] = field(default_factory=list)
+    hunks: list[list[_Line]] = field(default_factory=list)
+
+
+def files(text: str) -> Json:
+    """The files of a difference, with what is left out of it."""
+    found = list(islice(_parsed(text), MOST_FILES + 1))
+    left, coloured = MOST_LINES, MOST_COLOURED
+    shown = []
+    for file in found[:MOST_FILES]:
+        lines = [line for hunk in file.hunks for line in hunk][:left]
+        _colour(file, min(coloured, len(lines)))
+        left, coloured = left - len(lines), coloured - len(lines)
+        shown.append(_as_json(file, lines))
+    return {"files": shown, "more_files": len(found) > MOST_FILES}
+
+
+def _as_json(file: _File, lines: list[_Line]) -> Json:
+    every = [line for hunk in file.hunks for line in hunk]
+    return {
+        "name": file.name,
+        "notes": file.notes,
+        "added": sum(line.kind == "added" for line in every),
+        "removed": sum(line.kind == "removed" for line in every),
+        "lines": [[line.kind, line.before, line.after, line.pieces or _plain(line)] for line in lines],
+        "left_out": len(every) - len(lines),
+    }
+
+
+def _plain(line: _Line) -> list[Piece]:
+    cut = line.text[:LONGEST_LINE]
+    return [["", cut if len(cut) == len(line.text) else f"{cut} ... {len(line.text) - len(cut)} more characters"]]
+
+
+def _parsed(text: str) -> Iterator[_File]:
+    """The files one by one. A line of a file has a space, + or - before it, and is counted: it is never taken for one
+    of git's own."""
+    lines = iter(text.split("\n"))
+    file: _File | None = None
+    for line in lines:
+        if line.startswith("diff --git "):
+            if file is not None:
+                yield file
+            file = _File(_name_in(line))
+        elif file is not None and (found := _HUNK.match(line)):
+            file.hunks.append(_hunk(found, lines))
+        elif file is not None:
+            _note(file, line)
+    if file is not None:
+        yield file
+
+
+def _name_in(line: str) -> str:
+    """`diff --git a/NAME b/NAME`: the name, as long as both are the same; else what follows the last ` b/`."""
+    both = line.removeprefix("diff --git ")
+    half = both[len(both) // 2 + 1 :]
+    name = half if both == f"a/{half[2:]} {half}" else both.rpartition(" b/")[2]
+    return _clean(name.removeprefix("b/").strip('"'))
+
+
+def _clean(line: str) -> str:
+    """A line without what a screen would obey. It is split before that: a carriage return ends no line of git's."""
+    plain = format.clean(line.removesuffix("\r")).replace("\n", " ")
+    return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+
+
+def _note(file: _File, line: str) -> None:
+    """What git says of a file as a whole, as far as people want to know it."""
+    for start in ("new file", "deleted file", "rename from", "Binary files", "old mode", "new mode"):
+        if line.startswith(start):
+            file.notes.append("binary" if start == "Binary files" else _clean(line))
+
+
+def _hunk(found: re.Match[str], lines: Iterator[str]) -> list[_Line]:
+    before, after = int(found[1]), int(found[3])
+    left = {"same": int(found[2] or 1), "added": int(found[4] or 1)}  # in the old file, in the new one
+    held = [_Line("hunk", _clean(found.string))]
+    while left["same"] > 0 or left["added"] > 0:
+        line = next(lines, None)
+        if line is None:
+            break  # cut off here
+        kind = _SIDES.get(line[:1])
+        if kind is None:
+            if not line.startswith("\\"):  # "No newline at end of file"
+                break
+            continue
+        old, new = kind != "added", kind != "removed"
+        held.append(_Line(kind, _clean(line[1:]), before if old else None, after if new else None))
+        before, after = before + old, after + new
+        left["same"], left["added"] = left["same"] - old, left["added"] - new
+    return held
+
+
+def _colour(file: _File, most: int) -> None:
+    """Colours the first lines of a file, each part by itself: its old side and its new one as two texts."""
+    name = LANGUAGES.get(file.name.rpartition(".")[2].lower())
+    lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False) if name else None
+    for hunk in file.hunks:
+        if lexer is None or most <= 0:
+            return
+        part = hunk[1 : most + 1]
+        most -= len(part)
+        if all(len(line.text) <= LONGEST_COLOURED for line in part):
+            for side in ("removed", "added"):
+                _colour_side([line for line in part if line.kind in (side, "same")], lexer)
+
+
+def _colour_side(lines: list[_Line], lexer: Lexer) -> None:
+    coloured = list(_pieces("\n".join(line.text for line in lines), lexer))
+    if len(coloured) == len(lines):  # a lexer that ends lines elsewhere would shift colours
+        for line, pieces in zip(lines, coloured, strict=True):
+            if "".join(text for _, text in pieces) == line.text:
+                line.pieces = pieces
+
+
+def _pieces(text: str, lexer: Lexer) -> Iterator[list[Piece]]:
+    """The coloured pieces of each line; neighbours of one colour are one piece."""
+    line: list[Piece] = []
+    for token, value in lexer.get_tokens(text):
+        kind = _class(token)
+        for place, part in enumerate(value.split("\n")):
+            if place:
+                yield line
+                line = []
+            if part and line and line[-1][0] == kind:
+                line[-1][1] += part
+            elif part:
+                line.append([kind, part])
+    yield line
+
+
+def _class(token: _TokenType) -> str:
+    above = token.split()  # itself and the kinds that it belongs to
+    return next((name for kind, name in CLASSES if kind in above), "")
