@@ -56,6 +56,14 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _TURNS = re.compile(
     "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )  # with which source text is made to look like another
+# How git begins a line, and what is said for it; a note that ends with a space is followed by the rest of the line.
+_NOTES = {
+    "new file": "new file",
+    "deleted file": "removed",
+    "rename from ": "renamed from ",
+    "Binary files": "binary",
+    "new mode ": "now of mode ",
+}
 _SIDES = {" ": "same", "+": "added", "-": "removed"}
 
 Json = dict[str, object]
@@ -144,9 +152,9 @@ def _clean(line: str) -> str:
 
 def _note(file: _File, line: str) -> None:
     """What git says of a file as a whole, as far as people want to know it."""
-    for start in ("new file", "deleted file", "rename from", "Binary files", "old mode", "new mode"):
+    for start, note in _NOTES.items():
         if line.startswith(start):
-            file.notes.append("binary" if start == "Binary files" else _clean(line))
+            file.notes.append(f"{note}{_clean(line.removeprefix(start))}" if note.endswith(" ") else note)
 
 
 def _hunk(found: re.Match[str], lines: Iterator[str]) -> list[_Line]:

@@ -3,6 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from heapq import nlargest
 from pathlib import Path
 
 from attempts.index import history
@@ -44,7 +45,8 @@ class LineageCache:
 
 
 def lineage(view: RunView, number: int | None) -> Json:
-    """The line of the best and the agents' own bests; around `number`, where it is given, too."""
+    """What lies around `number`, where it is given; the line of the best and the agents' own bests; and the latest, as
+    far as there is room."""
     record = None if number is None else view.attempt(number, "show the lineage of")
     family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
     agents = _with_a_best(view)
@@ -74,11 +76,12 @@ def _with_a_best(view: RunView) -> list[tuple[str, int]]:
 
 
 def _chosen(view: RunView, family: FamilyTree, record: Attempt | None, bests: list[int]) -> list[int]:
-    of_run = family.of_run(view.best, bests, MOST_NODES)
-    if record is None:
-        return of_run
-    number = record.of if record.kind is Kind.CONFIRM and record.of is not None else record.number
-    return list(dict.fromkeys([*family.around(number, AROUND), *of_run]))[:MOST_NODES]
+    around: list[int] = []
+    if record is not None:
+        number = record.of if record.kind is Kind.CONFIRM and record.of is not None else record.number
+        around = family.around(number, AROUND)
+    latest = nlargest(MOST_NODES, family.members)
+    return list(dict.fromkeys([*around, *family.of_run(view.best, bests, MOST_NODES), *latest]))[:MOST_NODES]
 
 
 def _note(view: RunView, record: Attempt | None) -> str:

@@ -22,9 +22,9 @@ function Chooser({ run, around }) {
 
 function Shown({ run, data }) {
   if (!data.nodes.length) return html`<p class="quiet">No attempt yet.</p>`;
-  const shown = data.around === null ? "Where the best and each agent's own best come from." : `What #${data.around} was built on, what was built on it, and where the best comes from.`;
+  const shown = data.around === null ? "Where the best and each agent's own best come from, and the latest attempts." : `What #${data.around} was built on, what was built on it, and where the best comes from.`;
   return html`${data.note ? html`<p class="notice">${data.note}</p>` : null}
-    <p>${shown} ${data.left_out ? html`<span class="quiet">${data.nodes.length} attempts are drawn, ${data.left_out} more are left out; a dashed line passes over some of them, +n counts those built on an attempt.</span>` : null}</p>
+    <p>${shown} ${data.left_out ? html`<span class="quiet">It draws ${data.nodes.length} attempts and leaves out ${data.left_out}: a dashed line passes over some, +n counts those that were built on an attempt.</span>` : null}</p>
     <${Graph} run=${run} data=${data} />
     <${Bests} run=${run} data=${data} />
     <${List} run=${run} data=${data} />`;
@@ -58,7 +58,7 @@ function Graph({ run, data }) {
   const label = "Lineage: arrow keys go from attempt to attempt, Enter opens one. The list below says the same.";
   return html`<div class="graph"><ol class="row-names" aria-hidden="true">${rowNames(data).map((name) => html`<li><bdi>${name}</bdi></li>`)}</ol>
     <div class="scroll" ref=${box}><svg width=${drawn.width} height=${drawn.height} role="group" aria-label=${label} onKeyDown=${move}>
-      ${rowNames(data).map((_, place) => html`<line class="row-line" x1="0" x2=${drawn.width} y1=${TOP + place * ROW} y2=${TOP + place * ROW} />`)}
+      ${rowNames(data).map((_, place) => html`<line class="row-line" x1="0" x2="100%" y1=${TOP + place * ROW} y2=${TOP + place * ROW} />`)}
       ${drawn.edges.map((edge) => html`<path class=${`edge${edge.main ? " main" : ""}${edge.between ? " passes" : ""}`} d=${edge.path} />`)}
       ${[...drawn.nodes.values()].map(
         ({ x, y, node }) => html`<a key=${node.number} class=${`node ${token(node.verdict)}${node.main ? " main" : ""}${node.number === data.around ? " chosen" : ""}`} href=${link(run, "attempts", node.number)} data-attempt=${node.number}

@@ -28,7 +28,7 @@ def lineage(layout: Layout, **asked: object) -> dict:
     return answer.json()
 
 
-def test_the_graph_has_the_line_of_the_best_and_the_agents_own_bests(layout: Layout) -> None:
+def test_the_graph_has_the_line_of_the_best_the_own_bests_and_the_latest(layout: Layout) -> None:
     found = lineage(layout)
     assert [(node["number"], node["parent"], node["main"]) for node in found["nodes"]] == [
         (0, None, True),
@@ -37,9 +37,9 @@ def test_the_graph_has_the_line_of_the_best_and_the_agents_own_bests(layout: Lay
         (3, 2, True),
         (4, 3, True),
         (5, 4, False),
+        (6, 1, False),
     ]
-    assert (found["best"], found["left_out"], found["rows"]) == (4, 1, ["", "agent-2", "agent-1"])
-    assert found["nodes"][1]["hidden"] == 1, "#6 was built on #1, and is not drawn"
+    assert (found["best"], found["left_out"], found["rows"]) == (4, 0, ["", "agent-2", "agent-1"])
     assert found["nodes"][4]["title"] == "try 4"
 
 
@@ -56,9 +56,11 @@ def test_whose_best_came_from_whom(layout: Layout) -> None:
     assert (first["agent"], first["more"]) == ("agent-1", 0)
 
 
-def test_around_an_attempt_is_what_it_was_built_on_and_what_was_built_on_it(layout: Layout) -> None:
-    assert 6 in {node["number"] for node in lineage(layout, around=6)["nodes"]}
-    assert 6 in {node["number"] for node in lineage(layout, around=7)["nodes"]}, "#7 measures #6 again"
+def test_around_an_attempt_is_what_it_was_built_on_and_what_was_built_on_it(layout: Layout, monkeypatch) -> None:
+    monkeypatch.setattr(lineage_data, "MOST_NODES", 3)
+    assert [node["number"] for node in lineage(layout)["nodes"]] == [0, 1, 4]
+    for number in (6, 7):  # which measures #6 again
+        assert [node["number"] for node in lineage(layout, around=number)["nodes"]] == [0, 1, 6]
     for wrong in ("99", "x", "-1"):
         path = f"/api/runs/{layout.root.name}/lineage"
         assert visitor(layout).get(path, params={"around": wrong}).status_code == 404
@@ -75,7 +77,14 @@ def test_many_attempts_are_left_out_and_counted(layout: Layout, monkeypatch) -> 
         (4, 1, 2),
     ]
     assert (found["left_out"], found["more_agents"]) == (4, 1)
+    assert found["nodes"][1]["hidden"] == 2, "#2 and #6 were built on #1, and are not drawn"
     assert (len(found["bests"][0]["from"]), found["bests"][0]["more"]) == (2, 2)
+
+
+def test_the_agents_with_the_fewest_attempts_share_a_row(layout: Layout, monkeypatch) -> None:
+    monkeypatch.setattr(lineage_data, "MOST_ROWS", 2)
+    found = lineage(layout)
+    assert (found["rows"], found["shared_row"]) == (["agent-2"], 2)
 
 
 def test_an_attempt_of_an_earlier_epoch_is_said_to_be_one(layout: Layout) -> None:
