@@ -30,7 +30,7 @@ Json = dict[str, object]
 
 
 def listed(view: RunView, number: int) -> list[Json]:
-    """The files of an attempt: name, size in bytes, and whether a page can show it as a picture or as text."""
+    """The files of an attempt: name, size, and whether a page can show it as a picture or as text."""
     found = [_file(view, number, name) for name in names_in(view.layout.grade(number))[:MOST_FILES]]
     return [file for file in found if file is not None]
 
@@ -42,7 +42,7 @@ def _file(view: RunView, number: int, name: str) -> Json | None:
         return None  # a link, a folder, or a name that no address can hold
     with folder_of(view.layout.root, path) as place:
         size = os.stat(name, dir_fd=place, follow_symlinks=False).st_size
-    return {"name": name, "bytes": size, "size": _size(size), "shown_as": _kind(start)}
+    return {"name": name, "size": _size(size), "shown_as": _kind(start)}
 
 
 def _size(count: int) -> str:

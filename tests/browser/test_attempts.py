@@ -147,6 +147,23 @@ def test_a_point_of_two_metrics_opens_its_attempt(layout: Layout, served: Served
     pytest.fail("no point was found")
 
 
+def test_a_part_of_two_metrics_is_seen_larger(layout: Layout, served: Served, tab: Tab) -> None:
+    page = tab(served.address)
+    go(page, layout, "attempts/metrics")
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    drawn = "document.querySelector('.chart canvas').toDataURL()"
+    whole, left = page.evaluate(drawn), box["x"] + box["width"] / 2
+    page.mouse.move(left, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(left, box["y"] + 120, steps=5)
+    page.mouse.up()
+    page.wait_for_function(f"whole => {drawn} !== whole", arg=whole)
+    assert "/attempts/metrics" in page.url
+    page.mouse.dblclick(left, box["y"] + 60)
+    page.wait_for_function(f"whole => {drawn} === whole", arg=whole)
+
+
 def test_pages_follow_a_run_that_goes_on_and_say_what_is_damaged(tmp_path, tab: Tab) -> None:
     layout = make_run(tmp_path / "runs")
     write_status(layout)

@@ -84,7 +84,7 @@ function Bests({ run, data }) {
 
 function List({ run, data }) {
   return html`<h3 id="list-title">As a list</h3>
-    <div class="scroll tall" role="region" aria-labelledby="list-title" tabindex="0"><table><thead><tr><th scope="col" class="number">#</th><th scope="col" class="number">score</th><th scope="col">verdict</th><th scope="col">agent</th><th scope="col">built on</th><th scope="col">title</th></tr></thead>
+    <div class="scroll tall" role="region" aria-labelledby="list-title" tabindex="0"><table class="attempts"><thead><tr><th scope="col" class="number">#</th><th scope="col" class="number">score</th><th scope="col">verdict</th><th scope="col">agent</th><th scope="col">built on</th><th scope="col">title</th></tr></thead>
     <tbody>${data.nodes.map(
       (node) => html`<tr><th scope="row" class="number"><${Attempt} run=${run} number=${node.number} /></th><td class=${`number ${node.number === data.best ? "best" : ""}`}>${node.score}</td>
         <td><${Verdict} verdict=${node.agent ? node.verdict : "the seed"} />${node.number === data.best ? " (the best)" : ""}</td><td><bdi>${node.agent}</bdi></td>

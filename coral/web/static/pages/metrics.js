@@ -18,6 +18,7 @@ function Pair({ run, live, names }) {
   return html`<div class="bar">${choose("y")}${choose("x")}</div>
     <${Waiting} state=${state}>${(data) => html`${data.points.length ? html`<${Scatter} run=${run} data=${data} x=${text("x")} y=${text("y")} />` : html`<p class="quiet">No attempt has both.</p>`}
       <p class="legend" aria-hidden="true">${VERDICTS.slice(0, 5).map((name) => html`<span class=${token(name)}>${name}</span>`)}${data.left_out ? html`<span class="quiet">${data.left_out} more attempts not drawn</span>` : null}</p>
+      <p class="quiet">Drag over a part to see it larger; a double click shows all again.</p>
       <${Bests} run=${run} data=${data} x=${text("x")} y=${text("y")} />`}<//>`;
 }
 
@@ -40,7 +41,7 @@ function Scatter({ run, data, x, y }) {
         width: box.current.clientWidth,
         height: HEIGHT + 60,
         legend: { show: false },
-        cursor: { drag: { x: true, y: false }, points: { show: false } },
+        cursor: { drag: { x: true, y: true }, points: { show: false } },
         scales: { x: { time: false } },
         axes: [titled(x), titled(y, { size: 70 })],
         series: [{}, ...GROUPS.map((name) => ({ ...dots(name), scale: "y" }))],
