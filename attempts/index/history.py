@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from attempts.index.query import THIS_EPOCH, Rows
 from attempts.record import Kind, Verdict
 
+_COLUMNS = "number, agent, kind, verdict, score, published_at, again_of"
+# Spreads numbers evenly over a range, whatever their stride: agents that submit in turn are all in a choice by it.
+_SPREAD, _RANGE = 2654435761, 2**32
+
 
 @dataclass(frozen=True, slots=True)
 class GradedRecord:
@@ -35,10 +39,49 @@ class Child:
 def graded(rows: Rows, alone: str = "", most: int | None = None) -> list[GradedRecord]:
     """The records of the present epoch in the order of publication; the last `most` of them. `alone`: only those of
     this agent, and the seed."""
-    statement = "SELECT number, agent, kind, verdict, score, published_at, again_of FROM records"
+    statement = f"SELECT {_COLUMNS} FROM records"
     statement += f" WHERE {THIS_EPOCH} AND (? = '' OR agent IN (?, '')) ORDER BY ord DESC, number DESC LIMIT ?"
     found = rows.execute(statement, (alone, alone, -1 if most is None else most)).fetchall()
     return [_graded(row) for row in reversed(found)]
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Some of the attempts of a history; `total`: how many there are to choose from."""
+
+    records: list[GradedRecord]
+    total: int
+
+
+def sampled(rows: Rows, most: int, agent: str = "", alone: str = "") -> Sample:
+    """Attempts of the present epoch as points: every new best, and of the others an even choice, about `most` in all.
+    Void ones are left out. `agent`: only those of this one."""
+    # The plus keeps SQLite from an index: to look up nearly every row by it takes five times as long as to read all.
+    where = f"{THIS_EPOCH} AND +kind IN (?, ?) AND +verdict != ? AND agent != ''"
+    where += "".join(" AND agent = ?" for name in (agent, alone) if name)
+    values = (Kind.REAL, Kind.TUNE, Verdict.VOID, *(name for name in (agent, alone) if name))
+    (total,) = rows.execute(f"SELECT count(*) FROM records WHERE {where}", values).fetchone()
+    chosen = f"(verdict = ? OR number * {_SPREAD} % {_RANGE} < ?)"
+    share = min(most / max(int(total), 1), 1.0)
+    statement = f"SELECT {_COLUMNS} FROM records WHERE {where} AND {chosen} ORDER BY ord, number"
+    found = rows.execute(statement, (*values, Verdict.NEW_BEST, int(share * _RANGE)))
+    return Sample(list(map(_graded, found)), int(total))
+
+
+def new_bests(rows: Rows, alone: str = "") -> list[GradedRecord]:
+    """The records of the present epoch that proved a new best, in the order of publication."""
+    statement = f"SELECT {_COLUMNS} FROM records WHERE {THIS_EPOCH} AND verdict = ? AND (? = '' OR agent IN (?, ''))"
+    return list(map(_graded, rows.execute(f"{statement} ORDER BY ord, number", (Verdict.NEW_BEST, alone, alone))))
+
+
+def deciding_own_best(rows: Rows, agent: str) -> list[GradedRecord]:
+    """The records of the present epoch that decide what the agent's own best is: its own, those that it measured again,
+    those that measured its own again, the seed's, and each new best of the fleet: the best of all is not dropped."""
+    again = "again_of IN (SELECT number FROM records WHERE agent = ?)"
+    before = "number IN (SELECT again_of FROM records WHERE agent = ?)"
+    own = f"agent IN (?, '') OR verdict = ? OR {again} OR {before}"
+    statement = f"SELECT {_COLUMNS} FROM records WHERE {THIS_EPOCH} AND ({own}) ORDER BY ord, number"
+    return list(map(_graded, rows.execute(statement, (agent, Verdict.NEW_BEST, agent, agent))))
 
 
 def _graded(row: Sequence[object]) -> GradedRecord:

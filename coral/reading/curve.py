@@ -1,30 +1,55 @@
 """Reads a run's curve: from the index what was graded, from the timeline when that was on the run's clock."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from attempts.index import history, query
+from attempts.index.history import GradedRecord
 from coral.reading.run_view import RunView
 from coral.views import format
-from coral.views.curve import Curve, curve_of
+from coral.views.curve import Curve, curve_of, last_of, own_steps, point_of, steps_of
+
+Clock = Callable[[int], float | None]  # when an attempt was published, on the run's clock
 
 
 def read_curve(view: RunView, clocks: Mapping[int, float]) -> Curve:
     """`clocks`: see `timeline.TimelineFigures`."""
     records = view.index.ask(lambda rows: history.graded(rows, view.alone))
     bests = view.index.ask(lambda rows: query.curve(rows, view.alone))
-    at = times(view, ((record.number, record.published_at) for record in records), clocks)
+    at = times(view, _published(records), clocks.get)
     end = view.status.number("clock") or 0.0
     return curve_of(view.direction, bests, records, lambda number: at.get(number, 0.0), end)
 
 
-def times(view: RunView, records: Iterable[tuple[int, str]], clocks: Mapping[int, float]) -> dict[int, float]:
+def read_sample(view: RunView, clock: Clock, most: int, agent: str = "") -> tuple[Curve, int]:
+    """The curve with about `most` points, at a cost that hardly grows with the run, and how many attempts it leaves
+    out. `agent`: its attempts alone, and its own best, which is left out for the others."""
+    bests = view.index.ask(lambda rows: query.curve(rows, view.alone))
+    proofs = view.index.ask(lambda rows: history.new_bests(rows, view.alone))
+    chosen = view.index.ask(lambda rows: history.sampled(rows, most, agent, view.alone))
+    own_shown = agent and view.alone in ("", agent)
+    deciding = view.index.ask(lambda rows: history.deciding_own_best(rows, agent)) if own_shown else []
+    of_steps, of_points = (times(view, _published(some), clock) for some in (proofs, chosen.records))
+    of_own = times(view, _published(deciding), clock)
+    steps = steps_of(bests, proofs, lambda number: of_steps.get(number, 0.0))
+    points = [point_of(record, of_points[record.number]) for record in chosen.records]
+    own = own_steps(view.direction, deciding, lambda number: of_own[number])
+    end = last_of(view.status.number("clock") or 0.0, steps, points)
+    shown = {name: found for name, found in own.items() if name == agent}
+    return Curve(view.direction, steps, shown, points, end), chosen.total - len(points)
+
+
+def _published(records: Iterable[GradedRecord]) -> list[tuple[int, str]]:
+    return [(record.number, record.published_at) for record in records]
+
+
+def times(view: RunView, records: Iterable[tuple[int, str]], clock: Clock) -> dict[int, float]:
     """When records (number and time of day) were published, in seconds of the run's clock, which stops while nobody
     supervises. The wall clock serves for those that the timeline lacks. None is earlier than the one before it."""
     start = format.age(view.status.data.get("started_at"), now=0.0)
     found: dict[int, float] = {}
     latest = 0.0
     for number, published_at in records:
-        seconds = 0.0 if number == 0 else clocks.get(number)
+        seconds = 0.0 if number == 0 else clock(number)
         if seconds is None and start is not None:
             seconds = start - (format.age(published_at, now=0.0) or start)
         latest = found[number] = max(latest, seconds or 0.0)

@@ -5,9 +5,12 @@ A line may be of any length: one longer than `LONGEST` is passed over, and is ne
 
 import json
 import os
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isnan, nan
+from typing import BinaryIO
 
 from attempts.files import open_plain
 from coral.reading.lenient_json import LenientJson, parse
@@ -15,6 +18,7 @@ from workspace.layout import Layout
 
 AT_ONCE = 8_000_000  # bytes
 LONGEST = 1_000_000  # bytes of a line
+MOST_AHEAD = 1_000_000  # that an attempt's number may be ahead of those before it: a damaged one must not cost memory
 RECEIVED, WITHDRAWN, SKIPPED = "heartbeat", "withdrawn", "skipped"
 PUBLISHED = "published"
 
@@ -53,26 +57,64 @@ def end_of(layout: Layout, most: int) -> int:
 def events(layout: Layout, *types: str, agent: str | None = None, since: int = 0) -> Iterator[LenientJson]:
     """All events of these types, oldest first; of one agent, and from `since` on (in bytes), where that is given.
     Reading passes over the others without parsing them."""
+    return (event for _, event in events_since(layout, since, *types, agent=agent))
+
+
+def events_since(
+    layout: Layout, since: int, *types: str, agent: str | None = None
+) -> Iterator[tuple[int, LenientJson]]:
+    """`events`, each with where its line ends, in bytes: there a later call may go on."""
     wanted = [f'"type": "{type}"'.encode() for type in types]
     of = b"" if agent is None else json.dumps(agent).encode()
     try:
         with open_plain(layout.events) as file:
             file.seek(since)
+            at = since
             while line := file.readline(LONGEST):
-                if len(line) == LONGEST and not line.endswith(b"\n"):
-                    _pass_over(file)
+                at += len(line)
+                if not line.endswith(b"\n"):
+                    at += _pass_over(file) if len(line) == LONGEST else 0
                 elif of in line and any(part in line for part in wanted):
                     event = parse(line)
                     if event.data.get("type") in types and agent in (None, event.data.get("agent")):
-                        yield event
+                        yield at, event
     except (OSError, ValueError):
         return
 
 
-def _pass_over(file: Iterator[bytes]) -> None:
-    """Read up to the end of this line."""
-    while (rest := file.readline(LONGEST)) and not rest.endswith(b"\n"):  # type: ignore[attr-defined]
-        pass
+def _pass_over(file: BinaryIO) -> int:
+    """Read up to the end of this line; how many bytes that were."""
+    passed = 0
+    while rest := file.readline(LONGEST):
+        passed += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return passed
+
+
+class PublishedClocks:
+    """When each attempt was published, in seconds of the run's clock. It reads on from where it has read to, and holds
+    eight bytes for an attempt."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._read_to = 0
+        self._seconds = array("d")
+
+    def update(self) -> None:
+        if end_of(self._layout, 0) < self._read_to:
+            self._read_to = 0  # replaced by a shorter file
+        for at, event in events_since(self._layout, self._read_to, PUBLISHED):
+            self._read_to = at
+            number, clock = event.integer("attempt"), event.number("clock")
+            if number is not None and clock is not None and 0 <= number <= len(self._seconds) + MOST_AHEAD:
+                self._seconds.extend([nan] * (number + 1 - len(self._seconds)))
+                if isnan(self._seconds[number]):
+                    self._seconds[number] = clock
+
+    def of(self, number: int) -> float | None:
+        found = self._seconds[number] if 0 <= number < len(self._seconds) else nan
+        return None if isnan(found) else found
 
 
 @dataclass(slots=True)

@@ -69,15 +69,30 @@ def curve_of(
     end: float = 0.0,
 ) -> Curve:
     """`bests` as from `query.curve`; `records` in the order of publication; `at`: when a record was published."""
-    measured = {record.number: record.of for record in records if record.kind is Kind.CONFIRM}
-    steps = [BestStep(at(number), measured.get(number) or number, value) for _, number, value in bests]
+    steps = steps_of(bests, records, at)
     points = [
-        Point(at(record.number), record.number, record.agent, record.verdict, record.score)
+        point_of(record, at(record.number))
         for record in records
         if record.agent and record.kind in (Kind.REAL, Kind.TUNE) and record.verdict is not Verdict.VOID
     ]
-    last = max([end, *(step.at for step in steps[-1:]), *(point.at for point in points[-1:])])
-    return Curve(direction, steps, own_steps(direction, records, at), points, last)
+    return Curve(direction, steps, own_steps(direction, records, at), points, last_of(end, steps, points))
+
+
+def steps_of(
+    bests: Iterable[tuple[str, int, float]], records: Iterable[GradedRecord], at: Callable[[int], float]
+) -> list[BestStep]:
+    """The fleet's best over time; `records`: at least those that proved one of the `bests`."""
+    measured = {record.number: record.of for record in records if record.kind is Kind.CONFIRM}
+    return [BestStep(at(number), measured.get(number) or number, value) for _, number, value in bests]
+
+
+def point_of(record: GradedRecord, at: float) -> Point:
+    return Point(at, record.number, record.agent, record.verdict, record.score)
+
+
+def last_of(end: float, steps: Sequence[BestStep], points: Sequence[Point]) -> float:
+    """Where a curve ends: at `end`, or at what was published since that was said."""
+    return max([end, *(step.at for step in steps[-1:]), *(point.at for point in points[-1:])])
 
 
 def own_steps(

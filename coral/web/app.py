@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
-from sse_starlette.sse import EventSourceResponse
+from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -20,6 +20,7 @@ from coral.web import (
     agents_data,
     artifacts,
     attempts_data,
+    curve_data,
     fleet_data,
     knowledge_data,
     metrics_data,
@@ -39,7 +40,7 @@ from coral.web.runs import Runs
 from heartbeats.heartbeat import HeartbeatError
 from workspace.errors import WorkspaceError
 
-PING_SECONDS = 15
+PING_SECONDS = 3  # a page that hears nothing for three times as long makes a new connection
 Asked = Mapping[str, str]  # the parameters of an address
 Answer = Callable[[RunView, Asked], object]
 
@@ -68,7 +69,7 @@ READS: dict[str, Answer] = {
 
 
 def application(runs: Runs, access: PageAccess) -> Guard:
-    curves, lineages = fleet_data.CurveCache(), LineageCache()
+    curves, lineages = curve_data.Curves(), LineageCache()
     routes = [
         *(Route(path, _asset(asset)) for path, asset in assets().items()),
         Route("/api/session", _session(runs, access)),
@@ -78,7 +79,7 @@ def application(runs: Runs, access: PageAccess) -> Guard:
         Route("/api/runs/{run}/requests", _post(runs, steering.request), methods=["POST"]),
         Route("/api/runs/{run}/resume", _post(runs, resuming.resume), methods=["POST"]),
         Route("/api/runs/{run}/preview", _post(runs, preview.preview), methods=["POST"]),
-        Route("/api/runs/{run}/curve", _read(runs, lambda view, _: curves.get(view))),
+        Route("/api/runs/{run}/curve", _read(runs, curves.get)),
         Route("/api/runs/{run}/lineage", _read(runs, lineages.get)),
         *(Route(f"/api/runs/{{run}}/{path}", _read(runs, answer)) for path, answer in READS.items()),
     ]
@@ -151,9 +152,14 @@ def _live(runs: Runs) -> Callable[[Request], Any]:
             async for kind, data in feed.messages():
                 yield {"event": kind, "data": data}
 
-        return EventSourceResponse(events(), ping=PING_SECONDS)
+        return EventSourceResponse(events(), ping=PING_SECONDS, ping_message_factory=_ping)
 
     return answer
+
+
+def _ping() -> ServerSentEvent:
+    """An event, since a page does not see a comment; with data, since it sees none without."""
+    return ServerSentEvent("0", event="ping")
 
 
 def as_json(data: object) -> Response:

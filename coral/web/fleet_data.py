@@ -1,11 +1,6 @@
-"""The fleet page's data: the run's status with its words, and the score over time."""
+"""The fleet page's data: the run's status with its words, and its events."""
 
-import threading
-from pathlib import Path
-
-from attempts.record import Kind
 from coral.views import format
-from coral.views.curve import Curve, Point
 from coral.web.reading import (
     LenientJson,
     RunView,
@@ -15,15 +10,11 @@ from coral.web.reading import (
     is_seed,
     is_step,
     per_hour,
-    read_curve,
-    read_figures,
     uses,
     warnings,
 )
 
-MOST_POINTS = 4000  # of a curve: more lie on each other on any screen
 ALERTS = 20
-CURVES_KEPT = 4  # runs
 
 Json = dict[str, object]
 
@@ -132,64 +123,4 @@ def event(line: LenientJson) -> Json:
         "attempt": line.integer("attempt"),
         "text": event_text(line),
         "step": is_step(line),
-    }
-
-
-def point(view: RunView, number: int, clock: float) -> Json | None:
-    """One published attempt, as the curve shows it; None for what is no point of it."""
-    found = view.attempt_or_none(number)
-    if found is None or not found.agent or found.kind not in (Kind.REAL, Kind.TUNE):
-        return None
-    return _point(Point(clock, found.number, found.agent, found.verdict, found.score))
-
-
-def curve(view: RunView) -> Json:
-    """The score over time: the best, each agent's own, and the attempts, of which at most MOST_POINTS are kept: every
-    improvement, and of the others an even choice."""
-    found = read_curve(view, read_figures(view.layout).clocks)
-    shown = _thinned(found)
-    return {
-        "direction": found.direction,
-        "end": found.end,
-        "steps": [[step.at, step.value, step.number] for step in found.steps],
-        "own": {name: [[step.at, step.value, step.number] for step in steps] for name, steps in found.own.items()},
-        "points": [_point(point) for point in shown],
-        "left_out": len(found.points) - len(shown),
-    }
-
-
-class CurveCache:
-    """The curves that pages asked for last, each until another attempt is published: of 100,000 attempts one takes a
-    second of a core, and every open page asks for it at each improvement. One is made at a time, for the memory."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: dict[Path, tuple[tuple[int, int], Json]] = {}
-
-    def get(self, view: RunView) -> Json:
-        with self._lock:
-            seen = view.layout.attempts.stat()
-            key, root = (seen.st_ino, seen.st_mtime_ns), view.layout.root
-            known, made = self._held.pop(root, (None, Json()))
-            made = made if known == key else curve(view)
-            self._held[root] = (key, made)
-            if len(self._held) > CURVES_KEPT:
-                del self._held[next(iter(self._held))]
-            return made
-
-
-def _thinned(found: Curve) -> list[Point]:
-    points = found.points
-    every = -(-len(points) // MOST_POINTS)
-    best = {step.number for step in found.steps}
-    return [one for place, one in enumerate(points) if place % every == 0 or one.number in best] if points else []
-
-
-def _point(shown: Point) -> Json:
-    return {
-        "at": shown.at,
-        "number": shown.number,
-        "agent": shown.agent,
-        "verdict": shown.verdict,
-        "score": shown.score,
     }

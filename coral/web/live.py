@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from coral.errors import CoralError
-from coral.web import fleet_data
+from coral.web import curve_data, fleet_data
 from coral.web.reading import PUBLISHED, RunView, Timeline, end_of, opened
 from heartbeats.interval import Watcher
 from workspace.layout import Layout
@@ -117,7 +117,7 @@ class FeedReader:
         for number, clock in list(self._unread.items()):
             if view.store.find(number) is not None:
                 del self._unread[number]
-                point = fleet_data.point(view, number, clock)
+                point = curve_data.point(view, number, clock)
                 found += [] if point is None else [("point", to_json(point))]
         return found
 

@@ -18,11 +18,11 @@ from coral.cli.ui.events import event_text, is_step
 from coral.cli.ui.notes_diff import changes
 from coral.cli.ui.notes_page import body_of
 from coral.reading.budgets import per_hour, uses
-from coral.reading.curve import read_curve
+from coral.reading.curve import read_sample
 from coral.reading.knowledge_view import KnowledgeView
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView, is_seed, names_in
-from coral.reading.timeline import PUBLISHED, Timeline, end_of, events, read_figures
+from coral.reading.timeline import PUBLISHED, PublishedClocks, Timeline, end_of, events
 from workspace.layout import Layout
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "KnowledgeView",
     "LenientJson",
     "PastRun",
+    "PublishedClocks",
     "RunOutcome",
     "RunView",
     "Timeline",
@@ -49,8 +50,7 @@ __all__ = [
     "names_in",
     "opened",
     "per_hour",
-    "read_curve",
-    "read_figures",
+    "read_sample",
     "rendered",
     "runtime_of",
     "send_request",

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 from browser_setup import chromium
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
-PATIENCE_MS = 20_000
+PATIENCE_MS = 30_000
+expect.set_options(timeout=PATIENCE_MS)
 
 
 @pytest.fixture(scope="session")

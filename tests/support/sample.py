@@ -83,10 +83,12 @@ def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25,
 
 def write_status(layout: Layout, state: str = "running", **fields: object) -> None:
     """What a supervisor shows of a run."""
-    best = max(
-        (record for record in readable(Store(layout.attempts)) if record.score is not None),
-        key=lambda record: record.score or 0,
-    )
+    put_status(layout, readable(Store(layout.attempts)), state, **fields)
+
+
+def put_status(layout: Layout, records: Sequence[Attempt], state: str = "running", **fields: object) -> None:
+    """`write_status` for whoever has the records."""
+    best = max((record for record in records if record.score is not None), key=lambda record: record.score or 0)
     agents = [agent_status(agent) for agent in AGENTS]
     shown = {"number": best.number, "agent": best.agent, "title": best.title, "score": best.score}
     shown |= {"median": best.score, "mean": best.score, "deviation": None, "count": 1}
@@ -107,7 +109,7 @@ def write_status(layout: Layout, state: str = "running", **fields: object) -> No
         "lead": {**shown, "proven": True},
         "noise": 0.0,
         "confirmations": 0,
-        "attempts": len(Store(layout.attempts).numbers()) - 1,
+        "attempts": len(records) - 1,
         "grading": {"slots": 2, "running": [], "queued": [], "paused": False},
         "seal": "none",
         "budget": {"lines": ["6 of 10 attempts are left"]},

@@ -70,7 +70,7 @@ class RunFollower:
         records = [record for record in map(self.view.attempt_or_none, self._read_events()) if record is not None]
         if not self._curve or any(record.verdict is Verdict.NEW_BEST for record in records):
             self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.alone))
-        at = times(self.view, ((number, published) for published, number, _ in self._curve), self._clocks)
+        at = times(self.view, ((number, published) for published, number, _ in self._curve), self._clocks.get)
         self.points = [(at[number], best) for _, number, best in self._curve]
         self._add_attempts(records)
         if time.monotonic() - self._looked_at_notes >= LOOK_AT_NOTES:
@@ -106,7 +106,7 @@ class RunFollower:
         if self._is_first:
             self._is_first = False
             found = self.view.index.ask(lambda rows: history.graded(rows, self.view.alone, ATTEMPTS))
-            at = times(self.view, ((one.number, one.published_at) for one in found), self._clocks)
+            at = times(self.view, ((one.number, one.published_at) for one in found), self._clocks.get)
             graded = [(at[one.number], one.score, one.agent, one.kind) for one in found]
         else:
             graded = [(self._clocks.get(one.number, 0.0), one.score, one.agent, one.kind) for one in records]

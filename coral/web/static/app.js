@@ -71,7 +71,7 @@ function skip(event) {
 
 function Connection({ live }) {
   const state = live.fleet && live.fleet.state;
-  const text = live.connected ? state || "connected" : live.everConnected ? "connection lost, trying again" : "connecting";
+  const text = live.connected ? state || "connected" : live.trouble || (live.everConnected ? "connection lost, trying again" : "connecting");
   return html`<p class=${`connection ${live.connected ? "" : "lost"}`} role="status">${text}</p>`;
 }
 

@@ -54,10 +54,19 @@ export function query(given) {
 
 const RETRY_MS = 2000;
 
-// {data, error}: of an address, read again whenever it or `version` changes; retried while the server is away.
+// Told by `live.js` when the connection or the run is back: what a page has read may be old.
+export const AGAIN = "coral-again";
+
+// {data, error}: of an address, read again whenever it or `version` changes, and when the server or the run is back;
+// retried after an error, whatever it was: an attempt may come, a folder be moved back, a cookie be given.
 export function useAnswer(path, version = 0) {
   const [state, setState] = useState({ path: null, data: null, error: null });
   const [tries, setTries] = useState(0);
+  useEffect(() => {
+    const again = () => setTries((count) => count + 1);
+    document.addEventListener(AGAIN, again);
+    return () => document.removeEventListener(AGAIN, again);
+  }, []);
   useEffect(() => {
     if (!path) return undefined;
     let timer;
@@ -67,7 +76,7 @@ export function useAnswer(path, version = 0) {
       (error) => {
         if (!current) return;
         setState((before) => ({ path, data: before.path === path ? before.data : null, error }));
-        if (!error.status) timer = setTimeout(() => setTries((count) => count + 1), RETRY_MS);
+        timer = setTimeout(() => setTries((count) => count + 1), RETRY_MS);
       },
     );
     return () => {

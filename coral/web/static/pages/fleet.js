@@ -1,5 +1,5 @@
 // Is it alive, is it getting better, and what needs a person? Alerts and questions first, then the score, then agents.
-import { Attempt, Linked, Trouble, VERDICTS, html, link, token, useAnswer, useMemo, useState } from "../base.js";
+import { Attempt, Linked, Trouble, VERDICTS, html, link, query, token, useAnswer, useMemo, useState } from "../base.js";
 import { Chart } from "../chart.js";
 
 const MANY_AGENTS = 60;
@@ -53,7 +53,7 @@ export function Budgets({ fleet }) {
 function Curve({ run, fleet, live }) {
   const [agent, setAgent] = useState("");
   const [scale, setScale] = useState("linear");
-  const state = useAnswer(`/api/runs/${encodeURIComponent(run)}/curve`, live.version);
+  const state = useAnswer(`/api/runs/${encodeURIComponent(run)}/curve${query({ agent })}`, live.version);
   const names = useMemo(() => fleet.agents.map((one) => one.name), [fleet.agents.length]);
   const open = (number) => {
     location.hash = link(run, "attempts", number);

@@ -1,6 +1,7 @@
 """What curves and family trees are made of: every record of the present epoch, and who built on whom."""
 
 from contextlib import closing
+from itertools import pairwise
 
 from sample import attempt
 
@@ -35,6 +36,28 @@ def test_only_the_present_epoch_counts() -> None:
     with rows_of(attempt(0, 1.0), attempt(1, 2.0), seed, attempt(3, 6.0, epoch=2)) as rows:
         assert [one.number for one in history.graded(rows)] == [2, 3]
         assert [(child.number, child.parent) for child in history.family(rows)] == [(2, None), (3, 2)]
+
+
+def test_a_sample_has_each_new_best_and_an_even_choice_of_the_others() -> None:
+    many = [attempt(number, 1.0, verdict=Verdict.WORSE) for number in range(4, 1004)]
+    few = (
+        attempt(0, 1.0),
+        attempt(1, 2.0, verdict=Verdict.NEW_BEST),
+        attempt(2, None, verdict=Verdict.VOID),
+        attempt(3, 2.0, kind=Kind.CONFIRM, of=1),
+    )
+    with rows_of(*few, *many) as rows:
+        found = history.sampled(rows, 100)
+        numbers = [one.number for one in found.records]
+        assert found.total == 1001
+        assert numbers[0] == 1
+        assert 80 <= len(numbers) <= 120
+        assert max(after - before for before, after in pairwise(numbers)) < 40
+        assert len(history.sampled(rows, 5000).records) == 1001
+        own = history.sampled(rows, 5000, agent="agent-1")
+        assert own.total == len(own.records) == 500
+        assert history.sampled(rows, 5000, agent="agent-1", alone="agent-2").total == 0
+        assert [one.number for one in history.new_bests(rows)] == [0, 1]
 
 
 def test_a_child_was_built_on_the_first_attempt_with_that_commit() -> None:

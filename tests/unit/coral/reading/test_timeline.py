@@ -3,7 +3,7 @@
 from sample import write_events
 
 from coral.reading import timeline
-from coral.reading.timeline import Timeline, end_of, events, read_figures
+from coral.reading.timeline import PublishedClocks, Timeline, end_of, events, read_figures
 from workspace.layout import Layout
 
 
@@ -51,3 +51,26 @@ def test_the_end_of_it(layout: Layout) -> None:
     layout.events.unlink()
     assert end_of(layout, 10) == 0
     assert read_figures(layout).clocks == {}
+
+
+def test_the_clocks_are_read_on_from_where_they_were_read(layout: Layout, monkeypatch) -> None:
+    clocks = PublishedClocks(layout)
+    clocks.update()
+    assert clocks.of(1) is None
+    write_events(layout, published(2, 6.0), published(1, 7.0))
+    clocks.update()
+    monkeypatch.setattr(timeline, "LONGEST", 1000)
+    write_events(layout, published(2, 9.0), {**published(3, 8.0), "text": "x" * 10_000}, published(10**12, 8.0))
+    with layout.events.open("a") as file:
+        file.write('{"type": "published", "attempt": 4, ')
+    clocks.update()
+    assert [clocks.of(number) for number in range(-1, 5)] == [None, None, 7.0, 6.0, None, None]
+    with layout.events.open("a") as file:
+        file.write('"clock": 9.5}\n')
+    clocks.update()
+    assert clocks.of(4) == 9.5
+    assert clocks.of(10**12) is None
+    layout.events.write_text("")
+    write_events(layout, published(5, 11.0))
+    clocks.update()
+    assert (clocks.of(2), clocks.of(5)) == (6.0, 11.0), "a shorter file is read from its beginning"

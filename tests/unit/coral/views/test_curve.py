@@ -1,11 +1,14 @@
 """A run's curve: own bests as the standings have them at each moment, gaps, gains, the time to the best."""
 
+from contextlib import closing
 from dataclasses import replace
 
 from hypothesis import given, strategies as st
 from sample import attempt
 
-from attempts.index.history import GradedRecord
+from attempts.index import file
+from attempts.index.file import NOWHERE, row_of
+from attempts.index.history import GradedRecord, deciding_own_best
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.standing import Confirmation, Scoring, Standing, advance, judge, judge_confirmation, own_bests
 from coral.views.curve import BestStep, Curve, curve_of, own_steps
@@ -59,6 +62,16 @@ def test_an_own_best_is_what_the_standings_say(
     held = {agent: own[-1].value for agent, own in steps.items() if agent in expected}
     assert held == expected
     assert all([step.at for step in own] == sorted(step.at for step in own) for own in steps.values())
+
+
+@given(st.lists(moves, max_size=40))
+def test_what_the_index_names_decides_an_agents_own_best(given_moves: list[tuple[str, float | None, str]]) -> None:
+    records, _ = history(given_moves, Scoring())
+    steps = own_steps(Direction.MAXIMIZE, map(graded, records), float)
+    with closing(file.in_memory((record.number, row_of(record, NOWHERE)) for record in records)) as rows:
+        for agent in AGENTS:
+            deciding = deciding_own_best(rows, agent)
+            assert own_steps(Direction.MAXIMIZE, deciding, float).get(agent) == steps.get(agent)
 
 
 def test_a_curve_counts_what_agents_tried() -> None:

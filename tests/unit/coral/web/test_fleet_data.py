@@ -4,11 +4,8 @@ import json
 
 import pytest
 from dashboard import visitor
-from sample import agent_status, attempt, make_run, stamp, write_events, write_status
+from sample import agent_status, make_run, stamp, write_status
 
-from attempts.store import Store
-from coral.web import fleet_data
-from coral.web.reading import RunView
 from workspace.layout import Layout
 
 
@@ -74,32 +71,6 @@ def test_a_damaged_status_is_told_and_shows_the_rest(layout: Layout, content: st
     fleet = fleet_of(layout)
     assert fleet["agents"] == []
     assert fleet["warnings"]
-
-
-def test_the_curve_has_the_best_and_every_attempt(layout: Layout) -> None:
-    write_events(layout, *({"type": "published", "attempt": n, "clock": 10.0 * n} for n in range(1, 5)))
-    curve = visitor(layout).get(f"/api/runs/{layout.root.name}/curve").json()
-    assert [step[1:] for step in curve["steps"]] == [[1.0, 0], [1.5, 1], [2.0, 4]]
-    points = [(point["number"], point["at"], point["verdict"], point["score"]) for point in curve["points"]]
-    assert points[1] == (2, 20.0, "failed", None)
-    assert [point[0] for point in points] == [1, 2, 3, 4]
-
-
-def test_a_long_curve_keeps_each_best_and_says_how_many_it_leaves_out(layout: Layout, monkeypatch) -> None:
-    monkeypatch.setattr(fleet_data, "MOST_POINTS", 2)
-    curve = fleet_data.curve(RunView(layout))
-    numbers = [point["number"] for point in curve["points"]]
-    assert {1, 4} <= set(numbers)
-    assert curve["left_out"] == 4 - len(numbers) > 0
-
-
-def test_a_curve_is_made_once_until_another_attempt_is_published(layout: Layout) -> None:
-    curves = fleet_data.CurveCache()
-    RunView(layout).index.close()  # it is made in the folder of the attempts, which changes that
-    first = curves.get(RunView(layout))
-    assert curves.get(RunView(layout)) is first
-    Store(layout.attempts).publish(attempt(5, 2.5))
-    assert [point["number"] for point in curves.get(RunView(layout))["points"]] == [1, 2, 3, 4, 5]
 
 
 def test_an_agent_that_rests_says_why(layout: Layout) -> None:
