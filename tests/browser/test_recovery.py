@@ -24,7 +24,7 @@ PAGES = {
     "knowledge": "No synthesis yet",
     "heartbeats/agent-1": "The life of agent-1",
     "transcripts/agent-1": "No launch has left anything yet",
-    "steering": "Stop the run",
+    "steering": "Tell all",
 }
 
 

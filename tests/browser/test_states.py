@@ -27,7 +27,7 @@ LARGE = {
     "heartbeats/agent-1": "The life of agent-1",
     f"transcripts/agent-{AGENTS}": "No launch has left anything yet",
     "runs": "Choose two to ten runs",
-    "steering": "Stop the run",
+    "steering": "Tell all",
     "time": "cannot show",  # it has no journal
 }
 EMPTY = {
@@ -38,7 +38,7 @@ EMPTY = {
     "heartbeats": "No heartbeat is in force yet",
     "transcripts": "No launch has left anything yet",
     "runs": "Choose two to ten runs",
-    "steering": "Stop the run",
+    "steering": "Tell all",
     "time": "cannot show",
 }
 LIVE = {
@@ -48,7 +48,7 @@ LIVE = {
     "heartbeats/agent-1": "The life of agent-1",
     "transcripts/agent-1": "1 to ",
     "runs": "Choose two to ten runs",
-    "steering": "Stop the run",
+    "steering": "Tell all",
     "time": "The fleet at",
     "fleet": "Score over time",
 }
@@ -107,7 +107,7 @@ def test_a_run_that_is_damaged(tmp_path: Path, tab: Tab, picture: Picture) -> No
             "heartbeats/agent-1": "",
             "transcripts/agent-1": "",
             "runs": "Choose two to ten runs",
-            "steering": "Stop the run",
+            "steering": "Tell all",
             "time": "cannot",
         }
         walk(page, layout, texts, lambda name: picture(page, f"damaged-{name}"))

@@ -34,7 +34,7 @@ function Drawing({ agent, lane, names, zoom, chosen, select }) {
   const box = useRef(null);
   const [width, setWidth] = useState(600);
   useEffect(() => {
-    const sizes = new ResizeObserver(() => setWidth(box.current.clientWidth));
+    const sizes = new ResizeObserver(() => box.current && setWidth(box.current.clientWidth));
     sizes.observe(box.current);
     return () => sizes.disconnect();
   }, []);
