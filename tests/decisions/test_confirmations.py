@@ -214,6 +214,7 @@ def test_a_stop_asks_for_nothing_and_a_resume_begins_the_pair_anew() -> None:
     assert stage.fleet.run.half is None
     said = stage.at(8, stage.graded(3, 1.0))
     assert said[-1] == "grade #4/1: commit seed as confirm"
+    assert (stage.published().of, stage.published().against) == (1, None)  # the half that is left is no part of a pair
 
 
 def test_copies_cost_a_grade_until_the_grader_is_known_to_be_exact() -> None:

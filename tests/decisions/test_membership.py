@@ -11,11 +11,13 @@ from coral.fleet.events import Ending
 from coral.fleet.members import Former, Member, Prices, WantedMember as Wanted
 from coral.fleet.reasons import ReasonKind
 from coral.fleet.rules import Rules, in_force
+from coral.fleet.run_state import Run
 from heartbeats.heartbeat import Scope
 
 RULES = replace(QUIET_RULES, agents=("ann", "ben"), accounts={"ann": "work", "ben": "work"}, stall=9e9)
 NATIVE, OPUS = Member(runtime="native"), Member(runtime="claude", model="opus", account="home")
-SONNET = Member(runtime="claude", model="sonnet", account="work", prices=Prices(input=1.0, cached=0.1, output=5.0))
+PRICES = Prices(input=1.0, cached=0.1, output=5.0)
+SONNET = Member(runtime="claude", model="sonnet", account="work", prices=PRICES)
 ADD, MOVE = on.AddAgent(wanted=Wanted()), on.MoveAgent(agent="ann", wanted=Wanted(model="opus"))
 TOLD = "The operator has added agent-1 to the fleet: it is driven by native."
 MOVED = "The operator has moved you: you are driven by claude, opus now (before: claude, sonnet)."
@@ -197,6 +199,16 @@ def test_a_move_waits_for_a_good_moment_and_is_told() -> None:
     assert prompts(stage, "ann") == [MOVED]
     rules = in_force(RULES, stage.fleet.run)
     assert (rules.accounts, rules.agents) == ({"ann": "home", "ben": "work"}, RULES.agents)
+    assert stage.fleet.run.members == {"ann": OPUS}  # neither added, nor driven by another program before
+
+
+def test_what_the_task_says_of_an_agent_holds_until_the_operator_says_otherwise() -> None:
+    task = replace(RULES, prices={"ann": PRICES, "ben": PRICES})
+    moved = {"ann": Member(runtime="native"), "ben": replace(OPUS, added=True), "gone": NATIVE}
+    rules = in_force(task, Run(members=moved))
+    assert (rules.agents, rules.accounts, rules.prices) == (("ann", "ben"), {"ben": "home"}, {})
+    rules = in_force(task, Run(members={"ann": NATIVE}))
+    assert (rules.accounts, rules.prices) == ({"ben": "work"}, {"ben": PRICES})
 
 
 def test_an_agent_that_waits_moves_at_once() -> None:

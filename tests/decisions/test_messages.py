@@ -45,9 +45,9 @@ def test_the_timeline_says_for_programs_which_heartbeats_were_received_and_of_wh
     stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
     stage.at(4, stage.heard("ann"))
     logged = [action for action in stage.actions if isinstance(action, do.LogEvent) and action.messages]
-    assert [(message.name, message.id, message.attempt) for action in logged for message in action.messages] == [
-        ("reflect", "h1", 1),
-        ("redirect", "h2", 1),
+    assert [message for action in logged for message in action.messages] == [
+        do.LoggedMessage(name="reflect", id="h1", attempt=1, since=2.0),
+        do.LoggedMessage(name="redirect", id="h2", attempt=1, since=2.0),
     ]
 
 

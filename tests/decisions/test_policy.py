@@ -13,6 +13,7 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Agent
 from coral.fleet.agents.back_off import back_off
 from coral.fleet.events import Ending, Outcome
+from coral.fleet.members import Member
 from coral.fleet.policy import intake_capacity, is_repeat, remember
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import PendingAttempt
@@ -54,6 +55,9 @@ def test_an_event_and_a_log_line_say_no_more_than_they_were_told() -> None:
     assert on.OutputSeen(agent="ann", launch=1).place == 0
     assert do.LogEvent(type="withdrawn").launch == 0
     assert do.LogEvent(type="exited").messages == ()
+    assert on.WriteFailed(item="a").depth == 1
+    assert on.MachineChecked(short=()) == on.MachineChecked(short=(), free=1.0, load=0.0)
+    assert Member(runtime="native").added is False
     assert do.LoggedMessage(name="reflect") == do.LoggedMessage(name="reflect", id="", attempt=None, since=None)
 
 

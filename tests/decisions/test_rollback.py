@@ -75,7 +75,7 @@ def test_an_attempt_that_waited_for_its_grade_is_published_with_its_heartbeats()
         AttemptStep.SETTLED, published, None, 0.0
     )  # fmt: skip
     assert (back["ann"].submitted, back.fleet.run.next_number) == (submissions, 2)
-    assert [message.name for message in back["ann"].pending_messages] == [REFLECT.name]
+    assert [(message.name, message.depth) for message in back["ann"].pending_messages] == [(REFLECT.name, 1)]
     assert back["ann"].progress == ahead["ann"].progress == Progress(1, 0, 1)
 
 

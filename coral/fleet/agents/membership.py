@@ -83,7 +83,7 @@ def restore(transaction: Transaction, name: str, member: Member) -> None:
     transaction.set_run(moves={other: held for other, held in transaction.run.moves.items() if other != name})
     _set_member(transaction, name, member, None)
     if name not in transaction.agents:
-        begin(transaction, name, 0.0)
+        begin(transaction, name, 0.0)  # mutants: equivalent, it begins at once as well if it was to begin earlier
 
 
 def begin(transaction: Transaction, name: str, seconds: float) -> None:
@@ -127,7 +127,7 @@ def _join(transaction: Transaction, name: str, member: Member) -> None:
     for other, agent in list(transaction.agents.items()):
         if agent.phase is not Phase.RETIRED:
             transaction.queue_notice(other, MESSAGE, transaction.clock, prompt=text, quiet=True)
-    begin(transaction, name, 0.0)
+    begin(transaction, name, 0.0)  # mutants: equivalent, it begins at once as well if it was to begin earlier
     transaction.log("added", member.title, name)
 
 
