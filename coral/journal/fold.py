@@ -13,6 +13,7 @@ from coral.codec import TAG, decode
 from coral.errors import CoralError
 from coral.fleet.actions import Action, Publish
 from coral.fleet.events import Event, Moment, RolledBack
+from coral.fleet.members import Member
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from coral.journal.changes import PARTS, Plain, apply, decode_fleet, empty
@@ -54,6 +55,12 @@ class RecoveredState:
     files: dict[str, str] = field(default_factory=dict)
     expected: dict[str, str] = field(default_factory=dict)
     rolled_back: RolledBack | None = None
+
+    @property
+    def members(self) -> Mapping[str, Member]:
+        """The agents that were added or moved, those among them of whom only a damage tells: they hand in too."""
+        lost = self.rolled_back.members if self.rolled_back else {}
+        return {**self.fleet.run.members, **lost}
 
 
 @contextlib.contextmanager

@@ -96,7 +96,7 @@ class Supervisor:
         # A copied folder has no processes to take over: those in its journal belong to the original.
         self._identities = memory.identities if memory.folder == _folder(layout) else {}
         self._rules = rules_of(config, Roster(config), seed_commit)
-        roster = Roster(config, self._fleet.run.members)
+        roster = Roster(config, memory.members)
         self._clock = Clock(memory.clock)
         self._wakeup = Wakeup()
         self._queue = EventQueue(self._wakeup.wake)

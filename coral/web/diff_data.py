@@ -195,7 +195,7 @@ def _colour_side(lines: list[_Line], lexer: Lexer) -> None:
     coloured = list(_pieces("\n".join(line.text for line in lines), lexer))
     if len(coloured) == len(lines):  # a lexer that ends lines elsewhere would shift colours
         for line, pieces in zip(lines, coloured, strict=True):
-            if "".join(text for _, text in pieces) == line.text:
+            if sum(len(text) for _, text in pieces) == len(line.text):
                 line.pieces = pieces
 
 

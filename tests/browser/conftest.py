@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 
 PICTURES = Path(__file__).parents[2] / "build" / "screenshots"
 PATIENCE_MS = 30_000
+HEIGHT, MOST_PIXELS = "document.documentElement.scrollHeight", 6000
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -52,6 +53,12 @@ def tab(browser: Browser) -> Iterator[Callable[..., Page]]:
 def picture() -> Callable[[Page, str], None]:
     def take(page: Page, name: str) -> None:
         PICTURES.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+        before = page.viewport_size
+        assert before is not None
+        # A picture of the whole page makes the window larger while it is taken: charts would be empty in it.
+        page.set_viewport_size({**before, "height": min(page.evaluate(HEIGHT), MOST_PIXELS)})
+        page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+        page.screenshot(path=PICTURES / f"{name}.png")
+        page.set_viewport_size(before)
 
     return take

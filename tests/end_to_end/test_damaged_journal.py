@@ -1,6 +1,7 @@
 """A supervisor is killed and its journal is damaged: `coral resume` goes on from the last good state, and says so."""
 
 import json
+import time
 
 import pytest
 from real_runs import TRY, coral_process, tries, wait_until
@@ -84,6 +85,30 @@ def test_a_poisoned_snapshot_is_rolled_back_and_nothing_is_lost(start):
     assert_attempts_are_whole(run, run.fleet())
     (alert,) = alerts(run)
     assert "nothing is lost" in alert
+
+
+def test_an_agent_that_was_added_after_the_damage_is_in_the_fleet_with_all_that_it_handed_in(start):
+    run = start(COUNTING, overrides=OFTEN)
+    run.wait_for_attempts(2)
+    (file,) = segments(run.layout.journal)
+    before = len(file.read_bytes().splitlines())
+    assert coral_process("agent", "add", "--name", "late", "--run", str(run.layout.root)).returncode == 0
+    wait_until(lambda: sum(one.agent == "late" for one in run.attempts()) >= 2, what="two attempts of the new agent")
+    run.kill()
+    last = max((one for one in run.attempts() if one.agent == "late"), key=lambda one: one.number)
+    id = f"0{time.time_ns()}"
+    waits = {"id": id, "commit": last.commit, "tree": last.tree, "title": "it waits", "kind": "real"}
+    place = run.layout.attempts / "inbox" / "late" / f"{id}.json"
+    place.write_text(json.dumps({**waits, "wait": 0, "submitted_at": "now"}))
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(flipped(file.read_bytes(), sum(map(len, lines[:before])) + 30))
+    done = resumed(run)
+    assert done.returncode == 0, done.stderr
+    wait_until(lambda: id in {one.submission for one in run.attempts()}, what="the attempt that waited")
+    stopped(run)
+    assert_attempts_are_whole(run, run.fleet(), retries=True)
+    assert [text for text in alerts(run) if "the journal was damaged" in text] == alerts(run)
+    assert coral_process("replay", "--run", str(run.layout.root)).returncode == 0
 
 
 @pytest.mark.parametrize("agrees", [False, True])

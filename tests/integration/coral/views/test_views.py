@@ -161,8 +161,10 @@ def test_the_supervisor_beats_often_while_somebody_watches(shown: Shown) -> None
     shown.at(SILENT)
     Watcher(shown.manager._layout.supervisor_beats).touch()
     shown.report._look = shown.report._own._look = WatchedLook(shown.manager._layout.supervisor_beats)
-    assert shown.at(SILENT + WATCHED) == SILENT + WATCHED
-    shown.at(SILENT + 1.5 * WATCHED)
+    again = SILENT + max(WATCHED, MAX_STATUS_SECONDS)  # on a busy machine the view is written more rarely
+    assert again < SILENT + QUIET_STATUS_SECONDS
+    assert shown.at(again) == again
+    shown.at(again + 0.5 * WATCHED)
     assert len(list(beats_in(shown.manager._layout.supervisor_beats))) == 2
 
 
