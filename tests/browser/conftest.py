@@ -57,7 +57,9 @@ def picture() -> Callable[[Page, str], None]:
         assert before is not None
         # A picture of the whole page makes the window larger while it is taken: charts would be empty in it.
         page.set_viewport_size({**before, "height": min(page.evaluate(HEIGHT), MOST_PIXELS)})
-        expect(page.locator(".chart:not(:has(canvas))")).to_have_count(0)  # text is there before figures are
+        # Some text is there before all of it, and all text before the figures.
+        expect(page.get_by_role("status").filter(has_text="Loading ...")).to_have_count(0)
+        expect(page.locator(".chart:not(:has(canvas))")).to_have_count(0)
         page.evaluate("new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
         page.screenshot(path=PICTURES / f"{name}.png")
         page.set_viewport_size(before)
