@@ -13,15 +13,15 @@ END_BYTES = 4000
 
 class LineTail:
     """The lines that were added to a file since they were read last. Lines that are too long are left out, and counted
-    in `omitted`."""
+    in `omitted`. `since`: where in the file it begins, in bytes; the line in which that is is left out."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, since: int = 0) -> None:
         self.omitted = 0
-        self.place = 0  # where in the file the last line that was read ends
+        self.place = since  # where in the file the last line that was read ends
         self._path = path
-        self._offset = 0
+        self._offset = since
         self._part = b""
-        self._skipping = False
+        self._skipping = since > 0
 
     def lines(self) -> Iterator[bytes]:
         if not self.has_more:

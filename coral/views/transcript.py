@@ -23,6 +23,7 @@ from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes
 MAX_TOOLS = 1000  # that run at the same time
+PIECES = 4  # of output at one look, so that a program which prints without end does not hold it up
 _LOG = re.compile(r"(\d{4,})\.(?:jsonl|prompt\.md)")
 
 
@@ -77,6 +78,35 @@ def entries(layout: Layout, agent: str, launch: int, runtime: Runtime) -> Iterat
     yield from _Reader(launch, runtime).read(layout.output(agent, launch), layout.errors(agent, launch))
 
 
+class LaunchTail:
+    """Follows a launch while its program prints: first its prompt and what is in the last `most` bytes, then what came
+    since."""
+
+    def __init__(self, layout: Layout, agent: str, launch: int, runtime: Runtime, most: int) -> None:
+        output = layout.output(agent, launch)
+        size = 0
+        with contextlib.suppress(OSError):
+            size = os.stat(output).st_size  # noqa: PTH116 - beside its reader's
+        self._prompt = _beginning(layout.prompt(agent, launch))
+        self._errors = layout.errors(agent, launch)
+        self._tail = LineTail(output, max(0, size - most))
+        self._reader = _Reader(launch, runtime)
+        self._launch = launch
+
+    def new(self) -> Iterator[TranscriptEntry]:
+        if self._prompt:
+            yield TranscriptEntry(launch=self._launch, kind=EntryKind.PROMPT, text=self._prompt)
+        self._prompt = ""
+        for _ in range(PIECES):
+            if self._tail.has_more:
+                yield from self._reader.more(self._tail)
+
+    def end(self) -> Iterator[TranscriptEntry]:
+        """What there is once its program has ended."""
+        yield from self.new()
+        yield from self._reader.end(self._tail, self._errors)
+
+
 @dataclass(frozen=True, slots=True)
 class LaunchHistory:
     """Why each launch of an agent was started, and how it ended as its runtime judged, by the launch's number."""
@@ -124,17 +154,25 @@ class _Reader:
         self._unknown = 0
 
     def read(self, output: Path, errors: Path) -> Iterator[TranscriptEntry]:
-        tail, omitted = LineTail(output), 0
+        tail = LineTail(output)
         try:
             pieces = os.stat(output).st_size // PIECE + 1  # noqa: PTH116 - what it prints from now on is not waited for
         except OSError:
             return
         for _ in range(pieces):
-            for line in tail.lines():
-                yield from self._line(line)
-            if tail.omitted > omitted:
-                omitted = tail.omitted
-                yield self._entry(EntryKind.OMITTED, f"a line of more than {LONGEST_LINE >> 20} MB")
+            yield from self.more(tail)
+        yield from self.end(tail, errors)
+
+    def more(self, tail: LineTail) -> Iterator[TranscriptEntry]:
+        """The next piece of what the program has printed."""
+        omitted = tail.omitted
+        for line in tail.lines():
+            yield from self._line(line)
+        if tail.omitted > omitted:
+            yield self._entry(EntryKind.OMITTED, f"a line of more than {LONGEST_LINE >> 20} MB")
+
+    def end(self, tail: LineTail, errors: Path) -> Iterator[TranscriptEntry]:
+        """What there is once the program has ended."""
         for line in tail.rest():
             yield from self._line(line)
         for event in self._reply_parts.rest():

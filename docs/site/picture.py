@@ -11,7 +11,8 @@ from pathlib import Path
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 
-from coral.cli.ui.live import RunFollower, frame
+from coral.cli.ui.live_frame import frame
+from coral.cli.ui.run_follower import RunFollower
 from workspace.layout import Layout
 
 ROOT = Path(__file__).parents[2]

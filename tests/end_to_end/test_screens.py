@@ -16,7 +16,8 @@ from rich.console import Console
 from attempts.noise import median
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
-from coral.cli.ui.live import RunFollower, frame
+from coral.cli.ui.live_frame import frame
+from coral.cli.ui.run_follower import RunFollower
 from coral.views.format import money, score, scores
 from workspace.layout import Layout, runs_under
 

@@ -207,6 +207,7 @@ def watch(
 def _watch_here(
     layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...], config: Config | None, hint: str
 ) -> int:
+    from coral.cli.ui.terminal_screen import suspendable
     from coral.runs.detach import shown_supervisor
     from coral.supervisor.loop import supervise
 
@@ -222,7 +223,7 @@ def _watch_here(
             follow(layout, over.is_set, plain=args.plain, verbose=args.verbose, since=since, hint=hint)
 
     view = threading.Thread(target=show, name="view", daemon=True)
-    with received_signals.hold():
+    with received_signals.hold(), suspendable():
         view.start()
         try:
             code = supervise(layout, overrides, config=config)

@@ -272,22 +272,43 @@ COLUMNS = (
 
 
 def agents_table(
-    status: LenientJson, late: float, width: int, most: int | None = None, styles: Mapping[str, str] | None = None
+    status: LenientJson,
+    late: float,
+    width: int,
+    most: int | None = None,
+    styles: Mapping[str, str] | None = None,
+    *,
+    first: int = 0,
+    chosen: str = "",
 ) -> Table:
-    """One row per agent, at most `most`; `late` is how old the status is, in seconds. `styles`: of their names."""
+    """One row per agent, at most `most`, from the one at `first` on; `late` is how old the status is, in seconds.
+    `styles`: of their names. The one that is chosen is marked."""
     agents = status.objects("agents")
+    shown = agents[first:][:most]
     best = status.inner("best").text("agent")
-    bests = format.scores([agent.number("best") for agent in agents[:most]])
+    bests = format.scores([agent.number("best") for agent in shown])
     rows = [
         dict(zip(COLUMNS, _row(agent, own, late, best, (styles or {}).get(agent.text("name"), "")), strict=True))
-        for agent, own in zip(agents, bests, strict=False)
+        for agent, own in zip(shown, bests, strict=True)
     ]
     # Some programs use no model, or do not report it.
     columns = [name for name in COLUMNS if name != ">used?" or any(row[name] for row in rows)]
-    made = table(columns, [[row[name] for name in columns] for row in rows], width)
-    if most is not None and len(agents) > most:
-        made.add_row(dim(f"… {len(agents) - most} more"))
+    cells = [[row[name] for name in columns] for row in rows]
+    if chosen:
+        for agent, row in zip(shown, cells, strict=True):
+            row[0] = _marked(row[0], is_chosen=agent.text("name") == chosen)
+    made = table(columns, cells, width)
+    if len(agents) > len(shown):
+        made.add_row(dim(f"… {len(agents) - len(shown)} more"))
     return made
+
+
+def _marked(name: object, *, is_chosen: bool) -> Text:
+    """Also where there are no colours."""
+    text = name.copy() if isinstance(name, Text) else Text(str(name))
+    if is_chosen:
+        text.stylize("reverse")
+    return Text.assemble(("> ", "bold") if is_chosen else "  ", text)
 
 
 def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:

@@ -1,7 +1,6 @@
 """`coral watch`: the signs of life of long work that uses `heartbeats.Pulse`, in a run or anywhere else."""
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -9,22 +8,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.live import Live
-
 from coral.cli import EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.parser import Parser, finite, print_json
 from coral.cli.run_data.pulse_board import PulseBoard, WatchedPulse
 from coral.cli.run_data.pulses import open_source
-from coral.cli.ui.keys import keys
+from coral.cli.ui.live_keys import Key
 from coral.cli.ui.pulses import pulse_line, pulses_table
 from coral.cli.ui.table import console, dim
+from coral.cli.ui.terminal_screen import full_screen
 from heartbeats.beat import Status
 
 EXIT_NOT_ALL = 4
 PERIOD = 0.25  # seconds between two looks
 KEYS = "j and k choose · c cancels · q leaves"
-ONE_KEY = re.compile(r"\x1b[\[O].|.", re.DOTALL)  # an arrow is three characters
-DOWN, UP = ("j", "\x1b[B", "\x1bOB"), ("k", "\x1b[A", "\x1bOA")
+DOWN, UP = ("j", "down"), ("k", "up")
 
 
 def add_arguments(parser: Parser) -> None:
@@ -99,23 +96,23 @@ class _Screen:
 
     def show(self) -> None:
         out = console()
-        with keys() as pressed, Live(console=out, screen=True, auto_refresh=False) as live:
+        with full_screen(out) as screen:
             while True:
                 now = time.monotonic()
                 self.board.update(now)
-                live.update(pulses_table(self.board, now, out, self.chosen, self.note or KEYS), refresh=True)
+                screen.draw(pulses_table(self.board, now, out, self.chosen, self.note or KEYS))
                 if self.left or self.is_over():
                     break
-                self._obey(pressed(PERIOD))
+                self._obey(screen.pressed(PERIOD))
         out.print(pulses_table(self.board, time.monotonic(), out, None, ""))
         if not self.board.pulses:
             out.print(dim("no beats yet"))
 
-    def _obey(self, keys: str) -> None:
-        for key in ONE_KEY.findall(keys):
-            self.left = self.left or key == "q"
+    def _obey(self, keys: list[Key]) -> None:
+        for key in keys:
+            self.left = self.left or key.name == "q"
             if self.board.pulses:
-                self._choose(key, list(self.board.pulses.values()))
+                self._choose(key.name, list(self.board.pulses.values()))
 
     def _choose(self, key: str, pulses: list[WatchedPulse]) -> None:
         """Move the choice, or cancel what is chosen, at the second `c`."""

@@ -40,16 +40,19 @@ def is_step(event: LenientJson) -> bool:
     return kind in STEPS or (kind == "spawned" and event.inner("reason").data.get("kind") in ROUTINE)
 
 
-def event_line(event: LenientJson, *, verbose: bool = False, styles: Mapping[str, str] | None = None) -> Text:
-    """One event: when on the run's clock, who, what. `styles`: of the agents' names."""
+def event_line(
+    event: LenientJson, *, verbose: bool = False, styles: Mapping[str, str] | None = None, narrow: bool = False
+) -> Text:
+    """One event: when on the run's clock, who, what. `styles`: of the agents' names. `narrow`: without columns."""
     clock = event.number("clock")
     when = format.run_clock(clock) if clock is not None else ""
     agent = event.text("agent", 40)
     style = STYLES.get(event.text("type", 40), "")
+    name = (agent if narrow else f"{agent:<9}", (styles or {}).get(agent, ""))
     return Text.assemble(
-        dim(f"{when:>8}  "),
-        (f"{agent:<9}", (styles or {}).get(agent, "")),
-        " ",
+        dim(f"{when} " if narrow else f"{when:>8}  "),
+        name,
+        "" if narrow and not agent else " ",
         (event_text(event, verbose=verbose), style),
     )
 

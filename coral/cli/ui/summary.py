@@ -10,8 +10,9 @@ from coral.cli.commands.status import print_heading, resume_command, warnings
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import program
 from coral.cli.ui.holdout import holdout_table
-from coral.cli.ui.live import RunFollower, curve
+from coral.cli.ui.live_frame import curve
 from coral.cli.ui.notes_page import print_synthesis, title_line
+from coral.cli.ui.run_follower import RunFollower
 from coral.cli.ui.table import console, dim, print_title
 from coral.reading.attempt_rows import ranking
 from coral.reading.knowledge_view import KnowledgeView

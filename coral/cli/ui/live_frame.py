@@ -1,0 +1,212 @@
+"""What is drawn of a run at once: whether it is getting anywhere first - the curve, new bests, what the agents
+concluded, what is left - then the agents, and the latest events or the conversation of one of them."""
+
+from collections.abc import Sequence
+from itertools import islice
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.segment import Segment
+from rich.text import Text
+
+from coral.cli.commands.status import agents_table, heading, summary_lines, warnings
+from coral.cli.ui.budgets import bars
+from coral.cli.ui.curve import BestLine, Dot, draw
+from coral.cli.ui.events import event_line
+from coral.cli.ui.live_state import KEYS, MessageLine, Showing, ViewState, named
+from coral.cli.ui.live_transcript import Conversation
+from coral.cli.ui.run_follower import RunFollower
+from coral.cli.ui.table import Table, dim
+from coral.reading.budgets import per_hour
+from coral.views import format
+from coral.views.curve import HOUR
+from coral.views.format import duration
+
+CURVE = 7  # lines
+WIDEST = 110
+NARROW = 60  # columns, below which events stand without columns of their own
+BESIDE_TRANSCRIPT = 6  # agents that are shown above a conversation
+SAID = 3  # rows
+HELP = ("? keys", "j k choose", "t transcript", "m tell", "p pause", "PgUp scroll", "v every step")
+
+
+def frame(
+    watch: RunFollower,
+    out: Console,
+    hint: str,
+    state: ViewState | None = None,
+    conversation: Conversation | None = None,
+) -> Group:
+    """It fills the screen; what does not fit is left out: the oldest events first, then the curve, then agents. `hint`:
+    how the view is left."""
+    state = state or ViewState()
+    width, height = out.size
+    below = [*_answer(state, out, width), _footer(state, hint, width)]
+    free = height - len(below)
+    if state.lists_keys:
+        body = _keys()
+    else:
+        body = _body(watch, out, state, conversation, free)
+    return Group(_Cropped(body, free), *below)
+
+
+def _body(
+    watch: RunFollower, out: Console, state: ViewState, conversation: Conversation | None, free: int
+) -> list[Text | Table]:
+    width = out.width
+    top = [*_top(watch, width), *warnings(watch.view), Text("")]
+    parts: list[Text | Table] = [_fit(line) for line in top[: max(1, free - 5)]]
+    free -= len(parts)
+    talks = state.showing is Showing.TRANSCRIPT and conversation is not None
+    table, rows = _agents(watch, state, free, width, talks=talks)
+    free -= rows
+    reads = talks or state.events.keep is not None  # who reads needs the room
+    if not reads and free >= CURVE + 4 and watch.points:
+        parts += [*curve(watch, min(width - 2, WIDEST), CURVE), Text("")]
+        free -= CURVE + 2
+    parts.append(table)
+    if free > 2:
+        parts.append(Text(""))
+        shown = (
+            _talk(conversation, out, state, free - 1)
+            if talks and conversation
+            else _events(watch, state, width, free - 1)
+        )
+        parts += shown
+    return parts
+
+
+def _agents(watch: RunFollower, state: ViewState, free: int, width: int, *, talks: bool) -> tuple[Table, int]:
+    """As many agents as fit, the chosen one among them; and how many rows that takes."""
+    names = [agent.text("name") for agent in watch.view.status.objects("agents")]
+    count = len(names)
+    if talks:
+        shown = min(count, BESIDE_TRANSCRIPT, max(1, free // 3))
+    else:
+        shown = min(count, max(1, free - 4 if free < CURVE + 12 else free - CURVE - 8))
+    place = names.index(state.chosen) if state.chosen in names else 0
+    first = min(max(0, place - shown + 1), count - shown)
+    view, styles = watch.view, watch.styles()
+    table = agents_table(view.status, view.lateness, width, shown, styles, first=first, chosen=state.chosen)
+    return table, shown + 1 + (count > shown)
+
+
+def _events(watch: RunFollower, state: ViewState, width: int, height: int) -> list[Text]:
+    """The events in the window, and how many are newer."""
+    events = watch.all_events if state.verbose else watch.events
+    first, end = state.events.window([(number, 0) for number, _ in events], height)
+    styles = watch.styles()
+    rows = [_fit(event_line(event, verbose=state.verbose, styles=styles)) for _, event in islice(events, first, end)]
+    return [*rows, *_newer(len(events) - end, "event")]
+
+
+def _talk(conversation: Conversation, out: Console, state: ViewState, height: int) -> list[Text]:
+    """The rows of the conversation in the window, below whose it is."""
+    positions, rows = conversation.rows(out, out.width)
+    first, end = state.transcript.window(positions, height - 1)
+    title = _fit(Text(f"the conversation of {conversation.agent}", style="bold"))
+    empty = [dim(conversation.problem or "nothing yet: it has not been launched")]
+    return [title, *(_fit(row) for row in (rows[first:end] or empty)), *_newer(len(rows) - end, "line")]
+
+
+def _newer(count: int, noun: str) -> list[Text]:
+    return [_fit(Text(f"↓ {format.plural(count, f'newer {noun}')}: End shows them", style="yellow"))] if count else []
+
+
+def _answer(state: ViewState, out: Console, width: int) -> list[Text]:
+    """The message that is being written, or the answer to the last key."""
+    if state.line is not None:
+        return [_message(state.line, width)]
+    if not state.said:
+        return []
+    style = "yellow" if state.refused else "green"
+    rows = list(Text(state.said, style=style).wrap(out, max(8, width)))
+    return [_fit(row) for row in rows[:SAID]]
+
+
+def _message(line: MessageLine, width: int) -> Text:
+    """The line up to the cursor, and what comes after it as far as there is room."""
+    label = f"tell {named(line.to)}: "
+    before, at, after = line.text[: line.cursor], line.text[line.cursor : line.cursor + 1], line.text[line.cursor + 1 :]
+    room = max(4, width - len(label) - 2)
+    while Text(before).cell_len > room:
+        before = before[1:]
+    text = Text.assemble((label, "bold"), before, (at or " ", "reverse"), after)
+    return _fit(text)
+
+
+def _footer(state: ViewState, hint: str, width: int) -> Text:
+    """The keys that matter now, as many as fit before how to leave the view."""
+    if state.line is not None:
+        return _fit(dim("Enter sends · Esc leaves it"))
+    if state.lists_keys:
+        return _fit(dim(f"any key: back · {hint}"))
+    first = ["Esc back"] if state.showing is Showing.TRANSCRIPT else []
+    keys = [*first, *(key for key in HELP if not (first and key.startswith("t ")))]
+    shown = " · ".join([*keys, hint])
+    while len(keys) > 1 and len(shown) > width:
+        keys.pop()
+        shown = " · ".join([*keys, hint])
+    return _fit(dim(shown))
+
+
+def _keys() -> list[Text | Table]:
+    longest = max(len(keys) for keys, _ in KEYS)
+    return [Text("Keys", style="bold"), *(_fit(Text(f"{keys:<{longest}}  {what}")) for keys, what in KEYS)]
+
+
+class _Cropped:
+    """Renderables as exactly so many lines, so that what stands below them stays at the bottom of the screen."""
+
+    def __init__(self, parts: Sequence[Text | Table], height: int) -> None:
+        self._parts, self._height = parts, max(0, height)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = console.render_lines(Group(*self._parts), options.update(height=None), pad=False)
+        for line in [*lines[: self._height], *([[]] * (self._height - len(lines)))]:
+            yield from line
+            yield Segment.line()
+
+
+def _top(watch: RunFollower, width: int) -> list[Text]:
+    """The run and its best; what was gained lately and concluded; the budgets, as many in a line as fit."""
+    view = watch.view
+    budgets = bars(view.status, view.lateness)
+    lines = [*(summary_lines(view) if budgets else heading(view)), progress(watch)]
+    for bar in budgets:
+        if lines and lines[-1].plain.startswith("budget ") and lines[-1].cell_len + bar.cell_len + 3 <= width:
+            lines[-1] = Text.assemble(lines[-1], "   ", bar)
+        else:
+            lines.append(Text.assemble("budget ", bar))
+    # What ends the run and is no amount, a target or a plateau, is said in words; these come after the amounts.
+    others = view.status.inner("budget").texts("lines")[len(budgets) :] if budgets else []
+    return [*lines, *([Text("budget " + " · ".join(others))] if others else [])]
+
+
+def progress(watch: RunFollower) -> Text:
+    """Whether it is getting anywhere: new bests in the last hour, the cost of an hour, the last conclusion."""
+    view = watch.view
+    clock = (view.status.number("clock") or 0.0) + view.lateness
+    gained = [at for at, _ in watch.points[1:]]
+    recent = sum(at > clock - HOUR for at in gained)
+    parts = [Text(f"{format.plural(recent, 'new best')} in the last hour", style="green" if recent else "yellow")]
+    if gained:
+        parts.append(Text(f"the last {duration(max(clock - gained[-1], 0.0), units=1)} ago"))
+    if cost := per_hour(view.status, view.lateness):
+        parts.append(Text(cost))
+    if watch.conclusion is not None:
+        note = watch.conclusion
+        parts.append(Text.assemble("concluded ", dim(f"{format.ago(note.created)}: "), note.title))
+    return Text(" · ").join(parts)
+
+
+def _fit(text: Text) -> Text:
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
+
+
+def curve(watch: RunFollower, width: int, height: int) -> list[Text]:
+    """The best so far up to now, and the attempts in the colours of their agents."""
+    points, styles = watch.until_now(), watch.styles()
+    dots = [Dot(at, score, styles.get(agent, "bright_black")) for at, score, agent in watch.attempts]
+    end = points[-1][0]
+    return draw([BestLine(points)], dots, width, height, end, duration(end))

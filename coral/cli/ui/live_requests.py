@@ -1,0 +1,48 @@
+"""Requests of the live view: each is sent, and its answer waited for, beside the view, which goes on meanwhile."""
+
+import queue
+import threading
+from typing import NamedTuple
+
+from coral.cli.run_data import send_request
+from coral.cli.ui.live_state import Request
+from coral.errors import CoralError
+from workspace.layout import Layout
+
+
+class LiveAnswer(NamedTuple):
+    text: str
+    refused: bool
+
+
+class LiveRequests:
+    """`waiting`: how many are not answered yet."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.waiting = 0
+        self._layout = layout
+        self._answers: queue.SimpleQueue[LiveAnswer] = queue.SimpleQueue()
+
+    def send(self, request: Request) -> None:
+        self.waiting += 1
+        threading.Thread(target=self._ask, args=(request,), name="request", daemon=True).start()
+
+    def answers(self) -> list[LiveAnswer]:
+        """Those that came since this was asked last."""
+        found = [self._answers.get() for _ in range(self._answers.qsize())]
+        self.waiting -= len(found)
+        return found
+
+    def _ask(self, request: Request) -> None:
+        try:
+            sender = send_request.as_operator("steer the agents")
+            answered = send_request.answer_to(self._layout, sender, request)
+            self._answers.put(LiveAnswer(_joined(str(answered["message"]), str(answered["hint"])), False))
+        except CoralError as error:
+            self._answers.put(LiveAnswer(_joined(str(error), error.hint), True))
+        except OSError as error:
+            self._answers.put(LiveAnswer(f"cannot send it: {error}", True))
+
+
+def _joined(message: str, hint: str) -> str:
+    return f"{message} · {hint}" if hint else message

@@ -1,0 +1,98 @@
+"""What the live view shows of a run: its status, its latest events, the curve and the attempts. Each update reads only
+what is new."""
+
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from attempts.index import history, query
+from attempts.record import Attempt, Kind, Verdict
+from coral.cli.ui.curve import AGENT_STYLES
+from coral.cli.ui.events import is_step
+from coral.reading.curve import times
+from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView
+from coral.reading.timeline import PUBLISHED, Timeline, end_of, read_figures
+from workspace.layout import Layout
+from workspace.notes import Note, latest_synthesis
+
+KEPT = 2000  # events that one can scroll back to
+ATTEMPTS = 3000  # the latest, which are drawn as points
+BestSoFar = list[tuple[str, int, float]]  # when a record proved a new best, its number, and the best from then on
+LATEST = 1_000_000  # bytes of the timeline, in which these events are
+LOOK_AT_NOTES = 10.0  # seconds between two looks for a new conclusion
+
+
+class RunFollower:
+    """What a live view shows: the latest status and events, the best score so far over seconds, and the attempts."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.view = RunView(layout)
+        self.events: deque[tuple[int, LenientJson]] = deque(maxlen=KEPT)  # those that say something by themselves
+        self.all_events: deque[tuple[int, LenientJson]] = deque(maxlen=KEPT)  # numbered as they were read
+        self.points: list[tuple[float, float]] = []
+        self.attempts: deque[tuple[float, float, str]] = deque(maxlen=ATTEMPTS)  # seconds, score, agent
+        self.conclusion: Note | None = None
+        self._looked_at_notes = float("-inf")
+        self._curve: BestSoFar = []
+        self._is_first = True
+        self._read = 0  # events
+        self._timeline = Timeline(layout, end_of(layout, LATEST))
+        # When each attempt was published, on the run's clock, which stops while nobody supervises.
+        self._clocks = read_figures(layout).clocks
+
+    def update(self) -> None:
+        earlier = self.view
+        self.view = RunView(self.layout)
+        if not self.view.status and earlier.status:
+            self.view = earlier  # an unreadable file for a moment must not blank the screen
+        records = [record for record in map(self.view.attempt_or_none, self._read_events()) if record is not None]
+        if not self._curve or any(record.verdict is Verdict.NEW_BEST for record in records):
+            self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.alone))
+        at = times(self.view, ((number, published) for published, number, _ in self._curve), self._clocks.get)
+        self.points = [(at[number], best) for _, number, best in self._curve]
+        self._add_attempts(records)
+        if time.monotonic() - self._looked_at_notes >= LOOK_AT_NOTES:
+            self._looked_at_notes = time.monotonic()
+            self.conclusion = latest_synthesis(self.layout.shared)
+
+    def until_now(self) -> list[tuple[float, float]]:
+        """The points up to now: a fleet without improvement shows as a flat line."""
+        clock, (last, best) = self.view.status.number("clock"), self.points[-1]
+        return [*self.points, (clock, best)] if clock is not None and clock > last else self.points
+
+    def styles(self) -> Mapping[str, str]:
+        """A colour for each of the first agents."""
+        names = [agent.text("name") for agent in self.view.status.objects("agents")]
+        return dict(zip(names, AGENT_STYLES, strict=False))
+
+    def _read_events(self) -> list[int]:
+        """Read the new events; returns the numbers of the attempts that were published."""
+        published: list[int] = []
+        events = self._timeline.new()
+        for event in events:
+            self._read += 1
+            self.all_events.append((self._read, event))
+            if not is_step(event):
+                self.events.append((self._read, event))
+        for event in events:
+            number, clock = event.integer("attempt"), event.number("clock")
+            if event.text("type") == PUBLISHED and number is not None:
+                published.append(number)
+                if clock is not None:
+                    self._clocks[number] = clock
+        return published
+
+    def _add_attempts(self, records: Iterable[Attempt]) -> None:
+        """At first the latest from the index, then what was published since."""
+        if self._is_first:
+            self._is_first = False
+            found = self.view.index.ask(lambda rows: history.graded(rows, self.view.alone, ATTEMPTS))
+            at = times(self.view, ((one.number, one.published_at) for one in found), self._clocks.get)
+            graded = [(at[one.number], one.score, one.agent, one.kind) for one in found]
+        else:
+            graded = [(self._clocks.get(one.number, 0.0), one.score, one.agent, one.kind) for one in records]
+        for seconds, score, agent, kind in graded:
+            if score is not None and agent and kind in (Kind.REAL, Kind.TUNE):
+                self.attempts.append((seconds, score, agent))

@@ -1,0 +1,180 @@
+"""The terminal while a view fills it: the other screen, without a cursor, each key at once. It is put back when the
+view ends, and before Ctrl-Z stops this process.
+
+In the background it draws nothing and reads nothing, for that would stop the process; `fg` brings the view back. Keys
+are read only where standard input is a terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from coral.cli.ui.live_keys import Key, KeyDecoder
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+ENTER = "\x1b[?1049h\x1b[?25l\x1b[?2004h"  # the other screen, no cursor, pasted text is marked as such
+LEAVE = "\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l"
+REST_OF_KEY = 0.05  # seconds in which the rest of an arrow key comes, also through a network; otherwise it was Esc
+PATIENCE = 1.0  # seconds that Ctrl-Z waits for a view that draws; a terminal that takes nothing must not hold it up
+AT_ONCE = 4096  # bytes
+_screens: list[TerminalScreen] = []  # the one that is shown now, if any
+
+
+@contextlib.contextmanager
+def full_screen(out: Console) -> Iterator[TerminalScreen]:
+    """The terminal of standard output, until the view ends, however it ends."""
+    screen = TerminalScreen(out)
+    with suspendable():
+        try:
+            _screens.append(screen)
+            screen.show()
+            yield screen
+        finally:
+            with screen.lock:
+                _screens.remove(screen)
+                screen.leave()
+
+
+class TerminalScreen:
+    """`lock`: held while it writes. Ctrl-Z comes in the main thread, which is this or another one."""
+
+    def __init__(self, out: Console) -> None:
+        self.lock = threading.RLock()
+        self._out = out
+        self._file = sys.stdout.fileno()
+        self._decoder = KeyDecoder()
+        self._is_shown = False
+        self._drawn = ""
+        self._before: tuple[int, list[Any]] | None = None  # the terminal that gives keys, and how it was set
+
+    def draw(self, view: RenderableType) -> None:
+        """Fill the screen with it."""
+        from rich.screen import Screen
+
+        with self._out.capture() as captured:
+            self._out.print(Screen(view), end="")
+        with self.lock:
+            self._drawn = captured.get()
+            self.show()
+
+    def show(self) -> None:
+        """Take the terminal, unless it is another program's now, and show what was drawn last."""
+        with self.lock:
+            if not _in_foreground(self._file):
+                return
+            self._set_modes()
+            entering, self._is_shown = ("" if self._is_shown else ENTER), True
+            self._write(f"{entering}\x1b[H{self._drawn}")
+
+    def leave(self) -> None:
+        """Set the terminal as it was; not from the background, where it is not as we left it."""
+        import termios
+
+        with self.lock:
+            if not self._is_shown or not _in_foreground(self._file):
+                return
+            self._is_shown = False
+            if self._before is not None:
+                with contextlib.suppress(termios.error):  # the terminal is gone
+                    termios.tcsetattr(self._before[0], termios.TCSANOW, self._before[1])
+            self._before = None
+            self._write(LEAVE)
+
+    def pressed(self, seconds: float) -> list[Key]:
+        """What is pressed in the next seconds, up to the first keys that come."""
+        keys = self._read(seconds)
+        if not keys and self._decoder.is_waiting:
+            keys = self._read(REST_OF_KEY) or self._decoder.give_up()
+        return keys
+
+    def _read(self, seconds: float) -> list[Key]:
+        if self._before is None:
+            time.sleep(seconds)
+            return []
+        file, _ = self._before
+        if not select.select([file], [], [], seconds)[0]:
+            return []
+        with contextlib.suppress(OSError):
+            if _in_foreground(file) and (data := os.read(file, AT_ONCE)):
+                return self._decoder.feed(data)
+        time.sleep(seconds)  # the other end was closed: it would be ready for ever
+        return []
+
+    def _set_modes(self) -> None:
+        """Each key at once. Also when somebody else has set the terminal since, as a shell does in between."""
+        import termios
+        import tty
+
+        file = _keyboard()
+        if file is None:
+            return
+        with contextlib.suppress(termios.error):
+            now = termios.tcgetattr(file)
+            if self._before is None:
+                self._before = file, now
+            if now[3] & (termios.ICANON | termios.ECHO):
+                tty.setcbreak(file, termios.TCSANOW)
+
+    def _write(self, text: str) -> None:
+        """Not through a file of Python, which the handler of Ctrl-Z must not use while it is being written to."""
+        data = text.encode(self._out.encoding, "replace")
+        with contextlib.suppress(OSError):  # the terminal is gone
+            while data:
+                data = data[os.write(self._file, data) :]
+
+
+@contextlib.contextmanager
+def suspendable() -> Iterator[None]:
+    """Ctrl-Z leaves the screen before it stops the process, and shows it again afterwards. Without effect in a thread,
+    whose program does this in its main thread; and where Ctrl-Z means something else already."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGTSTP) is not signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTSTP, _suspend)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+
+def _suspend(number: int, _: FrameType | None) -> None:
+    """While the process is stopped, the lock keeps a view in another thread from drawing at the last moment."""
+    with contextlib.ExitStack() as stack:
+        screen = _screens[-1] if _screens else None
+        if screen is not None and screen.lock.acquire(timeout=PATIENCE):
+            stack.callback(screen.lock.release)
+            screen.leave()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # the process stops here, until it is continued
+        signal.signal(number, _suspend)
+    if screen in _screens:
+        screen.show()
+
+
+def _in_foreground(file: int) -> bool:
+    """Whether this process may use the terminal. One that is not its own is nobody's to take away."""
+    try:
+        return os.tcgetpgrp(file) == os.getpgrp()
+    except OSError:
+        return True
+
+
+def _keyboard() -> int | None:
+    """Standard input, if it is the terminal from which this process is controlled."""
+    try:
+        file = sys.stdin.fileno()
+        return file if os.isatty(file) and os.tcgetpgrp(file) == os.getpgrp() else None
+    except (OSError, ValueError, AttributeError):
+        return None
