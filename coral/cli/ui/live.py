@@ -23,6 +23,7 @@ from workspace.layout import Layout
 
 PERIOD = 0.5
 LOOK_FOR_ANSWER = 0.05  # seconds between two looks, while a request waits for one
+SAID = 20.0  # seconds that an answer stands there, unless a key is pressed
 
 
 class LiveView:
@@ -34,6 +35,7 @@ class LiveView:
         self.requests = LiveRequests(layout)
         self._hint = hint
         self._conversation: Conversation | None = None
+        self._said_at = 0.0
 
     def update(self) -> None:
         """Read what is new."""
@@ -41,11 +43,14 @@ class LiveView:
         agents = self.watch.view.status.objects("agents")
         paused = [row.text("name") for row in agents if row.inner("reason").text("kind") == ReasonKind.PAUSED]
         self.state.know([row.text("name") for row in agents], paused)
+        if not self.requests.waiting and time.monotonic() - self._said_at > SAID:
+            self.state.say("")
         self._take_answers()
         self._read_conversation()
 
     def press(self, keys: list[Key]) -> None:
         for key in keys:
+            self._said_at = time.monotonic()
             request = self.state.press(key)
             if request is not None:
                 self.requests.send(request)
@@ -58,6 +63,7 @@ class LiveView:
 
     def _take_answers(self) -> None:
         for answer in self.requests.answers():
+            self._said_at = time.monotonic()
             self.state.say(answer.text, refused=answer.refused)
 
     def _read_conversation(self) -> None:

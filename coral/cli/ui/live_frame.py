@@ -94,8 +94,11 @@ def _events(watch: RunFollower, state: ViewState, width: int, height: int) -> li
     """The events in the window, and how many are newer."""
     events = watch.all_events if state.verbose else watch.events
     first, end = state.events.window([(number, 0) for number, _ in events], height)
-    styles = watch.styles()
-    rows = [_fit(event_line(event, verbose=state.verbose, styles=styles)) for _, event in islice(events, first, end)]
+    styles, narrow = watch.styles(), width < NARROW
+    rows = [
+        _fit(event_line(event, verbose=state.verbose, styles=styles, narrow=narrow))
+        for _, event in islice(events, first, end)
+    ]
     return [*rows, *_newer(len(events) - end, "event")]
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -11,9 +12,14 @@ from sample import AGENTS, agent_status, attempt, make_run, stamp, write_events,
 
 from attempts.record import Kind, Verdict
 from attempts.store import Store
-from coral.cli.ui import live
+from coral.cli.ui import live, live_frame
 from coral.cli.ui.events import event_line
-from coral.cli.ui.live import RunFollower, follow, frame
+from coral.cli.ui.live import follow
+from coral.cli.ui.live_frame import frame
+from coral.cli.ui.live_keys import Key
+from coral.cli.ui.live_state import KEYS, ViewState
+from coral.cli.ui.live_transcript import Conversation
+from coral.cli.ui.run_follower import RunFollower
 from coral.cli.ui.summary import summarize
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
 from coral.reading.lenient_json import LenientJson
@@ -86,16 +92,16 @@ def test_a_curve_without_a_timeline_follows_the_wall_clock(layout: Layout) -> No
     assert watch.view.status.text("task") == "toy"
 
 
-def _drawn(watch: RunFollower, width: int, height: int) -> list[str]:
+def _drawn(watch: RunFollower, width: int, height: int, state: ViewState | None = None, **more: Any) -> list[str]:
     out = Console(width=width, height=height, file=io.StringIO(), color_system=None, force_terminal=True)
     with out.capture() as capture:
-        out.print(frame(watch, out, "Ctrl-C leaves"))
+        out.print(frame(watch, out, "Ctrl-C leaves", state, **more))
     return capture.get().splitlines()
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    width=st.integers(min_value=60, max_value=200),
+    width=st.integers(min_value=40, max_value=200),
     height=st.integers(min_value=16, max_value=70),
     agents=st.integers(min_value=0, max_value=120),
     events=st.integers(min_value=0, max_value=60),
@@ -110,7 +116,8 @@ def test_the_view_fits_the_screen(layout: Layout, width: int, height: int, agent
     lines = _drawn(watch, width, height)
     assert len(lines) <= height
     assert max(len(line) for line in lines) <= width
-    assert lines[-1].strip() == "Ctrl-C leaves"
+    assert lines[-1].startswith("? keys")
+    assert "Ctrl-C leaves" in lines[-1]
     assert not agents or any("agent-0" in line for line in lines)
 
 
@@ -147,10 +154,84 @@ def test_the_view_says_whether_it_gets_anywhere_before_whether_it_is_alive(layou
     assert places == sorted(places)
     assert "agent-2   reflects on #4" in said
     assert "launch 2" not in said
-    out = Console(width=120, height=40, file=io.StringIO(), color_system=None, force_terminal=True)
-    with out.capture() as capture:
-        out.print(frame(watch, out, "Ctrl-C leaves", verbose=True))
-    assert "launch 2 (heartbeat): reflect" in capture.get()
+    assert "launch 2 (heartbeat): reflect" in "\n".join(_drawn(watch, 120, 40, ViewState(verbose=True)))
+
+
+def followed(layout: Layout, agents: int = 2, events: int = 0) -> tuple[RunFollower, ViewState]:
+    """What a view has of a run with so many agents and events."""
+    names = [f"agent-{number + 1}" for number in range(agents)]
+    write_status(layout, agents=[agent_status(name) for name in names])
+    write_events(layout, *(published(number, number) for number in range(events)))
+    watch, state = RunFollower(layout), ViewState()
+    watch.update()
+    state.know(names, [])
+    return watch, state
+
+
+def test_the_chosen_agent_is_marked_and_in_sight(layout: Layout) -> None:
+    watch, state = followed(layout, agents=60)
+    assert not any(line.startswith("> ") for line in _drawn(watch, 80, 24, state))
+    state.press(Key("k", "k"))
+    lines = _drawn(watch, 80, 24, state)
+    assert [line.split()[:2] for line in lines if line.startswith("> ")] == [[">", "agent-60"]]
+    assert "  agent-1 " not in "\n".join(lines)
+    state.press(Key("enter"))
+    assert any(line.startswith("> agent-60") for line in _drawn(watch, 40, 16, state))
+
+
+def test_a_line_says_how_many_events_are_newer_than_those_that_one_reads(layout: Layout) -> None:
+    watch, state = followed(layout, events=100)
+    _drawn(watch, 40, 24, state)
+    state.press(Key("page up"))
+    before = _drawn(watch, 40, 24, state)
+    write_events(layout, *(published(number, number) for number in range(100, 130)))
+    watch.update()
+    after = _drawn(watch, 40, 24, state)
+    places = [place for place, line in enumerate(before) if line != after[place]]
+    assert [before[place].split()[:4] for place in places] == [["↓", "1", "newer", "event:"]]
+    assert [after[place].split()[:4] for place in places] == [["↓", "31", "newer", "events:"]]
+    state.press(Key("end"))
+    assert "2:09 agent-1 #129" in _drawn(watch, 40, 24, state)[-2]
+
+
+def test_keys_and_answers_stand_at_the_bottom(layout: Layout) -> None:
+    watch, state = followed(layout)
+    for width in (40, 120):
+        state.press(Key("q", "q"))
+        lines = _drawn(watch, width, 24, state)
+        assert lines[-2].startswith("q does nothing")
+        assert (lines[-1].startswith("? keys"), "Ctrl-C leaves" in lines[-1]) == (True, True)
+        for letter in "mtry fewer restarts, and look at the edges":
+            state.press(Key(letter, letter))
+        lines = _drawn(watch, width, 24, state)
+        assert lines[-2].startswith("tell all agents: ")
+        assert lines[-2].rstrip().endswith("edges")
+        assert lines[-1].strip() == "Enter sends · Esc leaves it"
+        state.press(Key("escape"))
+    state.say("cannot do that: " + "because " * 40, refused=True)
+    assert [line[:7] for line in _drawn(watch, 40, 24, state)[-4:]] == ["cannot ", "because", "because", "? keys "]
+    state.press(Key("?", "?"))
+    listed = "\n".join(_drawn(watch, 40, 24, state))
+    assert all(keys in listed for keys, _ in KEYS)
+
+
+def test_a_conversation_takes_the_place_of_the_events(layout: Layout) -> None:
+    watch, state = followed(layout, events=5)
+    layout.logs("agent-1").mkdir(parents=True, exist_ok=True)
+    layout.prompt("agent-1", 1).write_text("be bold\n" * 40)
+    for key in (Key("j", "j"), Key("t", "t")):
+        state.press(key)
+    talk = Conversation("agent-1")
+    talk.update(watch.view, [])
+    for width, height in ((40, 20), (120, 40)):
+        lines = _drawn(watch, width, height, state, conversation=talk)
+        assert len(lines) == height
+        said = "\n".join(lines)
+        assert "the conversation of agent-1" in said
+        assert "be bold" in said
+        assert "… 28 more lines" in said
+        assert "improved" not in said
+        assert lines[-1].startswith("Esc back")
 
 
 def test_attempts_are_points_with_the_colour_of_their_agent(layout: Layout) -> None:
@@ -162,7 +243,7 @@ def test_attempts_are_points_with_the_colour_of_their_agent(layout: Layout) -> N
     write_events(layout, published(5, 61))
     watch.update()
     assert watch.attempts[-1] == (61, 1.75, "agent-2")
-    styles = {span.style for text in live.curve(watch, 80, 7) for span in text.spans}
+    styles = {span.style for text in live_frame.curve(watch, 80, 7) for span in text.spans}
     assert set(watch.styles().values()) & styles
 
 
