@@ -101,11 +101,10 @@ class Terminal:
     def __init__(self, words: Sequence[str], folder: Path, *, width: int = 100, height: int = 30, **env: str) -> None:
         self.screen = Screen(width, height)
         self._letters = codecs.getincrementaldecoder("utf-8")("replace")
-        self._ours, theirs = pty.openpty()
-        self._theirs: int | None = theirs  # closed when the command has opened it too: before, it would be at its end
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        self._ours, self._theirs = pty.openpty()  # theirs stays open: whoever closes it last ends the terminal
+        fcntl.ioctl(self._theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
         # Whoever leads a session and opens a terminal gets it as its own.
-        opens = ["/bin/sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(theirs)]
+        opens = ["/bin/sh", "-c", 'exec "$@" <"$0" >"$0" 2>&1', os.ttyname(self._theirs)]
         given = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
         given |= {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PYTHONUTF8": "1"}
         self.process = subprocess.Popen([*opens, *words], cwd=folder, env=given | env, start_new_session=True)
@@ -119,7 +118,7 @@ class Terminal:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
-        self._close_theirs()
+        os.close(self._theirs)
         os.close(self._ours)
 
     def press(self, keys: str) -> None:
@@ -136,7 +135,8 @@ class Terminal:
         deadline = time.monotonic() + SECONDS
         while not (seen in self.screen.text if isinstance(seen, str) else seen(self.screen)):
             assert time.monotonic() < deadline, f"{seen} did not come:\n{self.screen.text}"
-            assert self._read(), f"the end came before {seen}:\n{self.screen.text}"
+            has_ended = self.process.poll() is not None
+            assert self._read() or not has_ended, f"the end came before {seen}:\n{self.screen.text}"
         return self.screen
 
     def wait(self) -> int:
@@ -145,7 +145,7 @@ class Terminal:
         while self.process.poll() is None:
             assert time.monotonic() < deadline, f"it does not end:\n{self.screen.text}"
             self._read()
-        while self._read(0.0) and select.select([self._ours], [], [], 0.0)[0]:
+        while self._read():
             pass
         return self.process.returncode
 
@@ -154,21 +154,12 @@ class Terminal:
         wanted = termios.ICANON | termios.ECHO
         return termios.tcgetattr(self._ours)[3] & wanted == wanted  # type: ignore[no-any-return]
 
-    def _read(self, seconds: float = 0.1) -> bool:
-        """False at the end."""
-        if not select.select([self._ours], [], [], seconds)[0]:
-            return True
-        try:
-            self.screen.write(self._letters.decode(os.read(self._ours, 65536)))
-        except OSError:
+    def _read(self) -> bool:
+        """Whether anything came, in a short time."""
+        if not select.select([self._ours], [], [], 0.1)[0]:
             return False
-        self._close_theirs()
+        self.screen.write(self._letters.decode(os.read(self._ours, 65536)))
         return True
-
-    def _close_theirs(self) -> None:
-        if self._theirs is not None:
-            os.close(self._theirs)
-        self._theirs = None
 
 
 def _members(session: int) -> list[int]:

@@ -95,6 +95,7 @@ def follow(
             is_last = over()
             watcher.touch()
             view.update()
+            view.state.has_keyboard = screen.has_keyboard
             screen.draw(view.drawn(out))
             if is_last:
                 return

@@ -25,6 +25,7 @@ CURVE = 7  # lines
 WIDEST = 110
 NARROW = 60  # columns, below which events stand without columns of their own
 BESIDE_TRANSCRIPT = 6  # agents that are shown above a conversation
+SMALL = 30  # rows, below which the heading is short while one reads
 SAID = 3  # rows
 HELP = ("? keys", "j k choose", "t transcript", "m tell", "p pause", "PgUp scroll", "v every step")
 
@@ -52,14 +53,14 @@ def frame(
 def _body(
     watch: RunFollower, out: Console, state: ViewState, conversation: Conversation | None, free: int
 ) -> list[Text | Table]:
-    width = out.width
-    top = [*_top(watch, width), *warnings(watch.view), Text("")]
+    width, talks = out.width, state.showing is Showing.TRANSCRIPT and conversation is not None
+    reads = talks or state.events.keep is not None  # who reads needs the room
+    top = [*_top(watch, width), *warnings(watch.view)]
+    top = [*(top[:2] if reads and free < SMALL else top), Text("")]
     parts: list[Text | Table] = [_fit(line) for line in top[: max(1, free - 5)]]
     free -= len(parts)
-    talks = state.showing is Showing.TRANSCRIPT and conversation is not None
     table, rows = _agents(watch, state, free, width, talks=talks)
     free -= rows
-    reads = talks or state.events.keep is not None  # who reads needs the room
     if not reads and free >= CURVE + 4 and watch.points:
         parts += [*curve(watch, min(width - 2, WIDEST), CURVE), Text("")]
         free -= CURVE + 2
@@ -143,6 +144,8 @@ def _footer(state: ViewState, hint: str, width: int) -> Text:
         return _fit(dim("Enter sends · Esc leaves it"))
     if state.lists_keys:
         return _fit(dim(f"any key: back · {hint}"))
+    if not state.has_keyboard:
+        return _fit(dim(hint))
     first = ["Esc back"] if state.showing is Showing.TRANSCRIPT else []
     keys = [*first, *(key for key in HELP if not (first and key.startswith("t ")))]
     shown = " · ".join([*keys, hint])

@@ -65,6 +65,7 @@ class ViewState:
     """`chosen`: an agent, or empty. `said`: the answer to the last key; `refused`: it is that of a request that was."""
 
     verbose: bool = False
+    has_keyboard: bool = True
     agents: Sequence[str] = ()
     paused: Collection[str] = ()
     chosen: str = ""

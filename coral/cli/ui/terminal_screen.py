@@ -91,6 +91,10 @@ class TerminalScreen:
             self._before = None
             self._write(LEAVE)
 
+    @property
+    def has_keyboard(self) -> bool:
+        return self._before is not None
+
     def pressed(self, seconds: float) -> list[Key]:
         """What is pressed in the next seconds, up to the first keys that come."""
         keys = self._read(seconds)
