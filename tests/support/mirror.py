@@ -120,7 +120,7 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.config.schema": "a program of its own: python -m coral.config.schema",
     "coral.fleet.questions": "a subject of its own among the decisions",
     "coral.cli.report.knowledge": "the one place that turns what agents wrote into HTML",
-    "coral.cli.ui.keys": "what a terminal is set to, apart from what is shown on it",
+    "coral.cli.ui.live_requests": "what waits for answers, apart from the view that goes on meanwhile",
     "coral.fleet.agents.conclusions": "a subject of its own among the decisions",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
     "coral.fleet.machine": "a subject of its own among the decisions",

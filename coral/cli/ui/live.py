@@ -12,7 +12,7 @@ from coral.cli.ui.live_frame import frame
 from coral.cli.ui.live_keys import Key
 from coral.cli.ui.live_requests import LiveRequests
 from coral.cli.ui.live_state import Showing, ViewState
-from coral.cli.ui.live_transcript import Conversation
+from coral.cli.ui.live_transcript import LiveTranscript
 from coral.cli.ui.run_follower import RunFollower
 from coral.cli.ui.table import console
 from coral.cli.ui.terminal_screen import TerminalScreen, full_screen
@@ -23,7 +23,7 @@ from workspace.layout import Layout
 
 PERIOD = 0.5
 LOOK_FOR_ANSWER = 0.05  # seconds between two looks, while a request waits for one
-SAID = 20.0  # seconds that an answer stands there, unless a key is pressed
+NOTICE = 20.0  # seconds that an answer stands there, unless a key is pressed
 
 
 class LiveView:
@@ -34,8 +34,8 @@ class LiveView:
         self.state = ViewState(verbose=verbose)
         self.requests = LiveRequests(layout)
         self._hint = hint
-        self._conversation: Conversation | None = None
-        self._said_at = 0.0
+        self._conversation: LiveTranscript | None = None
+        self._notice_at = 0.0
 
     def update(self) -> None:
         """Read what is new."""
@@ -43,14 +43,14 @@ class LiveView:
         agents = self.watch.view.status.objects("agents")
         paused = [row.text("name") for row in agents if row.inner("reason").text("kind") == ReasonKind.PAUSED]
         self.state.know([row.text("name") for row in agents], paused)
-        if not self.requests.waiting and time.monotonic() - self._said_at > SAID:
+        if not self.requests.waiting and time.monotonic() - self._notice_at > NOTICE:
             self.state.say("")
         self._take_answers()
         self._read_conversation()
 
     def press(self, keys: list[Key]) -> None:
         for key in keys:
-            self._said_at = time.monotonic()
+            self._notice_at = time.monotonic()
             request = self.state.press(key)
             if request is not None:
                 self.requests.send(request)
@@ -63,14 +63,14 @@ class LiveView:
 
     def _take_answers(self) -> None:
         for answer in self.requests.answers():
-            self._said_at = time.monotonic()
+            self._notice_at = time.monotonic()
             self.state.say(answer.text, refused=answer.refused)
 
     def _read_conversation(self) -> None:
         if self.state.showing is not Showing.TRANSCRIPT:
             return
         if self._conversation is None or self._conversation.agent != self.state.target:
-            self._conversation = Conversation(self.state.target)
+            self._conversation = LiveTranscript(self.state.target)
         self._conversation.update(self.watch.view, [event for _, event in self.watch.all_events])
 
 

@@ -13,7 +13,7 @@ from coral.cli.ui.budgets import bars
 from coral.cli.ui.curve import BestLine, Dot, draw
 from coral.cli.ui.events import event_line
 from coral.cli.ui.live_state import KEYS, MessageLine, Showing, ViewState, named
-from coral.cli.ui.live_transcript import Conversation
+from coral.cli.ui.live_transcript import LiveTranscript
 from coral.cli.ui.run_follower import RunFollower
 from coral.cli.ui.table import Table, dim
 from coral.reading.budgets import per_hour
@@ -26,7 +26,7 @@ WIDEST = 110
 NARROW = 60  # columns, below which events stand without columns of their own
 BESIDE_TRANSCRIPT = 6  # agents that are shown above a conversation
 SMALL = 30  # rows, below which the heading is short while one reads
-SAID = 3  # rows
+NOTICE = 3  # rows
 HELP = ("? keys", "j k choose", "t transcript", "m tell", "p pause", "PgUp scroll", "v every step")
 
 
@@ -35,7 +35,7 @@ def frame(
     out: Console,
     hint: str,
     state: ViewState | None = None,
-    conversation: Conversation | None = None,
+    conversation: LiveTranscript | None = None,
 ) -> Group:
     """It fills the screen; what does not fit is left out: the oldest events first, then the curve, then agents. `hint`:
     how the view is left."""
@@ -51,7 +51,7 @@ def frame(
 
 
 def _body(
-    watch: RunFollower, out: Console, state: ViewState, conversation: Conversation | None, free: int
+    watch: RunFollower, out: Console, state: ViewState, conversation: LiveTranscript | None, free: int
 ) -> list[Text | Table]:
     width, talks = out.width, state.showing is Showing.TRANSCRIPT and conversation is not None
     reads = talks or state.events.keep is not None  # who reads needs the room
@@ -103,7 +103,7 @@ def _events(watch: RunFollower, state: ViewState, width: int, height: int) -> li
     return [*rows, *_newer(len(events) - end, "event")]
 
 
-def _talk(conversation: Conversation, out: Console, state: ViewState, height: int) -> list[Text]:
+def _talk(conversation: LiveTranscript, out: Console, state: ViewState, height: int) -> list[Text]:
     """The rows of the conversation in the window, below whose it is."""
     positions, rows = conversation.rows(out, out.width)
     first, end = state.transcript.window(positions, height - 1)
@@ -120,11 +120,11 @@ def _answer(state: ViewState, out: Console, width: int) -> list[Text]:
     """The message that is being written, or the answer to the last key."""
     if state.line is not None:
         return [_message(state.line, width)]
-    if not state.said:
+    if not state.notice:
         return []
     style = "yellow" if state.refused else "green"
-    rows = list(Text(state.said, style=style).wrap(out, max(8, width)))
-    return [_fit(row) for row in rows[:SAID]]
+    rows = list(Text(state.notice, style=style).wrap(out, max(8, width)))
+    return [_fit(row) for row in rows[:NOTICE]]
 
 
 def _message(line: MessageLine, width: int) -> Text:

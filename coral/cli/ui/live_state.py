@@ -62,7 +62,7 @@ class MessageLine:
 
 @dataclass(slots=True)
 class ViewState:
-    """`chosen`: an agent, or empty. `said`: the answer to the last key; `refused`: it is that of a request that was."""
+    """`chosen`: an agent, or empty. `notice`: the answer to the last key; `refused`: it is that of a request that was."""
 
     verbose: bool = False
     has_keyboard: bool = True
@@ -72,7 +72,7 @@ class ViewState:
     showing: Showing = Showing.EVENTS
     lists_keys: bool = False  # in place of all else
     line: MessageLine | None = None
-    said: str = ""
+    notice: str = ""
     refused: bool = False
     events: Scroll = field(default_factory=Scroll)
     transcript: Scroll = field(default_factory=Scroll)
@@ -95,7 +95,7 @@ class ViewState:
             self.showing = Showing.EVENTS
 
     def say(self, text: str, *, refused: bool = False) -> None:
-        self.said, self.refused = text, refused
+        self.notice, self.refused = text, refused
 
     def press(self, key: Key) -> Request | None:
         """What the key does; the request that is to be sent, if it asks for something."""

@@ -22,7 +22,7 @@ AT_FIRST = 2  # launches: one that has just begun has little to show
 ENDED = ("waiting", "parked", "retired")  # phases in which an agent has no process
 
 
-class Conversation:
+class LiveTranscript:
     """Of one agent; `update` reads on."""
 
     def __init__(self, agent: str) -> None:

@@ -1,5 +1,6 @@
 """The live view of real runs, in a real terminal, by its keys."""
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -84,13 +85,19 @@ def test_an_agent_is_chosen_read_told_and_paused(run: Run, tmp_path: Path, width
     assert holder(run.layout.lock) is not None
 
 
-def test_a_conversation_grows_while_one_reads_it(run: Run, tmp_path: Path) -> None:
+def test_a_conversation_goes_on_while_one_reads_it(run: Run, tmp_path: Path) -> None:
     with attach(run, tmp_path) as terminal:
         terminal.press("\t\r")
         terminal.wait_for("the conversation of agent-1")
-        run.request({"type": "tell", "to": "agent-1", "text": "look at the edges"})
+        terminal.wait_for(last_launch)
+        before = last_launch(terminal.screen)
         run.request({"type": "restart", "agent": "agent-1"})
-        terminal.wait_for("look at the edges")
+        terminal.wait_for(lambda screen: last_launch(screen) > before)
+
+
+def last_launch(screen: Screen) -> int:
+    """Of those in the conversation that is shown."""
+    return max((int(number) for number in re.findall(r"^── launch (\d+)", screen.text, re.MULTILINE)), default=0)
 
 
 def test_who_reads_older_events_is_not_moved_by_new_ones(run: Run, tmp_path: Path) -> None:

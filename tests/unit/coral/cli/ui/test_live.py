@@ -18,7 +18,7 @@ from coral.cli.ui.live import follow
 from coral.cli.ui.live_frame import frame
 from coral.cli.ui.live_keys import Key
 from coral.cli.ui.live_state import KEYS, ViewState
-from coral.cli.ui.live_transcript import Conversation
+from coral.cli.ui.live_transcript import LiveTranscript
 from coral.cli.ui.run_follower import RunFollower
 from coral.cli.ui.summary import summarize
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
@@ -221,7 +221,7 @@ def test_a_conversation_takes_the_place_of_the_events(layout: Layout) -> None:
     layout.prompt("agent-1", 1).write_text("be bold\n" * 40)
     for key in (Key("j", "j"), Key("t", "t")):
         state.press(key)
-    talk = Conversation("agent-1")
+    talk = LiveTranscript("agent-1")
     talk.update(watch.view, [])
     for width, height in ((40, 20), (120, 40)):
         lines = _drawn(watch, width, height, state, conversation=talk)

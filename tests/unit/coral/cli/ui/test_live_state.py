@@ -56,10 +56,10 @@ def test_a_fleet_of_one_needs_no_choice(state: ViewState) -> None:
 def test_a_transcript_is_opened_and_left(state: ViewState) -> None:
     press(state, "t")
     assert state.showing is Showing.EVENTS
-    assert "no agent is chosen" in state.said
+    assert "no agent is chosen" in state.notice
     press(state, "j", "t")
     assert state.showing is Showing.TRANSCRIPT
-    assert state.said == ""
+    assert state.notice == ""
     press(state, "j")
     assert (state.showing, state.target) == (Showing.TRANSCRIPT, "agent-2")
     press(state, "escape")
@@ -70,12 +70,12 @@ def test_a_transcript_is_opened_and_left(state: ViewState) -> None:
 
 def test_a_message_goes_to_the_chosen_agent_or_to_all(state: ViewState) -> None:
     assert press(state, "m", "try p?", "enter") == [{"type": "tell", "to": "*", "text": "try p?"}]
-    assert state.said == "requested: tell all agents try p?"
+    assert state.notice == "requested: tell all agents try p?"
     assert press(state, "j", "m", " jk ", "enter") == [{"type": "tell", "to": "agent-1", "text": "jk"}]
     assert state.chosen == "agent-1"
     for keys in (("m", "enter"), ("m", "  ", "enter"), ("m", "nonsense", "escape")):
         assert press(state, *keys) == []
-        assert (state.line, state.said) == (None, "nothing was sent")
+        assert (state.line, state.notice) == (None, "nothing was sent")
 
 
 def test_a_message_is_kept_for_whom_it_was_begun(state: ViewState) -> None:
@@ -107,7 +107,7 @@ def test_the_line_is_edited(keys: tuple[str, ...], text: str) -> None:
 def test_what_is_pasted_is_no_key(state: ViewState) -> None:
     pasted = KeyDecoder().feed(b"\x1b[200~p m\np\x1b[201~")
     assert [state.press(key) for key in pasted] == [None]
-    assert "press m" in state.said
+    assert "press m" in state.notice
     press(state, "m")
     state.press(pasted[0])
     assert press(state, "enter") == [{"type": "tell", "to": "*", "text": "p m p"}]
@@ -115,12 +115,12 @@ def test_what_is_pasted_is_no_key(state: ViewState) -> None:
 
 def test_pause_is_undone_by_the_same_key(state: ViewState) -> None:
     assert press(state, "p") == []
-    assert "no agent is chosen" in state.said
+    assert "no agent is chosen" in state.notice
     assert press(state, "k", "p", "k", "p") == [
         {"type": "unpause", "agent": "agent-3"},
         {"type": "pause", "agent": "agent-2"},
     ]
-    assert state.said == "requested: pause agent-2"
+    assert state.notice == "requested: pause agent-2"
 
 
 def test_events_and_transcript_are_scrolled_each_by_itself(state: ViewState) -> None:
@@ -147,11 +147,11 @@ def test_every_key_is_listed_and_any_ends_the_list(state: ViewState) -> None:
 
 def test_every_key_is_answered(state: ViewState) -> None:
     press(state, "v")
-    assert (state.verbose, state.said) == (True, "every step is shown")
+    assert (state.verbose, state.notice) == (True, "every step is shown")
     press(state, "q")
-    assert state.said == "q does nothing; ? shows the keys"
+    assert state.notice == "q does nothing; ? shows the keys"
     press(state, "unknown")
-    assert state.said == "this key does nothing; ? shows the keys"
+    assert state.notice == "this key does nothing; ? shows the keys"
     state.know([], [])
     press(state, "j")
-    assert state.said == "there are no agents yet"
+    assert state.notice == "there are no agents yet"
