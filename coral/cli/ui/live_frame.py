@@ -54,7 +54,7 @@ def _body(
     watch: RunFollower, out: Console, state: ViewState, conversation: LiveTranscript | None, free: int
 ) -> list[Text | Table]:
     width, talks = out.width, state.showing is Showing.TRANSCRIPT and conversation is not None
-    reads = talks or state.events.keep is not None  # who reads needs the room
+    reads = talks or state.events.keep is not None  # who reads needs the space
     top = [*_top(watch, width), *warnings(watch.view)]
     top = [*(top[:2] if reads and free < SMALL else top), Text("")]
     parts: list[Text | Table] = [_fit(line) for line in top[: max(1, free - 5)]]
@@ -128,11 +128,11 @@ def _answer(state: ViewState, out: Console, width: int) -> list[Text]:
 
 
 def _message(line: MessageLine, width: int) -> Text:
-    """The line up to the cursor, and what comes after it as far as there is room."""
+    """The line up to the cursor, and what comes after it as far as it fits."""
     label = f"tell {named(line.to)}: "
     before, at, after = line.text[: line.cursor], line.text[line.cursor : line.cursor + 1], line.text[line.cursor + 1 :]
-    room = max(4, width - len(label) - 2)
-    while Text(before).cell_len > room:
+    free = max(4, width - len(label) - 2)
+    while Text(before).cell_len > free:
         before = before[1:]
     text = Text.assemble((label, "bold"), before, (at or " ", "reverse"), after)
     return _fit(text)

@@ -62,7 +62,7 @@ class MessageLine:
 
 @dataclass(slots=True)
 class ViewState:
-    """`chosen`: an agent, or empty. `notice`: the answer to the last key; `refused`: it is that of a request that was."""
+    """`chosen`: an agent, or empty. `notice`: the answer to the last key; `refused`: of a request that was."""
 
     verbose: bool = False
     has_keyboard: bool = True

@@ -89,8 +89,7 @@ def test_a_conversation_goes_on_while_one_reads_it(run: Run, tmp_path: Path) -> 
     with attach(run, tmp_path) as terminal:
         terminal.press("\t\r")
         terminal.wait_for("the conversation of agent-1")
-        terminal.wait_for(last_launch)
-        before = last_launch(terminal.screen)
+        before = run.status()["agents"][0]["launch"]
         run.request({"type": "restart", "agent": "agent-1"})
         terminal.wait_for(lambda screen: last_launch(screen) > before)
 
