@@ -149,9 +149,11 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock."""
+    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock. `alert`: the number of the
+    alert that told of it."""
 
     number: int
+    alert: int
     agent: str
     text: str
     asked_at: float
@@ -213,6 +215,7 @@ class Run:
     message_count: int = 0
     alert_count: int = 0
     alerts_acknowledged: int = 0  # by the operator: those up to this number
+    alerts_answered: tuple[int, ...] = ()  # later ones: of questions that the operator has answered since
     undelivered_alerts: tuple[Alert, ...] = ()
     question_count: int = 0
     questions: tuple[Question, ...] = ()  # those that are open
