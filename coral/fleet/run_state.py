@@ -149,8 +149,8 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock. `alert`: the number of the
-    alert that told of it."""
+    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock. `alert`: the number of
+    the alert that told of it."""
 
     number: int
     alert: int
