@@ -54,6 +54,10 @@ def test_an_answer_acknowledges_the_alert_of_its_question_alone() -> None:
     assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (3, ())
     stage.at(4, stage.asks("operator", on.AnswerQuestion(number=1, text="yes")))
     assert stage.fleet.run.alerts_answered == ()  # by then it was acknowledged
+    asked(stage, "three?")
+    stage.at(5, stage.asks("operator", on.AcknowledgeAlerts(through=None)))
+    stage.at(6, stage.asks("operator", on.AnswerQuestion(number=3, text="yes")))
+    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (4, ())
 
 
 def test_what_cannot_be_asked_or_answered_is_refused() -> None:
