@@ -13,10 +13,10 @@ from attempts.progress import Progress
 from attempts.record import Attempt, Submission
 from attempts.standing import Confirmation, Half, Measured, Scored, Standing
 from coral.fleet.agent_state import Agent, PendingMessage, Phase, Spent
-from coral.fleet.events import Shortage
 from coral.fleet.members import Member, Move, WantedMember
 from coral.fleet.process_key import of_grade, of_job
 from coral.fleet.reasons import Reason, RunEnd
+from coral.fleet.upkeep_events import Shortage
 from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
