@@ -252,6 +252,7 @@ def test_what_the_operator_has_ordered_stays_ordered() -> None:
     assert (back.fleet.run.budgets, back.fleet.run.is_grading_held) == (set_to, True)
     back.at(12, rolled_back(orders={"ann": Order.RETIRE, "ben": Order.PAUSE}, budgets={}, is_held=False))
     assert (back["ann"].phase, back["ben"].phase) == (Phase.RETIRED, Phase.PARKED)
+    assert not back["ben"].begins_session  # in its conversation
     assert (back.fleet.run.budgets, back.fleet.run.is_grading_held) == ({}, False)
 
 
