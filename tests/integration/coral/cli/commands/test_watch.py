@@ -164,6 +164,14 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(CoralError, match="somebody listens on it already"):
         BeatSocket(Path("here.sock"))
     here.close()
+    os.mkfifo("pipe")
+    with pytest.raises(CoralError, match="it is neither a file nor a socket"):
+        open_source(Path("pipe"))
+    Path("file.sock").touch()
+    with pytest.raises(CoralError, match=r"it is a file, and \.sock names a socket"):
+        open_source(Path("file.sock"))
+    with pytest.raises(CoralError, match="File name too long"):
+        open_source(tmp_path / ("x" * 300))
     with pytest.raises(CoralError, match="cannot listen"):
         BeatSocket(tmp_path / f"{'x' * 120}.sock")
 
@@ -183,6 +191,19 @@ def test_a_socket_that_was_left_is_taken_over_and_foreign_bytes_are_passed_over(
     with Pulse("train", to="here.sock", checkpoint="kept"):
         pass
     assert [beat.status for beat in source.new()][-1] == "success"
+    source.close()
+
+
+def test_an_emptied_file_is_read_from_its_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "beats"
+    with Pulse("train", to=path, checkpoint=tmp_path / "kept"):
+        pass
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"torn": "' + b"x" * 100)
+    source = open_source(path)
+    assert [beat.status for beat in source.new()][-1] == "success"
+    path.write_bytes(whole.splitlines(keepends=True)[0])
+    assert [beat.task for beat in source.new()] == ["train"]
     source.close()
 
 
