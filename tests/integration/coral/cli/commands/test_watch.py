@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ import pytest
 from coral.cli.commands.watch import EXIT_NOT_ALL
 from coral.cli.run_data.pulses import BeatSocket, open_source
 from coral.errors import CoralError
-from heartbeats import Pulse
+from heartbeats import Pulse, archive
+from heartbeats.beat import Beat, Status
 from heartbeats.beat_writer import cancel_file, earlier_file
 
 SECONDS = 20.0
@@ -149,6 +151,17 @@ def test_scripts_learn_the_outcome_from_the_exit_code(tmp_path: Path) -> None:
         ("first", "success", ""),
         ("second", "error", "ValueError: no such fold"),
     ]
+
+
+def test_the_supervisors_of_two_runs_are_two_lines(tmp_path: Path) -> None:
+    places = [tmp_path / run / "beats.jsonl" for run in ("first", "second")]
+    for place, status in zip(places, (Status.SUCCESS, Status.RUNNING), strict=True):
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        archive.append(
+            place, Beat(place.parent.name, "", 0, status, "", None, "", now, 60.0, "supervisor", "supervisor")
+        )
+    found = watch("--plain", "--timeout", "1", *places)
+    assert (found.returncode, found.stdout) == (2, "supervisor success - here\nsupervisor running - here\n")
 
 
 def test_what_cannot_be_watched_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
