@@ -157,9 +157,9 @@ def test_the_supervisors_of_two_runs_are_two_lines(tmp_path: Path) -> None:
     places = [tmp_path / run / "beats.jsonl" for run in ("first", "second")]
     for place, status in zip(places, (Status.SUCCESS, Status.RUNNING), strict=True):
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        archive.append(
-            place, Beat(place.parent.name, "", 0, status, "", None, "", now, 60.0, "supervisor", "supervisor")
-        )
+        place.parent.mkdir()
+        whose = {"session": "supervisor", "task": "supervisor"}
+        archive.append(place, Beat(place.parent.name, "", 0, status, "here", None, "", now, 60.0, **whose))
     found = watch("--plain", "--timeout", "1", *places)
     assert (found.returncode, found.stdout) == (2, "supervisor success - here\nsupervisor running - here\n")
 
