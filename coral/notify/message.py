@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from attempts.fields import one_line
+
 SHOWN = 20  # notices that one message names; the others are counted
 TEXT_LENGTH = 400  # characters of one notice
+NAME_LENGTH = 60
 
 
 class AlertLevel(StrEnum):
@@ -77,7 +80,7 @@ def notice_of(run: str, line: bytes) -> Notice | None:
         return None
     at, text, agent = (str(event.get(name, "")) for name in ("at", "text", "agent"))
     id = str(event.get("id") or f"{run}-{event.get('type')}-{at}")
-    return Notice(id=id, level=level, at=at, agent=agent, text=" ".join(text.split())[:TEXT_LENGTH])
+    return Notice(id=id, level=level, at=at, agent=one_line(agent, NAME_LENGTH), text=one_line(text, TEXT_LENGTH))
 
 
 def _level_of(event: Mapping[str, Any]) -> AlertLevel | None:

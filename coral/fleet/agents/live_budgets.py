@@ -27,7 +27,7 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
     base, budgets = budget_of(transaction.task_rules, key), dict(transaction.run.budgets)
     budgets.pop(key, None)
     if not asked.as_task and asked.limit != base:
-        budgets[key] = SetLimit(limit=_exact(key, asked.limit), base=base)
+        budgets[key] = SetLimit(limit=exact(key, asked.limit), base=base)
     changed = _with(transaction.fleet(), budgets)
     rules = in_force(transaction.task_rules, changed.run)
     text, was = f"budget.{key} is {_shown(budget_of(rules, key))}", _shown(budget_of(before, key))
@@ -75,7 +75,8 @@ def _with(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
     return replace(fleet, run=replace(fleet.run, budgets=budgets))
 
 
-def _exact(key: str, limit: float | None) -> float | None:
+def exact(key: str, limit: float | None) -> float | None:
+    """The limit as task.yaml has it: what is counted is a whole number."""
     return int(limit) if limit is not None and key in WHOLE else limit
 
 

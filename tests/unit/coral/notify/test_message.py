@@ -49,6 +49,12 @@ def test_a_text_is_one_line_and_not_endless():
     assert len(found.text) == TEXT_LENGTH
 
 
+def test_what_an_agent_says_cannot_steer_the_terminal_of_who_reads_it():
+    found = notice_of("run", line(type="alert", id="x", text="\x1b[31mred\x07 \u202eback\0 \ud800"))
+    assert found.text == "[31mred back ?"
+    assert found.text.encode()
+
+
 def test_what_was_said_several_times_stands_once():
     message = compose("run", "task", [notice(1), notice(2), notice(3, "it is back")])
     assert [(row["id"], row.get("count")) for row in message.data()["alerts"]] == [
