@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from browser_setup import SCRIPT
 from dashboard import Served, serving
+from files import write_files
 from playwright.sync_api import Page, expect
 from sample import agent_status, attempt, make_run, requests_of, stamp, write_events, write_heartbeats, write_status
 
 from attempts.store import Store
+from coral.config.load import load
 from workspace import knowledge
 from workspace.layout import Layout
 
@@ -322,3 +324,71 @@ def test_a_stopped_run_is_resumed_once_that_is_confirmed(tmp_path, tab: Tab) -> 
         page.locator("dialog[open]").get_by_role("button", name="Set the budget").click()
         expect(page.locator(".quiet", has_text="requested")).to_have_count(1)
         assert requests_of(layout) == [{"type": "set_budget", "key": "hours", "limit": 12.0}]
+
+
+TASK = """\
+task: {name: toy, description: d}
+grader: {command: 'true'}
+agents:
+  assignments:
+    - {runtime: scripted, role: Draft., options: {script: [hang]}}
+    - {runtime: command, model: opus, options: {start: [/bin/true, '{model}']}}
+"""
+
+
+def test_an_agent_is_added_and_moved_by_keyboard_once_that_is_confirmed(tmp_path, tab: Tab, picture: Picture) -> None:
+    layout = make_run(tmp_path / "runs")
+    write_status(layout)
+    write_files(tmp_path, {"seed/x": "", "task.yaml": TASK})
+    layout.task_file.write_text(load(tmp_path, ()).text)
+    with serving(layout) as served:
+        page = tab(served.address)
+        go(page, layout, "steering")
+        opens, dialog = page.get_by_role("button", name="Add an agent"), page.get_by_role("dialog")
+        opens.press("Enter")
+        expect(dialog.get_by_label("Runtime")).to_be_focused()
+        expect(dialog.get_by_label("Role")).to_have_value("Draft.")
+        dialog.get_by_label("Model").fill("opus")
+        dialog.get_by_label("Model").press("Enter")  # asks first: it would spend by mistake
+        expect(dialog.get_by_role("status")).to_contain_text("spends as the others do")
+        expect(dialog.get_by_role("button", name="Add it")).to_be_focused()
+        picture(page, "add-an-agent")
+        if SCRIPT.is_file():
+            assert serious(page) == []
+        page.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert")).to_have_text(
+            "cannot start scripted: scripted uses no model; agents.model is 'opus' - see runtime and options under"
+            " agents in task.yaml"
+        )
+        expect(dialog.get_by_label("Runtime")).to_be_focused()
+        if SCRIPT.is_file():
+            assert serious(page) == []
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        expect(opens).to_be_focused()
+        assert requests_of(layout) == []
+        opens.press("Enter")
+        expect(dialog.get_by_role("alert")).to_have_count(0)
+        dialog.get_by_label("Name").fill("zoe")
+        dialog.get_by_label("Runtime").select_option("command")
+        expect(dialog.get_by_label("Model")).to_have_value("opus")
+        dialog.get_by_label("Role").fill("Review.")
+        dialog.get_by_role("button", name="Add ...").press("Enter")
+        expect(dialog.get_by_role("status")).to_contain_text("Add zoe, driven by command, opus?")
+        page.keyboard.press("Enter")
+        expect(dialog).to_have_count(0)
+        expect(page.locator("main .act", has=opens)).to_contain_text("requested")
+        added = {"type": "add_agent", "name": "zoe", "runtime": "command", "role": "Review."}
+        assert requests_of(layout) == [added]
+        page.get_by_role("button", name="Move agent-2").press("Enter")
+        dialog.get_by_role("button", name="Move ...").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("nothing is to change")
+        dialog.get_by_label("Model").fill("sonnet")
+        dialog.get_by_role("button", name="Move ...").press("Enter")
+        dialog.get_by_role("button", name="Change it").press("Enter")
+        expect(dialog.get_by_label("Runtime")).to_be_focused()
+        dialog.get_by_label("Model").press("Enter")
+        expect(dialog.get_by_role("status")).to_contain_text("From its next launch on it spends")
+        dialog.get_by_role("button", name="Move it").press("Enter")
+        expect(page.locator("td .quiet", has_text="requested")).to_have_count(1)
+        assert requests_of(layout)[1:] == [{"type": "move_agent", "agent": "agent-2", "model": "sonnet"}]

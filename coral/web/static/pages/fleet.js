@@ -15,6 +15,7 @@ export function Fleet({ run, live }) {
     <${Budgets} fleet=${fleet} />
     <${Curve} run=${run} fleet=${fleet} live=${live} />
     <${Agents} run=${run} agents=${fleet.agents} />
+    <p><a href=${link(run, "steering")}>Add, move, pause or retire agents</a></p>
     <${Grading} run=${run} grading=${fleet.grading} />
     <${Timeline} run=${run} events=${live.events} agents=${fleet.agents} />`;
 }
