@@ -212,6 +212,37 @@ def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(tmp_pat
         expect(page.get_by_role("alert").first).to_contain_text("is gone")
 
 
+def test_a_far_seed_does_not_hide_the_steps_of_the_curve(tmp_path, tab: Tab, picture: Picture) -> None:
+    layout = make_run(tmp_path / "runs", scores=(-50.0, 2.62, 2.63, 1.5, 2.636))
+    write_status(layout)
+    write_events(layout, *({"type": "published", "attempt": n, "clock": 100.0 * n} for n in range(1, 5)))
+    with serving(layout) as served:
+        page = tab(served.address)
+        expect(page.locator("main")).to_contain_text("The axis begins at #1, 2.62; the seed, -50, lies below it.")
+        expect(page.locator("main")).to_contain_text("At its edge: 1 attempt with a worse score than it shows.")
+        picture(page, "fleet-far-seed")
+        heights = {number: height_of(page, number, number / 6) for number in (1, 2, 3, 4)}
+        assert heights[1] > heights[2] + 0.3 > heights[4] + 0.6, "three steps, and room between them"
+        assert heights[3] > 0.9, "at the edge"
+        page.get_by_label("Scale").select_option("logarithmic")
+        expect(page.locator("main")).not_to_contain_text("The axis begins")
+
+
+def height_of(page: Page, number: int, share: float) -> float:
+    """Where in a chart, as a share of its height from the top, a click opens an attempt; the page is as it was then."""
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    before = page.url
+    for down in range(0, int(box["height"]), 5):
+        page.mouse.click(box["x"] + box["width"] * share, box["y"] + down)
+        if page.url != before:
+            assert page.url.endswith(f"/attempts/{number}")
+            page.go_back()
+            expect(page.locator(".chart canvas")).to_have_count(1)
+            return down / box["height"]
+    pytest.fail(f"#{number} was not found")
+
+
 def test_an_attempt_that_a_text_names_is_shown_where_it_is_pointed_at(layout: Layout, served: Served, tab: Tab) -> None:
     page = tab(served.address)
     go(page, layout, "knowledge")
