@@ -163,6 +163,47 @@ def test_the_pages_are_walked_by_keyboard(layout: Layout, served: Served, tab: T
     expect(page.locator("h2")).to_contain_text("#4")
 
 
+# All that a mouse can use, each numbered; what looks as if a mouse could use it and no key can.
+CONTROLS = """() => {
+    const focusable = "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])";
+    const shown = element => element.checkVisibility() && element.getClientRects().length > 0 && !element.disabled;
+    const byKeys = [...document.querySelectorAll(focusable)];
+    const controls = byKeys.filter(element => shown(element) && element.tabIndex >= 0);
+    controls.forEach((element, number) => { element.dataset.control = number });
+    const mouse = [...document.querySelectorAll("main *, header *")].filter(element => shown(element)
+        && getComputedStyle(element).cursor === "pointer" && !element.closest(`${focusable}, label, option`));
+    return [controls.length, mouse.map(element => element.outerHTML.slice(0, 200))];
+}"""
+FOCUSED = """() => {
+    const element = document.activeElement, style = getComputedStyle(element);
+    const inside = element.querySelector(".reach");  // of a node of a graph, whose outline would be hidden by others
+    const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+    const drawn = outlined || inside !== null && getComputedStyle(inside).stroke !== "none";
+    return [element.dataset.control ?? null, drawn, element.outerHTML.slice(0, 200)];
+}"""
+
+
+@pytest.mark.parametrize("where", PAGES)
+def test_everything_on_a_page_is_reached_by_keys_and_shows_that_it_is(
+    layout: Layout, served: Served, tab: Tab, where: str
+) -> None:
+    page = tab(served.address)
+    go(page, layout, where)
+    expect(page.locator("main")).to_contain_text(PAGES[where])
+    expect(page.get_by_role("status").filter(has_text="Loading ...")).to_have_count(0)
+    count, by_mouse_alone = page.evaluate(CONTROLS)
+    assert by_mouse_alone == []
+    reached, unseen = set[str](), list[str]()
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(count + 5):
+        page.keyboard.press("Tab")
+        control, drawn, element = page.evaluate(FOCUSED)
+        reached.add(control)
+        unseen += [] if drawn or control is None else [element]
+    assert {str(number) for number in range(count)} - reached == set()
+    assert unseen == []
+
+
 def test_a_published_attempt_is_on_the_page_at_once(tmp_path, tab: Tab) -> None:
     layout = make_run(tmp_path / "runs")
     write_status(layout)

@@ -76,10 +76,11 @@ def _follow(board: PulseBoard, is_over: Callable[[], bool], *, lines: bool) -> N
     states: dict[str, str] = {}
     while True:
         now = time.monotonic()
-        for pulse in [*board.update(now), *board.pulses.values()]:
-            name, state = pulse.beat.session, f"{pulse.state(now)} {pulse.beat.phase}"
+        changes = [(pulse, pulse.heard_at) for pulse in board.update(now)]  # each as it was when its beat was written
+        for pulse, at in [*changes, *((pulse, now) for pulse in board.pulses.values())]:
+            name, state = pulse.beat.session, f"{pulse.state(at)} {pulse.beat.phase}"
             if lines and states.get(name) != state:
-                print(pulse_line(pulse, now).plain, flush=True)
+                print(pulse_line(pulse, at).plain, flush=True)
             states[name] = state
         if is_over():
             return

@@ -41,6 +41,14 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
     return f"{text} (it was {was})"
 
 
+def restore(transaction: Transaction, budgets: Mapping[str, SetLimit] | None) -> None:
+    """Put the budgets in force that were set when what was decided then was lost; None: none was set since."""
+    if budgets is not None:
+        transaction.set_run(budgets=budgets)
+        drop_outdated(transaction)
+        transaction.rules = in_force(transaction.task_rules, transaction.run)
+
+
 def drop_outdated(transaction: Transaction) -> None:
     """Forget what was set of budgets about which the task says something else since."""
     rules = transaction.task_rules

@@ -65,8 +65,8 @@ def test_a_snapshot_says_how_the_agents_work_stands() -> None:
     stage = Stage(2, replace(QUIET_RULES, slots=0))
     stage.in_grading(2, "ann", "ben")
     asked = (
-        Question(number=1, agent="ann", text="may I?", asked_at=1.0),
-        Question(number=2, agent="ben", text="and I?", asked_at=1.0),
+        Question(number=1, alert=1, agent="ann", text="may I?", asked_at=1.0),
+        Question(number=2, alert=2, agent="ben", text="and I?", asked_at=1.0),
     )
     spending = replace(stage["ann"], spent=Spent(money=4.0), progress=Progress(8, 0, 8))
     fleet = replace(

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,36 @@ def test_scripts_learn_the_outcome_from_the_exit_code(tmp_path: Path) -> None:
         ("first", "success", ""),
         ("second", "error", "ValueError: no such fold"),
     ]
+
+
+def test_what_a_file_tells_of_long_ago_is_told_as_it_was_then(tmp_path: Path) -> None:
+    path = tmp_path / "beats"
+    rows = [("train", "running", 3600), ("train", "success", 3590), ("other", "running", 3500)]
+    beats = [
+        {
+            "agent": "",
+            "run": "",
+            "launch": 1,
+            "session": task,
+            "task": task,
+            "status": status,
+            "phase": "fold",
+            "progress": None,
+            "message": "",
+            "timestamp": (datetime.now(UTC) - timedelta(seconds=ago)).isoformat(),
+            "ttl": 60,
+        }
+        for task, status, ago in rows
+    ]
+    path.write_text("".join(f"{json.dumps(beat)}\n" for beat in beats))
+    found = watch("--plain", path)
+    assert found.stdout.splitlines() == [
+        "train running - fold",
+        "train success - fold",
+        "other running - fold",
+        "other dead - fold",
+    ]
+    assert found.returncode == EXIT_NOT_ALL
 
 
 def test_what_cannot_be_watched_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
