@@ -16,6 +16,7 @@ from benchmarks.arena import CORAL, Started, agents_run, arena
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
+from workspace.frontmatter import Value
 from workspace.knowledge import write_note
 
 NAME = "looking"
@@ -126,7 +127,7 @@ def _of_fleet(agents: int, attempts: int, repeats: int) -> dict[str, list[float]
 def _write_notes(run: Started, count: int) -> None:
     start = datetime(2030, 1, 1, tzinfo=UTC)
     for number in range(count):
-        front = {
+        front: dict[str, Value] = {
             "title": f"What attempt {number} says of the boundary",
             "author": f"agent-{number % 4 + 1}",
             "created": (start + timedelta(seconds=number)).isoformat(timespec="milliseconds").replace("+00:00", "Z"),

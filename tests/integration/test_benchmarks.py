@@ -15,12 +15,14 @@ import pytest
 from hypothesis import given, strategies as st
 from real_runs import wait_until
 
-from benchmarks import native, packing, packing_page, page, prompts
+from benchmarks import history, native, packing, packing_page, page, prompts
 from benchmarks.__main__ import ALL, PAGE, RESULTS
+from benchmarks.arena import agents_run, arena
 from benchmarks.benchmark import Ask
 from benchmarks.figure import Target, check, median, percentile, summarize
 from benchmarks.problems.problems import PROBLEMS, strict_score
 from benchmarks.results import Machine, Result, read, read_all, write
+from coral.reading.timeline import PublishedClocks
 
 pytestmark = pytest.mark.slow
 
@@ -114,6 +116,21 @@ def test_neither_results_nor_page_name_a_machine() -> None:
     assert [name for name, text in texts.items() if folder.search(text)] == []
     assert [name for name, text in texts.items() if os.uname().nodename in re.findall(r"[\w.-]+", text)] == []
     assert all(name.endswith((".md", ".json")) for name in texts)
+
+
+def test_a_history_that_was_made_up_is_in_every_place_and_the_run_goes_on() -> None:
+    with arena() as place:
+        run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), "agents.count=2")
+        place.stop(run)
+        history.fill(run, 60, agents=2)
+        history.index(run)
+        clocks = PublishedClocks(run.layout)
+        clocks.update()
+        assert [clocks.of(number) is not None for number in range(62)] == [True] * 61 + [False]
+        place.call("resume", "--detach", "--run", str(run.layout.root))
+        wait_until(lambda: json.loads(run.layout.status.read_text())["attempts"] == 60, what="its supervisor")
+        place.stop(run)
+        assert [attempt.number for attempt in run.attempts()] == list(range(1, 61))
 
 
 def test_what_is_not_measured_is_said() -> None:
