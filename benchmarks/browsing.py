@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-SIZE = {"width": 1280, "height": 900}
 
 # Kept with the promise of the milliseconds until the frame that shows what `selector` finds.
 _SHOWN = """
@@ -79,7 +78,7 @@ def chromium() -> Iterator[Browser]:
 @contextmanager
 def opened(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
     """A page in a profile of its own, which knows nothing of the dashboard. Its `scripts` run before the page's own."""
-    context = browser.new_context(viewport=SIZE)  # type: ignore[arg-type]
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
     try:
         for script in scripts:
             context.add_init_script(script)
