@@ -13,7 +13,7 @@ from coral.fleet.agents.launch_exit import wait
 from coral.fleet.messages import MESSAGE
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.request_kinds import SetBudget
-from coral.fleet.rules import BUDGETS, OWN_BUDGETS, budget_of, in_force
+from coral.fleet.rules import BUDGETS, OWN_BUDGETS, Rules, budget_of, in_force
 from coral.fleet.run_state import Fleet, SetLimit
 from coral.fleet.transaction import Transaction
 
@@ -33,7 +33,10 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
     text, was = f"budget.{key} is {_shown(budget_of(rules, key))}", _shown(budget_of(before, key))
     if rules == before:
         raise CoralError(f"cannot set budget.{key}: it is {was} already", "coral status shows what is left")
-    if run_over(changed, transaction.clock, rules):
+    if run_over(changed, transaction.clock, rules) or _nobody_is_left(changed, rules):
+        if run_over(transaction.fleet(), transaction.clock, before):
+            hint = "`coral resume` says which budget is used up"
+            raise CoralError(f"cannot set budget.{key}: the run would end at once all the same", hint)
         raise CoralError(f"cannot set: the run would end at once if {text}", "`coral stop` ends it")
     transaction.set_run(budgets=budgets)
     transaction.rules = rules
@@ -47,6 +50,12 @@ def restore(transaction: Transaction, budgets: Mapping[str, SetLimit] | None) ->
         transaction.set_run(budgets=budgets)
         drop_outdated(transaction)
         transaction.rules = in_force(transaction.task_rules, transaction.run)
+
+
+def _nobody_is_left(fleet: Fleet, rules: Rules) -> bool:
+    """Whether the own budget of everybody at work is used up."""
+    at_work = [agent for agent in fleet.agents.values() if agent.phase is not Phase.RETIRED]
+    return bool(at_work) and all(agent_over(agent, rules) is not None for agent in at_work)
 
 
 def drop_outdated(transaction: Transaction) -> None:

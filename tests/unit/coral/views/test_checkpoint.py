@@ -11,7 +11,7 @@ from attempts.progress import Progress
 from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Spent
 from coral.fleet.run_state import Question
-from coral.views.checkpoint import CHECKLIST_LINES, checklist_of, items_of, snapshot
+from coral.views.checkpoint import CHECKLIST_LINE, CHECKLIST_LINES, checklist_of, items_of, snapshot
 from coral.views.scale import Scale
 from workspace.notes import Note
 
@@ -45,6 +45,12 @@ def test_there_may_be_none_and_a_link_to_elsewhere_is_none(tmp_path: Path) -> No
 def test_a_checklist_that_is_too_long_is_cut_and_that_is_said(tmp_path: Path) -> None:
     found = checklist(tmp_path, "".join(f"- point {number}\n" for number in range(CHECKLIST_LINES + 7)))
     assert (len(found["lines"]), found["cut"]) == (CHECKLIST_LINES, 7)  # type: ignore[arg-type]
+
+
+def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
+    (line,) = checklist(tmp_path, f"- {'x' * 100_000}\n")["lines"]  # type: ignore[misc, attr-defined]
+    assert (len(line), line[-2:]) == (CHECKLIST_LINE, "x…")
+    assert checklist(tmp_path, f"- {'x' * 400}\n")["lines"] == [f"- {'x' * 400}"]
 
 
 def note(author: str, body: str) -> Note:
