@@ -25,7 +25,7 @@ from coral.native.llm.request import Reply
 from coral.native.llm.tools.base import Workbench
 from coral.native.llm.tools.submit import settle_interrupted
 from coral.native.llm.toolset import Toolset
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
 
 CONTINUE = "Heartbeat. Please continue."
 CORRECT = "Heartbeat: a call failed. Read its error, put it right, or do something else."

@@ -7,7 +7,7 @@ from coral.native.llm.conversation import ToolCall
 from coral.native.llm.gates import SHIPPED, Decision, Gate, GateSignal, RefusedCall
 from coral.native.llm.tools.base import AgentTool, Workbench
 from coral.native.own_code import find_own
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
 
 
 def own_tools(specs: Iterable[str]) -> list[type[AgentTool]]:

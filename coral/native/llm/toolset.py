@@ -12,7 +12,7 @@ from coral.native.llm.conversation import ToolCall
 from coral.native.llm.request import ToolSchema
 from coral.native.llm.tools import commands, files, knowledge, memory, submit
 from coral.native.llm.tools.base import AgentTool
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
 
 SHIPPED_TOOLS: tuple[type[AgentTool], ...] = (
     *(memory.SendMessage, files.ReadFile, files.ListFiles, files.SearchFiles, files.EditFile, files.WriteFile),

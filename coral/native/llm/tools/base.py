@@ -17,8 +17,8 @@ from coral.native.llm.settings import LlmOptions
 from coral.native.llm.transcript import Transcript
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
-from coral.native.situation import ToolError
 from coral.native.snapshots import Snapshots
+from coral.native.tool_error import ToolError
 
 LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
 NEXT = "true: you get the result at once and make your next step. false: you yield; the outer loop has the next word."

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from coral.native.llm.tools.base import AgentTool, Workbench
 from coral.native.llm.window import clip
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
 from heartbeats.interval import OwnInterval
 
 POLL_SECONDS = 0.02

@@ -7,7 +7,7 @@ from pydantic import Field
 from coral.native.llm.conversation import BLOCKS
 from coral.native.llm.tools.base import AgentTool, Workbench
 from coral.native.llm.transcript import excerpt
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
 
 BLOCK = f"one of {', '.join(BLOCKS)}"
 
