@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: test-slow demo unit test test-agents test-browser check lint docs picture bench bench-packing mutants clean
+.PHONY: test-slow demo unit test test-agents test-browser check lint docs picture bench bench-packing bench-dashboard mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start --ui $(DEMO)
@@ -52,6 +52,10 @@ bench: .venv/.ready
 
 bench-packing: .venv/.ready
 	$(BIN)/python -m benchmarks packing
+
+# Needs Chromium. Its tabs are open for an hour: `python -m benchmarks tabs --minutes 5` tries it.
+bench-dashboard: .venv/.browser
+	$(BIN)/python -m benchmarks dashboard tabs
 
 mutants: .venv/.ready
 	$(BIN)/python tests/mutants.py

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     command_help,
+    dashboard,
     evals,
     failing,
     fleet,
@@ -29,6 +30,7 @@ from benchmarks import (
     scale,
     sealing,
     start,
+    tabs,
     tick,
 )
 from benchmarks.arena import BenchmarkError
@@ -52,10 +54,13 @@ ALL: tuple[Benchmark, ...] = (
     noise,
     prompts,
     pulse,
+    dashboard,
+    tabs,
     packing,
     native,
 )
-ASKED_FOR: tuple[Benchmark, ...] = (packing, native)  # measured only where named: they take longer than all the others
+# Measured only where named: they take longer than all the others, or need a browser.
+ASKED_FOR: tuple[Benchmark, ...] = (dashboard, tabs, packing, native)
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -76,7 +81,7 @@ def main() -> int:
     except KeyboardInterrupt:
         print("benchmarks: interrupted; nothing was left running", file=sys.stderr)
         return 130
-    if not args.quick and args.results == RESULTS:
+    if not args.tried and args.results == RESULTS:
         PAGE.parent.mkdir(exist_ok=True)
         PAGE.write_text(page.text(ALL, read_all(RESULTS)), encoding="utf-8")
         _say(f"wrote docs/{PAGE.name}")
@@ -92,12 +97,17 @@ def _arguments() -> argparse.Namespace:
         "--only",
         default="",
         metavar="PART",
-        help="of packing: a setting (shared), or one run (shared-2); of native: a problem",
+        help="of packing: a setting (shared), or one run (shared-2); of native: a problem; of dashboard: live, large",
+    )
+    parser.add_argument("--tabs", type=int, metavar="N", help="of tabs: so many, and nothing is kept")
+    parser.add_argument(
+        "--minutes", type=float, metavar="M", help="of tabs: they are open so long, and nothing is kept"
     )
     parser.add_argument("--resume", action="store_true", help="keep the results of packing and native that are there")
     parser.add_argument("--page", action="store_true", help="measure nothing: write the page from what is kept")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where results are kept")
     args = parser.parse_args()
+    args.tried = args.quick or args.tabs is not None or args.minutes is not None
     for name in args.names:
         if name not in [benchmark.NAME for benchmark in ALL]:
             parser.error(f"there is no benchmark {name!r}")
@@ -106,8 +116,9 @@ def _arguments() -> argparse.Namespace:
 
 def _measure(benchmark: Benchmark, args: argparse.Namespace) -> None:
     kept = frozenset(read_all(args.results)) if args.resume else frozenset()
-    for result in benchmark.measure(Ask(quick=args.quick, only=args.only, kept=kept, say=_say)):
-        if not args.quick or args.results != RESULTS:
+    ask = Ask(quick=args.quick, only=args.only, tabs=args.tabs, minutes=args.minutes, kept=kept, say=_say)
+    for result in benchmark.measure(ask):
+        if not args.tried or args.results != RESULTS:
             write(result, args.results)
         print(as_json(result) if args.json else _brief(result), flush=True)
 

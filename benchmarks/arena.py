@@ -117,6 +117,15 @@ class Arena:
         if done.returncode:
             raise BenchmarkError(f"coral {words[0]} failed:\n{done.stdout}{done.stderr}")
 
+    @contextmanager
+    def beside(self, *words: str) -> Iterator[subprocess.Popen[str]]:
+        """Any command that goes on until its input ends."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [*CORAL, *words], cwd=self.root, env=self._environment, stdin=pipe, stdout=pipe, text=True
+        ) as child:
+            yield child  # leaving closes its input and waits for it
+
     def stop(self, run: Started) -> None:
         self._stop(run.layout)
 

@@ -12,10 +12,13 @@ from benchmarks.results import Result
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is wanted. `quick`: a try, not a figure. `kept`: results that need not be measured again."""
+    """What is wanted. `quick`: a try, not a figure. `kept`: results that need not be measured again. `tabs`, `minutes`:
+    other numbers than the benchmark's own, which is a try as well."""
 
     quick: bool = False
     only: str = ""
+    tabs: int | None = None
+    minutes: float | None = None
     kept: frozenset[str] = frozenset()
     say: Callable[[str], None] = field(default=lambda _: None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import psutil
 
@@ -109,13 +109,17 @@ def wait_for_all(place: Arena, agents: int) -> None:
     time.sleep(SETTLING)
 
 
-def watch(place: Arena, run: Started, windows: int) -> dict[str, list[float]]:
-    """What the supervisor uses, one value for each window; and how soon it acted meanwhile."""
+def watch(
+    place: Arena, run: Started, windows: int, also: Callable[[], object] = lambda: None
+) -> dict[str, list[float]]:
+    """What the supervisor uses, one value for each window; and how soon it acted meanwhile. `also` is called after each
+    window."""
     supervisor, began = _supervisor(run), time.time_ns()
     found: dict[str, list[float]] = {CPU: [], MEMORY: []}
     for _ in range(windows):
         found[CPU].append(share(supervisor, WINDOW))
         found[MEMORY].append(supervisor.memory_info().rss / 1e6)
+        also()
     found[THREADS] = [supervisor.num_threads()]
     return found | {WHOLE: _soon(place, run, began)}
 

@@ -1,11 +1,12 @@
 """Attempts that nobody made: a long history without the days it takes, in every place where a run keeps one.
 
-Journal, ledger, records and references are as a supervisor leaves them that decided all of it. Only the commits are
-one and the same, the seed.
+Journal, ledger, records, references and timeline are as a supervisor leaves them that decided all of it. Only the
+commits are one and the same, the seed.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -36,18 +37,22 @@ def fill(run: Started, count: int, agents: int) -> None:
     About one in fifty is an improvement. What it owes its agents for them is delivered.
     """
     with closing(Journal(run.layout.journal)) as journal:
-        first = journal.recovered.fleet.run.next_number
+        first, clock = journal.recovered.fleet.run.next_number, journal.recovered.clock
         _write_journal(journal, range(first, count + 1), agents, (run.layout.private / "seed").read_text().strip())
         journal.begin_next()  # what is made up does not follow from its events, which a resume would find out
-    store, references = Store(run.layout.attempts), []
+    store, references, events = Store(run.layout.attempts), [], []
     for attempt in published(run.layout.journal):
         if attempt.number < first:
             continue
+        # In the timeline they lie evenly over the time that the run has had.
+        events.append(_event(attempt, clock * (attempt.number + 1 - first) / (count + 1 - first)))
         write_json(run.record(attempt.number), to_dict(attempt), durable=False)
         references.append(f"{attempt.commit} refs/attempts/{attempt.number}")
         if attempt.number > count - REPLIES * agents:
             store.reply(attempt.agent, attempt.submission, {"attempt": attempt.number, "published": True})
     _write_references(run.layout.hub / "packed-refs", references)
+    with run.layout.events.open("a", encoding="utf-8") as timeline:
+        timeline.writelines(events)
     with closing(Ledger(run.layout.ledger, lambda: published(run.layout.journal))) as ledger:
         ledger.rebuild()
         ledger.set_witnesses({number: store.witness(number) for number in range(count + 1)})
@@ -64,6 +69,13 @@ def _write_references(path: Path, lines: list[str]) -> None:
     there = path.read_text().splitlines()[1:] if path.exists() else []
     lines = sorted((*there, *lines), key=lambda line: line.partition(" ")[2])
     path.write_text("\n".join(("# pack-refs with: peeled fully-peeled sorted ", *lines, "")))
+
+
+def _event(attempt: Attempt, clock: float) -> str:
+    """The line of the timeline that tells of a publication."""
+    text = f"{attempt.verdict} {attempt.score:.10g}: {attempt.title}"
+    line = {"at": attempt.published_at, "clock": clock, "type": "published", "agent": attempt.agent, "text": text}
+    return json.dumps({**line, "attempt": attempt.number}) + "\n"
 
 
 def _write_journal(journal: Journal, numbers: range, agents: int, seed: str) -> None:
@@ -94,7 +106,7 @@ def _attempts(transaction: Transaction, numbers: range, names: list[str], seed: 
             submitted=agent.submitted + 1,
             recent_submissions=remember(agent.recent_submissions, attempt.submission),
         )
-        fire_after_attempt(transaction, agent.name, number)
+        fire_after_attempt(transaction, agent.name, number, depth=1)
         transaction.set_agent(agent.name, pending_messages=())
         yield attempt
 

@@ -16,6 +16,7 @@ from benchmarks.arena import CORAL, Started, agents_run, arena
 from benchmarks.benchmark import Ask, Full
 from benchmarks.figure import Check, Target, check
 from benchmarks.results import Result
+from workspace.frontmatter import Value
 from workspace.knowledge import write_note
 
 NAME = "looking"
@@ -60,7 +61,7 @@ def measure(ask: Ask) -> Iterable[Result]:
                     series.setdefault(f"{count}: {name}", []).append(_time(words, run, count))
         for notes in QUICK_NOTES if ask.quick else NOTES:
             ask.say(f"searching {notes:,} notes")
-            _write_notes(run, notes)
+            write_notes(run, notes)
             series[_notes(notes)] = [_time(SEARCH, run, count) for _ in range(repeats)]
     for agents in QUICK_FLEETS if ask.quick else FLEETS:
         ask.say(f"looking at {agents} agents")
@@ -123,10 +124,10 @@ def _of_fleet(agents: int, attempts: int, repeats: int) -> dict[str, list[float]
     return series
 
 
-def _write_notes(run: Started, count: int) -> None:
+def write_notes(run: Started, count: int) -> None:
     start = datetime(2030, 1, 1, tzinfo=UTC)
     for number in range(count):
-        front = {
+        front: dict[str, Value] = {
             "title": f"What attempt {number} says of the boundary",
             "author": f"agent-{number % 4 + 1}",
             "created": (start + timedelta(seconds=number)).isoformat(timespec="milliseconds").replace("+00:00", "Z"),

@@ -29,7 +29,7 @@ from coral.fleet.attempts.confirmations import PAIR
 
 AGENTS, CEILING, ON_THE_LEAD = 4, 40.0, 0.8
 SEED_GRADES = 10
-SHARE = GraderSection.model_fields["confirm"].default
+SHARE: float = GraderSection.model_fields["confirm"].default
 ESTIMATED = Scoring(noise=NoiseSetting(deviation=None))
 Noise = Callable[[random.Random, float], float]  # of one grade, by the true value
 

@@ -147,7 +147,7 @@ MAY_IMPORT = {
         "attempts",
         "workspace.layout",
     ),
-    "coral.notify.message": (),
+    "coral.notify.message": ("attempts.fields",),
     "coral.notify.schedule": (),
     "coral.views": (
         "coral.views",

@@ -64,10 +64,19 @@ def _id_of_folder(folder: bytes, length: int) -> str:
                 mode, content = _LINK, os.fsencode(Path(os.fsdecode(entry.path)).readlink())
             else:
                 executable = entry.stat(follow_symlinks=False).st_mode & stat.S_IXUSR
-                mode, content = _SCRIPT if executable else _FILE, Path(os.fsdecode(entry.path)).read_bytes()
+                mode, content = _SCRIPT if executable else _FILE, _content(entry.path)
             entries.append((entry.name, mode, entry.name, _id("blob", content, length)))
     listed = (b"%s %s\0%s" % (mode, name, bytes.fromhex(id)) for _, mode, name, id in sorted(entries))
     return _id("tree", b"".join(listed), length)
+
+
+def _content(path: bytes) -> bytes:
+    """Of a regular file, the only kind that git has made. OSError where somebody has put something else there: a pipe
+    would be waited for."""
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(f"{os.fsdecode(path)} is no regular file: somebody has replaced it")
+        return file.read()
 
 
 def _check_objects(hub: Path, tree: str) -> None:

@@ -5,6 +5,7 @@ A clone finds the hub by a relative path, so that a copied run folder uses its o
 """
 
 import os
+import re
 import secrets
 import shutil
 import tempfile
@@ -40,13 +41,14 @@ _HUB_CONFIG = """\
 [maintenance]
 \tauto = false
 """
-# The file in the hub with the configuration of every clone: the hub's as git made it (it names the hash of the objects
-# and what the file system can do), then settings against what the user's own would add to an agent's `git commit`:
-# hooks, a passphrase, a background gc.
-_CLONE_CONFIG_FILE = "config-of-clones"
-_WITH_FILES = "bare = false\n\tlogallrefupdates = true"
+# Of the hub's settings, those that git has made for this disk, and for these ids: a clone has them too. No other, for
+# an agent may have written there: a filter is a program that the checkout starts.
+_OF_DISK = re.compile(r"\t(?:filemode|symlinks|ignorecase|precomposeunicode) = (?:true|false)")
+_OF_IDS = "\tobjectformat = sha256"
+# Then settings against what the user's own would add to an agent's `git commit`: hooks, a passphrase, a background gc.
 _CLONE_CONFIG = """\
-[core]
+\tbare = false
+\tlogallrefupdates = true
 \thooksPath = .git/hooks
 [commit]
 \tgpgSign = false
@@ -85,9 +87,8 @@ def create(hub: Path, seed: Path) -> str:
             raise GitError(f"cannot use the seed {seed}: it has no files")
     except Unacceptable as error:
         raise GitError(f"cannot use the seed {seed}: {error}", error.hint) from error
-    as_git_made_it = (building / "config").read_text()
-    (building / _CLONE_CONFIG_FILE).write_text(as_git_made_it.replace("bare = true", _WITH_FILES) + _CLONE_CONFIG)
-    (building / "config").write_text(as_git_made_it + _HUB_CONFIG)
+    with (building / "config").open("a") as file:
+        file.write(_HUB_CONFIG)
     building.rename(hub)
     return commit
 
@@ -187,13 +188,21 @@ def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[st
     for folder in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
         (inside / folder).mkdir(parents=True)
     (inside / "HEAD").write_text(f"ref: refs/heads/{plain(agent)}\n")
-    (inside / "config").write_text((hub / _CLONE_CONFIG_FILE).read_text() + _USER.format(name=agent))
+    (inside / "config").write_text(_config_of_clone(hub, commit) + _USER.format(name=agent))
     borrowed = os.path.relpath((hub / "objects").resolve(), (inside / "objects").resolve())
     (inside / "objects" / "info" / "alternates").write_text(f"{borrowed}\n")
     exclude_from(inside, LITTER, exclude)
     own = Git(inside, GIT_WORK_TREE=building, **identity(agent))
     own.run("checkout", "-q", "--force", "--no-track", "-B", agent, full(commit), "--")
     building.rename(target)
+
+
+def _config_of_clone(hub: Path, commit: str) -> str:
+    lines = (read_plain(hub / "config", MEGABYTE) or b"").decode("utf-8", "replace").splitlines()
+    disk = [line for line in dict.fromkeys(lines) if _OF_DISK.fullmatch(line)]
+    version, ids = (0, []) if len(commit) == 40 else (1, ["[extensions]", _OF_IDS])
+    made = [*ids, "[core]", f"\trepositoryformatversion = {version}", *disk, _CLONE_CONFIG]
+    return "\n".join(made)
 
 
 def is_whole(clone: Path) -> bool:

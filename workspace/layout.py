@@ -7,6 +7,7 @@ never share a folder, because it is made by an exclusive mkdir.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
@@ -223,6 +224,11 @@ def find_agent(cwd: Path) -> tuple[Layout, str] | None:
             if _is_run(root):
                 return Layout(root), folder.name
     return None
+
+
+def slug(name: str) -> str:
+    """The name of a task as the folder of its runs: small letters, digits, single dashes; at most 60 characters."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-")
 
 
 def runs_under(folder: Path) -> list[Layout]:

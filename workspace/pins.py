@@ -12,6 +12,7 @@ from workspace.git import Git
 from workspace.intake import SEED, bring, missing, pin, pinned, reference_of, take_in
 from workspace.layout import Layout
 from workspace.loose_object import object_file
+from workspace.plain_file import read_plain
 
 
 class Pins:
@@ -99,10 +100,7 @@ def _has(hub: Path, commit: str) -> bool:
 def restore_seed(hub: Path, commit: str) -> bool:
     """Make the reference of the seed name this commit; returns whether it did not."""
     place = hub / SEED
-    try:
-        is_right = not place.is_symlink() and place.read_text(encoding="ascii").strip() == commit
-    except (OSError, UnicodeDecodeError):
-        is_right = False
+    is_right = (read_plain(place, len(commit) + 2) or b"").strip() == commit.encode()
     if not is_right:
         remove(place)
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -12,6 +12,6 @@ NAME = "NAME"
 
 def grade(workspace: Path) -> float:
     try:
-        return strict_score(NAME, json.loads((workspace / "candidate.json").read_text(encoding="utf-8")))
+        return float(strict_score(NAME, json.loads((workspace / "candidate.json").read_text(encoding="utf-8"))))
     except (KeyError, TypeError, ValueError) as problem:
         raise Fail(str(problem)) from problem

@@ -100,7 +100,8 @@ def stairs_score(data: Data) -> float:
     """A rotated ellipsoid that is constant on steps: no slope leads anywhere."""
     values = turned(data["values"], STAIRS_TURN, STAIRS_AT)
     stairs = [round(10 * x) / 10 if abs(x) < 0.5 else math.floor(x + 0.5) for x in values]
-    return sum(100 ** (k / (STAIRS - 1)) * x * x for k, x in enumerate(stairs)) + 0.01 * sum(map(abs, values))
+    bowl: float = sum(100 ** (k / (STAIRS - 1)) * x * x for k, x in enumerate(stairs))
+    return bowl + 0.01 * sum(map(abs, values))
 
 
 POINTS = 15

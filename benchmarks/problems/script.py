@@ -36,7 +36,7 @@ class Search:
     def cost(self, vector: Sequence[float]) -> float:
         """The cost of an unconstrained problem."""
         self.look_at_the_clock()
-        cost = float(self.problem.score(self.data(vector)))  # type: ignore[arg-type]
+        cost = float(self.problem.score(self.data(vector)))
         if cost < self.best:
             self.best = cost
             print(f"{time.monotonic() - self.began:.3f} {cost!r}", flush=True)
@@ -107,7 +107,7 @@ def spread_points(search: Search) -> None:
 
     def gaps(vector: Any) -> Any:
         search.look_at_the_clock()
-        return np.array(search.problem.score(search.data(vector.tolist()))["slack"]) - 1e-9  # type: ignore[index]
+        return np.array(search.problem.score(search.data(vector.tolist()))["slack"]) - 1e-9
 
     constraints = {"type": "ineq", "fun": gaps}
     while True:

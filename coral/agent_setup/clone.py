@@ -40,8 +40,8 @@ def write_role(run_context: RunContext, agent: str) -> None:
 def _checklist(run_context: RunContext) -> str:
     """The task's own, else ours."""
     try:
-        return run_context.layout.checklist.read_text(encoding="utf-8")
-    except FileNotFoundError:
+        return read_bytes(run_context.layout.checklist).decode("utf-8")
+    except (FileNotFoundError, ValueError):
         return render_file("checklist", {})
 
 

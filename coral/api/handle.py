@@ -139,6 +139,7 @@ def _coral(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
             out, err = child.communicate()
         except BaseException:
             child.terminate()
+            child.communicate()  # until it has ended; for an interrupt, leaving the block would not wait
             raise
     messages = err.decode(errors="replace")
     if child.returncode not in allowed:

@@ -212,7 +212,7 @@ def parser_of(name: str) -> Parser:
     from coral.cli.parser import Parser
 
     _, description, example = COMMANDS[name]
-    parser = Parser(prog=f"coral {name}", description=f"{description.capitalize()}.", example=example)
+    parser = Parser(prog=f"coral {name}", description=f"{description[0].upper()}{description[1:]}.", example=example)
     load(name).add_arguments(parser)
     return parser
 

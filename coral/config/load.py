@@ -29,7 +29,6 @@ from coral.config.model import (
     TaskFile,
     TaskSection,
     WorkspaceSection,
-    slug,
 )
 from coral.config.other_format import is_other, translate
 from coral.config.paths import assignments_in, path_problems, with_roles
@@ -39,6 +38,7 @@ from coral.config.validate import read_heartbeats
 from coral.errors import CoralError
 from coral.runtimes.registry import find
 from heartbeats.heartbeat import Heartbeat
+from workspace.layout import slug
 
 TASK_FILE = "task.yaml"
 CHECKLIST = "HEARTBEAT.md"

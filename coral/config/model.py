@@ -1,6 +1,5 @@
 """The sections of task.yaml: every key with its default, its bounds and the sentence that editors show for it."""
 
-import re
 from typing import Annotated, Literal, Self
 
 from pydantic import (
@@ -31,6 +30,7 @@ from coral.config.section import (
     Texts,
     key,
 )
+from workspace.layout import slug
 
 MAX_AGENTS = 1000
 
@@ -64,11 +64,6 @@ class TaskSection(Section):
         if not slug(name):
             raise ValueError("needs at least one letter a-z or digit: it names a folder")
         return name
-
-
-def slug(name: str) -> str:
-    """The name as a folder: lower case, letters, digits and single dashes, at most 60 characters."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-")
 
 
 def _list_or_text(value: object) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from attempts.record import OPEN, Attempt, Metric, Submission
 from attempts.standing import Scored
-from coral.fleet.agent_state import Meter, OutputCounts, Spent
+from coral.fleet.agent_state import Meter, Order, OutputCounts, Spent
 from coral.fleet.members import Member
 from coral.fleet.request_kinds import (
     Acknowledge as Acknowledge,
@@ -39,6 +39,7 @@ from coral.fleet.request_kinds import (
     Tell as Tell,
     Unpause as Unpause,
 )
+from coral.fleet.run_state import SetLimit
 from coral.fleet.upkeep_events import (
     Broken as Broken,
     ClockSet as ClockSet,
@@ -114,8 +115,9 @@ class NumberedSubmission:
 class RolledBack:
     """A resume found the journal damaged, and took the fleet as it was before. What is known of the time since then:
     the `attempts` that were published and the submissions that were `accepted`, the last `launches` of agents, and the
-    highest figures, so that no number is given twice and no budget is used twice. `lines`: how many of the journal were
-    lost; `kept`: where the damaged file is."""
+    highest figures, so that no number is given twice and no budget is used twice; and what the operator has decided
+    since, where something has: the `orders` to agents, all `budgets` that are set, whether grading `is_held`. `lines`:
+    how many of the journal were lost; `kept`: where the damaged file is."""
 
     file: str
     line: int
@@ -131,6 +133,9 @@ class RolledBack:
     meters: Mapping[str, Meter] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)  # the agents that were added or moved, as last driven
     counts: Mapping[str, int] = field(default_factory=dict)  # by the field of the run: `next_number`, `alert_count` ...
+    orders: Mapping[str, Order] = field(default_factory=dict)  # by agent
+    budgets: Mapping[str, SetLimit] | None = None  # by key; None where none was changed
+    is_held: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

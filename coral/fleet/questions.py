@@ -18,14 +18,15 @@ def ask(transaction: Transaction, agent: str, text: str) -> str:
         numbers = ", ".join(map(str, open_ones))
         raise CoralError(f"cannot ask: your questions {numbers} are open", "go on without an answer")
     number = transaction.run.question_count + 1
-    asked = Question(number=number, agent=agent, text=text, asked_at=transaction.clock)
-    transaction.set_run(question_count=number, questions=(*transaction.run.questions, asked))
     transaction.alert(f"asks (question {number}): {text}", agent)
+    alert = transaction.run.alert_count
+    asked = Question(number=number, alert=alert, agent=agent, text=text, asked_at=transaction.clock)
+    transaction.set_run(question_count=number, questions=(*transaction.run.questions, asked))
     return f"question {number} is with the operator; go on meanwhile, the answer comes as a message"
 
 
 def answer(transaction: Transaction, number: int, text: str) -> str:
-    """Close a question, and send its agent the answer."""
+    """Close a question, acknowledge its alert, and send its agent the answer."""
     found = next((question for question in transaction.run.questions if question.number == number), None)
     if found is None:
         numbers = ", ".join(str(question.number) for question in transaction.run.questions)
@@ -35,6 +36,8 @@ def answer(transaction: Transaction, number: int, text: str) -> str:
     if not text.strip():
         raise CoralError(f"cannot answer question {number} with nothing", "say something")
     transaction.set_run(questions=tuple(question for question in transaction.run.questions if question is not found))
+    if found.alert > transaction.run.alerts_acknowledged:
+        transaction.set_run(alerts_answered=(*transaction.run.alerts_answered, found.alert))
     agent = transaction.agents.get(found.agent)
     if agent is None or agent.phase is Phase.RETIRED:
         return f"question {number} is closed; {found.agent}, which asked it, has retired"

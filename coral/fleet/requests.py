@@ -166,13 +166,15 @@ def _steer(transaction: Transaction, request: on.Steering) -> str:  # noqa: C901
 
 def _acknowledge_alerts(transaction: Transaction, through: int | None) -> str:
     """Alerts that come later, and those that were acknowledged before, stay as they are."""
-    count, before = transaction.run.alert_count, transaction.run.alerts_acknowledged
+    run = transaction.run
+    count, before = run.alert_count, run.alerts_acknowledged
     last = count if through is None else through
     if not 1 <= last <= count:
         hint = f"the last one is {count}" if count else "there is none yet"
         raise CoralError(f"cannot acknowledge alert {last}: there is no such alert", hint)
-    transaction.set_run(alerts_acknowledged=max(before, last))
-    new = max(last - before, 0)
+    still = tuple(number for number in run.alerts_answered if number > last)
+    transaction.set_run(alerts_acknowledged=max(before, last), alerts_answered=still)
+    new = max(last - before, 0) - (len(run.alerts_answered) - len(still))
     return f"{new} {'alert is' if new == 1 else 'alerts are'} acknowledged"
 
 

@@ -2,14 +2,14 @@
 again, so that nothing counts twice, no number is given twice, and nobody runs twice.
 
 An attempt that was published counts as it was published, with its heartbeats; a submission that was accepted is graded
-again under its number. An agent that was added or moved is driven as it was last. A launch that the state knows
-nothing of has been ended by the resume.
+again under its number. An agent that was added or moved is driven as it was last. What the operator has decided stays:
+orders to agents, budgets, held grading. A launch that the state knows nothing of has been ended by the resume.
 """
 
 from attempts.record import Attempt, Kind
 from coral.fleet import events as on
 from coral.fleet.agent_state import LIVE
-from coral.fleet.agents import launch_exit, membership, spending
+from coral.fleet.agents import launch_exit, live_budgets, membership, orders, spending
 from coral.fleet.attempts import epochs, intake, settlement
 from coral.fleet.policy import remember
 from coral.fleet.run_state import FLEET
@@ -26,8 +26,13 @@ def on_rolled_back(transaction: Transaction, event: on.RolledBack) -> None:
     for name, member in event.members.items():
         membership.restore(transaction, name, member)
     _raise_use(transaction, event)
+    live_budgets.restore(transaction, event.budgets)
+    if event.is_held is not None:
+        transaction.set_run(is_grading_held=event.is_held)
     for name in list(transaction.agents):
         _end_forgotten_launch(transaction, name, event)
+        if name in event.orders:
+            orders.restore(transaction, name, event.orders[name])
     for attempt in event.attempts:
         if attempt.order > transaction.run.order:
             _take_again(transaction, attempt, is_new=attempt.number >= first)

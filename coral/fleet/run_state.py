@@ -13,10 +13,10 @@ from attempts.progress import Progress
 from attempts.record import Attempt, Submission
 from attempts.standing import Confirmation, Half, Measured, Scored, Standing
 from coral.fleet.agent_state import Agent, PendingMessage, Phase, Spent
-from coral.fleet.events import Shortage
 from coral.fleet.members import Member, Move, WantedMember
 from coral.fleet.process_key import of_grade, of_job
 from coral.fleet.reasons import Reason, RunEnd
+from coral.fleet.upkeep_events import Shortage
 from heartbeats.heartbeat import Heartbeat
 
 FLEET = "fleet"
@@ -149,9 +149,11 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock."""
+    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock. `alert`: the number of
+    the alert that told of it."""
 
     number: int
+    alert: int
     agent: str
     text: str
     asked_at: float
@@ -213,6 +215,7 @@ class Run:
     message_count: int = 0
     alert_count: int = 0
     alerts_acknowledged: int = 0  # by the operator: those up to this number
+    alerts_answered: tuple[int, ...] = ()  # later ones: of questions that the operator has answered since
     undelivered_alerts: tuple[Alert, ...] = ()
     question_count: int = 0
     questions: tuple[Question, ...] = ()  # those that are open

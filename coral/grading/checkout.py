@@ -16,7 +16,6 @@ from coral.grader.remove_tree import remove_tree
 from coral.grading.command import ARTIFACTS, SCRATCH, GradeCommand, GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
 from coral.grading.sandbox import sandbox_of
-from coral.grading.venv import venv_of
 from coral.processes.seal import Sandbox
 from workspace.hub import checkout
 from workspace.layout import Layout, folder_of_runs
@@ -26,9 +25,12 @@ CANDIDATE = "candidate"
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100  # of one grade
 
 
-def prepare_grade(layout: Layout, config: Config, grade: CheckOut, private: Path | None = None) -> GradeCommand:
-    """Checks the commit out, prepares the grade's folder, and says how to start the grader. `private`: the grader's own
-    files, if they are not those of the run. Raises what `checkout` raises. Blocks.
+def prepare_grade(
+    layout: Layout, config: Config, grade: CheckOut, venv: Path | None, private: Path | None = None
+) -> GradeCommand:
+    """Checks the commit out, prepares the grade's folder, and says how to start the grader. `venv`: the grader's
+    environment, if it has one; `private`: its own files, if they are not those of the run. Raises what `checkout`
+    raises. Blocks.
 
     Each launch has a checkout of its own: a git that outlives a killed supervisor may still write into an older one.
     """
@@ -36,14 +38,14 @@ def prepare_grade(layout: Layout, config: Config, grade: CheckOut, private: Path
     for path in _moved(layout, grade.number):
         remove_tree(path)
     _empty(folder)
-    command = grade_command(layout, config, grade, private)
+    command = grade_command(layout, config, grade, venv, private)
     checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
     prepare_folder(command)
     return command
 
 
 def grade_command(
-    layout: Layout, config: Config, grade: CheckOut | StartGrader, private: Path | None = None
+    layout: Layout, config: Config, grade: CheckOut | StartGrader, venv: Path | None, private: Path | None = None
 ) -> GradeCommand:
     """How the grader, or the hold-out's, is started on the commit that `prepare_grade` checks out."""
     grader, files, number = config.grader, private or layout.grader, grade.number
@@ -52,7 +54,9 @@ def grade_command(
     kind = kind_of(grader)
     folder = layout.grading(grade.number)
     workspace = _candidate(folder, grade.launch)
-    sandbox = sandbox_of(config, grader, private=files, folder=folder, runs=folder_of_runs(layout), root=layout.root)
+    sandbox = sandbox_of(
+        config, grader, private=files, folder=folder, runs=folder_of_runs(layout), root=layout.root, venv=venv
+    )
     place = GradePlace(
         workspace=workspace,
         private=files,
@@ -61,17 +65,18 @@ def grade_command(
         kind=grade.kind,
         timeout=grader.timeout,
         sandbox=sandbox,
-        venv=venv_of(files),
+        venv=venv,
         task=(config.task.name, config.task.description),
     )
     return kind.command(grader, place)
 
 
-def sandbox_of_attempt(layout: Layout, config: Config, number: int) -> Sandbox:
+def sandbox_of_attempt(layout: Layout, config: Config, number: int, venv: Path | None) -> Sandbox:
     """The sandbox of the grade that an interpreter is started for before the commit is taken in."""
     folder = layout.grading(number)
+    runs = folder_of_runs(layout)
     return sandbox_of(
-        config, config.grader, private=layout.grader, folder=folder, runs=folder_of_runs(layout), root=layout.root
+        config, config.grader, private=layout.grader, folder=folder, runs=runs, root=layout.root, venv=venv
     )
 
 

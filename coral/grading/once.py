@@ -19,7 +19,7 @@ from coral.grading.kinds import copy_grader_files, kind_of
 from coral.grading.limits import CHECK_SECONDS, GradeCheck, pause_after
 from coral.grading.result import GradeResult, read_result
 from coral.grading.sandbox import sandbox_of
-from coral.grading.venv import make, note, venv_of
+from coral.grading.venv import make
 from coral.processes import cgroup, namespaces, process, received_signals
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process_tree import Identity
@@ -42,7 +42,7 @@ def grade_once(
     CoralError when the seed or the grader's files cannot be prepared; a grader's failure is in the result.
     """
     copy_grader_files(config.grader, config.folder, folder / "grader")
-    note(folder / "grader", venv or make(config, folder / "venvs"))
+    venv = venv or make(config, folder / "venvs")
     try:
         commit = hub.create(folder / "hub.git", config.seed)
         hub.checkout(folder / "hub.git", commit, folder / "checkout")
@@ -56,8 +56,8 @@ def grade_once(
         attempt=0,
         kind=kind,
         timeout=config.grader.timeout,
-        sandbox=sandbox_of(config, config.grader, private=private, folder=folder, runs=runs, root=folder),
-        venv=venv_of(private),
+        sandbox=sandbox_of(config, config.grader, private=private, folder=folder, runs=runs, root=folder, venv=venv),
+        venv=venv,
         task=(config.task.name, config.task.description),
     )
     command = kind_of(config.grader).command(config.grader, place)

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib import machinery
 from pathlib import Path
 
 from coral.grading.finite_score import finite_score
@@ -20,6 +20,7 @@ from coral.grading.foreign_code import watch
 
 TYPE_CHECKING = False  # as in typing, which takes as long to import as a small grader to run
 if TYPE_CHECKING:
+    from importlib.abc import PathEntryFinder
     from types import CodeType, ModuleType, TracebackType
     from typing import Any
 
@@ -111,9 +112,35 @@ def _enter(group: str, entered: _thread.LockType) -> None:
     entered.release()
 
 
+class _OfSource(machinery.SourceFileLoader):
+    """Compiles what it loads, and keeps nothing of it: who can write beside a grader's files could have put there what
+    they were compiled to."""
+
+    def path_stats(self, path: str) -> Mapping[str, object]:
+        raise OSError(f"no compiled {path} is wanted")
+
+
+def _from_source(private: str) -> None:
+    """Have all modules in this folder, and in those below it, loaded so."""
+    loaders = (
+        (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
+        (_OfSource, machinery.SOURCE_SUFFIXES),
+        (machinery.SourcelessFileLoader, machinery.BYTECODE_SUFFIXES),
+    )
+    others = machinery.FileFinder.path_hook(*loaders)
+
+    def finder(folder: str) -> PathEntryFinder:
+        if not os.path.join(folder, "").startswith(os.path.join(private, "")):  # noqa: PTH118
+            raise ImportError(f"{folder} is not the grader's")
+        return others(folder)
+
+    sys.path_hooks.insert(0, finder)
+
+
 def _load(entry: str, function: str, private: str) -> Callable[..., object]:
     """The function of the file or module. The file's folder comes first on the path, as for a script, then the grader's
     other files."""
+    _from_source(private)
     path = Path(entry)
     if not path.is_absolute():
         sys.path[:0] = [private]
@@ -124,9 +151,9 @@ def _load(entry: str, function: str, private: str) -> Callable[..., object]:
         raise ImportError(f"cannot load the grader: {path} is not a Python file")
     name = path.stem if path.stem not in sys.modules else f"coral_grader_{path.stem}"
     # What importlib.util would make of it, without importing that.
-    loader = SourceFileLoader(name, str(path))
+    loader = _OfSource(name, str(path))
     module = type(sys)(name)
-    module.__spec__ = ModuleSpec(name, loader, origin=str(path))
+    module.__spec__ = machinery.ModuleSpec(name, loader, origin=str(path))
     module.__loader__, module.__file__ = loader, str(path)
     sys.modules[name] = module  # a grader that uses multiprocessing pickles functions by this name
     loader.exec_module(module)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from coral.config.load import Config
 from coral.config.model import GraderSection
-from coral.grading.venv import venv_of
 from coral.processes import seal
 from coral.processes.own_user import Places
 from coral.processes.seal import ANYWHERE, UNSEALED, Sandbox
@@ -44,11 +43,11 @@ def places_of(config: Config, reached: Path) -> Places:
 
 
 def sandbox_of(
-    config: Config, grader: GraderSection, *, private: Path, folder: Path, runs: Path, root: Path
+    config: Config, grader: GraderSection, *, private: Path, folder: Path, runs: Path, root: Path, venv: Path | None
 ) -> Sandbox:
     """`private`: the folder of the grader's files; `folder`: that of the grade, which is made here; `runs`: that of all
-    runs; `root`: that of the run, or another that has the rest in it. It shows these folders as they are now: a folder
-    in the place of one of them is not seen."""
+    runs; `root`: that of the run, or another that has the rest in it; `venv`: the grader's environment, if it has one.
+    It shows these folders as they are now: a folder in the place of one of them is not seen."""
     level = level_of_graders(
         config.workspace.seal, places_of(config, runs if root.is_relative_to(runs) else root.parent)
     )
@@ -61,7 +60,6 @@ def sandbox_of(
         own = {private: Access.READ, folder: Access.WRITE}
         return Sandbox(level, own, network=grader.network, user=user, candidates=folder / CANDIDATES)
     view = _view(runs, config.folder, Path.home(), grader.readable, grader.writable, grader.network)
-    venv = venv_of(private)
     more = {} if venv is None else {venv.parent: Access.READ}
     closed = dict.fromkeys(_TERMINALS, Access.HIDDEN) if level is Level.LANDLOCK else {}
     view = {**view, **closed, **more, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}

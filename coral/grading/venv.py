@@ -20,8 +20,10 @@ from coral.errors import CoralError
 from coral.grader.remove_tree import remove_tree
 from coral.processes import environment
 from coral.processes.command import run_command
+from workspace.plain_file import read_plain
 
 VENV, SOURCES, DONE = "venv", "sources", "done"
+_LONGEST_PATH = 4096  # bytes
 _HERE = Path(__file__).resolve().parents[1]
 _PARTS: tuple[str, ...] = (
     "__init__.py",
@@ -72,10 +74,8 @@ def note(private: Path, venv: Path | None) -> None:
 
 def venv_of(private: Path) -> Path | None:
     """The environment of the grader whose files are in `private`; None where it has that of Coral."""
-    try:
-        return Path(note_of(private).read_text(encoding="utf-8").strip())
-    except FileNotFoundError:
-        return None
+    found = read_plain(note_of(private), _LONGEST_PATH)
+    return Path(os.fsdecode(found).strip()) if found else None
 
 
 def variables(venv: Path | None) -> dict[str, str]:

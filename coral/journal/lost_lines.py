@@ -1,7 +1,8 @@
 """Reads what the lines of a journal say by themselves that cannot be applied, because lines before them are damaged.
 
-A record that was published, a submission that was accepted, a process that was started and the highest figures are
-known without the state before them. Each line is judged by itself: one that says nothing of that kind is passed over.
+A record that was published, a submission that was accepted, a process that was started, the highest figures and what
+the operator ordered last are known without the state before them. Each line is judged by itself: one that says nothing
+of that kind is passed over.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,10 +13,10 @@ from attempts.fields import BAD_DATA
 from attempts.record import Attempt, Submission
 from coral.codec import TAG, decode
 from coral.fleet.actions import Accept, Publish
-from coral.fleet.agent_state import Meter, Spent
+from coral.fleet.agent_state import Meter, Order, Spent
 from coral.fleet.events import NumberedSubmission, Submitted
 from coral.fleet.members import Member
-from coral.fleet.run_state import FLEET
+from coral.fleet.run_state import FLEET, SetLimit
 from coral.processes.process_tree import Identity
 
 # Of the run: what is counted up, so that nothing gets the number of something else.
@@ -34,6 +35,9 @@ class LostLines:
     meters: dict[str, Meter] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)  # the agents that were added or moved, as last driven
     counts: dict[str, int] = field(default_factory=dict)
+    orders: dict[str, Order] = field(default_factory=dict)  # by agent, as every order and limit here: the last
+    budgets: dict[str, SetLimit] | None = None  # None where the lines say nothing of it
+    is_held: bool | None = None
 
 
 def read_lost(lines: Iterable[Mapping[str, Any]]) -> LostLines:
@@ -74,6 +78,10 @@ def _read_changes(found: LostLines, changes: Mapping[str, Any]) -> None:
     found.counts |= {name: int(run[name]) for name in COUNTS if name in run}
     if "spent" in run:
         found.spent[FLEET] = decode(Spent, run["spent"])
+    if "budgets" in run:
+        found.budgets = {key: decode(SetLimit, plain) for key, plain in run["budgets"].items()}
+    if "is_grading_held" in run:
+        found.is_held = bool(run["is_grading_held"])
     if "members" in run:
         found.members = {name: decode(Member, plain) for name, plain in run["members"].items()}
     for name, plain in changes.get("agents", {}).items():
@@ -83,5 +91,7 @@ def _read_changes(found: LostLines, changes: Mapping[str, Any]) -> None:
             found.spent[name] = decode(Spent, plain["spent"])
         if "meter" in plain:
             found.meters[name] = decode(Meter, plain["meter"])
+        if "order" in plain:
+            found.orders[name] = Order(plain["order"])
         if plain.get("session"):
             found.sessions[name] = str(plain["session"])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coral.native.prompt import HeartbeatSection
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
 from heartbeats.interval import OwnInterval
 
 INTERRUPT_SECONDS = 0.015  # that the command has to be interrupted itself, before the interrupt is passed on

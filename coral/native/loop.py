@@ -13,8 +13,9 @@ from coral.native.brain import Brain
 from coral.native.memory import AgentMemory, KnownAttempts, MemoryContradiction
 from coral.native.output import Output
 from coral.native.prompt import heartbeat_sections
-from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Signal, Situation, ToolError
+from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Signal, Situation
 from coral.native.snapshots import RING, Snapshots
+from coral.native.tool_error import ToolError
 from coral.native.toolbox import Toolbox
 
 MAX_DEPTH = 10  # signals deeper than this are dropped

@@ -1,10 +1,10 @@
 """The options of the native agent, from `agents.options` of a task. Unknown or wrong ones are refused."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from coral.native.search.numeric.declarations import read_declarations
+from coral.native.option_fields import option, read_options
 
 LIBRARIES = ("scipy", "cma")  # that a search needs; they are an extra
 
@@ -38,30 +38,16 @@ class Options:
     """
 
     brain: str = SEARCH
-    seconds: float = 5.0
-    check_seconds: float = 10.0
-    steps: int = 400
+    seconds: float = option(5.0, least=0.05, most=86_400)
+    check_seconds: float = option(10.0, least=0.05, most=86_400)
+    steps: int = option(400, least=1, most=1_000_000)
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, data: object) -> "Options":
         """ValueError says what is wrong."""
-        if not isinstance(data, Mapping):
-            raise ValueError("the options must be an object")
-        known = {option.name for option in fields(cls)}
-        unknown = sorted(str(name) for name in data if name not in known)
-        if unknown:
-            raise ValueError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
-        options = cls(**data)
-        for name, low, high in (
-            ("seconds", 0.05, 86_400.0),
-            ("check_seconds", 0.05, 86_400.0),
-            ("steps", 1, 1_000_000),
-        ):
-            value = getattr(options, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise ValueError(f"{name} must be a number from {low:g} to {high:g}; got {value!r}")
-        if not isinstance(options.brain, str):
-            raise ValueError(f"brain must be a name; got {options.brain!r}")
+        from coral.native.search.numeric.declarations import read_declarations  # the other brain does without
+
+        options = read_options(cls, data)
         read_declarations(options.variables)
         return options

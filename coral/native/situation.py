@@ -89,14 +89,6 @@ class Redirect:
 Call = Say | Remember | WriteNote | WriteSkill | Redirect | Search | Submit | AwaitResult
 
 
-class ToolError(Exception):
-    """A call failed. `transient`: the same call may succeed the next time."""
-
-    def __init__(self, message: str, *, transient: bool = False) -> None:
-        super().__init__(message)
-        self.transient = transient
-
-
 @dataclass(frozen=True, slots=True)
 class Prompted:
     """Heartbeats ask for something: the sections of a prompt, or those that `coral eval` printed."""

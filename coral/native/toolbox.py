@@ -35,11 +35,11 @@ from coral.native.situation import (
     Say,
     Search,
     Submit,
-    ToolError,
     WriteNote,
     WriteSkill,
 )
 from coral.native.snapshots import Snapshots
+from coral.native.tool_error import ToolError
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
 from workspace.knowledge import write_note, write_skill

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from attempts.fields import one_line
+
 SHOWN = 20  # notices that one message names; the others are counted
 TEXT_LENGTH = 400  # characters of one notice
+NAME_LENGTH = 60
+QUESTION_LENGTH = 200
 
 
 class AlertLevel(StrEnum):
@@ -30,11 +34,21 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """What an agent has asked, and nobody has answered yet."""
+
+    number: int
+    agent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     run: str
     task: str
     notices: tuple[Notice, ...]
     omitted: int = 0
+    questions: tuple[OpenQuestion, ...] = ()
 
     @property
     def title(self) -> str:
@@ -48,6 +62,11 @@ class Message:
     def text(self) -> str:
         lines = [f"{notice.at[:16].replace('T', ' ')}  {_words(notice)}" for notice in self.notices]
         lines += [f"and {self.omitted} more: coral alerts --run {self.run}"] if self.omitted else []
+        lines += [
+            f"open question {asked.number} of {asked.agent}: {asked.text}  "
+            f"coral answer {asked.number} '...' --run {self.run}"
+            for asked in self.questions
+        ]
         return "\n".join([*lines, f"run {self.run}"])
 
     def data(self) -> dict[str, Any]:
@@ -58,7 +77,8 @@ class Message:
             for notice in self.notices
         ]
         shown = {"text": f"{self.title}\n{self.text}", "run": self.run, "task": self.task}
-        return {**shown, "alerts": rows, "omitted": self.omitted}
+        asked = [{"number": one.number, "agent": one.agent, "text": one.text} for one in self.questions]
+        return {**shown, "alerts": rows, "omitted": self.omitted, "questions": asked}
 
 
 def _words(notice: Notice) -> str:
@@ -77,7 +97,7 @@ def notice_of(run: str, line: bytes) -> Notice | None:
         return None
     at, text, agent = (str(event.get(name, "")) for name in ("at", "text", "agent"))
     id = str(event.get("id") or f"{run}-{event.get('type')}-{at}")
-    return Notice(id=id, level=level, at=at, agent=agent, text=" ".join(text.split())[:TEXT_LENGTH])
+    return Notice(id=id, level=level, at=at, agent=one_line(agent, NAME_LENGTH), text=one_line(text, TEXT_LENGTH))
 
 
 def _level_of(event: Mapping[str, Any]) -> AlertLevel | None:
@@ -91,7 +111,22 @@ def _level_of(event: Mapping[str, Any]) -> AlertLevel | None:
     return None
 
 
-def compose(run: str, task: str, notices: Sequence[Notice]) -> Message:
+def questions_in(status: Mapping[str, Any]) -> tuple[OpenQuestion, ...]:
+    """The open questions of status.json, at most SHOWN."""
+    rows = status.get("questions")
+    found = [row for row in (rows if isinstance(rows, list) else []) if isinstance(row, dict)]
+    return tuple(
+        OpenQuestion(row["number"], one_line(str(row.get("agent", "")), NAME_LENGTH), _question(row))
+        for row in found[:SHOWN]
+        if type(row.get("number")) is int
+    )
+
+
+def _question(row: Mapping[str, Any]) -> str:
+    return one_line(str(row.get("text", "")), QUESTION_LENGTH)
+
+
+def compose(run: str, task: str, notices: Sequence[Notice], questions: tuple[OpenQuestion, ...] = ()) -> Message:
     """One message of these notices; what was said several times stands once."""
     first: dict[tuple[str, str], Notice] = {}
     counts: dict[tuple[str, str], int] = {}
@@ -103,7 +138,7 @@ def compose(run: str, task: str, notices: Sequence[Notice]) -> Message:
     grouped.sort(
         key=lambda notice: notice.level is not AlertLevel.ALERT
     )  # what is left out is not an alert, if it can be
-    return Message(run, task, tuple(grouped[:SHOWN]), max(len(grouped) - SHOWN, 0))
+    return Message(run, task, tuple(grouped[:SHOWN]), max(len(grouped) - SHOWN, 0), questions)
 
 
 def _counted(notice: Notice, count: int) -> Notice:

@@ -5,15 +5,17 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from attempts.files import parse_object, read_bytes
 from coral.config.alerts import AlertsSection
 from coral.errors import CoralError
-from coral.notify.message import AlertLevel, compose
+from coral.notify.message import AlertLevel, OpenQuestion, compose, questions_in
 from coral.notify.outbox import DeliveryState, Outbox, read_delivery
 from coral.notify.schedule import Schedule, quiet_of
 from coral.notify.target import SendError, Target
 from workspace.layout import Layout
 
 LOOK_SECONDS = 1.0  # between two looks at the timeline
+STATUS_LIMIT = 16 << 20  # bytes
 LAST_SECONDS = 5.0  # for so long the end of a run waits for what is not sent yet
 
 
@@ -40,38 +42,42 @@ class Notifier:
             thread.join(max(deadline - time.monotonic(), 0.0))
 
     def _serve(self, target: Target, outbox: Outbox) -> None:
-        run, schedule = self._layout.root.name, Schedule(target.route.digest, quiet_of(target.route.quiet_hours))
+        schedule = Schedule(target.route.digest, quiet_of(target.route.quiet_hours))
         while True:
             is_last = self._ending.wait(LOOK_SECONDS)
             if _may_send(schedule, has_alert=True, is_last=is_last):  # else nothing may, and nothing is read
-                schedule = _send_waiting(outbox, target, schedule, (run, self._task), is_last=is_last)
+                schedule = self._send_waiting(outbox, target, schedule, is_last=is_last)
             if is_last:
                 return
+
+    def _send_waiting(self, outbox: Outbox, target: Target, schedule: Schedule, *, is_last: bool) -> Schedule:
+        """Send what waits as one message, if it may go. Returns when the next one may."""
+        notices, after = outbox.waiting()
+        if not notices:
+            outbox.skip(after)
+            return schedule
+        has_alert = any(notice.level is AlertLevel.ALERT for notice in notices)
+        if not _may_send(schedule, has_alert=has_alert, is_last=is_last):
+            return schedule
+        try:
+            target.send(compose(self._layout.root.name, self._task, notices, self._questions()))
+        except SendError as error:
+            outbox.has_failed(str(error), datetime.now(UTC).isoformat(timespec="seconds"))
+            return schedule.failed(time.monotonic(), error.wait)
+        outbox.has_sent(after)
+        return schedule.sent(time.monotonic(), has_alert=has_alert)
+
+    def _questions(self) -> tuple[OpenQuestion, ...]:
+        """As of the last look at the run; none where that cannot be read."""
+        try:
+            return questions_in(parse_object(read_bytes(self._layout.status, STATUS_LIMIT)))
+        except (OSError, ValueError):
+            return ()
 
 
 def _may_send(schedule: Schedule, *, has_alert: bool, is_last: bool) -> bool:
     local = datetime.now()
     return schedule.may_send(time.monotonic(), local.hour * 60 + local.minute, has_alert=has_alert, is_last=is_last)
-
-
-def _send_waiting(
-    outbox: Outbox, target: Target, schedule: Schedule, names: tuple[str, str], *, is_last: bool
-) -> Schedule:
-    """Send what waits as one message, if it may go. `names`: of the run and the task. Returns when the next one may."""
-    notices, after = outbox.waiting()
-    if not notices:
-        outbox.skip(after)
-        return schedule
-    has_alert = any(notice.level is AlertLevel.ALERT for notice in notices)
-    if not _may_send(schedule, has_alert=has_alert, is_last=is_last):
-        return schedule
-    try:
-        target.send(compose(*names, notices))
-    except SendError as error:
-        outbox.has_failed(str(error), datetime.now(UTC).isoformat(timespec="seconds"))
-        return schedule.failed(time.monotonic(), error.wait)
-    outbox.has_sent(after)
-    return schedule.sent(time.monotonic(), has_alert=has_alert)
 
 
 def delivery_file(layout: Layout, target: Target) -> Path:

@@ -7,14 +7,18 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from importlib.util import find_spec
+from typing import Any
 from urllib.parse import urlsplit
 
 from coral.config.alerts import AlertRoute
@@ -28,6 +32,7 @@ DESKTOP = "desktop"
 ON_PATH = "install it, on PATH; or name another target in `alerts.to`"
 LONGEST_WORD = 12  # letters
 WEB = ("http", "https")
+TOO_LONG = "it took more than {:g} s"
 _ANSWER = 200  # characters of an answer that a problem quotes
 
 
@@ -114,7 +119,7 @@ def _run(argv: list[str], message: Message) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
         child.communicate()
-        raise SendError(f"it took more than {SECONDS:g} s") from None
+        raise SendError(TOO_LONG.format(SECONDS)) from None
     if child.returncode:
         lines = errors.decode("utf-8", "replace").strip().splitlines()
         raise SendError(f"exit code {child.returncode}" + (f": {lines[-1][:_ANSWER]}" if lines else ""))
@@ -127,7 +132,33 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect)
+class _OneConnection(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
+    """Keeps its connection, so that it can be ended: the time limit of a socket begins anew with each byte that comes,
+    and an answer of a byte a minute would never end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_ended = False
+        self._connection: HTTPConnection | None = None
+
+    def http_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(self._kept(HTTPConnection), req)
+
+    def https_open(self, req: urllib.request.Request) -> HTTPResponse:
+        return self.do_open(self._kept(HTTPSConnection), req)
+
+    def end(self) -> None:
+        self.is_ended = True
+        if self._connection is not None and (open_one := self._connection.sock) is not None:
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                socket.socket.shutdown(open_one, socket.SHUT_RDWR)
+
+    def _kept(self, kind: type[HTTPConnection]) -> Callable[..., HTTPConnection]:
+        def connection(host: str, **named: Any) -> HTTPConnection:
+            self._connection = kind(host, **named)
+            return self._connection
+
+        return connection
 
 
 def _post(address: str, secret: bytes, message: Message) -> None:
@@ -137,18 +168,35 @@ def _post(address: str, secret: bytes, message: Message) -> None:
         headers["X-Coral-Id"] = message.notices[-1].id
     if secret:
         headers["X-Coral-Signature"] = f"sha256={hmac.new(secret, body, 'sha256').hexdigest()}"
+    one = _OneConnection()
+    limit = threading.Timer(SECONDS, one.end)
+    limit.daemon = True
+    limit.start()
     try:
-        with _OPENER.open(urllib.request.Request(address, body, headers), timeout=SECONDS):
-            return
+        _open(urllib.request.Request(address, body, headers), one)
+    finally:
+        limit.cancel()
+
+
+def _open(request: urllib.request.Request, one: _OneConnection) -> None:
+    try:
+        with urllib.request.build_opener(_NoRedirect, one).open(request, timeout=SECONDS):
+            if one.is_ended:  # an answer that was cut off looks whole
+                raise TimeoutError
     except urllib.error.HTTPError as error:
         with error:
             raise SendError(
                 f"it answered {error.code} {error.reason}", _retry_after(error.headers.get("Retry-After", "").strip())
             ) from None
-    except urllib.error.URLError as error:
-        raise SendError(str(getattr(error.reason, "strerror", None) or error.reason)) from None
-    except (OSError, ValueError) as error:  # a connection that breaks off, an answer that is no HTTP
-        raise SendError(str(error) or type(error).__name__) from None
+    except (OSError, ValueError, HTTPException) as error:  # a connection that breaks off, an answer that is no HTTP
+        raise SendError(TOO_LONG.format(SECONDS) if one.is_ended else _reason(error)) from None
+
+
+def _reason(error: Exception) -> str:
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(cause, TimeoutError):
+        return TOO_LONG.format(SECONDS)
+    return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
 
 
 def _retry_after(text: str) -> float:

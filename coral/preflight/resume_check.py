@@ -13,6 +13,7 @@ from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.config.model import BudgetSection
 from coral.fleet.agent_state import Phase
+from coral.fleet.agents.live_budgets import exact
 from coral.fleet.decide import decide
 from coral.fleet.events import Event, Moment, Resumed, TaskChanged
 from coral.fleet.reasons import Reason, RunEnd
@@ -97,7 +98,11 @@ def _after(memory: RecoveredState, config: Config, limits: Limits, resumed: tupl
 
 
 def _ends(memory: RecoveredState, config: Config, limits: Limits, resumed: tuple[Event, ...]) -> bool:
-    return _after(memory, config, limits, resumed).run.finished is not None
+    """Whether the run ends within these limits alone: what the operator has set stands only of budgets among them."""
+    run = memory.fleet.run
+    run = replace(run, budgets={key: found for key, found in run.budgets.items() if key in limits})
+    within = replace(memory, fleet=replace(memory.fleet, run=run))
+    return _after(within, config, limits, resumed).run.finished is not None
 
 
 def _retired(fleet: Fleet) -> tuple[Reason, ...]:
@@ -112,7 +117,9 @@ def _raised(memory: RecoveredState, config: Config, resumed: tuple[Event, ...]) 
     raised: Limits = {}
     if _ends(memory, config, within, resumed):
         return raised
-    set_since = {key: found.limit for key, found in memory.fleet.run.budgets.items() if found.limit is not None}
+    budgets = memory.fleet.run.budgets
+    # The journal holds them as 15.0, and task.yaml has 15.
+    set_since = {key: exact(key, found.limit) for key, found in budgets.items() if found.limit is not None}
     for key, limit in {**_given(config.budget), **set_since}.items():
         within[key] = limit
         while _ends(memory, config, within, resumed):

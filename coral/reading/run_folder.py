@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from coral.errors import CoralError
-from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under
+from workspace.layout import Layout, find_agent, find_run, find_runs, runs_under, slug
 
 LIST = "`coral runs` lists the runs that are found from here"
 
@@ -27,7 +27,7 @@ def named(name: str, task: str | None) -> Layout:
             raise CoralError(f"cannot find a run: {name} is not the folder of one", LIST)
         return run
     folder = find_runs(here())
-    runs = [run for run in (runs_under(folder) if folder else []) if task in (None, run.root.parent.name)]
+    runs = [run for run in (runs_under(folder) if folder else []) if is_of(run, task)]
     exact = [run for run in runs if name in (run.root.name, f"{run.root.parent.name}/{run.root.name}")]
     fits = exact or [run for run in runs if run.root.name.startswith(name) or run.root.name.endswith(name)]
     if len(fits) == 1:
@@ -36,6 +36,11 @@ def named(name: str, task: str | None) -> Layout:
         raise CoralError(f"cannot find a run named {name!r} from this folder", LIST)
     names = ", ".join(run.root.name for run in fits[:4])
     raise CoralError(f"cannot tell which run {name!r} is: {len(fits)} fit", f"give more of its name: {names} ...")
+
+
+def is_of(run: Layout, task: str | None) -> bool:
+    """Whether it is a run of the task, named as in task.yaml or as its folder is; None means any."""
+    return task is None or run.root.parent.name in (task, slug(task))
 
 
 def run_around(path: Path) -> Layout | None:

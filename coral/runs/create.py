@@ -130,8 +130,8 @@ def _threads() -> Iterator[Begin]:
 def _interpreter(layout: Layout, config: Config) -> Iterator[PrestartedInterpreter | None]:
     """The interpreter that grades the seed."""
     name = f"grade-{os.getpid()}-0"
-    sandbox = sandbox_of_attempt(layout, config, 0)
-    interpreter = prestart(config.grader, name, cgroup.Groups(name).make("grade"), sandbox, venv_of(layout.grader))
+    group, venv = cgroup.Groups(name).make("grade"), venv_of(layout.grader)
+    interpreter = prestart(config.grader, name, group, sandbox_of_attempt(layout, config, 0, venv), venv)
     try:
         yield interpreter
     finally:

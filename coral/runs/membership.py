@@ -8,15 +8,16 @@ from coral.agent_setup.clone import change_program, renew_instructions, write_ro
 from coral.agent_setup.own_user import sealed_for
 from coral.agent_setup.prices import check_enforceable, check_unlimited, prices_of
 from coral.agent_setup.roster import Roster, account_of, assignment_of, assignments_of
-from coral.config.load import Config
+from coral.config.load import Config, load_frozen
 from coral.config.model import MAX_AGENTS, Assignment
 from coral.errors import CoralError
 from coral.fleet import actions as do, events as on
 from coral.fleet.members import Member, WantedMember
+from coral.journal import fold
 from coral.runs.prepare import make_workspace
 from coral.runtimes.registry import find
 from coral.supervisor.context import RunContext
-from workspace.layout import folder_of_runs
+from workspace.layout import Layout, folder_of_runs
 
 # Keys of an assignment that a member has by other names, or that are about the start of a run.
 _ELSEWHERE = {"runtime", "model", "role", "role_file", "count", "research"}
@@ -49,6 +50,20 @@ def check(config: Config, assignment: Assignment, verb: str) -> None:
     roster.check()
     check_unlimited(alone, verb)
     check_enforceable(alone, roster, verb)
+
+
+def frozen(layout: Layout) -> tuple[Config, Roster]:
+    """A run's task, and its agents as they are driven now."""
+    config = load_frozen(layout.task_file)
+    return config, Roster(config, fold(layout.journal).fleet.run.members)
+
+
+def check_of_run(layout: Layout, agent: str | None, wanted: WantedMember) -> None:
+    """CoralError if no agent of the run can be driven so on this machine: the supervisor would find it later, when
+    nobody waits for its answer. `agent`: None for a new one."""
+    config, roster = frozen(layout)
+    base = None if agent is None else roster.assignment(agent)
+    check(config, wanted_assignment(config, wanted, base), "add" if agent is None else "move")
 
 
 def prepare(run_context: RunContext, action: do.PrepareAgent) -> Iterator[on.Event]:

@@ -16,6 +16,7 @@ from coral.fleet.events import Outcome
 from coral.grading.checkout import prepare_grade
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
+from coral.grading.venv import venv_of
 from coral.journal import fold
 from coral.processes import environment
 from coral.processes.command import run_command
@@ -41,7 +42,7 @@ def grade_seed(
     `prepare_grade`. CoralError if the seed gets no score, unless it has failed and may: no attempt would get one."""
     started = wall()
     check_out = CheckOut(number=0, launch=epoch, commit=commit, kind=Kind.BASELINE)
-    command = prepare_grade(layout, config, check_out, files)
+    command = prepare_grade(layout, config, check_out, venv_of(files or layout.grader), files)
     began = time.monotonic()
     result = run_grader(command, config.grader.timeout, interpreter)
     seconds = time.monotonic() - began

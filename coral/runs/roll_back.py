@@ -93,6 +93,7 @@ def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attem
         kept=f"private/journal/{KEPT}*", back_to=damage.state.wall, attempts=attempts, accepted=accepted,
         launches={name: max(_launches(layout, lost, name), default=0) for name in {**fleet.agents, **lost.members}},
         sessions=lost.sessions, spent=lost.spent, meters=lost.meters, members=lost.members, counts=counts,
+        orders=lost.orders, budgets=lost.budgets, is_held=lost.is_held,
     )  # fmt: skip
 
 

@@ -6,7 +6,6 @@ the journal keeps the digests, so that a resume finds what was changed while nob
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import threading
@@ -15,14 +14,16 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.machinery import all_suffixes
 from pathlib import Path
+from typing import Any
 
-from attempts.files import Witness, hidden, open_plain, witness
+from attempts.files import Witness, hidden, open_plain, parse_object, read_bytes, witness
 from coral.grading.kinds import list_of
 from workspace.layout import Layout
 
 HELD = 16_000_000  # bytes of files that are kept in memory; what is more is restored from the task's folder
 _SINGLE = ("task.yaml", "task.source.yaml", "seed", "hub.config", "HEARTBEAT.md", "grader.venv", "holdout.venv")
 _GRADERS = ("grader", "holdout")
+_LISTS = [list_of(Path(name)).name for name in _GRADERS]
 _CACHE = "__pycache__"
 _PIECE = 1 << 20
 
@@ -63,10 +64,12 @@ class TaskFiles:
         """Put right what is not as it should be; returns the name of each, and what was wrong with it. OSError where
         there is no other copy of a file: nothing may be graded by what lies there. May be called in any thread."""
         with self._lock:
-            return [*self._remove_others(), *self._restore_ours()]  # a link among ours hides what is gone
+            # The lists first, which say what is among the data; and a link among ours hides what is gone.
+            lists = {name: known for name, known in self._known.items() if name in _LISTS}
+            return [*self._restore_ours(lists), *self._remove_others(), *self._restore_ours(self._known)]
 
-    def _restore_ours(self) -> Iterator[tuple[str, str]]:
-        for name, known in self._known.items():
+    def _restore_ours(self, files: Mapping[str, _Known]) -> Iterator[tuple[str, str]]:
+        for name, known in files.items():
             path = self._private / name
             if witness(path) == known.seen:
                 continue
@@ -116,10 +119,9 @@ class TaskFiles:
 
 def names(private: Path) -> list[str]:
     """The files that are the task's own, as paths in the folder: what a grader has left beside them is not."""
-    lists = [list_of(private / folder) for folder in _GRADERS]
-    found = [name for name in (*_SINGLE, *(path.name for path in lists)) if (private / name).is_file()]
-    for folder, path in zip(_GRADERS, lists, strict=True):
-        found += [f"{folder}/{name}" for name in _listed(path).get("files", ())]
+    found = [name for name in (*_SINGLE, *_LISTS) if (private / name).is_file()]
+    for folder, listed in zip(_GRADERS, _LISTS, strict=True):
+        found += [f"{folder}/{name}" for name in _listed(private / listed).get("files", ())]
     return found
 
 
@@ -155,19 +157,19 @@ def _problem(path: Path, known: _Known) -> str:
     return _WRITTEN_TO if is_same else "was changed"
 
 
-def _listed(path: Path) -> dict[str, list[str]]:
+def _listed(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        return parse_object(read_bytes(path))
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _added(private: Path, known: Collection[str]) -> list[str]:
     """Files that lie among those of a grader and are not its own: those in its folders of data, and those that Python
-    would import in the place of something else. What a grader leaves otherwise stays."""
+    would import in the place of something else. What a grader leaves otherwise stays. And what the task may have but
+    has not, such as the name of an environment."""
     endings = (*all_suffixes(), ".pth")
-    found = []
+    found = [name for name in (*_SINGLE, *_LISTS) if name not in known and os.path.lexists(private / name)]
     for grader in _GRADERS:
         data = _listed(list_of(private / grader)).get("data", ())
         for root, folders, files in os.walk(private / grader):

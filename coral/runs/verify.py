@@ -56,7 +56,8 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
         raise CoralError(f"{name}: private/{files[0]} was changed", "restore it: another grader proves nothing")
     for cache in layout.grader.rglob("__pycache__"):
         remove_tree(cache)  # compiled code, which nobody has compared
-    config, folder = load_frozen(layout.task_file), layout.private / "verify" / str(time.time_ns())
+    config, venv = load_frozen(layout.task_file), venv_of(layout.grader)
+    folder = layout.private / "verify" / str(time.time_ns())
     folder.mkdir(mode=0o700, parents=True)
     try:
         hub.restore_settings(layout.hub, hub.settings(layout.hub, layout.hub_config))
@@ -77,8 +78,9 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
                 folder=folder,
                 runs=folder_of_runs(layout),
                 root=layout.root,
+                venv=venv,
             ),
-            venv=venv_of(layout.grader),
+            venv=venv,
             task=(config.task.name, config.task.description),
         )
         command = kind_of(config.grader).command(config.grader, place)

@@ -1,6 +1,7 @@
 """What prompts and the supervisor read of a run: its folder, task, rules, recent results and agents."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
@@ -20,3 +21,4 @@ class RunContext:
     results: RecentResults
     roster: Roster
     level: Level = Level.NONE  # at which agents are sealed
+    venv: Path | None = None  # of the graders. Read once: who can write to the run could name another one later.

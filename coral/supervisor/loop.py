@@ -34,6 +34,7 @@ from coral.fleet.decide import decide, next_deadline
 from coral.fleet.expected_processes import settled
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.fleet.run_state import Fleet, Run
+from coral.grading.venv import venv_of
 from coral.journal import Journal, fold, salvaged
 from coral.notify.notifier import Notifier
 from coral.processes import process, received_signals
@@ -89,8 +90,7 @@ class Supervisor:
         config = config or load_frozen(layout.task_file)
         self._journal = Journal(layout.journal)
         memory = self._journal.recovered
-        self._layout = layout
-        self._change = change
+        self._layout, self._change = layout, change
         self._fleet = memory.fleet
         self._away = since(memory.wall)
         # A copied folder has no processes to take over: those in its journal belong to the original.
@@ -102,9 +102,9 @@ class Supervisor:
         self._queue = EventQueue(self._wakeup.wake)
         self._pool = WorkerPool()
         self._ledger = _ledger_of(layout, self._fleet)
-        known = self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)]
+        results = RecentResults(self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)])
         level, config = divided_for_level(layout, config, roster)
-        run_context = RunContext(layout, config, self._rules, RecentResults(known), roster, level)
+        run_context = RunContext(layout, config, self._rules, results, roster, level, venv_of(layout.grader))
         self._launches = Launches(_tag(layout), self._wakeup)
         self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))
         self._monitors = OutputMonitors(run_context)

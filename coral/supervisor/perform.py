@@ -247,7 +247,7 @@ class Performer:
         yield from self._restore_hub()
         for name, found in self._task_files.restore():
             yield on.Restored(item=f"private/{name}", found=found, source="the run's start")
-        checkout.prepare_grade(self._layout, self._context.config, action)
+        checkout.prepare_grade(self._layout, self._context.config, action, self._context.venv)
         yield on.CheckedOut(number=action.number, launch=action.launch)
 
     def _restore_hub(self) -> Iterator[on.Event]:

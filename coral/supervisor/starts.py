@@ -14,7 +14,6 @@ from coral.fleet.process_key import of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout
 from coral.grading.kinds import prestart
-from coral.grading.venv import venv_of
 from coral.journal import Journal
 from coral.processes.launches import Launches
 from coral.processes.prestarted import PrestartedInterpreter
@@ -72,7 +71,7 @@ class Starter:
     def start_grader(self, action: do.StartGrader, now: on.Moment) -> None:
         who = of_grade(action.number)
         tag = self._launches.tag(who, action.launch)
-        command = checkout.grade_command(self._layout, self._config, action)
+        command = checkout.grade_command(self._layout, self._config, action, self._context.venv)
         interpreter = self._interpreters.pop(tag, None)
         if interpreter is not None and not interpreter.is_ready():  # somebody killed it
             interpreter.close()
@@ -89,9 +88,9 @@ class Starter:
         tag = self._launches.tag(who, FIRST_LAUNCH)
         if tag in self._interpreters or len(self._interpreters) >= self._grader.slots:
             return
-        group = self._launches.make_group(who, FIRST_LAUNCH)
-        sandbox = checkout.sandbox_of_attempt(self._layout, self._config, number)
-        if (interpreter := prestart(self._grader, tag, group, sandbox, venv_of(self._layout.grader))) is not None:
+        group, venv = self._launches.make_group(who, FIRST_LAUNCH), self._context.venv
+        sandbox = checkout.sandbox_of_attempt(self._layout, self._config, number, venv)
+        if (interpreter := prestart(self._grader, tag, group, sandbox, venv)) is not None:
             self._interpreters[tag] = interpreter
 
     def end_interpreter(self, number: int) -> None:

@@ -16,6 +16,7 @@ from workspace import notes
 from workspace.notes import Note
 
 CHECKLIST_LINES = 100  # the rest is cut, and the prompt says so
+CHECKLIST_LINE = 500  # characters; every agent pays for each of them at each checkpoint
 SHOWN = 200  # characters of an error
 LATEST = 10  # attempts whose cost and gain are told
 _COMMENTS = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
@@ -27,9 +28,13 @@ def checklist_of(shared: Path) -> dict[str, Any]:
     """`lines`: of the checklist, without comments; empty if nothing but comments and headings is there. `cut`: how many
     lines more it has."""
     text = notes.read(shared, f"{shared}/HEARTBEAT.md") or ""
-    lines = [line.rstrip() for line in _COMMENTS.sub("", text).splitlines() if line.strip()]
+    lines = [_shortened(line.rstrip()) for line in _COMMENTS.sub("", text).splitlines() if line.strip()]
     points = [line for line in lines if not line.lstrip().startswith("#")]
     return {"lines": lines[:CHECKLIST_LINES] if points else [], "cut": max(len(lines) - CHECKLIST_LINES, 0)}
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= CHECKLIST_LINE else f"{line[: CHECKLIST_LINE - 1]}…"
 
 
 def items_of(held: Sequence[Note], agent: str) -> dict[str, int]:

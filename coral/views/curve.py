@@ -7,7 +7,9 @@ from attempts.index.history import GradedRecord
 from attempts.noise import median
 from attempts.record import IMPROVED, Direction, Kind, Verdict
 from attempts.standing import FAILURES
+from coral.views import axis
 
+OUTERMOST = 1.7e308  # a value and the margin around it are floats
 HOUR = 3600.0  # seconds
 
 
@@ -59,6 +61,56 @@ class Curve:
     def to_best(self) -> float | None:
         """Seconds until the best was found and proven; None while it is the seed."""
         return self.steps[-1].at if len(self.steps) > 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class LinearAxis:
+    """The scores at the two ends of a linear axis; what lies beyond is drawn at its edge. `begins`: the step that it
+    begins at, where an earlier one would hide the others."""
+
+    direction: Direction
+    low: float
+    high: float
+    begins: BestStep | None = None
+
+    @property
+    def worst(self) -> float:
+        return self.low if self.direction is Direction.MAXIMIZE else self.high
+
+    def is_worse(self, score: float) -> bool:
+        """Whether a score is worse than all that the axis shows."""
+        return self.direction.better(self.worst, score)
+
+
+def reach(lines: Iterable[Sequence[float]], scores: Iterable[float] = ()) -> tuple[float, float] | None:
+    """The lowest and the highest score that a linear axis must show, for every screen: of each line the steps that can
+    be told apart, since a first one far off would hide all later ones. Where nothing rises, also that half of the
+    `scores` which lies nearest. None where no line has a step."""
+    held = [value for values in lines for value in values[axis.first_shown(values) :]]
+    if held and min(held) == max(held):
+        near = sorted(scores, key=lambda score: abs(score / 4 - held[0] / 4))
+        held += near[: (len(near) + 1) // 2]
+    return (min(held), max(held)) if held else None
+
+
+def linear_axis(curve: Curve, agents: Sequence[str] = ()) -> LinearAxis | None:
+    """The linear axis of a curve and of these agents' own bests, with some margin; None where there is nothing to draw.
+    Single scores above the best are on it as well."""
+    shown = [curve.steps, *(curve.own.get(name, ()) for name in agents)]
+    scores = [(point, point.score) for point in curve.points if point.score is not None]
+    found = reach([[step.value for step in steps] for steps in shown], (score for _, score in scores))
+    if found is None:
+        return None
+    held = [*found, *(score for point, score in scores if point.improved and curve.gap(score) < 0)]
+    start = axis.first_shown([step.value for step in curve.steps])
+    begins = curve.steps[start] if start else None
+    return LinearAxis(curve.direction, *with_margin(min(held), max(held)), begins)
+
+
+def with_margin(low: float, high: float) -> tuple[float, float]:
+    """Somewhat less, and somewhat more: nothing that counts lies on the edge."""
+    margin = (high / 20 - low / 20) or abs(high) / 20 or 1.0
+    return max(low - margin, -OUTERMOST), min(high + margin, OUTERMOST)
 
 
 def curve_of(

@@ -12,7 +12,7 @@ from attempts.noise import summary
 from attempts.progress import Progress
 from attempts.record import Attempt
 from attempts.standing import Measured, Scoring, lead, noise_of, own_bests
-from coral.fleet.agent_state import Agent, Spent
+from coral.fleet.agent_state import Agent, Phase, Spent
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.messages import BEGIN
@@ -156,6 +156,7 @@ def _agent_of(
 ) -> dict[str, Any]:
     left = None if agent.research_until is None else agent.research_until - clock
     begin = [] if left is None else [due_data(BEGIN, left, Unit.SECONDS)]
+    is_retired = agent.phase is Phase.RETIRED
     return {
         "name": agent.name,
         "phase": agent.phase.value,
@@ -167,7 +168,7 @@ def _agent_of(
         "best": None if own is None else own.value,
         "best_number": None if own is None else own.number,
         "stagnant": agent.progress.stagnant,
-        "next": [*begin, *_next_of(fleet, agent.name, agent, clock), *common],
+        "next": [] if is_retired else [*begin, *_next_of(fleet, agent.name, agent, clock), *common],
         "research": None if left is None else round(left, 1),
         "pending": [message.name for message in agent.pending_messages if not message.quiet],
         "jobs": [

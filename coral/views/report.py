@@ -176,6 +176,7 @@ class Report:
             ],
             "alerts": [alert | {"acknowledged": is_acknowledged(alert, run)} for alert in self._alerts],
             "alerts_acknowledged": run.alerts_acknowledged,
+            "alerts_answered": list(run.alerts_answered),
             "questions": [
                 {"number": asked.number, "agent": asked.agent, "text": asked.text, "clock": round(asked.asked_at, 1)}
                 for asked in run.questions
@@ -279,7 +280,7 @@ def number_of(id: str) -> int:
 
 
 def is_acknowledged(alert: Mapping[str, Any], run: Run) -> bool:
-    return 0 < int(alert["number"]) <= run.alerts_acknowledged
+    return 0 < int(alert["number"]) <= run.alerts_acknowledged or alert["number"] in run.alerts_answered
 
 
 def alerts_in(timeline: Path) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from coral.web import (
     curve_data,
     fleet_data,
     knowledge_data,
+    membership,
     metrics_data,
     past_data,
     preview,
@@ -63,6 +64,7 @@ READS: dict[str, Answer] = {
     "knowledge/syntheses": synthesis_data.compared,
     "heartbeats": agents_data.heartbeats,
     "heartbeats/answer": agents_data.answer,
+    "membership": membership.choices,
     "transcript": agents_data.conversation,
     "past": past_data.past,
 }

@@ -1,12 +1,18 @@
 """The page's own files, read once when the server starts: a request chooses among them by name, and opens no file."""
 
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from posixpath import normpath
 
 STATIC = Path(__file__).with_name("static")
 PAGE = "/"
+APPLICATION = "/app.js"
+IMPORT = re.compile(rb"""^(?:import|export)\b[^;"']*["'](\.[^"']+)["'];""", re.MULTILINE)
+MODULES = b"<!-- modules -->"  # where the page names them
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -26,14 +32,31 @@ class Asset:
 @cache
 def assets() -> dict[str, Asset]:
     """By path, `/style.css`; the page itself, which needs a cookie, is `/`."""
-    found = {}
-    for path in sorted(STATIC.rglob("*")):
-        if path.suffix in TYPES and path.is_file():
-            name = "/" + path.relative_to(STATIC).as_posix()
-            content = path.read_bytes()
-            digest = sha256(content).hexdigest()[:16]
-            found[PAGE if name == "/index.html" else name] = Asset(content, TYPES[path.suffix], digest)
-    return found
+    files = {"/" + path.relative_to(STATIC).as_posix(): path for path in sorted(STATIC.rglob("*")) if path.is_file()}
+    contents = {name: path.read_bytes() for name, path in files.items() if path.suffix in TYPES}
+    page = contents.pop("/index.html").replace(MODULES, _preloads(imported_by(APPLICATION, contents)))
+    found = {name: _asset(content, files[name].suffix) for name, content in contents.items()}
+    return {PAGE: _asset(page, ".html"), **found}
+
+
+def _asset(content: bytes, suffix: str) -> Asset:
+    return Asset(content, TYPES[suffix], sha256(content).hexdigest()[:16])
+
+
+def imported_by(name: str, contents: Mapping[str, bytes]) -> list[str]:
+    """The modules that a module imports, and those that these import, each once."""
+    found = [name]
+    for module in found:  # grows meanwhile
+        folder = module.rpartition("/")[0]
+        named = [normpath(f"{folder}/{path.decode()}") for path in IMPORT.findall(contents[module])]
+        found += [path for path in dict.fromkeys(named) if path not in found]
+    return found[1:]
+
+
+def _preloads(modules: Iterable[str]) -> bytes:
+    """A browser finds the imports of a module when it has the module: without these it would ask for one after the
+    other, as deep as they import each other."""
+    return "\n    ".join(f'<link rel="modulepreload" href="{name}">' for name in modules).encode()
 
 
 def open_paths() -> frozenset[str]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from attempts.record import Kind
 from coral.errors import CoralError
-from coral.views.curve import BestStep, Point
+from coral.views.curve import BestStep, Curve, Point, linear_axis
 from coral.web.reading import PublishedClocks, RunView, read_sample
 
 MOST_POINTS = 4000  # more lie on each other on any screen
@@ -54,6 +54,7 @@ class Curves:
             "own": {name: _steps(steps) for name, steps in found.own.items()},
             "points": [_point(point) for point in found.points],
             "left_out": left_out,
+            "axis": _axis(found, agent),
         }
 
 
@@ -70,6 +71,15 @@ def point(view: RunView, number: int, clock: float) -> Json | None:
     if found is None or not found.agent or found.kind not in (Kind.REAL, Kind.TUNE):
         return None
     return _point(Point(clock, found.number, found.agent, found.verdict, found.score))
+
+
+def _axis(curve: Curve, agent: str) -> Json | None:
+    """The linear one; `begins`: the value and the attempt that it begins at, where that is not the first."""
+    found = linear_axis(curve, (agent,) if agent else ())
+    if found is None:
+        return None
+    begins = None if found.begins is None else _steps([found.begins])[0]
+    return {"low": found.low, "high": found.high, "begins": begins}
 
 
 def _steps(steps: Sequence[BestStep]) -> list[list[float]]:

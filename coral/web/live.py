@@ -35,6 +35,7 @@ class RunFeed:
         self._layout = layout
         self._pages: set[asyncio.Queue[Message | None]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()  # pages that come at once share one task, for there is one reader
         self._reader = FeedReader(layout)
         self._watcher = Watcher(layout.supervisor_beats)
 
@@ -43,9 +44,10 @@ class RunFeed:
         queue: asyncio.Queue[Message | None] = asyncio.Queue(BACKLOG)
         self._pages.add(queue)
         try:
-            if self._task is None or self._task.done():
-                await asyncio.to_thread(self._reader.skip)
-                self._task = asyncio.create_task(self._watch())
+            async with self._starting:
+                if self._task is None or self._task.done():
+                    await asyncio.to_thread(self._reader.skip)
+                    self._task = asyncio.create_task(self._watch())
             # What happens meanwhile is in the queue as well: the page shows each event once.
             for message in await asyncio.to_thread(first_messages, self._layout):
                 yield message

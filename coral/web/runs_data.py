@@ -1,10 +1,13 @@
 """The runs of a folder, and two to ten of them side by side."""
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from operator import itemgetter
 
+from attempts.record import Direction
 from coral.views import format
+from coral.views.curve import reach, with_margin
 from coral.web.reading import RunOutcome, RunView, comparison, opened
 from coral.web.runs import Runs
 
@@ -45,6 +48,7 @@ def compared(runs: Runs, names: list[str]) -> Json:
         labels = comparison.labels(views)
         return {
             "direction": views[0].direction,
+            "edge": _edge(views[0].direction, outcomes),
             "concerns": concerns,
             "runs": [
                 {
@@ -61,6 +65,12 @@ def compared(runs: Runs, names: list[str]) -> Json:
             ],
             "settings": [[key, values] for key, values in comparison.differing(outcomes)],
         }
+
+
+def _edge(direction: Direction, outcomes: Sequence[RunOutcome]) -> float | None:
+    """The worse end of a linear axis, at which what is worse is drawn."""
+    found = reach([[step.value for step in one.curve.steps] for one in outcomes])
+    return None if found is None else with_margin(*found)[0 if direction is Direction.MAXIMIZE else 1]
 
 
 def _changes(one: RunOutcome) -> list[Json]:

@@ -20,7 +20,9 @@ BACKLOG = 128
 
 
 def bind(host: str, port: int | None) -> socket.socket:
-    """A socket at that port; at PORT, or at a free one where that is taken, when none is given."""
+    """A socket that listens at that port; at PORT, or at a free one where that is taken, when none is given.
+
+    Whoever is told its address can connect from then on: the server answers once it has started."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     wanted = (PORT, 0) if port is None else (port,)
     for place, number in enumerate(wanted, 1):
@@ -28,6 +30,7 @@ def bind(host: str, port: int | None) -> socket.socket:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             bound.bind((host, number))
+            bound.listen(BACKLOG)
         except OSError as error:
             bound.close()
             if place < len(wanted):
@@ -78,7 +81,6 @@ def serve(layout: Layout, bound: socket.socket, access: PageAccess, until: TextI
         ws="none",
         timeout_graceful_shutdown=1,  # live connections never end by themselves
     )
-    bound.listen(BACKLOG)
     server = uvicorn.Server(config)
     if until is not None:
         threading.Thread(target=_end_with, args=(server, until), daemon=True).start()

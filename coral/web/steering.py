@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coral.errors import CoralError
+from coral.web import membership
 from coral.web.reading import RunView, send_request, set_request
 from heartbeats.render import problems
 from workspace.layout import OPERATOR
@@ -88,6 +89,8 @@ REQUESTS: Mapping[str, Callable[[RunView, Given], dict[str, object]]] = {
     "unpause": _agent,
     "restart": _restart,
     "retire": _agent,
+    "add_agent": membership.add,
+    "move_agent": lambda view, given: membership.move(view, str(_agent(view, given)["agent"]), given),
     "hold_grading": lambda _, __: {},
     "release_grading": lambda _, __: {},
     "cancel_grade": lambda _, given: _number(given),

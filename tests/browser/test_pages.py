@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from browser_setup import SCRIPT
 from dashboard import Served, serving
+from files import write_files
 from playwright.sync_api import Page, expect
 from sample import agent_status, attempt, make_run, requests_of, stamp, write_events, write_heartbeats, write_status
 
 from attempts.store import Store
+from coral.config.load import load
 from workspace import knowledge
 from workspace.layout import Layout
 
@@ -161,6 +163,47 @@ def test_the_pages_are_walked_by_keyboard(layout: Layout, served: Served, tab: T
     expect(page.locator("h2")).to_contain_text("#4")
 
 
+# All that a mouse can use, each numbered; what looks as if a mouse could use it and no key can.
+CONTROLS = """() => {
+    const focusable = "a[href], button, input, select, textarea, summary, [tabindex]:not([tabindex='-1'])";
+    const shown = element => element.checkVisibility() && element.getClientRects().length > 0 && !element.disabled;
+    const byKeys = [...document.querySelectorAll(focusable)];
+    const controls = byKeys.filter(element => shown(element) && element.tabIndex >= 0);
+    controls.forEach((element, number) => { element.dataset.control = number });
+    const mouse = [...document.querySelectorAll("main *, header *")].filter(element => shown(element)
+        && getComputedStyle(element).cursor === "pointer" && !element.closest(`${focusable}, label, option`));
+    return [controls.length, mouse.map(element => element.outerHTML.slice(0, 200))];
+}"""
+FOCUSED = """() => {
+    const element = document.activeElement, style = getComputedStyle(element);
+    const inside = element.querySelector(".reach");  // of a node of a graph, whose outline would be hidden by others
+    const outlined = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+    const drawn = outlined || inside !== null && getComputedStyle(inside).stroke !== "none";
+    return [element.dataset.control ?? null, drawn, element.outerHTML.slice(0, 200)];
+}"""
+
+
+@pytest.mark.parametrize("where", PAGES)
+def test_everything_on_a_page_is_reached_by_keys_and_shows_that_it_is(
+    layout: Layout, served: Served, tab: Tab, where: str
+) -> None:
+    page = tab(served.address)
+    go(page, layout, where)
+    expect(page.locator("main")).to_contain_text(PAGES[where])
+    expect(page.get_by_role("status").filter(has_text="Loading ...")).to_have_count(0)
+    count, by_mouse_alone = page.evaluate(CONTROLS)
+    assert by_mouse_alone == []
+    reached, unseen = set[str](), list[str]()
+    page.evaluate("document.activeElement.blur()")
+    for _ in range(count + 5):
+        page.keyboard.press("Tab")
+        control, drawn, element = page.evaluate(FOCUSED)
+        reached.add(control)
+        unseen += [] if drawn or control is None else [element]
+    assert {str(number) for number in range(count)} - reached == set()
+    assert unseen == []
+
+
 def test_a_published_attempt_is_on_the_page_at_once(tmp_path, tab: Tab) -> None:
     layout = make_run(tmp_path / "runs")
     write_status(layout)
@@ -208,6 +251,37 @@ def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(tmp_pat
         expect(page.locator(".tiles")).to_contain_text("77")
         layout.root.rename(layout.root.with_name("away"))
         expect(page.get_by_role("alert").first).to_contain_text("is gone")
+
+
+def test_a_far_seed_does_not_hide_the_steps_of_the_curve(tmp_path, tab: Tab, picture: Picture) -> None:
+    layout = make_run(tmp_path / "runs", scores=(-50.0, 2.62, 2.63, 1.5, 2.636))
+    write_status(layout)
+    write_events(layout, *({"type": "published", "attempt": n, "clock": 100.0 * n} for n in range(1, 5)))
+    with serving(layout) as served:
+        page = tab(served.address)
+        expect(page.locator("main")).to_contain_text("The axis begins at #1, 2.62; the seed, -50, lies below it.")
+        expect(page.locator("main")).to_contain_text("At its edge: 1 attempt with a worse score than it shows.")
+        picture(page, "fleet-far-seed")
+        heights = {number: height_of(page, number, number / 6) for number in (1, 2, 3, 4)}
+        assert heights[1] > heights[2] + 0.3 > heights[4] + 0.6, "three steps, and room between them"
+        assert heights[3] > 0.9, "at the edge"
+        page.get_by_label("Scale").select_option("logarithmic")
+        expect(page.locator("main")).not_to_contain_text("The axis begins")
+
+
+def height_of(page: Page, number: int, share: float) -> float:
+    """Where in a chart, as a share of its height from the top, a click opens an attempt; the page is as it was then."""
+    box = page.locator(".u-over").bounding_box()
+    assert box is not None
+    before = page.url
+    for down in range(0, int(box["height"]), 5):
+        page.mouse.click(box["x"] + box["width"] * share, box["y"] + down)
+        if page.url != before:
+            assert page.url.endswith(f"/attempts/{number}")
+            page.go_back()
+            expect(page.locator(".chart canvas")).to_have_count(1)
+            return down / box["height"]
+    pytest.fail(f"#{number} was not found")
 
 
 def test_an_attempt_that_a_text_names_is_shown_where_it_is_pointed_at(layout: Layout, served: Served, tab: Tab) -> None:
@@ -322,3 +396,71 @@ def test_a_stopped_run_is_resumed_once_that_is_confirmed(tmp_path, tab: Tab) -> 
         page.locator("dialog[open]").get_by_role("button", name="Set the budget").click()
         expect(page.locator(".quiet", has_text="requested")).to_have_count(1)
         assert requests_of(layout) == [{"type": "set_budget", "key": "hours", "limit": 12.0}]
+
+
+TASK = """\
+task: {name: toy, description: d}
+grader: {command: 'true'}
+agents:
+  assignments:
+    - {runtime: scripted, role: Draft., options: {script: [hang]}}
+    - {runtime: command, model: opus, options: {start: [/bin/true, '{model}']}}
+"""
+
+
+def test_an_agent_is_added_and_moved_by_keyboard_once_that_is_confirmed(tmp_path, tab: Tab, picture: Picture) -> None:
+    layout = make_run(tmp_path / "runs")
+    write_status(layout)
+    write_files(tmp_path, {"seed/x": "", "task.yaml": TASK})
+    layout.task_file.write_text(load(tmp_path, ()).text)
+    with serving(layout) as served:
+        page = tab(served.address)
+        go(page, layout, "steering")
+        opens, dialog = page.get_by_role("button", name="Add an agent"), page.get_by_role("dialog")
+        opens.press("Enter")
+        expect(dialog.get_by_label("Runtime")).to_be_focused()
+        expect(dialog.get_by_label("Role")).to_have_value("Draft.")
+        dialog.get_by_label("Model").fill("opus")
+        dialog.get_by_label("Model").press("Enter")  # asks first: it would spend by mistake
+        expect(dialog.get_by_role("status")).to_contain_text("spends as the others do")
+        expect(dialog.get_by_role("button", name="Add it")).to_be_focused()
+        picture(page, "add-an-agent")
+        if SCRIPT.is_file():
+            assert serious(page) == []
+        page.keyboard.press("Enter")
+        expect(dialog.get_by_role("alert")).to_have_text(
+            "cannot start scripted: scripted uses no model; agents.model is 'opus' - see runtime and options under"
+            " agents in task.yaml"
+        )
+        expect(dialog.get_by_label("Runtime")).to_be_focused()
+        if SCRIPT.is_file():
+            assert serious(page) == []
+        page.keyboard.press("Escape")
+        expect(dialog).to_have_count(0)
+        expect(opens).to_be_focused()
+        assert requests_of(layout) == []
+        opens.press("Enter")
+        expect(dialog.get_by_role("alert")).to_have_count(0)
+        dialog.get_by_label("Name").fill("zoe")
+        dialog.get_by_label("Runtime").select_option("command")
+        expect(dialog.get_by_label("Model")).to_have_value("opus")
+        dialog.get_by_label("Role").fill("Review.")
+        dialog.get_by_role("button", name="Add ...").press("Enter")
+        expect(dialog.get_by_role("status")).to_contain_text("Add zoe, driven by command, opus?")
+        page.keyboard.press("Enter")
+        expect(dialog).to_have_count(0)
+        expect(page.locator("main .act", has=opens)).to_contain_text("requested")
+        added = {"type": "add_agent", "name": "zoe", "runtime": "command", "role": "Review."}
+        assert requests_of(layout) == [added]
+        page.get_by_role("button", name="Move agent-2").press("Enter")
+        dialog.get_by_role("button", name="Move ...").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("nothing is to change")
+        dialog.get_by_label("Model").fill("sonnet")
+        dialog.get_by_role("button", name="Move ...").press("Enter")
+        dialog.get_by_role("button", name="Change it").press("Enter")
+        expect(dialog.get_by_label("Runtime")).to_be_focused()
+        dialog.get_by_label("Model").press("Enter")
+        expect(dialog.get_by_role("status")).to_contain_text("From its next launch on it spends")
+        dialog.get_by_role("button", name="Move it").press("Enter")
+        expect(page.locator("td .quiet", has_text="requested")).to_have_count(1)
+        assert requests_of(layout)[1:] == [{"type": "move_agent", "agent": "agent-2", "model": "sonnet"}]

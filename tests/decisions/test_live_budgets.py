@@ -121,6 +121,28 @@ def test_what_cannot_be_set_changes_nothing(asked: SetBudget, why: str) -> None:
     assert (stage.fleet.run.budgets, stage.owed("ben")) == before
 
 
+def test_what_would_end_the_work_of_all_is_refused_and_of_one_is_not() -> None:
+    stage = Stage(2, replace(RULES, own=Allowance()))
+    stage.at(1, stage.heard("ann"), stage.heard("ben"))
+    stage.tried(2, "ann", 1.0)
+    stage.tried(3, "ann", 1.0)
+    stage.tried(4, "ben", 1.0)
+    line = stage.ask("operator", wanted("per_agent.attempts", 1), 5)[0]
+    assert "cannot set: the run would end at once if budget.per_agent.attempts is 1" in line
+    assert stage.ask("operator", wanted("per_agent.attempts", 2), 6)[0].startswith("answer operator: yes")
+
+
+def test_in_a_run_that_is_over_another_budget_is_not_said_to_be_the_cause() -> None:
+    stage = Stage(1, replace(RULES, own=Allowance(), budget_attempts=1))
+    stage.at(1, stage.heard("ann"))
+    stage.tried(2, "ann", 1.0)
+    stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.fleet.run.finished is not None
+    lines = stage.at(4, on.Resumed(), stage.asks("operator", wanted("hours", 12)))
+    assert any("cannot set budget.hours: the run would end at once all the same" in line for line in lines)
+    assert stage.fleet.run.budgets == {}
+
+
 def test_a_target_may_be_negative_and_agents_set_nothing() -> None:
     stage = Stage(2, replace(RULES, budget_seconds=None))
     assert "yes" in stage.ask("operator", wanted("target", 1e6))[0]

@@ -39,6 +39,27 @@ def test_an_answer_goes_to_the_agent_that_asked_and_closes_its_question_alone() 
     assert "The answer: no" in stage.fleet.agents["ben"].pending_messages[0].prompt
 
 
+def test_an_answer_acknowledges_the_alert_of_its_question_alone() -> None:
+    stage = Stage(2)
+    asked(stage, "one?")
+    stage.at(1, stage.asks("ben", on.RaiseAlert(text="help")))
+    asked(stage, "two?", "ben")
+    stage.at(2, stage.asks("operator", on.AnswerQuestion(number=2, text="no")))
+    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (0, (3,))
+    (line,) = stage.at(3, stage.asks("operator", on.AcknowledgeAlerts(through=2)))
+    assert "2 alerts are acknowledged" in line
+    assert stage.fleet.run.alerts_answered == (3,)
+    (line,) = stage.at(3, stage.asks("operator", on.AcknowledgeAlerts(through=None)))
+    assert "0 alerts are acknowledged" in line
+    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (3, ())
+    stage.at(4, stage.asks("operator", on.AnswerQuestion(number=1, text="yes")))
+    assert stage.fleet.run.alerts_answered == ()  # by then it was acknowledged
+    asked(stage, "three?")
+    stage.at(5, stage.asks("operator", on.AcknowledgeAlerts(through=None)))
+    stage.at(6, stage.asks("operator", on.AnswerQuestion(number=3, text="yes")))
+    assert (stage.fleet.run.alerts_acknowledged, stage.fleet.run.alerts_answered) == (4, ())
+
+
 def test_what_cannot_be_asked_or_answered_is_refused() -> None:
     stage = Stage()
     assert "cannot ask nothing" in asked(stage, " ")[0]

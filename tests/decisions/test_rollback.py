@@ -7,9 +7,10 @@ from stage import QUIET_RULES, REFLECT, REFLECTING, Stage, attempt_zero, submitt
 from attempts.progress import Progress
 from attempts.record import Kind, Verdict
 from coral.fleet import actions as do, events as on
-from coral.fleet.agent_state import Meter, Phase, Spent
+from coral.fleet.agent_state import Meter, Order, Phase, Spent
 from coral.fleet.members import Member, WantedMember
-from coral.fleet.run_state import AttemptStep
+from coral.fleet.rules import Allowance
+from coral.fleet.run_state import AttemptStep, SetLimit
 
 
 def rolled_back(**fields: object) -> on.RolledBack:
@@ -230,3 +231,50 @@ def test_a_move_that_waits_is_forgotten_once_it_is_known_to_have_been_in_force()
     assert back.fleet.run.members == {"ann": second}
     gone_on(back, 11, rolled_back(members={"ann": second}))
     assert [action.agent for action in back.actions if isinstance(action, do.SetMember)] == []
+
+
+def test_what_the_operator_has_ordered_stays_ordered() -> None:
+    back = Stage(3, rules=QUIET_RULES)
+    back.ask("operator", on.Pause(agent="cid"))
+    set_to = {"attempts": SetLimit(limit=9, base=None)}
+    found = {"ann": Order.PAUSE, "ben": Order.RETIRE, "cid": Order.WORK, "zoe": Order.PAUSE}
+    event = rolled_back(orders=found, budgets=set_to, is_held=True)
+    said = back.at(10, on.Resumed(), event, *(back.exited(name, on.Ending.LOST) for name in ("ann", "ben", "cid")))
+    assert [(back[name].phase, back[name].order) for name in ("ann", "ben")] == [
+        (Phase.PARKED, Order.PAUSE),
+        (Phase.RETIRED, Order.RETIRE),
+    ]
+    assert back["cid"].order is Order.WORK
+    assert [line.partition(":")[0] for line in said if line.startswith("spawn")] == ["spawn cid/2"]
+    assert (back.fleet.run.budgets, back.fleet.run.is_grading_held) == (set_to, True)
+    # What nothing was said of stays as it is known; and told twice, it changes nothing.
+    back.at(11, rolled_back(orders=found))
+    assert (back.fleet.run.budgets, back.fleet.run.is_grading_held) == (set_to, True)
+    back.at(12, rolled_back(orders={"ann": Order.RETIRE, "ben": Order.PAUSE}, budgets={}, is_held=False))
+    assert (back["ann"].phase, back["ben"].phase) == (Phase.RETIRED, Phase.PARKED)
+    assert not back["ben"].begins_session  # in its conversation
+    assert (back.fleet.run.budgets, back.fleet.run.is_grading_held) == ({}, False)
+
+
+def test_an_order_that_cannot_be_given_any_more_is_left() -> None:
+    back = Stage(2, rules=replace(QUIET_RULES, own=Allowance(tokens=5)))
+    back.at(2, on.Used(agent="ann", launch=1, figure=Spent(input=9)))
+    back.at(3, back.exited("ann", on.Ending.INTERRUPTED))
+    assert back["ann"].phase is Phase.RETIRED
+    back.at(4, rolled_back(orders={"ann": Order.PAUSE}))
+    assert (back["ann"].phase, back["ann"].order) == (Phase.RETIRED, Order.WORK)
+
+
+def test_a_budget_that_was_raised_is_in_force_before_anything_is_judged_by_it() -> None:
+    rules = replace(QUIET_RULES, budget_attempts=1)
+    _, back, published = history((1.0,), rules)
+    raised = {"attempts": SetLimit(limit=20, base=1)}
+    gone_on(back, 10, rolled_back(attempts=published, counts={"next_number": 2}, budgets=raised))
+    assert back.fleet.run.stopping is None
+    _, back, published = history((1.0,), rules)
+    gone_on(back, 10, rolled_back(attempts=published, counts={"next_number": 2}))
+    assert back.fleet.run.stopping is not None
+    # The task says something else about it since: what was set says nothing any more.
+    _, back, published = history((1.0,), rules)
+    gone_on(back, 10, rolled_back(attempts=published, budgets={"attempts": SetLimit(limit=20, base=7)}))
+    assert back.fleet.run.budgets == {}

@@ -25,7 +25,7 @@ def test_checkouts_are_removed_and_outputs_are_kept(start):
 def test_a_checkout_that_a_dead_supervisor_left_running_is_in_nobodys_way(start):
     layout = start(["hang"], supervise=False).layout
     config, commit = load_frozen(layout.task_file), (layout.private / "seed").read_text()
-    prepare_grade(layout, config, CheckOut(number=1, launch=1, commit=commit, kind=Kind.REAL))
+    prepare_grade(layout, config, CheckOut(number=1, launch=1, commit=commit, kind=Kind.REAL), None)
     straggling, over = layout.grading(1) / "candidate-1", threading.Event()
 
     def straggle():
@@ -38,7 +38,7 @@ def test_a_checkout_that_a_dead_supervisor_left_running_is_in_nobodys_way(start)
     thread.start()
     try:
         for launch in range(2, 12):
-            prepare_grade(layout, config, CheckOut(number=1, launch=launch, commit=commit, kind=Kind.REAL))
+            prepare_grade(layout, config, CheckOut(number=1, launch=launch, commit=commit, kind=Kind.REAL), None)
             assert [
                 (path.name, path.read_text()) for path in (layout.grading(1) / f"candidate-{launch}").iterdir()
             ] == [("x.txt", "0")]

@@ -5,6 +5,7 @@ import os
 import shutil
 
 import pytest
+from files import write_files
 from real_runs import TRY, coral_process, wait_until
 from survival import assert_attempts_are_whole
 
@@ -184,6 +185,24 @@ def test_a_grader_that_is_replaced_grades_nothing(start):
     assert {attempt.verdict for attempt in run.attempts()} <= {"new best", "own best", "worse", "tied"}
     assert not any(attempt.score == 999.0 for attempt in run.attempts())
     assert said(run) == {"private/grader/grade.py was changed", "private/grader/json.py was put there"}
+
+
+@pytest.mark.parametrize("is_pipe", [False, True])
+def test_an_environment_that_somebody_names_starts_no_grader(start, tmp_path, is_pipe):
+    run = start(COUNTING, grade=HONEST, overrides=OFTEN)
+    go_on(run)
+    python = write_files(tmp_path / "mine", {"bin/python": f"#!/bin/sh\ntouch {tmp_path}/canary; exit 1\n"})
+    (python / "bin" / "python").chmod(0o755)
+    if is_pipe:
+        os.mkfifo(run.layout.private / "grader.venv")
+    else:
+        write_files(run.layout.private, {"grader.venv": f"{python}\n"})
+    go_on(run, 4)
+    run.stop()
+    assert not (tmp_path / "canary").exists()
+    assert said(run) == {"private/grader.venv was put there"}
+    write_files(run.layout.private, {"grader.venv": f"{python}\n"})
+    assert changes_since_supervised(run.layout) == ["private/grader.venv changed"]
 
 
 def test_a_resume_stops_where_the_task_was_changed_until_somebody_says_yes(start):

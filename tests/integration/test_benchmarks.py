@@ -1,5 +1,6 @@
 """The benchmarks say what was measured and no more: their statistics, their page, and what they leave behind."""
 
+import argparse
 import json
 import os
 import random
@@ -15,12 +16,14 @@ import pytest
 from hypothesis import given, strategies as st
 from real_runs import wait_until
 
-from benchmarks import native, packing, packing_page, page, prompts
-from benchmarks.__main__ import ALL, PAGE, RESULTS
+from benchmarks import dashboard, history, native, packing, packing_page, page, prompts, tabs
+from benchmarks.__main__ import ALL, PAGE, RESULTS, _arguments
+from benchmarks.arena import agents_run, arena
 from benchmarks.benchmark import Ask
 from benchmarks.figure import Target, check, median, percentile, summarize
 from benchmarks.problems.problems import PROBLEMS, strict_score
 from benchmarks.results import Machine, Result, read, read_all, write
+from coral.reading.timeline import PublishedClocks
 
 pytestmark = pytest.mark.slow
 
@@ -114,6 +117,49 @@ def test_neither_results_nor_page_name_a_machine() -> None:
     assert [name for name, text in texts.items() if folder.search(text)] == []
     assert [name for name, text in texts.items() if os.uname().nodename in re.findall(r"[\w.-]+", text)] == []
     assert all(name.endswith((".md", ".json")) for name in texts)
+
+
+def test_a_history_that_was_made_up_is_in_every_place_and_the_run_goes_on() -> None:
+    with arena() as place:
+        run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), "agents.count=2")
+        place.stop(run)
+        history.fill(run, 60, agents=2)
+        history.index(run)
+        clocks = PublishedClocks(run.layout)
+        clocks.update()
+        assert [clocks.of(number) is not None for number in range(62)] == [True] * 61 + [False]
+        place.call("resume", "--detach", "--run", str(run.layout.root))
+        wait_until(lambda: json.loads(run.layout.status.read_text())["attempts"] == 60, what="its supervisor")
+        place.stop(run)
+        assert [attempt.number for attempt in run.attempts()] == list(range(1, 61))
+
+
+@pytest.mark.parametrize("benchmark", [dashboard, tabs])
+def test_the_dashboard_is_told_by_pages_and_tabs(benchmark) -> None:
+    results = {
+        name: Result(
+            name,
+            "2030-01-02",
+            MACHINE,
+            full.settings,
+            {key: [7.0] * (count or 3) for key, count in full.series.items()},
+        )
+        for name, full in benchmark.full().items()
+    }
+    assert all(check.met for check in benchmark.checks(results))
+    text = "\n".join(benchmark.section(results))
+    assert all(
+        f"| {row} | 7 |" in text for row in (dashboard.PAGES if benchmark is dashboard else ("20 tabs", "after them"))
+    )
+
+
+def test_what_is_tried_with_other_numbers_is_not_kept(monkeypatch) -> None:
+    def arguments(*words: str) -> argparse.Namespace:
+        monkeypatch.setattr(sys, "argv", ["benchmarks", *words])
+        return _arguments()
+
+    assert not arguments("tabs").tried
+    assert all(arguments("tabs", *words).tried for words in (("--quick",), ("--tabs", "20"), ("--minutes", "60")))
 
 
 def test_what_is_not_measured_is_said() -> None:

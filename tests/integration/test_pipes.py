@@ -10,6 +10,7 @@ from types import FrameType
 import pytest
 from real_runs import Run, context_of, tries, write_task
 
+from coral.agent_setup.clone import create_knowledge
 from coral.fleet.actions import Notify
 from coral.fleet.events import Moment
 from coral.runs.detach import detach
@@ -106,6 +107,14 @@ def test_an_alert_of_the_supervisor_before_is_looked_for_without_waiting(finishe
     with pipes_at([layout.events]), deadline():
         report.alert(Moment(run_time=1.0, wall_time=""), Notify(id="a1", text="it happened", repeat=True))
         assert "it happened" in layout.events.read_text()
+
+
+def test_a_checklist_is_read_without_waiting(finished: Run) -> None:
+    layout = finished.layout
+    (layout.shared / "HEARTBEAT.md").unlink(missing_ok=True)
+    with pipes_at([layout.checklist]), deadline():
+        create_knowledge(context_of(layout), "agent-1")
+    assert (layout.shared / "HEARTBEAT.md").is_file()
 
 
 def test_a_supervisor_is_started_in_the_background_all_the_same(start, coral) -> None:

@@ -83,9 +83,10 @@ _PLACES = {
     "integration/coral/cli/commands/test_chat": ["coral.cli.ui: chat_output"],
     "integration/coral/native/llm/test_own": ["coral.native: own_code"],
     "integration/coral/native/llm/test_agent drives the whole loop": [
-        "coral.native.llm: outer perceive toolset",
+        "coral.native.llm: outer perceive workbench",
         "coral.native.llm.tools: base commands files knowledge memory submit",
     ],
+    "unit/coral/native/llm/test_tool_schemas": ["coral.native.llm.tools: arguments shipped"],
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [
         "coral.cli.commands: doctor resume"
     ],
@@ -109,6 +110,7 @@ TESTED_ELSEWHERE = {
 }
 
 SMALL_WITH_ONE_IMPORTER = {
+    "coral.native.llm.tools.shipped": "a program of its own: python -m coral.native.llm.tools.shipped",
     "attempts.index.listing": "a question of its own to the index, which query.py has no room for",
     "coral.cli.ui.budgets": "bars for a terminal, apart from their figures",
     "coral.web.metrics_data": "the data of a page of its own",

@@ -113,15 +113,7 @@ def _wanted(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check(layout: Layout, agent: str | None, wanted: Mapping[str, Any]) -> None:
-    """CoralError if no agent of the run can be driven so on this machine: the supervisor would find it later, when
-    nobody waits for its answer. `agent`: None for a new one."""
-    from coral.agent_setup.roster import Roster
-    from coral.config.load import load_frozen
     from coral.fleet.members import WantedMember
-    from coral.journal import fold
-    from coral.runs.membership import check, wanted_assignment
+    from coral.runs.membership import check_of_run
 
-    config = load_frozen(layout.task_file)
-    members = fold(layout.journal).fleet.run.members
-    base = None if agent is None else Roster(config, members).assignment(agent)
-    check(config, wanted_assignment(config, WantedMember(**wanted), base), "add" if agent is None else "move")
+    check_of_run(layout, agent, WantedMember(**wanted))

@@ -38,9 +38,7 @@ def run(args: argparse.Namespace) -> int:
         sender = send_request.as_operator("acknowledge alerts")
         request = {"type": "acknowledge_alerts", "through": args.number}
         return send_request.ask(layout, sender, request, as_json=args.json)
-    acknowledged = RunView(layout).status.integer("alerts_acknowledged") or 0
-    alerts = [alert | {"acknowledged": 0 < alert["number"] <= acknowledged} for alert in alerts_in(layout.events)]
-    alerts = alerts[-args.n :] if args.n > 0 else []
+    alerts = _alerts(layout)[-args.n :] if args.n > 0 else []
     targets = _targets(layout)
     if args.json:
         return print_json({"alerts": alerts, "targets": targets})
@@ -52,6 +50,16 @@ def run(args: argparse.Namespace) -> int:
     for target in targets:
         out.print(_standing(target))
     return 0
+
+
+def _alerts(layout: Layout) -> list[dict[str, Any]]:
+    """The latest alerts; those count as acknowledged, too, whose question is answered."""
+    status = RunView(layout).status
+    last, answered = status.integer("alerts_acknowledged") or 0, status.integers("alerts_answered")
+    return [
+        alert | {"acknowledged": 0 < alert["number"] <= last or alert["number"] in answered}
+        for alert in alerts_in(layout.events)
+    ]
 
 
 def _line(alert: Mapping[str, Any]) -> Text:

@@ -173,10 +173,13 @@ def _groups(rows: Rows) -> list[tuple[str, str]]:
 
 
 def due_of(view: RunView, owner: str, row: LenientJson) -> str:
-    """How far away it is: from status.json, which is a second old at most, else from the file of heartbeats."""
+    """How far away it is: from status.json, which is a second old at most, else from the file of heartbeats. Empty for
+    an agent that has retired."""
     for agent in view.status.objects("agents"):
         if agent.text("name") == owner or owner == FLEET:
             for coming in agent.objects("next"):
                 if coming.text("name") == row.text("name"):
                     return coming.text("in", 40)
+            if owner != FLEET and agent.text("phase") == "retired":
+                return ""
     return row.text("next", 40)

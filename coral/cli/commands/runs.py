@@ -8,7 +8,7 @@ from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.ui.table import print_table, tone
 from coral.errors import CoralError
-from coral.reading.run_folder import here
+from coral.reading.run_folder import here, is_of
 from coral.reading.run_view import RunView, is_seed
 from coral.views import format
 from workspace.layout import Layout, runs_under
@@ -35,7 +35,7 @@ def _found(args: argparse.Namespace) -> list[Layout]:
     folder = here() / args.folder if args.folder else None
     runs = runs_under(folder) if folder else run_lookup.from_here(args.task)
     if args.task:
-        runs = [run for run in runs if run.root.parent.name == args.task]
+        runs = [run for run in runs if is_of(run, args.task)]
     if not runs:
         of = f" of the task {args.task!r}" if args.task else ""
         hint = "start one with `coral start TASK`, or name a folder of runs: `coral runs FOLDER`"

@@ -70,14 +70,15 @@ def _exit_code(board: PulseBoard) -> int:
 
 def _follow(board: PulseBoard, is_over: Callable[[], bool], *, lines: bool) -> None:
     """Take beats in until it is over; with `lines`, print a line for each change of a state or a phase."""
-    states: dict[str, str] = {}
+    states: dict[tuple[int, str], str] = {}
     while True:
         now = time.monotonic()
-        for pulse in [*board.update(now), *board.pulses.values()]:
-            name, state = pulse.beat.session, f"{pulse.state(now)} {pulse.beat.phase}"
-            if lines and states.get(name) != state:
-                print(pulse_line(pulse, now).plain, flush=True)
-            states[name] = state
+        changes = [(pulse, pulse.heard_at) for pulse in board.update(now)]  # each as it was when its beat was written
+        for pulse, at in [*changes, *((pulse, now) for pulse in board.pulses.values())]:
+            whose, state = (id(pulse.source), pulse.beat.session), f"{pulse.state(at)} {pulse.beat.phase}"
+            if lines and states.get(whose) != state:
+                print(pulse_line(pulse, at).plain, flush=True)
+            states[whose] = state
         if is_over():
             return
         time.sleep(PERIOD)

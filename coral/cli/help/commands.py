@@ -14,7 +14,7 @@ def whole_parser() -> Parser:
     root.add_argument("-V", "--version", action="store_true", help="print the version")
     commands = root.verbs()
     for name, (_, text, example) in COMMANDS.items():
-        about = f"{text.capitalize()}."
+        about = f"{text[0].upper()}{text[1:]}."
         load(name).add_arguments(commands.add_parser(name, help=text, description=about, example=example))
     return root
 

@@ -1,7 +1,7 @@
 """Draws a run's curve as SVG: no script, no style of its own but classes, so that a page's policy can forbid both.
 
 Of many attempts those that improved are all drawn, and of the others the first in each cell of a grid: what lies on top
-of each other would look the same. What lies outside of the axis is left out, and counted in the text below.
+of each other would look the same. What lies outside of the axis is drawn at its edge, which the picture says.
 """
 
 import math
@@ -9,10 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from attempts.record import LARGEST, Verdict
+from attempts.record import LARGEST, Direction, Verdict
 from coral.cli.report.markup import Html, element, join
 from coral.views import axis, format
-from coral.views.curve import BestStep, Curve, Point
+from coral.views.curve import BestStep, Curve, LinearAxis, Point, linear_axis
 
 GRID = 3.0  # pixels of a cell's side
 ONE_BY_ONE = 1500  # attempts that improved, which are drawn as marks that say what they are
@@ -56,13 +56,10 @@ class Frame:
         share = min(max((value / 4 - low / 4) / whole, 0.0), 1.0) if whole else 0.5
         return self.bottom - share * (self.bottom - MARGIN_TOP)
 
-    def holds(self, value: float) -> bool:
-        return min(self.low, self.high) <= value <= max(self.low, self.high) or self.is_log
-
 
 @dataclass(frozen=True)
 class Chart:
-    """The picture of a curve. `outside`: attempts that lie beyond the axis; `left_out`: those that share a cell."""
+    """The picture of a curve. `outside`: attempts worse than the axis shows; `left_out`: those that share a cell."""
 
     svg: Html
     outside: int = 0
@@ -74,26 +71,26 @@ def draw(
     curve: Curve, scale: AxisScale, width: float, height: float, *, agents: Sequence[str] = (), title: str
 ) -> Chart:
     """`agents`: whose own bests are drawn instead of the attempts; the first few have colours."""
-    start = _first_shown(curve) if scale is AxisScale.SCORE else 0
+    linear = linear_axis(curve) if scale is AxisScale.SCORE else None
     value = (lambda score: score) if scale is AxisScale.SCORE else curve.gap
     frame = _frame(curve, scale, width, height)
     if frame is None:
         return Chart(Html(""))
     shown = [] if agents else [point for point in curve.points if point.score is not None]
-    inside = [point for point in shown if frame.holds(value(point.score or 0.0))]
-    drawn = _thinned(inside, frame, value)
+    drawn = _thinned(shown, frame, value)
     failed = [] if agents else _thinned_failures(curve.points, frame)
     layers = [
         element("title", title),
         element("desc", description(curve)),
         _axes(frame, scale, curve),
+        _edge(frame, curve, linear),
         _line(curve.steps, frame, value, curve.end, "behind" if agents else "fleet"),
         *([] if agents else [_marks(drawn, frame, value), *failed]),
         _agent_lines(curve, frame, value, agents),
     ]
     svg = element("svg", *layers, viewBox=f"0 0 {width:g} {height:g}", role="img", xmlns="http://www.w3.org/2000/svg")
-    begins = curve.steps[start] if start else None
-    return Chart(svg, len(shown) - len(inside), len(inside) - len(drawn), begins)
+    outside = sum(linear.is_worse(point.score or 0.0) for point in shown) if linear else 0
+    return Chart(svg, outside, len(shown) - len(drawn), linear.begins if linear else None)
 
 
 def description(curve: Curve) -> str:
@@ -114,7 +111,19 @@ def bounds(curve: Curve, scale: AxisScale) -> tuple[float, float] | None:
     """The values at the bottom and at the top of the axis; None where there is nothing to draw."""
     if not curve.steps:
         return None
-    return _score_bounds(curve) if scale is AxisScale.SCORE else _gap_bounds(curve)
+    if scale is AxisScale.GAP:
+        return _gap_bounds(curve)
+    linear = linear_axis(curve)
+    return (linear.low, linear.high) if linear else None
+
+
+def edge_note(curve: Curve, linear: LinearAxis) -> str:
+    """What lies at the edge of a linear axis; empty where nothing does."""
+    held = [step.value for step in curve.steps] + [point.score for point in curve.points if point.score is not None]
+    if not any(map(linear.is_worse, held)):
+        return ""
+    edge, less = ("lower", "less") if curve.direction is Direction.MAXIMIZE else ("upper", "more")
+    return f"at the {edge} edge: what scores {less} than {format.score(linear.worst)}"
 
 
 def _frame(curve: Curve, scale: AxisScale, width: float, height: float) -> Frame | None:
@@ -124,25 +133,6 @@ def _frame(curve: Curve, scale: AxisScale, width: float, height: float) -> Frame
     low, high = found
     longest = max(len(label) for label in _labels(_ticks(scale, low, high)))
     return Frame(width, height, 10 + longest * DIGIT, low, high, curve.end, scale is AxisScale.GAP)
-
-
-def _score_bounds(curve: Curve) -> tuple[float, float]:
-    """From the first step that is shown to the best, with some room; better single scores lie inside as well."""
-    held = [step.value for step in curve.steps[_first_shown(curve) :]]
-    held += [
-        point.score for point in curve.points if point.improved and point.score is not None and _is_above(curve, point)
-    ]
-    low, high = min(held), max(held)
-    margin = (high / 20 - low / 20) or abs(high) / 20 or 1.0
-    return max(low - margin, -1.7e308), min(high + margin, 1.7e308)
-
-
-def _first_shown(curve: Curve) -> int:
-    return axis.first_shown([step.value for step in curve.steps])
-
-
-def _is_above(curve: Curve, point: Point) -> bool:
-    return curve.gap(point.score or 0.0) < 0
 
 
 def _gap_bounds(curve: Curve) -> tuple[float, float] | None:
@@ -188,6 +178,13 @@ def _axes(frame: Frame, scale: AxisScale, curve: Curve) -> Html:
     base = f"{frame.bottom:.1f}"
     parts.append(element("line", x1=f"{frame.left:.1f}", x2=f"{right:.1f}", y1=base, y2=base, class_="base"))
     return element("g", *parts, aria_hidden="true")
+
+
+def _edge(frame: Frame, curve: Curve, linear: LinearAxis | None) -> Html:
+    """In the corner that is empty: a curve begins at the other one."""
+    note = edge_note(curve, linear) if linear else ""
+    y = frame.bottom - 6 if curve.direction is Direction.MINIMIZE else MARGIN_TOP + 8
+    return element("text", note, x=f"{frame.left + 6:.1f}", y=f"{y:.1f}", class_="tick") if note else Html("")
 
 
 def _line(steps: Sequence[BestStep], frame: Frame, value: Callable[[float], float], end: float, kind: str) -> Html:

@@ -56,7 +56,7 @@ def _omissions(curve: Curve, chart: Chart) -> str:
         begins = format.score(chart.begins.value)
         parts.append(f"The axis begins at #{chart.begins.number}, {begins}; the seed, {seed}, lies {worse} it.")
     if chart.outside:
-        parts.append(f"{format.plural(chart.outside, 'attempt')} with a worse score than the axis shows are left out.")
+        parts.append(f"At its edge: {format.plural(chart.outside, 'attempt')} with a worse score than it shows.")
     if chart.left_out:
         rule = "every new best, and of the others of one verdict the first within 3 by 3 points"
         parts.append(f"Drawn are {rule}: {chart.left_out} more lie on top of these.")

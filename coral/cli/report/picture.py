@@ -8,12 +8,12 @@ from io import BytesIO
 from pathlib import Path
 
 from attempts.record import Verdict
-from coral.cli.report.chart import AxisScale, bounds, draw
+from coral.cli.report.chart import AxisScale, bounds, draw, edge_note
 from coral.cli.report.markup import Html, element
 from coral.errors import CoralError
 from coral.extras import installs
 from coral.views import format
-from coral.views.curve import Curve
+from coral.views.curve import Curve, linear_axis
 
 STYLE = Path(__file__).with_name("style.css")
 SVG = ".svg"
@@ -51,18 +51,32 @@ def _by_matplotlib(curve: Curve, scale: AxisScale, title: str, suffix: str) -> b
 
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     axes = figure.add_subplot()
-    value = (lambda score: score) if scale is AxisScale.SCORE else curve.gap
+    low, high = bounds(curve, scale) or (0.0, 1.0)
+
+    def value(score: float) -> float:
+        """What lies beyond the axis is drawn at its edge."""
+        return min(max(score if scale is AxisScale.SCORE else curve.gap(score), low), high)
+
     unit, name = next((unit, name) for unit, name in UNITS if curve.end >= 2 * unit or unit == 1)
     for verdict, colour in COLOURS.items():
         points = [point for point in curve.points if point.verdict is verdict and point.score is not None]
         places = [point.at / unit for point in points], [value(point.score or 0.0) for point in points]
-        axes.scatter(*places, s=14 if verdict is Verdict.NEW_BEST else 7, c=colour, label=f"{verdict}", linewidths=0)
+        axes.scatter(
+            *places,
+            s=14 if verdict is Verdict.NEW_BEST else 7,
+            c=colour,
+            label=f"{verdict}",
+            linewidths=0,
+            clip_on=False,
+        )
     ends = [step.at / unit for step in curve.steps] + [curve.end / unit]
     values = [value(step.value) for step in curve.steps]
     axes.step(ends, [*values, values[-1]], where="post", color=COLOURS[Verdict.NEW_BEST], label="the proven best")
-    low, high = bounds(curve, scale) or (0.0, 1.0)
-    if scale is AxisScale.GAP:
+    linear = linear_axis(curve) if scale is AxisScale.SCORE else None
+    if linear is None:
         axes.set_yscale("log")
+    else:
+        axes.text(0.01, 0.97, edge_note(curve, linear), transform=axes.transAxes, va="top", size="small", color="gray")
     axes.set_ylim(low, high)
     axes.set(
         title=format.line(title, 100), xlabel=name, ylabel="score" if scale is AxisScale.SCORE else "gap to the best"

@@ -40,18 +40,20 @@ class WatchedPulse:
 @dataclass(slots=True)
 class PulseBoard:
     sources: list[BeatSource]
-    pulses: dict[tuple[str, str], WatchedPulse] = field(default_factory=dict)  # by source and session
+    pulses: dict[tuple[int, str], WatchedPulse] = field(default_factory=dict)  # by place of the source and session
     _has_looked: bool = False
 
     def update(self, now: float) -> list[WatchedPulse]:
         """Take in what is new; returns the pulses whose state or phase has changed, once for each change."""
         changed: list[WatchedPulse] = []
-        for source in self.sources:
+        for place, source in enumerate(self.sources):
             for beat in source.new():
-                key = (source.name, beat.session or f"{beat.agent} {beat.task}")
+                key = (place, beat.session or f"{beat.agent} {beat.task}")
                 before = self.pulses.get(key)
                 if before is not None and before.beat.is_over and not beat.is_over:
-                    continue  # its end was told already
+                    if beat.timestamp <= before.beat.timestamp:
+                        continue  # its end was told already
+                    del self.pulses[key]  # it has begun again, as a supervisor does in a resumed run
                 earlier = None if before is None else (before.beat.status, before.beat.phase)
                 pulse = self._take(key, beat, source, now)
                 if earlier != (beat.status, beat.phase):
@@ -59,7 +61,7 @@ class PulseBoard:
         self._has_looked = True
         return changed
 
-    def _take(self, key: tuple[str, str], beat: Beat, source: BeatSource, now: float) -> WatchedPulse:
+    def _take(self, key: tuple[int, str], beat: Beat, source: BeatSource, now: float) -> WatchedPulse:
         heard_at = now if self._has_looked else now - max(format.age(beat.timestamp) or 0.0, 0.0)
         pulse = self.pulses.get(key)
         if pulse is None:

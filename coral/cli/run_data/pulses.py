@@ -3,6 +3,7 @@
 import contextlib
 import os
 import socket
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -10,7 +11,7 @@ from typing import BinaryIO, Protocol
 from attempts.files import open_plain, parse_object
 from coral.errors import CoralError
 from heartbeats.beat import Beat, from_dict
-from heartbeats.beat_writer import cancel_file, is_socket
+from heartbeats.beat_writer import SOCKET_SUFFIX, cancel_file, is_socket
 from heartbeats.interval import Watcher
 
 LONGEST = 1 << 16  # bytes of a line
@@ -32,10 +33,24 @@ class BeatSource(Protocol):
 
 def open_source(path: Path) -> BeatSource:
     """Open a file or a socket of beats. Raises CoralError if the path can be neither."""
-    if path.is_dir() or not path.parent.is_dir():
-        what = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-        raise CoralError(f"cannot watch {path}: {what}", "name the file or the socket of a Pulse: docs/pulse.md")
+    if problem := _problem(path):
+        raise CoralError(f"cannot watch {path}: {problem}", "name the file or the socket of a Pulse: docs/pulse.md")
     return BeatSocket(path) if is_socket(path) else BeatFile(path)
+
+
+def _problem(path: Path) -> str:
+    """Why nothing can come from this path, even later; empty if something can."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    except OSError as error:  # a name that is too long, a link to itself
+        return error.strerror or str(error)
+    if stat.S_ISDIR(mode):
+        return "it is a folder"
+    if stat.S_ISREG(mode):
+        return f"it is a file, and {path.suffix} names a socket" if path.suffix == SOCKET_SUFFIX else ""
+    return "" if stat.S_ISSOCK(mode) else "it is neither a file nor a socket"
 
 
 class BeatFile:
@@ -63,6 +78,7 @@ class BeatFile:
             return
         if os.fstat(self._file.fileno()).st_size < self._file.tell():
             self._file.seek(0)  # it was emptied
+            self._part = b""
         while data := self._file.read(AT_ONCE):
             *lines, self._part = (self._part + data).split(b"\n")
             self._part = self._part[:LONGEST]

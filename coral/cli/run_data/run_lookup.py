@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from coral.errors import CoralError
-from coral.reading.run_folder import here, named, run_around
+from coral.reading.run_folder import here, is_of, named, run_around
 from workspace.layout import Layout, find_agent, find_runs, runs_under
 
 TASK_FILE = "task.yaml"
@@ -40,7 +40,7 @@ def run_of(args: argparse.Namespace) -> Layout:
     if args.run:
         return named(str(args.run), args.task)
     inside = run_around(here())
-    if inside is not None and args.task in (None, inside.root.parent.name):
+    if inside is not None and is_of(inside, args.task):
         return inside
     found = from_here(args.task)
     if not found:
@@ -54,7 +54,7 @@ def from_here(task: str | None) -> list[Layout]:
     folder = find_runs(here())
     runs = runs_under(folder) if folder else []
     if task:
-        return [run for run in runs if run.root.parent.name == task]
+        return [run for run in runs if is_of(run, task)]
     at = task_folder()
     own = [run for run in runs if at and origin(run) == at]
     return own or runs

@@ -28,6 +28,6 @@ def _number(key: str, value: str) -> float:
         number = float(value)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
+    if not math.isfinite(number * 3600):  # in seconds, too
         raise CoralError(f"cannot set {key} to {value!r}: it is no number", f"{HINT}, or `none` for no limit")
     return number

@@ -1,7 +1,7 @@
 """Draws scores over time or over attempts with the dots of braille characters: best-so-far lines, attempts as points.
 
 A character has one colour: that of a line where one crosses it, else that of its first point. The axis begins where the
-steps can be told apart (`axis.first_shown`): what is worse than that lies below it, and is not drawn.
+steps can be told apart (`curve.reach`): what lies beyond is drawn at its edge, whose label is then ≤ or ≥.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from coral.views import axis
+from coral.views.curve import reach
 from coral.views.format import scores
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # [row][column] of one braille character
@@ -38,11 +38,12 @@ def draw(
     """`height` lines of at most `width` characters, and one for the axis, which goes from 0 to `end`. An empty list
     without points, or where it would not fit."""
     lines = [line for line in lines if line.points]
-    shown = [y for line in lines for y in _shown(line)]
-    if not shown or height < 2:
+    held = [[y for _, y in line.points] for line in lines]
+    shown = reach(held, (dot.y for dot in dots))
+    if shown is None or height < 2:
         return []
-    low, high = min(shown), max(shown)
-    labels = scores([high, low])
+    low, high = shown
+    labels = _labels(low, high, [y for values in held for y in values] + [dot.y for dot in dots])
     margin = max(len(label) for label in labels) + 2
     columns = width - margin
     if columns < 8:
@@ -60,10 +61,10 @@ def draw(
     return [*drawn, Text(" " * (margin - 1) + "└0" + end_text.rjust(columns - 1, "─"), no_wrap=True)]
 
 
-def _shown(line: BestLine) -> list[float]:
-    """The values that the axis must reach."""
-    values = [y for _, y in line.points]
-    return values[axis.first_shown(values) :]
+def _labels(low: float, high: float, drawn: Sequence[float]) -> tuple[str, str]:
+    """Those of the two ends, which say where something that lies beyond is drawn at the edge."""
+    top, bottom = scores([high, low])
+    return f"≥{top}" if max(drawn) > high else top, f"≤{bottom}" if min(drawn) < low else bottom
 
 
 class _Grid:
@@ -95,8 +96,7 @@ class _Grid:
             before = row
 
     def dot(self, dot: Dot) -> None:
-        if self._low <= dot.y <= self._high:
-            self._set(self._column(dot.x), self._row(dot.y), dot.style)
+        self._set(self._column(dot.x), self._row(dot.y), dot.style)
 
     def _column(self, x: float) -> int:
         share = min(max(x / self._end, 0.0), 1.0) if self._end > 0 else 0.0

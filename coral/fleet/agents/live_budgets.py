@@ -13,7 +13,7 @@ from coral.fleet.agents.launch_exit import wait
 from coral.fleet.messages import MESSAGE
 from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.request_kinds import SetBudget
-from coral.fleet.rules import BUDGETS, OWN_BUDGETS, budget_of, in_force
+from coral.fleet.rules import BUDGETS, OWN_BUDGETS, Rules, budget_of, in_force
 from coral.fleet.run_state import Fleet, SetLimit
 from coral.fleet.transaction import Transaction
 
@@ -27,18 +27,35 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
     base, budgets = budget_of(transaction.task_rules, key), dict(transaction.run.budgets)
     budgets.pop(key, None)
     if not asked.as_task and asked.limit != base:
-        budgets[key] = SetLimit(limit=_exact(key, asked.limit), base=base)
+        budgets[key] = SetLimit(limit=exact(key, asked.limit), base=base)
     changed = _with(transaction.fleet(), budgets)
     rules = in_force(transaction.task_rules, changed.run)
     text, was = f"budget.{key} is {_shown(budget_of(rules, key))}", _shown(budget_of(before, key))
     if rules == before:
         raise CoralError(f"cannot set budget.{key}: it is {was} already", "coral status shows what is left")
-    if run_over(changed, transaction.clock, rules):
+    if run_over(changed, transaction.clock, rules) or _nobody_is_left(changed, rules):
+        if run_over(transaction.fleet(), transaction.clock, before):
+            hint = "`coral resume` says which budget is used up"
+            raise CoralError(f"cannot set budget.{key}: the run would end at once all the same", hint)
         raise CoralError(f"cannot set: the run would end at once if {text}", "`coral stop` ends it")
     transaction.set_run(budgets=budgets)
     transaction.rules = rules
     _tell(transaction, f"The operator has changed the budget: {text} now (it was {was}).")
     return f"{text} (it was {was})"
+
+
+def restore(transaction: Transaction, budgets: Mapping[str, SetLimit] | None) -> None:
+    """Put the budgets in force that were set when what was decided then was lost; None: none was set since."""
+    if budgets is not None:
+        transaction.set_run(budgets=budgets)
+        drop_outdated(transaction)
+        transaction.rules = in_force(transaction.task_rules, transaction.run)
+
+
+def _nobody_is_left(fleet: Fleet, rules: Rules) -> bool:
+    """Whether the own budget of everybody at work is used up."""
+    at_work = [agent for agent in fleet.agents.values() if agent.phase is not Phase.RETIRED]
+    return bool(at_work) and all(agent_over(agent, rules) is not None for agent in at_work)
 
 
 def drop_outdated(transaction: Transaction) -> None:
@@ -67,7 +84,8 @@ def _with(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
     return replace(fleet, run=replace(fleet.run, budgets=budgets))
 
 
-def _exact(key: str, limit: float | None) -> float | None:
+def exact(key: str, limit: float | None) -> float | None:
+    """The limit as task.yaml has it: what is counted is a whole number."""
     return int(limit) if limit is not None and key in WHOLE else limit
 
 

@@ -73,6 +73,28 @@ def dismiss(transaction: Transaction, name: str) -> str:
     return f"{name} retires"
 
 
+def restore(transaction: Transaction, name: str, order: Order) -> None:
+    """Put an order in force that was given when what was decided then was lost; not one that the agent, as it is known
+    to be now, could not be given: it has retired by itself, or its own budget is used up."""
+    before = transaction.agents[name].order
+    if before is not order:
+        try:
+            _change(transaction, name, before, order)
+        except CoralError:
+            return
+
+
+def _change(transaction: Transaction, name: str, before: Order, order: Order) -> None:
+    if before is Order.RETIRE:
+        restart(transaction, name, fresh=False)
+    elif before is Order.PAUSE:
+        unpause(transaction, name)
+    if order is Order.PAUSE:
+        pause(transaction, name)
+    elif order is Order.RETIRE:
+        dismiss(transaction, name)
+
+
 def find(transaction: Transaction, name: str, verb: str) -> Agent:
     if name not in transaction.agents:
         known = ", ".join(transaction.agents)

@@ -22,10 +22,9 @@ from coral.native.llm.gates import DeferredCall, Gate, GateSignal, RefusedCall
 from coral.native.llm.json_values import as_object
 from coral.native.llm.perceive import Perception
 from coral.native.llm.request import Reply
-from coral.native.llm.tools.base import Workbench
-from coral.native.llm.tools.submit import settle_interrupted
 from coral.native.llm.toolset import Toolset
-from coral.native.situation import ToolError
+from coral.native.llm.workbench import Workbench
+from coral.native.tool_error import ToolError
 
 CONTINUE = "Heartbeat. Please continue."
 CORRECT = "Heartbeat: a call failed. Read its error, put it right, or do something else."
@@ -87,6 +86,8 @@ class LlmAgent:
             raise ToolError("an interrupt came before this call; it was not performed")
         if call.name != "submit":
             raise ToolError("an interrupt cut this call off; look at what it has done before you repeat it")
+        from coral.native.llm.tools.submit import settle_interrupted  # with pydantic, which most starts do without
+
         self._current = call
         return settle_interrupted(self.bench)
 

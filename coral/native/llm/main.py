@@ -21,11 +21,10 @@ from coral.native.llm.request import ModelError, ModelWire
 from coral.native.llm.rollback import roll_back
 from coral.native.llm.settings import LlmOptions
 from coral.native.llm.textual import TextualWire
-from coral.native.llm.tools.base import Workbench
-from coral.native.llm.tools.commands import kill_group
 from coral.native.llm.toolset import Toolset
 from coral.native.llm.transcript import Transcript
 from coral.native.llm.window import clip, request_tokens
+from coral.native.llm.workbench import Workbench
 from coral.native.output import Output
 from coral.native.snapshots import Snapshots
 from workspace.layout import Layout
@@ -111,7 +110,10 @@ def interrupt(agent: LlmAgent) -> None:
         agent.bench.output.usage(input=asked - usage.cached, cached=usage.cached, output=usage.output)
     if agent.bench.running is not None:
         agent.bench.running.interrupt()
-    kill_group(agent.bench.group)
+    if agent.bench.group:
+        from coral.native.llm.tools.commands import kill_group
+
+        kill_group(agent.bench.group)
 
 
 def _instructions(clone: Path) -> str:

@@ -7,8 +7,8 @@ from coral.native.llm.client import ModelClient
 from coral.native.llm.conversation import BLOCKS, LlmMemory, PromptMessage
 from coral.native.llm.patience import Patience
 from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelUsage, Reply
-from coral.native.llm.tools.base import Workbench
 from coral.native.llm.toolset import Toolset
+from coral.native.llm.workbench import Workbench
 
 SYSTEM = """You are an agent in a fleet that improves a score. You act by calling tools, and by nothing else: what you
 want somebody to read goes out by send_message. You work in a folder of your own, the workspace: read and change its

@@ -1,16 +1,26 @@
 """Own tools and gates of a task. What is not our code may raise anything: it is called here."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from coral.native.llm import gates
 from coral.native.llm.conversation import ToolCall
 from coral.native.llm.gates import SHIPPED, Decision, Gate, GateSignal, RefusedCall
-from coral.native.llm.tools.base import AgentTool, Workbench
+from coral.native.llm.workbench import Workbench
 from coral.native.own_code import find_own
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
+
+if TYPE_CHECKING:
+    from coral.native.llm.tools.base import AgentTool
 
 
-def own_tools(specs: Iterable[str]) -> list[type[AgentTool]]:
+def own_tools(specs: Sequence[str]) -> list[type[AgentTool]]:
+    if not specs:
+        return []
+    from coral.native.llm.tools.base import AgentTool  # with pydantic, which a start does without
+
     found = []
     for spec in specs:
         tool = find_own(spec)

@@ -1,33 +1,42 @@
-"""The tools by name: their schemas for the model, and its calls as tools; errors say what would have been right."""
+"""The tools by name: their schemas for the model, and its calls as tools. The tools themselves are imported when the
+first call comes, since pydantic takes longer than all else before the first request."""
 
-import json
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from inspect import cleandoc
-from typing import Any
-
-from pydantic import ValidationError
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from coral.native.llm.conversation import ToolCall
 from coral.native.llm.request import ToolSchema
-from coral.native.llm.tools import commands, files, knowledge, memory, submit
-from coral.native.llm.tools.base import AgentTool
-from coral.native.situation import ToolError
+from coral.native.llm.tool_schemas import shipped_schemas
+from coral.native.tool_error import ToolError
 
-SHIPPED_TOOLS: tuple[type[AgentTool], ...] = (
-    *(memory.SendMessage, files.ReadFile, files.ListFiles, files.SearchFiles, files.EditFile, files.WriteFile),
-    *(commands.RunCommand, commands.RunCheck, submit.SubmitTool, commands.Log, commands.Show, commands.Checkout),
-    *(knowledge.Notes, knowledge.Skills, commands.JobTool),
-    *(memory.CoreMemoryAppend, memory.CoreMemoryReplace, memory.Recall),
-)
+if TYPE_CHECKING:
+    from coral.native.llm.tools.base import AgentTool
 
 
 class Toolset:
     """`own`: tools of the task; one with the name of ours takes its place."""
 
-    def __init__(self, own: Iterable[type[AgentTool]] = ()) -> None:
-        self._tools = {tool.name: tool for tool in (*SHIPPED_TOOLS, *own)}
-        self.schemas = tuple(map(schema_of, self._tools.values()))
+    def __init__(self, own: Sequence[type[AgentTool]] = ()) -> None:
+        self._own = tuple(own)
+
+    @cached_property
+    def schemas(self) -> tuple[ToolSchema, ...]:
+        schemas = {schema.name: schema for schema in shipped_schemas()}
+        if self._own:
+            from coral.native.llm.tools.arguments import schema_of
+
+            schemas |= {tool.name: schema_of(tool) for tool in self._own}
+        return tuple(schemas.values())
+
+    @cached_property
+    def _tools(self) -> Mapping[str, type[AgentTool]]:
+        from coral.native.llm.tools.shipped import SHIPPED_TOOLS
+
+        return {tool.name: tool for tool in (*SHIPPED_TOOLS, *self._own)}
 
     def works(self, name: str) -> bool:
         """Whether calls of this tool change something."""
@@ -40,41 +49,6 @@ class Toolset:
             close = get_close_matches(call.name, self._tools, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise ToolError(f"there is no tool {call.name!r}; {hint}there are {', '.join(self._tools)}")
-        try:
-            arguments: object = json.loads(call.arguments or "{}")
-        except (ValueError, RecursionError) as problem:
-            raise ToolError(f"the arguments are not JSON: {problem}. {_right(tool)}") from None
-        try:
-            return tool.model_validate(arguments)
-        except ValidationError as problem:
-            found = problem.errors(include_url=False)[:5]
-            wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in found)
-            raise ToolError(f"the arguments are wrong: {wrong}. {_right(tool)}") from None
+        from coral.native.llm.tools.arguments import read_arguments
 
-
-def _right(tool: type[AgentTool]) -> str:
-    """The arguments that a tool takes, in one line."""
-    schema = tool.model_json_schema()
-    required = set(schema.get("required", ()))
-    named = [f"{name}{'' if name in required else '?'}: {_kind(part)}" for name, part in schema["properties"].items()]
-    return f"{tool.name} takes {{{', '.join(named)}}}; a question mark means that it may be left out"
-
-
-def _kind(part: Mapping[str, Any]) -> str:
-    if "enum" in part:
-        return " | ".join(json.dumps(value) for value in part["enum"])
-    kind = str(part.get("type", "object"))
-    return f"list of {_kind(part['items'])}" if kind == "array" and "items" in part else kind
-
-
-def schema_of(tool: type[AgentTool]) -> ToolSchema:
-    parameters = _plain(tool.model_json_schema())
-    parameters.pop("description", None)
-    return ToolSchema(name=tool.name, description=cleandoc(tool.__doc__ or tool.name), parameters=parameters)
-
-
-def _plain(part: Any) -> Any:
-    """A schema without the titles that pydantic adds: they cost tokens and say nothing."""
-    if isinstance(part, dict):
-        return {key: _plain(value) for key, value in part.items() if not (key == "title" and isinstance(value, str))}
-    return [_plain(value) for value in part] if isinstance(part, list) else part
+        return read_arguments(tool, call)

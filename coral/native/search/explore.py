@@ -20,8 +20,9 @@ from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
-from coral.native.situation import CandidateFound, Search, ToolError
+from coral.native.situation import CandidateFound, Search
 from coral.native.snapshots import Snapshots
+from coral.native.tool_error import ToolError
 from heartbeats.interval import OwnInterval
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout

@@ -1,5 +1,5 @@
 // The score over time: the best as a line, each attempt as a point of its verdict's colour. Drawn by uPlot.
-import { html, token, useEffect, useRef } from "./base.js";
+import { Linked, html, token, useEffect, useRef } from "./base.js";
 
 export const HEIGHT = 300;
 export const NEAR = 14; // pixels between a click and the point that it means
@@ -17,7 +17,9 @@ export function rowsOf(curve, extra, agent, scale) {
   const own = (agent && curve.own[agent]) || [];
   const end = Math.max(curve.end, ...shown.slice(-1).map((point) => point.at));
   const best = curve.steps.length ? curve.steps[curve.steps.length - 1][1] : null;
-  const value = (score) => scaled(score, best, curve.direction, scale);
+  const edge = scale === "linear" && curve.axis ? (curve.direction === "maximize" ? curve.axis.low : curve.axis.high) : null;
+  const isWorse = (score) => edge !== null && (curve.direction === "maximize" ? score < edge : score > edge);
+  const value = (score) => (score !== null && isWorse(score) ? edge : scaled(score, best, curve.direction, scale));
   const times = [...new Set([...curve.steps.map((step) => step[0]), ...own.map((step) => step[0]), ...shown.map((point) => point.at), end])];
   times.sort((a, b) => a - b);
   const index = new Map(times.map((time, place) => [time, place]));
@@ -41,7 +43,15 @@ export function rowsOf(curve, extra, agent, scale) {
     group[place] = y;
     at.set(place, [...(at.get(place) || []), { ...point, y }]);
   }
-  return { data: [times, line(curve.steps), line(own), ...GROUPS.map((name) => groups[name])], at };
+  const outside = shown.filter((point) => point.score !== null && isWorse(point.score)).length;
+  return { data: [times, line(curve.steps), line(own), ...GROUPS.map((name) => groups[name])], at, edge, outside };
+}
+
+// The two ends of a linear axis, with some room; none beyond `edge`, where what is worse than the axis shows is drawn.
+function ends(low, high, edge) {
+  if (low === null) return [null, null];
+  const room = high / 20 - low / 20 || Math.abs(high) / 20 || 1;
+  return [low === edge ? low : low - room, high === edge ? high : high + room];
 }
 
 // `gap`: how far from the best, on a logarithmic scale, which has no place for 0.
@@ -71,7 +81,7 @@ export const dots = (name) => ({
   points: { show: true, size: 6, fill: colour(token(name)), stroke: colour(token(name)) },
 });
 
-function options(width, scale, agent) {
+function options(width, scale, agent, rows) {
   const stepped = uPlot.paths.stepped({ align: 1 });
   const line = (label, stroke) => ({ label, stroke, width: 2, paths: stepped, points: { show: false }, spanGaps: true });
   return {
@@ -79,7 +89,7 @@ function options(width, scale, agent) {
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: true, y: false }, points: { show: false } },
-    scales: { x: { time: false }, y: { distr: scale === "linear" ? 1 : 3 }, failed: { range: [0, 1] } },
+    scales: { x: { time: false }, y: scale === "linear" ? { range: (_, low, high) => ends(low, high, rows.current.edge) } : { distr: 3 }, failed: { range: [0, 1] } },
     axes: [
       { ...axis(), incrs: SECONDS, values: (_, ticks) => ticks.map(clock) },
       { ...axis(), size: 70, values: (_, ticks) => ticks.map(figure) },
@@ -104,7 +114,7 @@ function nearest(plot, at, left, top) {
   return found;
 }
 
-export function Chart({ curve, extra, agent, scale, onOpen, label }) {
+export function Chart({ run, curve, extra, agent, scale, onOpen, label }) {
   const box = useRef(null);
   const plot = useRef(null);
   const rows = useRef(null);
@@ -113,7 +123,7 @@ export function Chart({ curve, extra, agent, scale, onOpen, label }) {
     if (!box.current) return undefined;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot(options(box.current.clientWidth, scale, agent), rows.current.data, box.current);
+      plot.current = new uPlot(options(box.current.clientWidth, scale, agent, rows), rows.current.data, box.current);
     };
     make();
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -132,13 +142,22 @@ export function Chart({ curve, extra, agent, scale, onOpen, label }) {
     const found = nearest(plot.current, rows.current.at, event.clientX - over.left, event.clientY - over.top);
     if (found) onOpen(found.number);
   };
-  return html`<div class="chart" ref=${box} role="img" aria-label=${label} onClick=${click}></div>`;
+  return html`<div class="chart" ref=${box} role="img" aria-label=${label} onClick=${click}></div><${Edge} run=${run} curve=${curve} rows=${rows.current} />`;
+}
+
+// Says where a linear axis begins, and what lies at its edge since it is worse.
+function Edge({ run, curve, rows }) {
+  const begins = rows.edge !== null && curve.axis.begins;
+  if (!begins && !rows.outside) return null;
+  const worse = curve.direction === "maximize" ? "below" : "above";
+  return html`<p class="quiet"><${Linked} run=${run} text=${begins ? `The axis begins at #${begins[2]}, ${figure(begins[1])}; the seed, ${figure(curve.steps[0][1])}, lies ${worse} it. ` : ""} />
+    ${rows.outside ? `At its edge: ${rows.outside} attempt${rows.outside === 1 ? "" : "s"} with a worse score than it shows.` : ""}</p>`;
 }
 
 const COLOURS = ["#a83a24", "#1f6f8b", "#1a6b35", "#7a5200", "#6b3fa0", "#b0447f", "#3f5fbf", "#5d6b1f", "#8a5a44", "#59616c"];
 
-// Several runs' best scores as stepped lines. Runs are told apart by colour and by the legend.
-export function lines(box, runs, isTime, isLog) {
+// Several runs' best scores as stepped lines. Runs are told apart by colour and by the legend. `edge`: of a linear axis.
+export function lines(box, runs, isTime, isLog, edge) {
   const times = [...new Set(runs.flatMap((run) => run.points.map(([at]) => at)))].sort((a, b) => a - b);
   const rows = runs.map((run) => {
     let next = 0;
@@ -154,7 +173,7 @@ export function lines(box, runs, isTime, isLog) {
   const found = {
     width: box.clientWidth,
     height: HEIGHT,
-    scales: { x: { time: false }, y: { distr: isLog ? 3 : 1 } },
+    scales: { x: { time: false }, y: isLog ? { distr: 3 } : { range: (_, low, high) => ends(low, high, edge) } },
     axes: [isTime ? { ...axis(), incrs: SECONDS, values: (_, ticks) => ticks.map(clock) } : axis(), { ...axis(), size: 70, values: (_, ticks) => ticks.map(figure) }],
     series: [{ label: isTime ? "time" : "attempts", value: (_, value) => (value === null ? "" : isTime ? clock(value) : value) }, ...series],
   };

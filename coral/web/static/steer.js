@@ -1,9 +1,11 @@
 // What the operator does: a form or a button that sends one request, and shows what the supervisor answered.
 import { html, post, useRef, useState } from "./base.js";
 
-// {send, busy, answer}: `send` gives whether it was granted.
+const NOTHING = { busy: false, text: "", failed: false };
+
+// {send, clear, busy, text, failed}: `send` gives whether it was granted.
 export function useRequest(run, change) {
-  const [state, setState] = useState({ busy: false, text: "", failed: false });
+  const [state, setState] = useState(NOTHING);
   const send = async (request) => {
     setState({ busy: true, text: "", failed: false });
     try {
@@ -15,7 +17,7 @@ export function useRequest(run, change) {
       return false;
     }
   };
-  return { ...state, send };
+  return { ...state, send, clear: () => setState(NOTHING) };
 }
 
 export function Answered({ state }) {

@@ -5,6 +5,7 @@ import json
 from moves import DEATH, STEER, TIME, TROUBLE, WORK, History, over, play
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.decide import decide
 from coral.journal.lost_lines import read_lost
 
@@ -23,6 +24,7 @@ def test_what_was_published_counts_once_and_what_was_accepted_is_not_forgotten(h
             attempts=tuple(attempt for attempt in attempts if attempt.order > back.run.order),
             accepted=tuple(lost.accepted[number] for number in sorted(lost.accepted)),
             members=lost.members, counts={**lost.counts, "next_number": max(numbers)},
+            orders=lost.orders, budgets=lost.budgets, is_held=lost.is_held,
         )  # fmt: skip
         now = on.Moment(run_time=last.clock + 1, wall_time="")
         after, _ = decide(back, (on.Resumed(), event), now, world.rules)
@@ -33,9 +35,13 @@ def test_what_was_published_counts_once_and_what_was_accepted_is_not_forgotten(h
         assert after.run.next_number >= last.after.run.next_number
         assert set(after.agents) == set(last.after.agents)
         assert after.run.members == last.after.run.members
+        assert after.run.budgets == last.after.run.budgets
+        assert after.run.is_grading_held == last.after.run.is_grading_held
         for name, agent in after.agents.items():
             assert agent.progress == last.after.agents[name].progress
             assert agent.submitted == last.after.agents[name].submitted
+            if Phase.RETIRED not in (agent.phase, last.after.agents[name].phase):
+                assert agent.order == last.after.agents[name].order
         published = {attempt.number for attempt in attempts}
         assert set(last.after.pending) - published - set(back.pending) <= set(after.pending) | _own(last.after.pending)
         # Told once more, it changes nothing of what counts.

@@ -11,6 +11,7 @@ from files import write_files
 
 from workspace import hub
 from workspace.errors import GitError, Unacceptable
+from workspace.genuine import check_genuine
 from workspace.loose_object import object_file
 
 FILES = {"a.txt": "honest\n", "b/c.sh": "#!/bin/sh\n", "b.txt": "b", "b-c": "1", "ü/n": "2"}
@@ -61,6 +62,17 @@ def test_line_ends_and_empty_folders_are_no_forgery(made: tuple[Path, Path], tmp
     tree = git(store, "mktree", data=f"040000 tree {empty}\tnothing\n")
     commit = git(store, "commit-tree", tree, "-m", "x")
     hub.checkout(store, commit, tmp_path / "empty")
+
+
+def test_nobody_waits_for_a_pipe_that_somebody_laid_among_the_files(made: tuple[Path, Path], tmp_path: Path) -> None:
+    store, files = made
+    commit = committed(store, files)
+    hub.checkout(store, commit, tmp_path / "out")
+    check_genuine(store, commit, tmp_path / "out")
+    (tmp_path / "out" / "a.txt").unlink()
+    os.mkfifo(tmp_path / "out" / "a.txt")
+    with pytest.raises(OSError, match=r"a\.txt is no regular file: somebody has replaced it"):
+        check_genuine(store, commit, tmp_path / "out")
 
 
 @pytest.mark.parametrize("converts", [False, True])

@@ -285,6 +285,24 @@ def test_a_checkout_runs_no_filter_and_no_hook(layout: Layout, seed: Path, tmp_p
     assert (tmp_path / "out" / "run.sh").read_bytes() == (clone / "run.sh").read_bytes() == b"echo\r\n"
 
 
+def test_settings_that_somebody_gave_the_hub_start_nothing_in_a_clone(layout: Layout, seed: Path, tmp_path) -> None:
+    """An agent whose clone is gone gets a new one, at its last attempt: its attributes name the filter."""
+    touched = tmp_path / "touched"
+    (seed / ".gitattributes").write_text("*.py filter=evil\n")
+    commit, clone = cloned(layout, seed)
+    shutil.rmtree(clone / ".git")
+    evil = f'[filter "evil"]\n\tsmudge = touch {touched}; cat\n[core]\n\tfilemode = false; x\n'
+    for path in (*layout.hub.glob("config*"), layout.hub / "config-of-clones"):
+        with path.open("a") as file:
+            file.write(evil)
+    hub.clone_again(layout.hub, clone, "agent-1", commit, [])
+    assert not touched.exists()
+    assert git(clone, "status", "--short") == ""
+    os.mkfifo(layout.hub / "new")
+    (layout.hub / "new").rename(layout.hub / "config")  # nobody waits for it
+    hub.clone(layout.hub, layout.clone("agent-2"), "agent-2", commit, [])
+
+
 def test_differences_and_files_of_commits(layout: Layout, seed: Path, tmp_path) -> None:
     commit, clone = cloned(layout, seed)
     (clone / "blob").write_bytes(bytes(range(256)))

@@ -1,5 +1,6 @@
 """Commits of attempts that somebody takes out of the hub are put back, as far as somebody has them."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -62,6 +63,9 @@ def test_the_reference_of_the_seed_is_written_again(layout: Layout, clone: Path)
     git(layout.hub, "update-ref", intake.SEED, mine)
     assert restore_seed(layout.hub, seed)
     (layout.hub / intake.SEED).unlink()
+    assert restore_seed(layout.hub, seed)
+    (layout.hub / intake.SEED).unlink()
+    os.mkfifo(layout.hub / intake.SEED)  # nobody waits for it
     assert restore_seed(layout.hub, seed)
     assert git(layout.hub, "rev-parse", intake.SEED) == seed
 

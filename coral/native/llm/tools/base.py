@@ -4,69 +4,13 @@ The docstring of a tool, the descriptions of its fields and the texts of its err
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from coral.native.coral_command import CoralCommand
-from coral.native.llm.conversation import LlmMemory
-from coral.native.llm.settings import LlmOptions
-from coral.native.llm.transcript import Transcript
-from coral.native.output import Output
-from coral.native.prompt import HeartbeatSection
-from coral.native.situation import ToolError
-from coral.native.snapshots import Snapshots
+from coral.native.llm.workbench import Workbench
 
-LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
 NEXT = "true: you get the result at once and make your next step. false: you yield; the outer loop has the next word."
-
-
-@dataclass(slots=True)
-class Workbench:
-    """What tools work with. `environment`: of the commands they start, without the key of the model.
-
-    `settle`: records the result of the call that is being performed, before it returns: what comes after it may be cut
-    by an interrupt. `inline`: heartbeats that `coral eval` printed. `running`: what an interrupt has to end.
-    """
-
-    clone: Path
-    agent: str
-    snapshots: Snapshots[LlmMemory]
-    output: Output
-    options: LlmOptions
-    transcript: Transcript
-    environment: dict[str, str]
-    settle: Callable[[str], None]
-    inline: list[HeartbeatSection] = field(default_factory=list)
-    running: CoralCommand | None = None
-    group: int = 0  # of the command that runs; 0 if none does
-
-    @property
-    def memory(self) -> LlmMemory:
-        return self.snapshots.memory
-
-    @memory.setter
-    def memory(self, memory: LlmMemory) -> None:
-        self.snapshots.memory = memory
-
-    @property
-    def longest(self) -> int:
-        """Characters of a result that leave room for others in the window."""
-        return min(LONGEST_RESULT, self.options.window // 8)
-
-    def file(self, name: str, *, write: bool = False) -> Path:
-        """A path of the workspace. ToolError for one outside: only `.shared` may be read through its link."""
-        root = self.clone.resolve()
-        path = (root / name).resolve()
-        roots = (root,) if write else (root, (root / ".shared").resolve())
-        if not any(path.is_relative_to(allowed) for allowed in roots):
-            raise ToolError(f"{name} is outside of the workspace; give a path relative to it, such as src/solve.py")
-        if write and path.is_relative_to(root / ".git"):
-            raise ToolError(f"{name} belongs to git; change the files of the workspace")
-        return path
 
 
 class AgentTool(BaseModel):

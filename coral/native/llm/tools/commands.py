@@ -12,9 +12,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from coral.native.llm.tools.base import AgentTool, Workbench
+from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.window import clip
-from coral.native.situation import ToolError
+from coral.native.llm.workbench import Workbench
+from coral.native.tool_error import ToolError
 from heartbeats.interval import OwnInterval
 
 POLL_SECONDS = 0.02

@@ -12,9 +12,10 @@ from typing import ClassVar
 
 from pydantic import BaseModel, Field
 
-from coral.native.llm.tools.base import AgentTool, Workbench
+from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.window import clip
-from coral.native.situation import ToolError
+from coral.native.llm.workbench import Workbench
+from coral.native.tool_error import ToolError
 
 MOST_NAMES, MOST_HITS = 400, 100
 SEARCH_SECONDS = 30.0

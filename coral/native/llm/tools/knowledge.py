@@ -5,9 +5,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from coral.native.llm.tools.base import AgentTool, Workbench
+from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.tools.commands import coral
-from coral.native.situation import ToolError
+from coral.native.llm.workbench import Workbench
+from coral.native.tool_error import ToolError
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
 from workspace.knowledge import write_note, write_skill

@@ -5,9 +5,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from coral.native.llm.conversation import BLOCKS
-from coral.native.llm.tools.base import AgentTool, Workbench
+from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.transcript import excerpt
-from coral.native.situation import ToolError
+from coral.native.llm.workbench import Workbench
+from coral.native.tool_error import ToolError
 
 BLOCK = f"one of {', '.join(BLOCKS)}"
 

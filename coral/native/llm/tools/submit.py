@@ -12,8 +12,9 @@ from pydantic import Field
 
 from coral.native.coral_command import CoralCommand, SubmissionResult, submission_result
 from coral.native.format import score_text
-from coral.native.llm.tools.base import AgentTool, Workbench
-from coral.native.situation import ToolError
+from coral.native.llm.tools.base import AgentTool
+from coral.native.llm.workbench import Workbench
+from coral.native.tool_error import ToolError
 
 WAIT_SECONDS, PROMPT_SECONDS = 600.0, 5.0  # for one `coral wait`; one that gives up earlier knows that nobody grades
 

@@ -15,6 +15,7 @@ export function Fleet({ run, live }) {
     <${Budgets} fleet=${fleet} />
     <${Curve} run=${run} fleet=${fleet} live=${live} />
     <${Agents} run=${run} agents=${fleet.agents} />
+    <p><a href=${link(run, "steering")}>Add, move, pause or retire agents</a></p>
     <${Grading} run=${run} grading=${fleet.grading} />
     <${Timeline} run=${run} events=${live.events} agents=${fleet.agents} />`;
 }
@@ -67,7 +68,7 @@ function Curve({ run, fleet, live }) {
         <option value="linear">linear</option><option value="log">logarithmic</option><option value="gap">gap to the best</option></select></label>
     </div>
     <${Trouble} error=${state.error} />
-    ${state.data ? html`<${Chart} curve=${state.data} extra=${live.points} agent=${agent} scale=${scale} onOpen=${open} label=${label} />` : html`<div class="chart empty"></div>`}
+    ${state.data ? html`<${Chart} run=${run} curve=${state.data} extra=${live.points} agent=${agent} scale=${scale} onOpen=${open} label=${label} />` : html`<div class="chart empty"></div>`}
     <p class="legend" aria-hidden="true"><span class="line">best</span>${VERDICTS.slice(0, 5).map((name) => html`<span class=${token(name)}>${name}</span>`)}
       ${state.data && state.data.left_out ? html`<span class="quiet">${state.data.left_out} more attempts not drawn</span>` : null}</p>
   </section>`;

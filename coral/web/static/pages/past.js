@@ -47,8 +47,10 @@ function CurveUntil({ run, at }) {
   const curve = useMemo(() => {
     if (!state.data) return null;
     const until = (steps) => steps.filter((step) => step[0] <= at);
-    return { ...state.data, steps: until(state.data.steps), points: state.data.points.filter((point) => point.at <= at), end: at };
+    // Before the step at which the axis begins, all that there was would lie at its edge.
+    const axis = state.data.axis && (state.data.axis.begins || [0])[0] <= at ? state.data.axis : null;
+    return { ...state.data, axis, steps: until(state.data.steps), points: state.data.points.filter((point) => point.at <= at), end: at };
   }, [state.data, at]);
   if (!curve) return null;
-  return html`<${Chart} curve=${curve} extra=${NONE} agent="" scale="linear" onOpen=${(number) => (location.hash = link(run, "attempts", number))} label=${`Score until ${clock(at)}`} />`;
+  return html`<${Chart} run=${run} curve=${curve} extra=${NONE} agent="" scale="linear" onOpen=${(number) => (location.hash = link(run, "attempts", number))} label=${`Score until ${clock(at)}`} />`;
 }

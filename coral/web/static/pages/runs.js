@@ -27,7 +27,7 @@ function Comparison({ runs }) {
   return html`<section aria-labelledby="compare-title"><div class="bar"><h3 id="compare-title">Side by side</h3><label>Over <select value=${over} onChange=${(event) => setOver(event.target.value)}><option value="time">time</option><option value="graded">attempts</option></select></label>
       <label>Scale <select value=${scale} onChange=${(event) => setScale(event.target.value)}><option value="linear">linear</option><option value="gap">gap to the best of all</option></select></label></div>
     <${Waiting} state=${state}>${(data) => html`${data.concerns.map((text) => html`<p class="notice">${text}</p>`)}
-      <${Curves} runs=${data.runs} over=${over} scale=${scale} direction=${data.direction} />
+      <${Curves} runs=${data.runs} over=${over} scale=${scale} direction=${data.direction} edge=${data.edge} />
       <${Figures} label="Comparison" runs=${data.runs} rows=${[["best", best], ["seed", (one) => figure(one.seed)], ["attempts", (one) => one.attempts], ["failed", (one) => one.failed], ["agents", (one) => one.agents], ["time", (one) => one.clock], ["time to the best", (one) => one.to_best], ["used", (one) => one.used], ["gain per attempt", (one) => figure(one.gain_per_attempt)]]} />
       <h3>Best changes</h3>${data.runs.map((one) => html`<h4>${one.label}</h4>${one.changes.length ? html`<ul>${one.changes.map((change) => html`<li><a href=${link(one.run, "attempts", change.number)}>#${change.number}</a> gained ${figure(change.gain)} <span class="quiet">${change.agent}</span> <bdi>${change.title}</bdi></li>`)}</ul>` : html`<p class="quiet">Nothing has beaten its seed.</p>`}`)}
       ${data.settings.length ? html`<h3>Settings that differ</h3><${Figures} label="Settings" runs=${data.runs} rows=${data.settings.map(([key, values]) => [key, (_, place) => values[place]])} />` : null}`}<//></section>`;
@@ -48,12 +48,16 @@ function gaps(runs, over, direction) {
   return (points) => points.map(([at, value]) => [at, Math.max(Math.abs(best - value), least) || null]);
 }
 
-function Curves({ runs, over, scale, direction }) {
+function Curves({ runs, over, scale, direction, edge }) {
   const box = useRef(null);
+  const isWorse = (value) => edge !== null && (direction === "maximize" ? value < edge : value > edge);
   useEffect(() => {
-    const shown = scale === "gap" ? gaps(runs, over, direction) : (points) => points;
-    const plot = lines(box.current, runs.map((one) => ({ label: one.label, points: shown(one[over]) })), over === "time", scale === "gap");
+    const atEdge = (points) => points.map(([at, value]) => [at, isWorse(value) ? edge : value]);
+    const shown = scale === "gap" ? gaps(runs, over, direction) : atEdge;
+    const plot = lines(box.current, runs.map((one) => ({ label: one.label, points: shown(one[over]) })), over === "time", scale === "gap", edge);
     return () => plot.destroy();
   }, [runs, over, scale]);
-  return html`<div class="chart" ref=${box} role="img" aria-label="The best score of each run; the table below has the figures"></div>`;
+  const beyond = scale !== "gap" && runs.some((one) => one[over].some(([, value]) => isWorse(value)));
+  return html`<div class="chart" ref=${box} role="img" aria-label="The best score of each run; the table below has the figures"></div>
+    ${beyond ? html`<p class="quiet">At the edge of the axis: what scores ${direction === "maximize" ? "less" : "more"} than ${figure(edge)}.</p>` : null}`;
 }

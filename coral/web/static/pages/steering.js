@@ -1,5 +1,6 @@
 // What to say to them, and what to do with them. What spends or ends something asks before.
 import { html, link, useState } from "../base.js";
+import { Member } from "../member.js";
 import { Act, Say } from "../steer.js";
 
 export function Steering({ run, live, session }) {
@@ -16,7 +17,7 @@ export function Steering({ run, live, session }) {
     ${fleet.alerts.map((alert) => html`<p class="notice alert" key=${alert.id}><bdi>${alert.text}</bdi> <${Act} ...${common} title="Acknowledge" label=${`Acknowledge alert ${alert.number} and those before`} request=${{ type: "acknowledge_alerts", number: alert.number }} /></p>`)}
     <h3>Tell</h3>
     <${Say} ...${common} label="To all agents" title="Tell all" make=${(text) => ({ type: "tell", text })} />
-    <h3>Agents</h3>
+    <h3>Agents</h3><p class="bar"><${Member} ...${common} /></p>
     <div class="scroll" role="region" aria-label="Agents" tabindex="0"><table><thead><tr><th scope="col">agent</th><th scope="col">phase</th><th scope="col">do</th><th scope="col">tell</th></tr></thead>
       <tbody>${fleet.agents.map((agent) => html`<${Agent} key=${agent.name} common=${common} agent=${agent} />`)}</tbody></table></div>
     <h3>Grading</h3>
@@ -51,6 +52,6 @@ function Resume({ common }) {
 function Agent({ common, agent }) {
   const name = agent.name;
   const act = (type, title, confirm, more) => html`<${Act} ...${common} title=${title} label=${`${title} ${name}`} confirm=${confirm} request=${{ type, agent: name, ...more }} />`;
-  return html`<tr><th scope="row"><bdi>${name}</bdi></th><td>${agent.phase}</td><td>${act("pause", "Pause")} ${act("unpause", "Unpause")} ${act("restart", "Restart", `End what ${name} does now, and start it again?`)} ${act("restart", "Start afresh", `End what ${name} does now, and start it again in a new conversation?`, { fresh: true })} ${act("retire", "Retire", `Interrupt ${name} for good?`)}</td>
+  return html`<tr><th scope="row"><bdi>${name}</bdi></th><td>${agent.phase}</td><td>${act("pause", "Pause")} ${act("unpause", "Unpause")} ${act("restart", "Restart", `End what ${name} does now, and start it again?`)} ${act("restart", "Start afresh", `End what ${name} does now, and start it again in a new conversation?`, { fresh: true })} ${act("retire", "Retire", `Interrupt ${name} for good?`)} <${Member} ...${common} agent=${name} /></td>
     <td><${Say} ...${common} label=${`To ${name}`} title="Tell" make=${(text) => ({ type: "tell", to: name, text })} /></td></tr>`;
 }

@@ -114,8 +114,10 @@ def test_what_was_measured_several_times_has_the_figures_of_the_status(tmp_path:
 
 
 SLOW = """\
-import time
+import signal, time
 def grade(workspace):
+    for number in (signal.SIGINT, signal.SIGTERM):  # to end it takes a while
+        signal.signal(number, signal.SIG_IGN)
     open({marker!r}, "w").close()
     time.sleep(60)
 """

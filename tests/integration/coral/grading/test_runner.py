@@ -2,12 +2,15 @@
 
 import functools
 import json
+import py_compile
 import re
 import textwrap
 from collections.abc import Mapping
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
+from files import write_files
 from grade_places import place_in
 
 from attempts.record import Kind
@@ -18,6 +21,8 @@ from coral.grading.kinds import kind_of
 from coral.grading.once import run_grader
 from coral.grading.result import GradeResult
 from heartbeats.beat import from_dict
+
+UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH  # Python does not compare it with the source
 
 
 def grade(folder: Path, code: str, args: Mapping[str, object] | None = None, kind: Kind = Kind.REAL) -> GradeResult:
@@ -163,6 +168,23 @@ def test_siblings_are_imported_and_nothing_of_the_candidate(tmp_path) -> None:
             return helper.VALUE
     """
     assert grade(tmp_path, code).score == 7
+
+
+def test_what_lies_there_as_compiled_code_of_the_grader_is_not_loaded(tmp_path) -> None:
+    code = "import helper, parts.more\ndef grade(workspace):\n    return helper.VALUE + parts.more.VALUE\n"
+    honest = {"grade.py": code, "helper.py": "VALUE = 2", "parts/__init__.py": "", "parts/more.py": "VALUE = 1"}
+    private = write_files(tmp_path / "private", honest)
+    for name in honest:
+        place = private / name
+        forged = private / "forged.py"
+        forged.write_text("VALUE = 999\ndef grade(workspace):\n    return 999\n")
+        py_compile.compile(str(forged), cache_from_source(place), invalidation_mode=UNCHECKED)
+        forged.unlink()
+    found = grade(tmp_path, code)
+    assert (found.score, found.channel) == (3.0, "closed")
+    kept = sorted(path.read_bytes() for path in private.rglob("*.pyc"))
+    assert grade(tmp_path, code).score == 3.0
+    assert sorted(path.read_bytes() for path in private.rglob("*.pyc")) == kept
 
 
 def test_output_and_threads_cannot_spoil_the_result(tmp_path) -> None:

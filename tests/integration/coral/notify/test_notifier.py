@@ -52,6 +52,17 @@ def test_alerts_arrive_in_order_and_once_where_nothing_goes_wrong(layout):
     assert hook.ids == ids(1, 2, 3)
 
 
+def test_a_message_has_the_questions_that_are_open(layout):
+    layout.status.write_text(json.dumps({"questions": [{"number": 4, "agent": "ann", "text": "May I?"}]}))
+    with webhook() as hook:
+        running, _ = notifier(layout, hook.url)
+        write(layout, 1)
+        wait_for(lambda: hook.ids == ids(1))
+        running.close()
+    assert hook.messages[0]["questions"] == [{"number": 4, "agent": "ann", "text": "May I?"}]
+    assert "coral answer 4 '...'" in hook.messages[0]["text"]
+
+
 def test_news_goes_only_to_who_wants_it(layout):
     with webhook() as alerts, webhook() as news:
         running, _ = notifier(layout, alerts.url, routes=[{"to": [news.url], "level": "news", "digest": DIGEST}])

@@ -1,11 +1,13 @@
 """Messages that really arrive: by HTTP, by a program, by mail."""
 
+import contextlib
 import hashlib
 import hmac
 import json
 import socket
 import sys
 import threading
+from contextlib import contextmanager
 
 import pytest
 from webhook import webhook
@@ -79,8 +81,49 @@ def test_nobody_listens_and_one_that_never_answers(monkeypatch):
             target(f"http://127.0.0.1:{free.getsockname()[1]}/").send(MESSAGE)
     with webhook() as hook:
         hook.hangs.set()
-        with pytest.raises(SendError, match="timed out"):
+        with pytest.raises(SendError, match="took more than"):
             target(hook.url).send(MESSAGE)
+
+
+@pytest.mark.parametrize("answer", [b"220 mail.example.org ESMTP\r\n", b"\xff\xfe\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n"])
+def test_what_answers_in_another_protocol_has_not_taken_it(answer):
+    with raw_server(answer) as url, pytest.raises(SendError, match=r"."):
+        target(url).send(MESSAGE)
+
+
+def test_an_address_that_is_none_is_no_crash():
+    with pytest.raises(SendError, match="nonnumeric port"):
+        target("http://127.0.0.1:port/").send(MESSAGE)
+    with pytest.raises(SendError, match="control characters"):
+        target("http://127.0.0.1/a b").send(MESSAGE)
+
+
+@pytest.mark.parametrize("begin", [b"HTTP/1.1 200 O", b"HTTP/1.1 200 OK\r\nA: "])
+def test_an_answer_of_a_byte_now_and_then_is_given_up_too(begin, monkeypatch):
+    monkeypatch.setattr(target_module, "SECONDS", 0.5)
+    with raw_server(begin, pause=0.05) as url, pytest.raises(SendError, match="took more than"):
+        target(url).send(MESSAGE)
+
+
+@contextmanager
+def raw_server(begin: bytes, pause: float = 0.0):
+    """One that answers with these bytes, then with one more at each `pause`, until the client is gone."""
+
+    def answer():
+        connection, _ = server.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(1 << 16)
+            connection.sendall(begin)
+            while pause:
+                over.wait(pause)
+                connection.sendall(b"K")
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        thread.join()
 
 
 def test_a_program_gets_the_message_on_its_standard_input(tmp_path, monkeypatch):

@@ -73,6 +73,18 @@ def test_the_suggested_command_goes_on(used_up: Run, coral) -> None:
     assert len(Store(layout.attempts).numbers()) == 1 + 6
 
 
+@pytest.mark.parametrize("before", ["budget.none=true", "budget.attempts=400"])
+def test_a_budget_that_was_set_while_it_ran_is_named_too(before: str, start, coral, operators_shell: None) -> None:
+    run = start(FOREVER, grade=EVER_THE_SAME, overrides=("agents.count=1", before))
+    where = ("--run", str(run.layout.root))
+    assert coral("set", *where, "budget.attempts=15")[0] == 0
+    run.wait_for_end()
+    ended = ends_at_once(run.layout, load_frozen(run.layout.task_file))
+    assert ended is not None
+    assert ended.overrides == ("budget.attempts=30",)
+    assert ends_at_once(run.layout, load_frozen(run.layout.task_file, ended.overrides)) is None
+
+
 def test_the_reasons_of_retired_agents_are_given(start) -> None:
     run = start(FOREVER, overrides=("agents.count=2", "budget.per_agent.attempts=2"))
     run.wait_for_end()

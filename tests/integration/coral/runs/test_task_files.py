@@ -86,6 +86,8 @@ ATTACKS: dict[str, tuple[Callable[[Path], object], set[str]]] = {
         lambda private: write_files(private / "holdout", {"json/__init__.py": "x", "json/x.txt": "y"}),
         {"holdout/json/__init__.py", "holdout/json/x.txt"},
     ),
+    "an environment": (lambda private: (private / "grader.venv").write_text("/mine\n"), {"grader.venv"}),
+    "a pipe": (lambda private: os.mkfifo(private / "holdout.venv"), {"holdout.venv"}),
     "among data": (lambda private: (private / "grader" / "data" / "x").write_text("x"), {"grader/data/x"}),
 }
 
@@ -110,6 +112,19 @@ def test_what_is_changed_is_found_and_put_right(
     assert {name for name, _ in files.restore()} == names | also
     assert is_whole(layout)
     assert files.restore() == [] == changed(layout.private, digests, {})
+
+
+@pytest.mark.parametrize("text", ['{"data": []}', "[" * 100_000, None])
+def test_what_is_among_the_data_is_what_the_list_said_first(layout: Layout, task: Path, text: str | None) -> None:
+    """None: a pipe, for which nobody waits."""
+    files, place = TaskFiles(layout, task), layout.private / "grader.files.json"
+    digests = files.digests
+    place.unlink()
+    os.mkfifo(place) if text is None else place.write_text(text)
+    (layout.grader / "data" / "x").write_text("x")
+    assert changed(layout.private, digests, {}) == ["grader.files.json"]
+    assert {name for name, _ in files.restore()} == {"grader.files.json", "grader/data/x"}
+    assert is_whole(layout)
 
 
 def test_what_a_grader_left_stays_and_nothing_that_python_wrote_is_trusted(layout: Layout, task: Path) -> None:

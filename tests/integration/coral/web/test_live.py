@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import shutil
+import socket
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +17,7 @@ from sample import attempt, make_run, write_events, write_status
 
 from attempts.store import Store
 from coral.web.live import BACKLOG, FeedReader, RunFeed, signature
+from coral.web.server import bind
 from heartbeats.interval import WatchedLook
 from workspace.layout import Layout
 
@@ -132,6 +134,25 @@ def test_commits_that_git_cannot_find_are_told_in_words(layout: Layout) -> None:
     answer = visitor(layout).get(f"/api/runs/{layout.root.name}/attempts/4/diff")
     assert answer.status_code == 404
     assert "git diff" in answer.json()["error"]
+
+
+def test_pages_that_come_at_once_share_one_watch(layout: Layout) -> None:
+    async def scenario() -> int:
+        feed = RunFeed(layout)
+        pages = [feed.messages() for _ in range(5)]
+        before = asyncio.all_tasks()
+        await asyncio.gather(*(anext(page) for page in pages))
+        watches = asyncio.all_tasks() - before
+        await asyncio.gather(*(page.aclose() for page in pages))
+        await asyncio.gather(*watches)
+        return len(watches)
+
+    assert asyncio.run(scenario()) == 1
+
+
+def test_whoever_knows_the_address_can_connect_before_it_serves(layout: Layout) -> None:
+    with contextlib.closing(bind("127.0.0.1", 0)) as bound, socket.create_connection(bound.getsockname()):
+        pass
 
 
 def test_a_page_that_falls_behind_is_sent_away_and_the_others_go_on(layout: Layout) -> None:

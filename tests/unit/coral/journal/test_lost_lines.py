@@ -6,7 +6,7 @@ from scribe import FOLDER, RULES, Scribe, moment
 from stage import attempt_zero, submitted
 
 from coral.fleet import events as on
-from coral.fleet.agent_state import Spent
+from coral.fleet.agent_state import Order, Spent
 from coral.fleet.members import Member, WantedMember
 from coral.journal import read_lines
 from coral.journal.lost_lines import read_lost
@@ -64,3 +64,22 @@ def test_it_knows_the_agents_that_were_added_as_they_were_driven_last(tmp_path) 
     scribe.decide(7, on.AgentPrepared(agent="dot", member=dot))
     found = read_lost(list(read_lines(scribe.journal.path))[2:])
     assert found.members == {"dot": replace(dot, added=True)}
+
+
+def test_it_knows_what_the_operator_ordered_last(tmp_path) -> None:
+    scribe = written(tmp_path)
+    quiet = read_lost(list(read_lines(scribe.journal.path)))
+    assert (quiet.orders, quiet.budgets, quiet.is_held) == ({}, None, None)
+    wanted = (
+        on.Pause(agent="ann"),
+        on.Unpause(agent="ann"),
+        on.Pause(agent="ben"),
+        on.SetBudget(key="attempts", limit=9),
+        on.HoldGrading(),
+    )
+    for number, request in enumerate(wanted):
+        scribe.decide(6 + number, on.Requested(sender="operator", id=str(number), request=request))
+    found = read_lost(list(read_lines(scribe.journal.path))[2:])
+    assert found.orders == {"ann": Order.WORK, "ben": Order.PAUSE}
+    assert found.budgets == scribe.fleet.run.budgets != {}
+    assert found.is_held is True

@@ -4,7 +4,7 @@ import pytest
 
 from coral.native.coral_command import EXIT_PENDING, submission_result
 from coral.native.prompt import HeartbeatSection
-from coral.native.situation import ToolError
+from coral.native.tool_error import ToolError
 
 RECORD = {"number": 7, "title": "rows from #3", "score": 2, "verdict": "new best", "reason": ""}
 

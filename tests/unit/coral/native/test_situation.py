@@ -5,7 +5,7 @@ from typing import get_args
 from native_situations import known, situation
 from sample import attempt
 
-from coral.native.situation import AwaitResult, Call, Search, Submit, ToolError
+from coral.native.situation import AwaitResult, Call, Search, Submit
 
 
 def test_the_own_best_and_the_best_of_others_are_told_apart():
@@ -19,7 +19,3 @@ def test_the_own_best_and_the_best_of_others_are_told_apart():
 def test_searches_and_submissions_chain_and_nothing_else():
     chaining = {kind for kind in get_args(Call) if kind.__dataclass_fields__["request_heartbeat"].default}
     assert chaining == {Search, Submit, AwaitResult}
-
-
-def test_an_error_is_final_unless_it_says_otherwise():
-    assert not ToolError("no").transient

@@ -22,10 +22,10 @@ from coral.native.situation import (
     Remember,
     Situation,
     Submit,
-    ToolError,
     WriteNote,
     WriteSkill,
 )
+from coral.native.tool_error import ToolError
 from coral.native.toolbox import Toolbox
 from workspace.knowledge import list_skills
 from workspace.notes import find_notes

@@ -4,7 +4,16 @@ import json
 
 import pytest
 
-from coral.notify.message import SHOWN, TEXT_LENGTH, AlertLevel, Notice, compose, notice_of
+from coral.notify.message import (
+    SHOWN,
+    TEXT_LENGTH,
+    AlertLevel,
+    Notice,
+    OpenQuestion,
+    compose,
+    notice_of,
+    questions_in,
+)
 
 
 def line(**event):
@@ -49,6 +58,12 @@ def test_a_text_is_one_line_and_not_endless():
     assert len(found.text) == TEXT_LENGTH
 
 
+def test_what_an_agent_says_cannot_steer_the_terminal_of_who_reads_it():
+    found = notice_of("run", line(type="alert", id="x", text="\x1b[31mred\x07 \u202eback\0 \ud800"))
+    assert found.text == "[31mred back ?"
+    assert found.text.encode()
+
+
 def test_what_was_said_several_times_stands_once():
     message = compose("run", "task", [notice(1), notice(2), notice(3, "it is back")])
     assert [(row["id"], row.get("count")) for row in message.data()["alerts"]] == [
@@ -69,3 +84,21 @@ def test_of_ten_thousand_notices_the_alerts_are_named_and_the_rest_is_counted():
 
 def test_one_notice_is_its_own_title():
     assert compose("run", "task", [notice(1)]).title == "Coral · task: ann: it hangs"
+
+
+def test_each_message_names_the_open_questions_and_how_to_answer_them():
+    message = compose("run", "task", [notice(1)], (OpenQuestion(4, "ben", "May I use the network?"),))
+    assert "open question 4 of ben: May I use the network?  coral answer 4 '...' --run run" in message.text
+    assert message.data()["questions"] == [{"number": 4, "agent": "ben", "text": "May I use the network?"}]
+    assert message.title == "Coral · task: ann: it hangs"
+
+
+@pytest.mark.parametrize("rows", [None, 3, [None, {"number": "4"}, {}, []]])
+def test_a_status_that_somebody_else_wrote_names_none(rows):
+    assert questions_in({"questions": rows}) == ()
+
+
+def test_questions_are_short_lines_and_not_many():
+    rows = [{"number": number, "agent": "ann", "text": "\x1b[1mwhy\n" + "x" * 900} for number in range(100)]
+    found = questions_in({"questions": rows})
+    assert (len(found), len(found[0].text), found[0].text[:8]) == (SHOWN, 200, "[1mwhy x")

@@ -19,7 +19,7 @@ def runtime(**options: object) -> NativeLlm:
 def test_the_options_choose_the_brain_and_are_checked() -> None:
     assert check("native", {"brain": "llm", "window": 50_000}, "some-model") == []
     assert check("native", {"brain": "llm", "limits": {"limit": ["slow down"]}}) == []
-    assert check("native", {"brain": "llm", "wire": "x"})[0].startswith("wire: Input should be")
+    assert check("native", {"brain": "llm", "wire": "x"})[0].startswith("wire must be chat or messages")
     assert check("native", {"brain": "lm"}) == ["brain must be search or llm, or module:Class of your own; got 'lm'"]
     assert check("native", {}, "some-model") == ["native uses no model; agents.model is 'some-model'"]
     found = runtime()

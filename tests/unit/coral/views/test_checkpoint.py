@@ -11,7 +11,7 @@ from attempts.progress import Progress
 from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Spent
 from coral.fleet.run_state import Question
-from coral.views.checkpoint import CHECKLIST_LINES, checklist_of, items_of, snapshot
+from coral.views.checkpoint import CHECKLIST_LINE, CHECKLIST_LINES, checklist_of, items_of, snapshot
 from coral.views.scale import Scale
 from workspace.notes import Note
 
@@ -47,6 +47,12 @@ def test_a_checklist_that_is_too_long_is_cut_and_that_is_said(tmp_path: Path) ->
     assert (len(found["lines"]), found["cut"]) == (CHECKLIST_LINES, 7)  # type: ignore[arg-type]
 
 
+def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
+    (line,) = checklist(tmp_path, f"- {'x' * 100_000}\n")["lines"]  # type: ignore[misc, attr-defined]
+    assert (len(line), line[-2:]) == (CHECKLIST_LINE, "x…")
+    assert checklist(tmp_path, f"- {'x' * 400}\n")["lines"] == [f"- {'x' * 400}"]
+
+
 def note(author: str, body: str) -> Note:
     return Note(path=Path("n.md"), name="n", title="n", author=author, created="", kind="", attempts=(), body=body)
 
@@ -65,8 +71,8 @@ def test_a_snapshot_says_how_the_agents_work_stands() -> None:
     stage = Stage(2, replace(QUIET_RULES, slots=0))
     stage.in_grading(2, "ann", "ben")
     asked = (
-        Question(number=1, agent="ann", text="may I?", asked_at=1.0),
-        Question(number=2, agent="ben", text="and I?", asked_at=1.0),
+        Question(number=1, alert=1, agent="ann", text="may I?", asked_at=1.0),
+        Question(number=2, alert=2, agent="ben", text="and I?", asked_at=1.0),
     )
     spending = replace(stage["ann"], spent=Spent(money=4.0), progress=Progress(8, 0, 8))
     fleet = replace(

@@ -1,5 +1,6 @@
 """A run's curve: own bests as the standings have them at each moment, gaps, gains, the time to the best."""
 
+import math
 from contextlib import closing
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from attempts.index.file import NOWHERE, row_of
 from attempts.index.history import GradedRecord, deciding_own_best
 from attempts.record import Attempt, Direction, Kind, Verdict
 from attempts.standing import Confirmation, Scoring, Standing, advance, judge, judge_confirmation, own_bests
-from coral.views.curve import BestStep, Curve, curve_of, own_steps
+from coral.views.curve import BestStep, Curve, Point, curve_of, linear_axis, own_steps, reach
 
 AGENTS = ("ann", "bob", "cid")
 
@@ -106,3 +107,48 @@ def test_an_attempt_that_fails_when_it_is_repeated_is_no_own_best_unless_it_is_p
     assert [(step.at, step.number) for step in steps] == [(0.0, 0), (1.0, 1), (4.0, 2)]
     records[1] = replace(records[1], verdict=Verdict.NEW_BEST)
     assert own_steps(Direction.MAXIMIZE, map(graded, records), float)["ann"][-1].number == 1
+
+
+def test_a_linear_axis_reaches_to_the_steps_that_can_be_told_apart() -> None:
+    assert reach([[1.82, 2.62, 2.63, 2.636]]) == (2.62, 2.636)
+    assert reach([[90.0, 1.1, 1.05, 1.0]]) == (1.0, 1.1)
+    assert reach([[1.82, 2.62, 2.63, 2.636], [1.0, 2.0, 3.0]]) == (1.0, 3.0), "of each line its own"
+    assert reach([[0.0, 1.0]], [-1e9]) == (0.0, 1.0), "two steps are shown, whatever they are"
+    assert reach([]) is None
+    assert reach([[]], [1.0]) is None
+
+
+def test_where_nothing_rises_the_nearer_half_of_the_attempts_is_on_the_axis() -> None:
+    assert reach([[1.0]], [0.2, -1e9, 0.9, 0.5]) == (0.5, 1.0)
+    assert reach([[1.0]], [-1e9]) == (-1e9, 1.0)
+    assert reach([[1.0, 1.0]]) == (1.0, 1.0)
+
+
+def test_a_single_score_above_the_best_is_on_the_axis_and_an_agent_that_is_behind() -> None:
+    steps = [BestStep(float(at), at, value) for at, value in enumerate((1.82, 2.62, 2.63, 2.636))]
+    above = Point(9.0, 9, "ann", Verdict.OWN_BEST, 3.0)
+    worse = Point(9.0, 8, "ann", Verdict.WORSE, 4.0)  # a trial on less, for one
+    curve = Curve(Direction.MAXIMIZE, steps, {"ann": [steps[0], BestStep(1.0, 4, 2.0)]}, [above, worse], 10.0)
+    found = linear_axis(curve)
+    assert found is not None
+    assert (found.begins, found.low < 2.62, 3.0 < found.high < 3.1) == (steps[1], True, True)
+    assert [found.is_worse(score) for score in (1.82, 2.62, 4.0)] == [True, False, False]
+    own = linear_axis(curve, ("ann",))
+    assert own is not None
+    assert own.low < 1.82
+    assert linear_axis(Curve(Direction.MAXIMIZE)) is None
+
+
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(st.lists(FINITE, min_size=1, max_size=8), st.lists(FINITE, max_size=8), st.sampled_from(Direction))
+def test_a_linear_axis_of_anything_has_a_length_and_shows_the_best(
+    values: list[float], scores: list[float], direction: Direction
+) -> None:
+    steps = [BestStep(float(at), at, value) for at, value in enumerate(values)]
+    points = [Point(1.0, 9, "ann", Verdict.WORSE, score) for score in scores]
+    found = linear_axis(Curve(direction, steps, {}, points))
+    assert found is not None
+    assert -math.inf < found.low < found.high < math.inf
+    assert found.low <= min(max(values[-1], -1.7e308), 1.7e308) <= found.high

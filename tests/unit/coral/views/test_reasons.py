@@ -24,6 +24,8 @@ from coral.views.reasons import (
     with_reason,
 )
 from coral.views.report import logged_data
+from heartbeats.heartbeat import Heartbeat
+from heartbeats.trigger import Every
 
 TOKENS = Budget(BudgetKey.TOKENS, 1000)
 FIGURES = {
@@ -247,3 +249,11 @@ def test_an_agent_says_why_it_waits_and_what_was_done_about_it() -> None:
     }
     (shown,) = agents_of(Fleet(agents={"ann": Agent(name="ann")}), 0.0, Scoring())
     assert (shown["reason"], shown["stall"]) == ({"kind": "start", "text": "start"}, None)
+
+
+def test_nothing_is_next_for_an_agent_that_has_retired() -> None:
+    each = Heartbeat(name="reflect", trigger=Every(1))
+    for phase, names in ((Phase.RUNNING, ["reflect"]), (Phase.RETIRED, [])):
+        agent = Agent(name="ann", phase=phase, targets={"reflect": 1})
+        (shown,) = agents_of(Fleet(agents={"ann": agent}, heartbeats={"ann": (each,)}), 0.0, Scoring())
+        assert [due["name"] for due in shown["next"]] == names

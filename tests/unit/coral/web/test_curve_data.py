@@ -6,7 +6,12 @@ from sample import attempt, make_run, write_events, write_status
 
 from attempts.record import Verdict
 from attempts.store import Store
+from coral.cli.report.chart import AxisScale, bounds
+from coral.cli.ui import live
+from coral.cli.ui.live import RunFollower
 from coral.errors import CoralError
+from coral.reading.curve import read_curve
+from coral.reading.timeline import read_figures
 from coral.web import curve_data
 from coral.web.curve_data import Curves
 from coral.web.reading import RunView
@@ -36,6 +41,21 @@ def test_the_curve_has_the_best_and_every_attempt(layout: Layout) -> None:
     assert points[1] == (2, 20.0, "failed", None)
     assert [point[0] for point in points] == [1, 2, 3, 4]
     assert curve["left_out"] == 0
+
+
+def test_a_far_seed_hides_no_step_here_in_a_terminal_or_in_a_report(tmp_path) -> None:
+    """One axis for all three: it begins at #1, and the seed and #3 are at its edge."""
+    far = make_run(tmp_path / "far", scores=(-50.0, 2.62, 2.63, 1.5, 2.636))
+    write_status(far)
+    write_events(far, *map(published, range(1, 5)))
+    axis = visitor(far).get(f"/api/runs/{far.root.name}/curve").json()["axis"]
+    assert axis["begins"] == [10.0, 2.62, 1]
+    assert (axis["low"], axis["high"]) == pytest.approx((2.6192, 2.6368))
+    view = RunView(far)
+    assert bounds(read_curve(view, read_figures(far).clocks), AxisScale.SCORE) == (axis["low"], axis["high"])
+    watch = RunFollower(far)
+    watch.update()
+    assert live.curve(watch, 60, 5)[4].plain.startswith("≤2.62 ┤")
 
 
 def test_of_one_agent_it_has_all_attempts_and_the_own_best(layout: Layout) -> None:

@@ -1,5 +1,6 @@
 """The list of runs, and several of them side by side."""
 
+import pytest
 from dashboard import visitor
 from sample import make_run, write_events, write_status
 
@@ -19,6 +20,14 @@ def test_the_runs_beside_it_are_listed_and_compared(tmp_path) -> None:
     gains = [[(one["number"], one["gain"]) for one in run["changes"]] for run in found["runs"]]
     assert gains == [[(1, 1.0)], [(1, 0.5), (2, 0.25)]]
     assert found["runs"][0]["changes"][0]["title"] == "try 1"
+
+
+def test_a_far_seed_does_not_hide_the_steps_of_the_runs_compared(tmp_path) -> None:
+    layouts = [make_run(tmp_path / "runs", scores=scores) for scores in ((0.0, 2.6, 2.7, 2.8), (0.0, 2.5, 2.6))]
+    for layout in layouts:
+        write_status(layout)
+    found = visitor(layouts[0]).get("/api/compare", params={"run": [layout.root.name for layout in layouts]}).json()
+    assert found["edge"] == pytest.approx(2.485), "from the first step of the worse run"
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path) -> None:

@@ -4,8 +4,19 @@ import pytest
 from dashboard import change_headers, visitor
 from sample import make_run, requests_of, write_heartbeats, write_status
 
+from coral.cli import main
+from coral.config.load import load
 from coral.web.steering import REQUESTS
 from workspace.layout import Layout
+
+TASK = """\
+task: {name: toy, description: d}
+grader: {command: 'true'}
+agents:
+  assignments:
+    - {runtime: scripted, role: Draft., options: {script: [hang]}}
+    - {runtime: command, model: opus, options: {start: [/bin/true, '{model}']}}
+"""
 
 
 @pytest.fixture
@@ -13,6 +24,9 @@ def layout(tmp_path):
     made = make_run(tmp_path / "runs")
     write_status(made)
     write_heartbeats(made)
+    (tmp_path / "seed").mkdir()
+    (tmp_path / "task.yaml").write_text(TASK)
+    made.task_file.write_text(load(tmp_path, ()).text)
     return made
 
 
@@ -38,6 +52,15 @@ GRANTED = [
     (
         {"type": "set_budget", "key": "money", "value": "none"},
         {"type": "set_budget", "key": "money", "limit": None},
+    ),
+    (
+        {"type": "add_agent", "name": " zoe ", "runtime": "command", "model": "", "role": "Review.", "options": {}},
+        {"type": "add_agent", "name": "zoe", "runtime": "command", "model": "", "role": "Review."},
+    ),
+    ({"type": "add_agent"}, {"type": "add_agent", "name": ""}),
+    (
+        {"type": "move_agent", "agent": "agent-2", "model": "sonnet", "role": None},
+        {"type": "move_agent", "agent": "agent-2", "model": "sonnet"},
     ),
     *(({"type": kind},) * 2 for kind in ("hold_grading", "release_grading")),
     ({"type": "cancel_grade", "number": 7, "extra": 1}, {"type": "cancel_grade", "number": 7}),
@@ -79,6 +102,14 @@ def test_all_that_the_page_can_ask_for_is_tried() -> None:
             "its prompt cannot be rendered",
         ),
         ({"type": "stop"}, "nobody supervises it"),
+        ({"type": "add_agent", "name": 7}, "its name is no text"),
+        ({"type": "add_agent", "model": ["opus"]}, "the model is no text"),
+        ({"type": "add_agent", "model": "opus"}, "scripted uses no model"),
+        ({"type": "add_agent", "runtime": "codec"}, "there is none of that name"),
+        ({"type": "add_agent", "runtime": "antigravity:fly_anyway"}, "this run does not have it"),
+        ({"type": "move_agent", "agent": "agent-9", "model": "x"}, "cannot find the agent"),
+        ({"type": "move_agent", "agent": "agent-2"}, "nothing is to change"),
+        ({"type": "move_agent", "agent": "agent-2", "runtime": "scripted", "model": "x"}, "scripted uses no model"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_writes_nothing(layout: Layout, given: object, says: str) -> None:
@@ -94,3 +125,26 @@ def test_what_is_no_json_is_refused(layout: Layout, every: str) -> None:
     answer = visitor(layout).post(f"/api/runs/{layout.root.name}/requests", content=given, headers=headers)
     assert answer.status_code == 400
     assert requests_of(layout) == []
+
+
+def test_the_page_offers_how_agents_are_driven_now_and_would_be(layout: Layout) -> None:
+    found = visitor(layout).get(f"/api/runs/{layout.root.name}/membership").json()
+    assert found["first"] == "scripted"
+    assert found["runtimes"][:2] == [
+        {"runtime": "scripted", "model": "", "role": "Draft."},
+        {"runtime": "command", "model": "opus", "role": ""},
+    ]
+    assert {"claude", "codex", "native"} <= {one["runtime"] for one in found["runtimes"]}
+    assert found["agents"] == {
+        "agent-1": {"runtime": "scripted", "model": "", "role": "Draft."},
+        "agent-2": {"runtime": "command", "model": "opus", "role": ""},
+    }
+    layout.task_file.unlink()
+    assert "cannot read" in visitor(layout).get(f"/api/runs/{layout.root.name}/membership").json()["error"]
+
+
+def test_a_refusal_says_what_the_command_says(layout: Layout, capsys) -> None:
+    _, refused = send(layout, {"type": "add_agent", "model": "opus"})
+    assert main(["agent", "add", "--model", "opus", "--run", str(layout.root)]) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert said == f"coral: {refused['error']} {refused['hint']}"

@@ -57,6 +57,12 @@ def test_alerts_are_listed_with_who_is_told_and_acknowledged(start: Callable[...
         assert [(alert["number"], alert["acknowledged"]) for alert in found["alerts"]] == [(1, True), (2, False)]
         assert [bool(target["problem"]) for target in found["targets"]] == [True, True]
         asked(run, "alerts", "ack", "7", code=1)
+        run.ask({"type": "ask", "text": "may I?"}, sender="agent-1")
+        wait_until(lambda: "may I?" in asked(run, "status"), what="the question")
+        asked(run, "answer", "1", "yes")
+        wait_until(lambda: "may I?" not in asked(run, "status"), what="neither the question nor its alert")
+        found = json.loads(asked(run, "alerts", "--json"))
+        assert [alert["acknowledged"] for alert in found["alerts"]] == [True, False, True]
         run.stop()
 
 

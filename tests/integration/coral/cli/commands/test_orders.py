@@ -103,6 +103,7 @@ def test_a_budget_is_set_undone_and_kept_and_a_stop_waits_for_the_grades(
     assert ask(run, "set", "budget.hours=12") == "budget.hours is 12 (it was 6)"
     wait_until(lambda: limits_of(run) == {"hours": 12}, what="the new budget")
     assert "of 12" in ask(run, "status")
+    assert "it is no number" in ask(run, "set", "budget.hours=1e306", code=1)  # as many seconds are infinite
     assert "would end at once" in ask(run, "set", "budget.hours=0.00001", code=1)
     assert ask(run, "set", "budget.attempts=40") == "budget.attempts is 40 (it was without limit)"
     assert ask(run, "set", "budget.attempts=task") == "budget.attempts is without limit (it was 40)"

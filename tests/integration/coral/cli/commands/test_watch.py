@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,8 @@ import pytest
 from coral.cli.commands.watch import EXIT_NOT_ALL
 from coral.cli.run_data.pulses import BeatSocket, open_source
 from coral.errors import CoralError
-from heartbeats import Pulse
+from heartbeats import Pulse, archive
+from heartbeats.beat import Beat, Status
 from heartbeats.beat_writer import cancel_file, earlier_file
 
 SECONDS = 20.0
@@ -151,6 +153,47 @@ def test_scripts_learn_the_outcome_from_the_exit_code(tmp_path: Path) -> None:
     ]
 
 
+def test_what_a_file_tells_of_long_ago_is_told_as_it_was_then(tmp_path: Path) -> None:
+    path = tmp_path / "beats"
+    rows = [("train", "running", 3600), ("train", "success", 3590), ("other", "running", 3500)]
+    beats = [
+        {
+            "agent": "",
+            "run": "",
+            "launch": 1,
+            "session": task,
+            "task": task,
+            "status": status,
+            "phase": "fold",
+            "progress": None,
+            "message": "",
+            "timestamp": (datetime.now(UTC) - timedelta(seconds=ago)).isoformat(),
+            "ttl": 60,
+        }
+        for task, status, ago in rows
+    ]
+    path.write_text("".join(f"{json.dumps(beat)}\n" for beat in beats))
+    found = watch("--plain", path)
+    assert found.stdout.splitlines() == [
+        "train running - fold",
+        "train success - fold",
+        "other running - fold",
+        "other dead - fold",
+    ]
+    assert found.returncode == EXIT_NOT_ALL
+
+
+def test_the_supervisors_of_two_runs_are_two_lines(tmp_path: Path) -> None:
+    places = [tmp_path / run / "beats.jsonl" for run in ("first", "second")]
+    for place, status in zip(places, (Status.SUCCESS, Status.RUNNING), strict=True):
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        place.parent.mkdir()
+        whose = {"session": "supervisor", "task": "supervisor"}
+        archive.append(place, Beat(place.parent.name, "", 0, status, "here", None, "", now, 60.0, **whose))
+    found = watch("--plain", "--timeout", "1", *places)
+    assert (found.returncode, found.stdout) == (2, "supervisor success - here\nsupervisor running - here\n")
+
+
 def test_what_cannot_be_watched_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     refused = watch(tmp_path)
@@ -164,6 +207,14 @@ def test_what_cannot_be_watched_is_refused(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(CoralError, match="somebody listens on it already"):
         BeatSocket(Path("here.sock"))
     here.close()
+    os.mkfifo("pipe")
+    with pytest.raises(CoralError, match="it is neither a file nor a socket"):
+        open_source(Path("pipe"))
+    Path("file.sock").touch()
+    with pytest.raises(CoralError, match=r"it is a file, and \.sock names a socket"):
+        open_source(Path("file.sock"))
+    with pytest.raises(CoralError, match="File name too long"):
+        open_source(tmp_path / ("x" * 300))
     with pytest.raises(CoralError, match="cannot listen"):
         BeatSocket(tmp_path / f"{'x' * 120}.sock")
 
@@ -183,6 +234,19 @@ def test_a_socket_that_was_left_is_taken_over_and_foreign_bytes_are_passed_over(
     with Pulse("train", to="here.sock", checkpoint="kept"):
         pass
     assert [beat.status for beat in source.new()][-1] == "success"
+    source.close()
+
+
+def test_an_emptied_file_is_read_from_its_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "beats"
+    with Pulse("train", to=path, checkpoint=tmp_path / "kept"):
+        pass
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"torn": "' + b"x" * 100)
+    source = open_source(path)
+    assert [beat.status for beat in source.new()][-1] == "success"
+    path.write_bytes(whole.splitlines(keepends=True)[0])
+    assert [beat.task for beat in source.new()] == ["train"]
     source.close()
 
 

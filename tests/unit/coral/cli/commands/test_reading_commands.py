@@ -466,6 +466,13 @@ def test_heartbeats_of_every_owner_in_one_table(layout: Layout, shown: Shown) ->
     assert next(row for row in data["agent-2"] if row["name"] == "redirect")["next"] == "4 without improvement"
 
 
+def test_no_heartbeat_is_due_for_an_agent_that_has_retired(layout: Layout, shown: Shown) -> None:
+    write_status(layout, agents=[agent_status("agent-1"), agent_status("agent-2", phase="retired", next=[])])
+    data = json.loads(shown("heartbeat", "--json"))
+    assert {row["next"] for row in data["agent-2"]} == {""}
+    assert "4 without improvement" in {row["next"] for row in data["agent-1"]}
+
+
 def test_the_nearest_heartbeat_is_shown_unless_it_follows_every_attempt(layout: Layout, shown: Shown) -> None:
     near = [{**due_data("foo", 1, Unit.ATTEMPTS), "after_each": False}]
     always = [{**due_data("reflect", 1, Unit.ATTEMPTS), "after_each": True}]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coral.cli import EXIT_CODES
+from coral.cli import EXIT_CODES, parser_of
 from coral.cli.help.commands import arguments, command_reference, man_page, parsers, whole_parser
 
 ALL = parsers(whole_parser())[1:]
@@ -15,6 +15,13 @@ def test_the_reference_has_each_command_and_verb_with_its_arguments() -> None:
         assert f"\n{parser.example}\n" in said
     assert "| `--stagnant N` | after N attempts in a row without improvement |" in said
     assert "| 4 | it ended, and its exit code is not known |" in said
+
+
+def test_names_keep_their_capitals_in_the_first_sentence() -> None:
+    text = command_reference()
+    assert "The run as one HTML file" in text
+    assert "heartbeats.Pulse." in text
+    assert "heartbeats.Pulse." in (parser_of("watch").description or "")
 
 
 @pytest.mark.parametrize("parser", ALL, ids=lambda parser: parser.prog)

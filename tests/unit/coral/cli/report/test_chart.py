@@ -60,15 +60,22 @@ def test_so_many_new_bests_become_one_path() -> None:
     assert made.left_out == 0
 
 
-def test_what_lies_below_the_axis_is_counted() -> None:
+def test_what_lies_below_the_axis_is_at_its_edge_which_is_said() -> None:
     points = (Point(5.0, 1, "ann", WORSE, -1e9), Point(6.0, 2, "ann", WORSE, 2.625), Point(7.0, 3, "ann", FAILED, None))
-    made, _ = drawn(curve(1.82, 2.62, 2.63, 2.636, points=points))
+    made, picture = drawn(curve(1.82, 2.62, 2.63, 2.636, points=points))
+    dots = next(part.get("d") or "" for part in picture.iter() if part.get("class") == "dots worse")
+    edge = next(part.get("y1") for part in picture.iter() if part.get("class") == "base")
+    assert next(y for _, y in re.findall(r"M([\d.]+) ([\d.]+)h0", dots)) == edge
+    assert "at the lower edge: what scores less than 2.6" in made.svg
     assert made.begins == BestStep(10.0, 1, 2.62)
     assert (made.outside, made.left_out) == (1, 0)
     low, high = bounds(curve(1.82, 2.62, 2.63, 2.636), AxisScale.SCORE) or (0.0, 0.0)
     assert 2.61 < low < 2.62 < 2.636 < high < 2.64
     gap, _ = drawn(curve(1.82, 2.62, 2.63, 2.636, points=points), AxisScale.GAP)
     assert gap.outside == 0, "a logarithm has room for all"
+    assert "edge" not in gap.svg + drawn(curve(1.0, 2.0))[0].svg
+    less = curve(90.0, 1.1, 1.05, 1.0, direction=Direction.MINIMIZE)
+    assert "at the upper edge: what scores more than 1.1" in drawn(less)[0].svg
 
 
 @pytest.mark.parametrize("direction", Direction)

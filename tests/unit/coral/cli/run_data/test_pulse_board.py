@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -100,9 +101,27 @@ def test_what_is_started_again_takes_the_place_of_the_dead_and_not_of_the_living
 
 
 def test_an_end_is_final(board: PulseBoard, given: Given) -> None:
-    given.beats = [beat("a", Status.CANCELLED), beat("a")]
+    given.beats = [beat("a", Status.CANCELLED, ago=1.0), beat("a", ago=1.0), beat("a", ago=2.0)]
+    given.beats[1] = replace(given.beats[1], timestamp=given.beats[0].timestamp)
     board.update(0.0)
     assert board.states(0.0) == ["cancelled"]
+
+
+def test_the_supervisor_of_a_resumed_run_lives_again(board: PulseBoard, given: Given) -> None:
+    given.beats = [beat("supervisor", Status.SUCCESS, ago=10.0)]
+    board.update(0.0)
+    assert board.all_ended(0.0)
+    given.beats = [beat("supervisor", ago=1.0)]
+    assert [pulse.beat.status for pulse in board.update(1.0)] == ["running"]
+    assert board.states(1.0) == ["running"]
+
+
+def test_files_of_the_same_name_are_not_mixed(given: Given) -> None:
+    other = Given()
+    board = PulseBoard([given, other])
+    given.beats, other.beats = [beat("supervisor", Status.SUCCESS)], [beat("supervisor")]
+    board.update(0.0)
+    assert board.states(0.0) == ["success", "running"]
 
 
 def test_no_flood_of_sessions_is_kept(board: PulseBoard, given: Given) -> None:

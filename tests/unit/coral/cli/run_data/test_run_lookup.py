@@ -3,11 +3,15 @@
 import os
 import shlex
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
-from coral.cli.run_data.run_lookup import program, task_folder
+from coral.cli.run_data.run_lookup import from_here, program, run_of, task_folder
+from coral.errors import CoralError
+from coral.reading.run_folder import named
+from workspace.layout import Layout, create
 
 
 @pytest.fixture
@@ -55,6 +59,21 @@ def test_the_task_around_here_is_the_closest_above(tmp_path: Path, monkeypatch: 
     assert task_folder() is None
     (tmp_path / "task" / "task.yaml").write_text("task:\n")
     assert task_folder() == tmp_path / "task"
+
+
+@pytest.mark.parametrize("task", ["circle_packing", "circle-packing"])
+def test_a_task_is_named_as_in_its_file_or_as_its_folder(
+    task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Layout(tmp_path / "runs" / "circle-packing" / "run")
+    create(run, [])
+    monkeypatch.chdir(tmp_path)
+    assert [found.root for found in from_here(task)] == [run.root.resolve()]
+    assert named("run", task).root == run.root.resolve()
+    monkeypatch.chdir(run.root)
+    assert run_of(Namespace(run=None, task=task)).root == run.root.resolve()
+    with pytest.raises(CoralError, match="no run of the task 'circle'"):
+        run_of(Namespace(run=None, task="circle"))
 
 
 def test_a_path_with_a_blank_can_be_typed(scripts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,19 +22,26 @@ def test_the_axis_begins_where_the_steps_can_be_told_apart() -> None:
     points = [(0.0, 1.82), (10.0, 2.62), (20.0, 2.63), (30.0, 2.63598), (40.0, 2.63598)]
     lines = drawn(points, [], 60, 4)
     assert lines[0].startswith("2.636 ┤")
-    assert lines[3].startswith(" 2.62 ┤")
+    assert lines[3].startswith("≤2.62 ┤"), "the seed lies below, at the edge"
     risen = [line[line.index("┤" if "┤" in line else "│") + 1 :].replace("⠀", "") != "" for line in lines[:4]]
     assert risen == [True] * 4
 
 
 def test_attempts_are_points_in_the_colours_of_their_agents() -> None:
     points = [(0.0, 0.0), (100.0, 1.0), (200.0, 1.0)]
-    dots = [Dot(50.0, 0.5, "cyan"), Dot(60.0, -5.0, "red"), Dot(150.0, 1.0, "magenta")]
+    dots = [Dot(50.0, 0.5, "cyan"), Dot(150.0, -5.0, "red"), Dot(160.0, 1.0, "magenta")]
     texts = draw([BestLine(points, "green")], dots, 46, 8, 200.0, "")
     styles = {span.style for text in texts for span in text.spans}
     assert "cyan" in styles
-    assert "red" not in styles, "what lies below the axis is not drawn"
+    assert [span.style for span in texts[7].spans].count("red") == 1, "what lies below the axis is at its edge"
+    assert texts[7].plain.startswith("≤0 ┤")
     assert "magenta" not in styles, "a line keeps its colour"
+
+
+def test_what_is_worse_lies_at_the_upper_edge_where_less_is_better() -> None:
+    points = [(0.0, 90.0), (10.0, 1.1), (20.0, 1.05), (30.0, 1.0)]
+    lines = drawn(points, [], 40, 4)
+    assert [lines[row].split("┤")[0].strip() for row in (0, 3)] == ["≥1.1", "1"]
 
 
 def test_a_line_ends_where_its_run_ended() -> None:

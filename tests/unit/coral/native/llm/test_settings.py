@@ -10,10 +10,10 @@ from coral.native.llm.settings import LlmOptions
     [
         ([], "must be an object"),
         ({"modell": "x"}, "there is no option 'modell'"),
-        ({"wire": "telnet"}, "wire: Input should be 'chat' or 'messages'; got 'telnet'"),
-        ({"window": 100}, "window: Input should be greater than or equal to 16000"),
-        ({"check_first": "yes"}, "check_first: Input should be a valid boolean"),
-        ({"gates": ["a:b", 3]}, "gates.1: Input should be a valid string"),
+        ({"wire": "telnet"}, "wire must be chat or messages; got 'telnet'"),
+        ({"window": 100}, "window must be a whole number from 16000 on; got 100"),
+        ({"check_first": "yes"}, "check_first must be true or false; got 'yes'"),
+        ({"gates": ["a:b", 3]}, "gates must be a list of texts; got"),
     ],
 )
 def test_wrong_options_are_refused(given: object, told: str) -> None:

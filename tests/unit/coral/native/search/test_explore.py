@@ -6,7 +6,8 @@ import pytest
 from native_agent import LocalAgent
 
 from coral.native.search.numeric.space import MOST_VARIABLES
-from coral.native.situation import Search, ToolError
+from coral.native.situation import Search
+from coral.native.tool_error import ToolError
 
 SHAKE = Search(family="shake", start=None, why="")
 

@@ -1,0 +1,126 @@
+"""Chromium, as a visitor of the dashboard has it, and what its pages say of their own times.
+
+Times are taken in the page, by observers that are there before its own scripts: a question from outside comes late.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.arena import BenchmarkError
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+# Kept with the promise of the milliseconds until the frame that shows what `selector` finds.
+_SHOWN = """
+window.shown = (selector, began) => new Promise((resolve, reject) => {
+  const observer = new MutationObserver(() => {
+    if (!document.querySelector(selector)) return;
+    observer.disconnect();
+    requestAnimationFrame(() => resolve(performance.now() - began));
+  });
+  // An element that stays may change its text or role.
+  observer.observe(document, { childList: true, subtree: true, attributes: true, characterData: true });
+  setTimeout(() => reject(new Error(`${selector} was not shown`)), 20000);
+});
+"""
+_OPENED = "window.opened = window.shown(%s, 0);"
+_MOVED = """([hash, selector]) => {
+  const moved = window.shown(selector, performance.now());
+  location.hash = hash;
+  return moved;
+}"""
+
+# Wraps uPlot's constructor: whatever a chart draws is compared with what was drawn before.
+_DRAWN = """
+window.drawn = new Map();
+let plot;
+const note = (chart) => {
+  const [times, , , ...groups] = chart.data;
+  const fresh = times.filter((time, place) => !window.drawn.has(time) && groups.some((group) => group[place] !== null));
+  fresh.forEach((time) => window.drawn.set(time, null));
+  requestAnimationFrame(() => fresh.forEach((time) => window.drawn.set(time, Date.now())));
+};
+const watched = (made) => Object.assign(function (options, data, box) {
+  return new made({ ...options, hooks: { draw: [note] } }, data, box);
+}, made);
+Object.defineProperty(window, "uPlot", { get: () => plot, set: (made) => (plot = watched(made)) });
+"""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser of this machine, without a window."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        raise BenchmarkError("playwright is not installed: make .venv/.browser") from None
+    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if program is None:
+        raise BenchmarkError("there is no Chromium on this machine")
+    with sync_playwright() as started:
+        # Chromium's own sandbox does not work for root.
+        launched = started.chromium.launch(executable_path=program, chromium_sandbox=os.geteuid() != 0)
+        try:
+            yield launched
+        finally:
+            launched.close()
+
+
+@contextmanager
+def opened(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
+    """A page in a profile of its own, which knows nothing of the dashboard. Its `scripts` run before the page's own."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    try:
+        for script in scripts:
+            context.add_init_script(script)
+        page = context.new_page()
+        page.goto(address, wait_until="commit")
+        yield page
+    finally:
+        context.close()
+
+
+def first_content(browser: Browser, address: str, selector: str) -> float:
+    """Milliseconds from the beginning of the navigation to the frame that shows it, in a new profile."""
+    with opened(browser, address, _SHOWN, _OPENED % json.dumps(selector)) as page:
+        return _number(page.evaluate("window.opened"))
+
+
+@contextmanager
+def visit(browser: Browser, address: str, selector: str = "h2") -> Iterator[Page]:
+    """A page that is open and shows that; `content_after_move` moves it."""
+    with opened(browser, address, _SHOWN, _OPENED % json.dumps(selector)) as page:
+        page.evaluate("window.opened")
+        yield page
+
+
+def content_after_move(page: Page, hash: str, selector: str) -> float:
+    """Milliseconds from a change of the page to the frame that shows it, in a page that is open."""
+    return _number(page.evaluate(_MOVED, [hash, selector]))
+
+
+@contextmanager
+def watched_curve(browser: Browser, address: str) -> Iterator[Page]:
+    """The fleet's page; `drawn` says what its curve has drawn."""
+    with opened(browser, address, _SHOWN, _DRAWN, _OPENED % json.dumps(".chart canvas")) as page:
+        page.evaluate("window.opened")
+        yield page
+
+
+def drawn(page: Page) -> dict[float, float]:
+    """When each point was on the screen, in milliseconds of the wall clock, by its time on the run's clock."""
+    rows = page.evaluate("[...window.drawn].filter(([, at]) => at !== null)")
+    return {_number(time): _number(at) for time, at in rows}
+
+
+def _number(found: Any) -> float:
+    return float(found)

@@ -1,0 +1,56 @@
+"""The arguments of tools: their schema for the model, and a call of the model as a tool; errors say what would have
+been right."""
+
+import json
+from collections.abc import Mapping
+from inspect import cleandoc
+from typing import Any
+
+from pydantic import ValidationError
+
+from coral.native.llm.conversation import ToolCall
+from coral.native.llm.request import ToolSchema
+from coral.native.llm.tools.base import AgentTool
+from coral.native.tool_error import ToolError
+
+
+def read_arguments(tool: type[AgentTool], call: ToolCall) -> AgentTool:
+    """The tool with the arguments of the call. ToolError says what is wrong with them."""
+    try:
+        arguments: object = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError) as problem:
+        raise ToolError(f"the arguments are not JSON: {problem}. {_right(tool)}") from None
+    try:
+        return tool.model_validate(arguments)
+    except ValidationError as problem:
+        found = problem.errors(include_url=False)[:5]
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in found)
+        raise ToolError(f"the arguments are wrong: {wrong}. {_right(tool)}") from None
+
+
+def _right(tool: type[AgentTool]) -> str:
+    """The arguments that a tool takes, in one line."""
+    schema = tool.model_json_schema()
+    required = set(schema.get("required", ()))
+    named = [f"{name}{'' if name in required else '?'}: {_kind(part)}" for name, part in schema["properties"].items()]
+    return f"{tool.name} takes {{{', '.join(named)}}}; a question mark means that it may be left out"
+
+
+def _kind(part: Mapping[str, Any]) -> str:
+    if "enum" in part:
+        return " | ".join(json.dumps(value) for value in part["enum"])
+    kind = str(part.get("type", "object"))
+    return f"list of {_kind(part['items'])}" if kind == "array" and "items" in part else kind
+
+
+def schema_of(tool: type[AgentTool]) -> ToolSchema:
+    parameters = _plain(tool.model_json_schema())
+    parameters.pop("description", None)
+    return ToolSchema(name=tool.name, description=cleandoc(tool.__doc__ or tool.name), parameters=parameters)
+
+
+def _plain(part: Any) -> Any:
+    """A schema without the titles that pydantic adds: they cost tokens and say nothing."""
+    if isinstance(part, dict):
+        return {key: _plain(value) for key, value in part.items() if not (key == "title" and isinstance(value, str))}
+    return [_plain(value) for value in part] if isinstance(part, list) else part

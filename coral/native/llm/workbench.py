@@ -1,0 +1,66 @@
+"""What the tools of the brain `llm` work with. It does without pydantic: it is made before the first request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from coral.native.llm.conversation import LlmMemory
+from coral.native.llm.settings import LlmOptions
+from coral.native.llm.transcript import Transcript
+from coral.native.output import Output
+from coral.native.prompt import HeartbeatSection
+from coral.native.snapshots import Snapshots
+from coral.native.tool_error import ToolError
+
+if TYPE_CHECKING:
+    from coral.native.coral_command import CoralCommand
+
+LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
+
+
+@dataclass(slots=True)
+class Workbench:
+    """What tools work with. `environment`: of the commands they start, without the key of the model.
+
+    `settle`: records the result of the call that is being performed, before it returns: what comes after it may be cut
+    by an interrupt. `inline`: heartbeats that `coral eval` printed. `running`: what an interrupt has to end.
+    """
+
+    clone: Path
+    agent: str
+    snapshots: Snapshots[LlmMemory]
+    output: Output
+    options: LlmOptions
+    transcript: Transcript
+    environment: dict[str, str]
+    settle: Callable[[str], None]
+    inline: list[HeartbeatSection] = field(default_factory=list)
+    running: CoralCommand | None = None
+    group: int = 0  # of the command that runs; 0 if none does
+
+    @property
+    def memory(self) -> LlmMemory:
+        return self.snapshots.memory
+
+    @memory.setter
+    def memory(self, memory: LlmMemory) -> None:
+        self.snapshots.memory = memory
+
+    @property
+    def longest(self) -> int:
+        """Characters of a result that leave room for others in the window."""
+        return min(LONGEST_RESULT, self.options.window // 8)
+
+    def file(self, name: str, *, write: bool = False) -> Path:
+        """A path of the workspace. ToolError for one outside: only `.shared` may be read through its link."""
+        root = self.clone.resolve()
+        path = (root / name).resolve()
+        roots = (root,) if write else (root, (root / ".shared").resolve())
+        if not any(path.is_relative_to(allowed) for allowed in roots):
+            raise ToolError(f"{name} is outside of the workspace; give a path relative to it, such as src/solve.py")
+        if write and path.is_relative_to(root / ".git"):
+            raise ToolError(f"{name} belongs to git; change the files of the workspace")
+        return path
