@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: test-slow demo unit test test-agents test-browser check lint docs picture bench bench-packing bench-dashboard mutants clean
+.PHONY: test-slow demo unit test test-agents test-browser check lint docs picture pictures bench bench-packing bench-dashboard mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start --ui $(DEMO)
@@ -43,9 +43,13 @@ docs: .venv/.docs
 	$(BIN)/python docs/site/prepare.py build
 	$(BIN)/zensical build --clean --strict --config-file build/zensical.toml
 
-# The picture in README.md, of a real run.
+# The pictures in README.md and docs/dashboard.md, each of a real run.
 picture: .venv/.ready
 	$(BIN)/python docs/site/picture.py
+
+pictures: .venv/.browser
+	$(BIN)/python tests/support/browser_setup.py
+	PICTURES=write $(BIN)/python -m pytest -n 0 tests/browser/test_documentation.py
 
 bench: .venv/.ready
 	$(BIN)/python -m benchmarks

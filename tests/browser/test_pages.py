@@ -269,6 +269,17 @@ def test_a_far_seed_does_not_hide_the_steps_of_the_curve(tmp_path, tab: Tab, pic
         expect(page.locator("main")).not_to_contain_text("The axis begins")
 
 
+def test_figures_at_an_axis_can_be_told_apart(served: Served, tab: Tab) -> None:
+    page = tab(served.address)
+    shown = "marks => import('/chart.js').then(chart => chart.figures(marks.isLog)(0, marks.at, 0, 0, marks.step))"
+    near = {"at": [2.62842, 2.62844, 2.62846], "step": 2e-5, "isLog": False}
+    assert page.evaluate(shown, near) == ["2.62842", "2.62844", "2.62846"]
+    plain = {"at": [-1, 0, 0.5, 1], "step": 0.5, "isLog": False}
+    assert page.evaluate(shown, plain) == ["-1", "0", "0.5", "1"]
+    powers = {"at": [1e-7, None, 0.01, 1000], "step": 0, "isLog": True}
+    assert page.evaluate(shown, powers) == ["1e-7", "", "0.01", "1000"]
+
+
 def height_of(page: Page, number: int, share: float) -> float:
     """Where in a chart, as a share of its height from the top, a click opens an attempt; the page is as it was then."""
     box = page.locator(".u-over").bounding_box()

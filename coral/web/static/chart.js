@@ -68,9 +68,26 @@ export const clock = (seconds) => {
   return minutes < 60 ? `${minutes}:${String(Math.floor(seconds % 60)).padStart(2, "0")}` : `${Math.floor(minutes / 60)}h${String(minutes % 60).padStart(2, "0")}`;
 };
 
-export const figure = (value) => (value == null ? "" : Number(value.toPrecision(5)).toString());
+export function figure(value, digits = 5) {
+  if (value == null) return "";
+  const rounded = Number(value.toPrecision(digits));
+  return rounded && Math.abs(rounded) < 1e-4 ? rounded.toExponential() : rounded.toString();
+}
 
-export const axis = () => ({ stroke: colour("text"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line") } });
+// The figures at an axis, with as many digits as tell two of them apart, `step` from each other.
+export const figures = (isLog) => (_, marks, __, ___, step) =>
+  marks.map((mark) => figure(mark, isLog || !mark ? 5 : Math.min(Math.max(5, Math.ceil(Math.log10(Math.abs(mark) / step)) + 1), 15)));
+
+// Of a logarithmic axis, the powers of ten: lines between them would be closer than can be told apart.
+function powers(_, marks) {
+  const found = marks.map((mark) => (mark > 0 && Math.abs(Math.log10(mark) - Math.round(Math.log10(mark))) < 1e-9 ? mark : null));
+  return found.filter((mark) => mark !== null).length > 1 ? found : marks;
+}
+
+export const axis = (isLog = false) => {
+  const filter = isLog ? { filter: powers } : {};
+  return { stroke: colour("text"), grid: { stroke: colour("line"), width: 1, ...filter }, ticks: { stroke: colour("line"), ...filter } };
+};
 
 // The points of one verdict.
 export const dots = (name) => ({
@@ -92,7 +109,7 @@ function options(width, scale, agent, rows) {
     scales: { x: { time: false }, y: scale === "linear" ? { range: (_, low, high) => ends(low, high, rows.current.edge) } : { distr: 3 }, failed: { range: [0, 1] } },
     axes: [
       { ...axis(), incrs: SECONDS, values: (_, ticks) => ticks.map(clock) },
-      { ...axis(), size: 70, values: (_, ticks) => ticks.map(figure) },
+      { ...axis(scale !== "linear"), size: 70, values: figures(scale !== "linear") },
     ],
     series: [{}, line("best", colour("accent")), { ...line(agent || "own best", colour("text")), show: Boolean(agent) }, ...GROUPS.map(dots)],
   };
@@ -174,7 +191,7 @@ export function lines(box, runs, isTime, isLog, edge) {
     width: box.clientWidth,
     height: HEIGHT,
     scales: { x: { time: false }, y: isLog ? { distr: 3 } : { range: (_, low, high) => ends(low, high, edge) } },
-    axes: [isTime ? { ...axis(), incrs: SECONDS, values: (_, ticks) => ticks.map(clock) } : axis(), { ...axis(), size: 70, values: (_, ticks) => ticks.map(figure) }],
+    axes: [isTime ? { ...axis(), incrs: SECONDS, values: (_, ticks) => ticks.map(clock) } : axis(), { ...axis(isLog), size: 70, values: figures(isLog) }],
     series: [{ label: isTime ? "time" : "attempts", value: (_, value) => (value === null ? "" : isTime ? clock(value) : value) }, ...series],
   };
   return new uPlot(found, [times, ...rows], box);

@@ -4,6 +4,7 @@ import { clock } from "../chart.js";
 
 const ROW = 26;
 const TOP = 22; // of the axis
+const MARK = 40; // the width of a time at the axis
 const MOST_ZOOM = 64;
 const MOST_ROWS = 9; // heartbeats by name; more share the last row
 const LISTED = 200;
@@ -55,7 +56,7 @@ function Drawing({ agent, lane, names, zoom, chosen, select }) {
   const marks = useMemo(() => lane.items.map((item, place) => html`<g class=${`lane-item ${place === chosen ? "chosen" : ""}`} onClick=${() => select(place)}><title>${summary(item)}</title>${mark(item, x, y, names, lane.end)}</g>`), [lane, whole, chosen, names]);
   return html`<div class="lane"><div class="lane-names" aria-hidden="true" style=${{ paddingTop: `${TOP}px` }}>${rows.map((name) => html`<div>${name}</div>`)}</div>
     <div class="lane-box" ref=${box} tabindex="0" role="region" aria-label=${`The life of ${agent} over time; the list below has the same`}>
-      <svg width=${whole} height=${height} aria-hidden="true">${ticks.map((at) => html`<g class="lane-tick"><line x1=${x(at)} x2=${x(at)} y1=${TOP - 4} y2=${height} /><text x=${x(at) + 3} y="13">${clock(at)}</text></g>`)}
+      <svg width=${whole} height=${height} aria-hidden="true">${ticks.map((at) => html`<g class="lane-tick"><line x1=${x(at)} x2=${x(at)} y1=${TOP - 4} y2=${height} />${x(at) + MARK < whole ? html`<text x=${x(at) + 3} y="13">${clock(at)}</text>` : null}</g>`)}
       ${marks}</svg></div></div>`;
 }
 

@@ -1,6 +1,6 @@
 // Two figures of each attempt against each other, as points of the verdict's colour. Drawn by uPlot.
 import { VERDICTS, Waiting, html, link, query, token, useAnswer, useEffect, useRef, useState } from "../base.js";
-import { HEIGHT, NEAR, axis, colour, dots, figure } from "../chart.js";
+import { HEIGHT, NEAR, axis, colour, dots, figure, figures } from "../chart.js";
 
 const GROUPS = ["failed", "worse", "tied", "own best", "new best"]; // the last lies on top
 
@@ -36,7 +36,7 @@ function Scatter({ run, data, x, y }) {
     let plot;
     const make = () => {
       plot?.destroy();
-      const titled = (label, more) => ({ ...axis(), label, labelSize: 22, values: (_, ticks) => ticks.map(figure), ...more });
+      const titled = (label, more) => ({ ...axis(), label, labelSize: 22, values: figures(false), ...more });
       const options = {
         width: box.current.clientWidth,
         height: HEIGHT + 60,

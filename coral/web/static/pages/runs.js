@@ -9,9 +9,9 @@ export function RunList({ at }) {
   const state = useAnswer("/api/runs");
   const toggle = (run) => setChosen((before) => (before.includes(run) ? before.filter((one) => one !== run) : [...before, run].slice(-MOST)));
   return html`<h2>Runs</h2><${Waiting} state=${state}>${(data) => html`<div class="scroll" role="region" aria-label="Runs" tabindex="0"><table>
-    <thead><tr><th scope="col">compare</th><th scope="col">run</th><th scope="col">task</th><th scope="col">state</th><th scope="col" class="number">best</th><th scope="col" class="number">attempts</th><th scope="col" class="number">agents</th><th scope="col" class="number">used</th><th scope="col" class="number">time</th><th scope="col">started</th></tr></thead>
+    <thead><tr><th scope="col">compare</th><th scope="col">run</th><th scope="col">task</th><th scope="col">state</th><th scope="col" class="number">best</th><th scope="col" class="number">attempts</th><th scope="col" class="number">agents</th><th scope="col" class="number">used</th><th scope="col" class="number">time</th><th scope="col" class="number">started</th></tr></thead>
     <tbody>${data.runs.map((one) => html`<tr key=${one.run} aria-current=${one.run === at.run ? "true" : undefined}><td><input type="checkbox" aria-label=${`compare ${one.run}`} checked=${chosen.includes(one.run)} onChange=${() => toggle(one.run)} /></td>
-      <th scope="row"><a href=${link(one.run, "fleet")}>${one.run}</a></th><td><bdi>${one.task}</bdi></td><td><span class=${token(one.state)}>${one.state}</span></td><td class="number">${one.best}</td><td class="number">${one.attempts}</td><td class="number">${one.agents}</td><td class="number">${one.used}</td><td class="number">${one.clock}</td><td>${one.started}</td></tr>`)}</tbody></table></div>
+      <th scope="row"><a href=${link(one.run, "fleet")}>${one.run}</a></th><td><bdi>${one.task}</bdi></td><td><span class=${token(one.state)}>${one.state}</span></td><td class="number">${one.best}</td><td class="number">${one.attempts}</td><td class="number">${one.agents}</td><td class="number">${one.used}</td><td class="number">${one.clock}</td><td class="number">${one.started}</td></tr>`)}</tbody></table></div>
     ${data.left_out ? html`<p class="quiet">${data.left_out} older runs are not listed.</p>` : null}`}<//>
     ${chosen.length > 1 ? html`<${Comparison} runs=${chosen} />` : html`<p class="quiet">Choose two to ten runs to compare them.</p>`}`;
 }
@@ -39,13 +39,12 @@ function Figures({ label, runs, rows }) {
     <tbody>${rows.map(([name, value]) => html`<tr><th scope="row">${name}</th>${runs.map((one, place) => html`<td class="number">${value(one, place)}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
-const LEAST_GAP = 1e-6; // of the largest: a logarithmic scale has no place for 0, where the best of all is
-
+// A logarithmic scale has no place for 0, where the best of all is: it lies at half of the smallest gap, as in a report.
 function gaps(runs, over, direction) {
   const ends = runs.flatMap((run) => run[over].map(([, value]) => value));
   const best = (direction === "maximize" ? Math.max : Math.min)(...ends);
-  const least = LEAST_GAP * Math.max(...ends.map((value) => Math.abs(best - value)));
-  return (points) => points.map(([at, value]) => [at, Math.max(Math.abs(best - value), least) || null]);
+  const least = Math.min(...ends.map((value) => Math.abs(best - value)).filter(Boolean)) / 2;
+  return (points) => points.map(([at, value]) => [at, Math.abs(best - value) || (least < Infinity ? least : null)]);
 }
 
 function Curves({ runs, over, scale, direction, edge }) {
