@@ -109,9 +109,9 @@ def content_after_move(page: Page, hash: str, selector: str) -> float:
 
 
 @contextmanager
-def watched_curve(browser: Browser, address: str) -> Iterator[Page]:
-    """The fleet's page; `drawn` says what its curve has drawn."""
-    with opened(browser, address, _SHOWN, _DRAWN, _OPENED % json.dumps(".chart canvas")) as page:
+def watched_curve(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
+    """The fleet's page; `drawn` says what its curve has drawn. `scripts` run before the page's own."""
+    with opened(browser, address, _SHOWN, _DRAWN, _OPENED % json.dumps(".chart canvas"), *scripts) as page:
         page.evaluate("window.opened")
         yield page
 

@@ -5,7 +5,7 @@ import htm from "./vendor/htm-3.1.1.mjs";
 
 export const html = htm.bind(h);
 export { render } from "./vendor/preact-11.2.0.mjs";
-export { useEffect, useMemo, useRef, useState } from "./vendor/preact-hooks-11.2.0.mjs";
+export { useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact-hooks-11.2.0.mjs";
 
 export class Refused extends Error {
   constructor(status, message, hint) {

@@ -1,5 +1,5 @@
 // The score over time: the best as a line, each attempt as a point of its verdict's colour. Drawn by uPlot.
-import { Linked, html, token, useEffect, useRef } from "./base.js";
+import { Linked, html, token, useEffect, useLayoutEffect, useMemo, useRef } from "./base.js";
 
 export const HEIGHT = 300;
 export const NEAR = 14; // pixels between a click and the point that it means
@@ -135,7 +135,8 @@ export function Chart({ run, curve, extra, agent, scale, onOpen, label }) {
   const box = useRef(null);
   const plot = useRef(null);
   const rows = useRef(null);
-  rows.current = rowsOf(curve, extra, agent, scale);
+  // Whatever else changes on the page, these stay: thousands of points are not gone through for a beat.
+  rows.current = useMemo(() => rowsOf(curve, extra, agent, scale), [curve, extra, agent, scale]);
   useEffect(() => {
     if (!box.current) return undefined;
     const make = () => {
@@ -153,7 +154,8 @@ export function Chart({ run, curve, extra, agent, scale, onOpen, label }) {
       plot.current.destroy();
     };
   }, [scale, agent]);
-  useEffect(() => plot.current?.setData(rows.current.data), [curve, extra]);
+  // Before the page is painted: an effect after it would show a new point one frame later, or two.
+  useLayoutEffect(() => plot.current?.setData(rows.current.data), [curve, extra]);
   const click = (event) => {
     const over = plot.current.over.getBoundingClientRect();
     const found = nearest(plot.current, rows.current.at, event.clientX - over.left, event.clientY - over.top);
