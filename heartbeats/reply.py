@@ -10,7 +10,7 @@ from attempts.fields import printable
 
 LONGEST_ALERT = 2_000
 _ALERT = re.compile(r"ALERT\s*:[\s*_`]*(.*)")
-_DECORATION = "*_`~>#-. \t\"'"
+_DECORATION = "*_`~>#-. \t\"'\u201c\u201d\u2018\u2019\u200b\ufeff"  # with typographic quotes, and what nobody sees
 
 
 @dataclass(frozen=True, slots=True)

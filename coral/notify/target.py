@@ -71,7 +71,8 @@ def _way(route: AlertRoute, destination: str | tuple[str, ...]) -> tuple[str, Ca
     parts = urlsplit(address)
     if parts.scheme in WEB and parts.hostname:
         secret = _variable(route.secret, "sign alerts").encode() if route.secret else b""
-        return shown or f"{parts.scheme}://{parts.hostname}/...", lambda message: _post(address, secret, message)
+        host = parts.netloc.rpartition("@")[2]  # with its port: several may listen on this machine
+        return shown or f"{parts.scheme}://{host}/...", lambda message: _post(address, secret, message)
     # What is no address, such as a slip in `desktop`, is named as it was typed, if it cannot be a token.
     is_word = destination.isalpha() and len(destination) <= LONGEST_WORD
     name = shown or (destination if is_word else f"{parts.scheme or 'unknown'}://...")

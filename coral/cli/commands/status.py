@@ -17,7 +17,7 @@ from coral.cli.ui.holdout import holdout_line
 from coral.cli.ui.life import life_lines
 from coral.cli.ui.table import Table, console, dim, table, tone
 from coral.fleet.health import HealthLevel
-from coral.fleet.reasons import RunEndKind
+from coral.fleet.reasons import ReasonKind, RunEndKind
 from coral.reading import visibility
 from coral.reading.beat_spans import spans
 from coral.reading.lenient_json import LenientJson
@@ -178,7 +178,7 @@ def _progress(beat: LenientJson | None) -> str:
 
 
 def resume_command(view: RunView) -> str:
-    """The command that continues the run; where a budget has ended it, with one twice as large."""
+    """The command that continues the run; where budgets have ended it, with those twice as large."""
     how = command("resume", view.layout)
     reason = view.status.inner("reason")
     budget, kind = reason.inner("budget"), reason.text("kind") if view.state == "stopped" else ""
@@ -188,6 +188,11 @@ def resume_command(view: RunView) -> str:
         return f"{how} budget.target=null"
     if kind == RunEndKind.PLATEAU:
         return f"{how} budget.plateau={2 * (reason.number('limit') or 0):.15g}"
+    if kind == RunEndKind.ALL_RETIRED:
+        retired = (agent.inner("reason") for agent in view.status.objects("agents"))
+        own = [found.inner("budget") for found in retired if found.text("kind") == ReasonKind.OWN_BUDGET]
+        raised = {found.text("key"): 2 * (found.number("limit") or 0) for found in own}
+        return " ".join((how, *(f"budget.per_agent.{key}={limit:.15g}" for key, limit in raised.items())))
     return how
 
 

@@ -11,6 +11,7 @@ from heartbeats.reply import AlertReply, OkReply, OtherReply, parse_reply
     [
         *("HEARTBEAT_OK", "**HEARTBEAT_OK**", "`HEARTBEAT_OK`.", "> HEARTBEAT_OK", "HEARTBEAT_OK\r\n"),
         *("All fine.\n\nHEARTBEAT_OK\n\n", "```\nHEARTBEAT_OK\n```"),
+        *("\u201cHEARTBEAT_OK\u201d", "\ufeffHEARTBEAT_OK", "HEARTBEAT_OK \u200b"),
         "It would be ALERT: x\nif it were so.\nHEARTBEAT_OK",
         "ALERT: solved meanwhile\nHEARTBEAT_OK",
     ],

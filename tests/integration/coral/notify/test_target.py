@@ -45,6 +45,7 @@ def test_a_webhook_gets_the_message_signed(monkeypatch):
 def test_the_name_of_a_target_gives_nothing_away(monkeypatch):
     monkeypatch.setenv("HOOK", "https://example.org/services/T0/secret")
     assert target("https://example.org/services/T0/secret").name == "https://example.org/..."
+    assert target("http://ann:pass@127.0.0.1:8080/secret").name == "http://127.0.0.1:8080/..."
     assert target("env:HOOK").name == "env:HOOK"
     assert "pass" not in target("mailto://user:pass@example.org?to=a@example.org").name
 

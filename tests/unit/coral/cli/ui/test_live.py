@@ -21,7 +21,7 @@ from coral.cli.ui.live_state import KEYS, ViewState
 from coral.cli.ui.live_transcript import LiveTranscript
 from coral.cli.ui.run_follower import RunFollower
 from coral.cli.ui.summary import summarize
-from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
+from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.reading.lenient_json import LenientJson
 from coral.reading.timeline import Timeline
 from coral.views import format
@@ -289,6 +289,14 @@ def test_the_summary_of_a_run(layout: Layout, capsys: pytest.CaptureFixture[str]
     assert str(layout.root) in said
     assert "coral export 4  " in said
     assert "coral resume budget.hours=4  continue from here\n" in said  # with the same budget it would end at once
+
+
+def test_own_budgets_that_ended_all_agents_are_to_be_raised(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
+    own = Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 118))
+    agents = [{**agent_status("ann"), "reason": reason_data(own)}, {**agent_status("ben"), "reason": None}]
+    write_status(layout, "stopped", reason=reason_data(RunEnd(RunEndKind.ALL_RETIRED)), agents=agents)
+    summarize(layout)
+    assert "coral resume budget.per_agent.attempts=236  continue from here\n" in capsys.readouterr().out
 
 
 def test_the_summary_offers_a_patch_where_there_is_no_repository(
