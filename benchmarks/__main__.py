@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    asking,
     command_help,
     evals,
     failing,
@@ -25,6 +26,7 @@ from benchmarks import (
     page,
     prompts,
     pulse,
+    resent,
     resume,
     scale,
     sealing,
@@ -52,6 +54,8 @@ ALL: tuple[Benchmark, ...] = (
     noise,
     prompts,
     pulse,
+    asking,
+    resent,
     packing,
     native,
 )
