@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import (
+    asking,
     command_help,
     dashboard,
     evals,
@@ -26,6 +27,7 @@ from benchmarks import (
     page,
     prompts,
     pulse,
+    resent,
     resume,
     scale,
     sealing,
@@ -56,6 +58,8 @@ ALL: tuple[Benchmark, ...] = (
     pulse,
     dashboard,
     tabs,
+    asking,
+    resent,
     packing,
     native,
 )

@@ -63,8 +63,12 @@ estimate: every model counts in its own way. The task's description, feedback an
 chance, so that each is measured once."""
 
 
-def _tokens(frame: str, heartbeats: Sequence[str]) -> float:
+def prompt_text(frame: str, heartbeats: Sequence[str]) -> str:
     step = heartbeats[-1] if heartbeats else ""
     context = {**example_context(), "next_step": step, "asked": list(heartbeats)}
     sections = [{"name": name, "id": "h1", "text": render_file(name, context)} for name in heartbeats]
-    return round(len(render_file(frame, {**context, "sections": sections})) / CHARACTERS)
+    return render_file(frame, {**context, "sections": sections})
+
+
+def _tokens(frame: str, heartbeats: Sequence[str]) -> float:
+    return round(len(prompt_text(frame, heartbeats)) / CHARACTERS)

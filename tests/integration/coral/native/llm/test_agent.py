@@ -11,6 +11,7 @@ from llm_agent import KEY, LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
 
 from coral.native.llm.agent import CONTINUE, CORRECT, ChainEnd
+from coral.native.llm.request import ModelError
 
 Begin = Callable[..., LlmDesk]
 
@@ -155,6 +156,26 @@ def test_the_parts_that_stay_the_same_are_marked_for_the_cache(begin) -> None:
     assert marked == 3  # of the four that the wire allows
     before, after = (blocks(asked.body) for asked in desk.server.turns)
     assert after[: len(before)] == before
+
+
+def test_a_resumed_session_begins_with_what_the_cache_holds(begin) -> None:
+    """Byte by byte: the prompt of the new launch comes after everything that was sent before the interrupt."""
+    desk = begin(
+        [Step(calls=[call("core_memory_append", block="plan", content="x")]), Step(error="denied")], "messages"
+    )
+    desk.agent.prompt("Improve x.")
+    with pytest.raises(ModelError):
+        desk.agent.chain()
+    desk.server.then(Step(calls=[call("list_files", False)]))
+    agent = desk.begin(resume=True)
+    agent.receive("A heartbeat.")
+    agent.recover()
+    agent.chain()
+    before, after = (asked.body for asked in desk.server.turns[1:])
+    assert (after["tools"], after["system"]) == (before["tools"], before["system"])
+    kept = blocks(before)
+    assert blocks(after)[: len(kept)] == kept
+    assert "A heartbeat." in json.dumps(blocks(after)[len(kept) :])
 
 
 def blocks(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -1,0 +1,71 @@
+"""The built-in agent with a model, as a process in a workspace of its own, and the scripted model of the tests, which
+needs no time and no money."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.arena import HERE, arena
+from benchmarks.prompts import INSTRUCTIONS, PROMPTS, prompt_text
+
+SECONDS = 60.0  # that anything may take here
+READ = ("read_file", {"path": "notes.txt", "request_heartbeat": True})  # the call of a step; its result is long
+
+
+def scripted_model() -> Any:
+    """The module with the server and its steps. It is imported to measure; to write the page does without."""
+    folder = str(HERE.parent / "tests" / "support")
+    sys.path += [] if folder in sys.path else [folder]
+    import model_server
+
+    return model_server
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A workspace and a state of an agent, and its model."""
+
+    root: Path
+    server: Any
+
+    @property
+    def clone(self) -> Path:
+        return self.root / "clone"
+
+    def launch(self, prompt: str, *, session: str, resume: bool, wire: str = "messages") -> subprocess.Popen[bytes]:
+        """Start the process; its prompt comes by a pipe."""
+        url = self.server.url + ("/v1" if wire == "chat" else "")
+        options = json.dumps({"brain": "llm", "wire": wire, "base_url": url, "max_steps": 1000})
+        words = ["--session", session, "--state", str(self.root / "state"), "--model", "m", "--options", options]
+        child = subprocess.Popen(
+            [sys.executable, "-P", "-m", "coral.native", *words, *(["--resume"] if resume else [])],
+            cwd=self.clone,
+            env={**os.environ, "CORAL_RUN": str(self.root / "run"), "CORAL_AGENT": "agent-1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        assert child.stdin is not None
+        child.stdin.write(prompt.encode())
+        child.stdin.close()
+        return child
+
+
+@contextmanager
+def model_place(server: Any) -> Iterator[Place]:
+    """A workspace with an instruction file and a text to read, and the server while it is there."""
+    with arena() as area, server:
+        place = Place(area.root, server)
+        place.clone.mkdir()
+        (area.root / "run" / "attempts").mkdir(parents=True)
+        (place.clone / "AGENTS.md").write_text(prompt_text(*PROMPTS[INSTRUCTIONS]), encoding="utf-8")
+        (place.clone / "notes.txt").write_text("".join(f"line {line} of what there is\n" for line in range(220)))
+        yield place
