@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -66,6 +67,8 @@ _SETTINGS = (
     # What commits and packs hold, as told by files that we never make: git believes them before the objects.
     *("objects/info/commit-graph", "objects/info/commit-graphs", "objects/pack/multi-pack-index"),
 )
+_HEAD = f"ref: {SEED}\n".encode()  # a folder without it is no repository
+_PLAIN = ("packed-refs", "info/exclude")  # git waits for a pipe in the place of one
 _USER = '[user]\n\tname = "{name}"\n\temail = "{name}@coral.invalid"\n'
 
 
@@ -260,17 +263,22 @@ def restore_settings(hub: Path, config: bytes) -> list[str]:
     """Make the hub's settings what they were, since git obeys them: filters are programs that it starts, and objects
     may lie elsewhere. Returns the names of what was changed."""
     found = []
-    if read_plain(hub / "config", len(config) + 1) != config:
-        _remove(hub / "config")
-        made = hub / f".config.{secrets.token_hex(8)}"
-        made.write_bytes(config)
-        made.replace(hub / "config")
-        found.append("config")
-    for name in _SETTINGS:
-        if os.path.lexists(hub / name):
+    for name, content in (("config", config), ("HEAD", _HEAD)):
+        if read_plain(hub / name, len(content) + 1) != content:
+            _remove(hub / name)
+            made = hub / f".{name}.{secrets.token_hex(8)}"
+            made.write_bytes(content)
+            made.replace(hub / name)
+            found.append(name)
+    for name in (*_SETTINGS, *_PLAIN):
+        if os.path.lexists(hub / name) and (name in _SETTINGS or not _is_plain(hub / name)):
             _remove(hub / name)
             found.append(name)
     return found
+
+
+def _is_plain(path: Path) -> bool:
+    return stat.S_ISREG(os.lstat(path).st_mode)
 
 
 def _remove(path: Path) -> None:

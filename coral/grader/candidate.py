@@ -191,7 +191,7 @@ def _run(level: str, workspace: Path, request: _Request, seconds: float) -> _Run
             except OSError as error:
                 raise _NotSealedError from error
         stack.callback(_end, child)
-        return _followed(child, reading, seconds, LARGEST if request.data["argv"] else PRINTED)
+        return _followed(child, reading, seconds, prints_answer=bool(request.data["argv"]))
 
 
 def start_sealed(
@@ -253,9 +253,11 @@ def _end(child: "subprocess.Popen[bytes] | StartedAsUser") -> None:
     child.wait()
 
 
-def _followed(child: "subprocess.Popen[bytes] | StartedAsUser", reading: int, seconds: float, printed: int) -> _Run:
-    """Read what it gives and prints until it ends, at most so long and so much. `printed`: bytes of its standard output
-    that are kept."""
+def _followed(
+    child: "subprocess.Popen[bytes] | StartedAsUser", reading: int, seconds: float, *, prints_answer: bool
+) -> _Run:
+    """Read what it gives and prints until it ends, at most so long and so much. `prints_answer`: what it prints to its
+    standard output is its answer, else that is cut off."""
     assert child.stdout is not None
     assert child.stderr is not None
     ends = {reading: bytearray(), child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
@@ -273,8 +275,8 @@ def _followed(child: "subprocess.Popen[bytes] | StartedAsUser", reading: int, se
                 if not piece:
                     ready.unregister(key.fd)
                 ends[key.fd] += piece
-                is_too_much = len(answer) > LARGEST
-                del stdout[printed:], stderr[PRINTED:]
+                is_too_much = len(stdout if prints_answer else answer) > LARGEST
+                del stdout[LARGEST + 1 if prints_answer else PRINTED :], stderr[PRINTED:]
             if has_ended and not found:
                 break
     code = child.poll() if not is_too_much else None

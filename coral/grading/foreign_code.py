@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 _STARTS = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"})
+_FORK_EXEC = "_posixsubprocess.fork_exec"  # what libraries start their workers by: Python itself does not tell of it
 _SPAWNS = frozenset({"multiprocessing.popen_spawn_posix", "multiprocessing.forkserver"})  # a Python without the hook
 _WATCHED = _STARTS | {"exec", "import", "open", "marshal.loads", "ctypes.dlopen", "pickle.find_class"}
-_WATCHED |= {"sqlite3.load_extension"}
+_WATCHED |= {"sqlite3.load_extension", _FORK_EXEC}
 # Modules of Python that execute a text of their own making, for a class or a function that a program defines.
 _MAKERS = ("dataclasses.py", "collections/__init__.py", "enum.py", "functools.py")
 _POOLS = "multiprocessing/"  # unpickles what forks of the grader send, which have the hook too
+_TRACKER = "resource_tracker.py"  # of these: a program of Python's own, which tidies up after them
 _STARTERS = frozenset({"start_sealed", "start_as_user"})  # of coral.grader.candidate
 _HERE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - pathlib is slow to import
 _STARTS_AT = os.path.join(_HERE, "grader", "candidate.py")  # noqa: PTH118
@@ -81,7 +83,7 @@ class _Watch:
                 return "it unpickles" if self._is_called and not caller.startswith(self._pools) else ""
             case "sqlite3.load_extension":
                 return "it loads a library"
-        return "" if self._is_sealed() else f"it starts a program ({event})"
+        return "" if self._is_sealed() or self._is_tracker() else f"it starts a program ({event})"
 
     def _of_code(self, code: CodeType) -> str:
         if not code.co_filename.startswith("<"):
@@ -109,6 +111,9 @@ class _Watch:
             return frame.f_code.co_name in _STARTERS and frame.f_code.co_filename == _STARTS_AT
 
         return _find(starts) is not None
+
+    def _is_tracker(self) -> bool:
+        return _find(lambda frame: frame.f_code.co_filename == self._pools + _TRACKER) is not None
 
     def _is_trusted(self, path: object) -> bool:
         resolved = self._resolved(_text(path))
@@ -142,7 +147,22 @@ def watch(own: str, workspace: str, notices: int) -> Callable[[], None]:
     called right before the grader's function is. `own`: the folder of the grader's files."""
     made = _Watch(own, workspace, notices)
     sys.addaudithook(made)
+    _tell_of_fork_exec()
     return made.call
+
+
+def _tell_of_fork_exec() -> None:
+    try:
+        import _posixsubprocess as starts
+    except ImportError:  # a system without it
+        return
+    start = starts.fork_exec
+
+    def told(*arguments: object) -> int:
+        sys.audit(_FORK_EXEC)
+        return start(*arguments)  # type: ignore[arg-type]
+
+    starts.fork_exec = told
 
 
 def _listed(own: str) -> frozenset[str] | None:

@@ -303,6 +303,21 @@ def test_settings_that_somebody_gave_the_hub_start_nothing_in_a_clone(layout: La
     hub.clone(layout.hub, layout.clone("agent-2"), "agent-2", commit, [])
 
 
+@pytest.mark.parametrize("name", ["HEAD", "config", "packed-refs", "info/exclude", "shallow"])
+@pytest.mark.parametrize("is_pipe", [True, False])
+def test_git_waits_for_no_pipe_and_misses_nothing(layout: Layout, seed: Path, name: str, is_pipe: bool) -> None:
+    commit, _ = cloned(layout, seed)
+    config = hub.settings(layout.hub, layout.hub_config)
+    assert hub.restore_settings(layout.hub, config) == []
+    (layout.hub / name).unlink(missing_ok=True)
+    if is_pipe:
+        os.mkfifo(layout.hub / name)
+    found = [name] if is_pipe or name in ("HEAD", "config") else []
+    assert hub.restore_settings(layout.hub, config) == found
+    assert Git(layout.hub).text("rev-parse", intake.SEED, timeout=20) == commit
+    assert hub.restore_settings(layout.hub, config) == []
+
+
 def test_differences_and_files_of_commits(layout: Layout, seed: Path, tmp_path) -> None:
     commit, clone = cloned(layout, seed)
     (clone / "blob").write_bytes(bytes(range(256)))

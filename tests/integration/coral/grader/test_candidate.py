@@ -278,6 +278,9 @@ def test_time_and_output_have_limits(tree: Path, level: str, monkeypatch) -> Non
     assert len(failed.value.feedback) < 10_000
     with pytest.raises(Fail, match="answered with more than 100000 bytes"):
         run_candidate(tree, "solution.py:value", "'x' * 200_000", seal=[level])
+    with pytest.raises(Fail, match="head answered with more than 100000 bytes"):
+        run_candidate(tree, ["head", "-c", "100001", "/dev/zero"], seal=[level])
+    assert run_candidate(tree, ["head", "-c", "100000", "/dev/zero"], seal=[level]).value == bytes(100_000)
 
 
 def test_a_full_disk_is_the_candidates_own(tree: Path, level: str) -> None:

@@ -61,6 +61,14 @@ CLOSED = {
             with multiprocessing.get_context('fork').Pool(1) as pool:
                 return sum(pool.map(twice, [1, 2]))
     """,
+    "shared memory of its own": """
+        from multiprocessing.shared_memory import SharedMemory
+        def grade(w):
+            block = SharedMemory(create=True, size=8)
+            block.close()
+            block.unlink()
+            return 1
+    """,
 }
 
 
@@ -206,6 +214,18 @@ OPEN = {
                 return sum(pool.map(evaluate, [str(w / 'x.txt')]))
         """,
         "it runs a text as code, grade.py line 3",
+    ),
+    "by what libraries start their workers": (
+        """
+        import multiprocessing.util, os
+        def grade(w):
+            reading, writing = os.pipe()
+            words = [b'sh', b'-c', b'echo 3 >&%d' % writing]
+            started = multiprocessing.util.spawnv_passfds(b'/bin/sh', words, [writing])
+            os.waitpid(started, 0)
+            return float(os.read(reading, 10))
+        """,
+        "it starts a program (_posixsubprocess.fork_exec), grade.py line 6",
     ),
     "without a sandbox": (
         """
