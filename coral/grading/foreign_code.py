@@ -147,22 +147,22 @@ def watch(own: str, workspace: str, notices: int) -> Callable[[], None]:
     called right before the grader's function is. `own`: the folder of the grader's files."""
     made = _Watch(own, workspace, notices)
     sys.addaudithook(made)
-    _tell_of_fork_exec()
+    _audit_fork_exec()
     return made.call
 
 
-def _tell_of_fork_exec() -> None:
+def _audit_fork_exec() -> None:
     try:
         import _posixsubprocess as starts
     except ImportError:  # a system without it
         return
     start = starts.fork_exec
 
-    def told(*arguments: object) -> int:
+    def audited(*arguments: object) -> int:
         sys.audit(_FORK_EXEC)
         return start(*arguments)  # type: ignore[arg-type]
 
-    starts.fork_exec = told
+    starts.fork_exec = audited
 
 
 def _listed(own: str) -> frozenset[str] | None:
