@@ -135,10 +135,17 @@ def compose(run: str, task: str, notices: Sequence[Notice], questions: tuple[Ope
         first.setdefault(what, notice)
         counts[what] = counts.get(what, 0) + 1
     grouped = [_counted(notice, counts[what]) for what, notice in first.items()]
-    grouped.sort(
-        key=lambda notice: notice.level is not AlertLevel.ALERT
-    )  # what is left out is not an alert, if it can be
-    return Message(run, task, tuple(grouped[:SHOWN]), max(len(grouped) - SHOWN, 0), questions)
+    return Message(run, task, _shown(grouped), max(len(grouped) - SHOWN, 0), questions)
+
+
+def _shown(grouped: Sequence[Notice]) -> tuple[Notice, ...]:
+    """What is left out is not an alert, if it can be; else alerts from the middle: the first ones say how it began, and
+    the last ones how it stands, such as that the run has ended."""
+    alerts = [notice for notice in grouped if notice.level is AlertLevel.ALERT]
+    news = [notice for notice in grouped if notice.level is not AlertLevel.ALERT]
+    if len(alerts) > SHOWN:
+        return (*alerts[: SHOWN // 2], *alerts[-(SHOWN - SHOWN // 2) :])
+    return tuple([*alerts, *news][:SHOWN])
 
 
 def _counted(notice: Notice, count: int) -> Notice:

@@ -16,11 +16,12 @@ import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
+from attempts.fields import one_line
 from coral.config.alerts import AlertRoute
 from coral.errors import CoralError
 from coral.extras import installs
@@ -33,6 +34,7 @@ ON_PATH = "install it, on PATH; or name another target in `alerts.to`"
 LONGEST_WORD = 12  # letters
 WEB = ("http", "https")
 TOO_LONG = "it took more than {:g} s"
+LONGEST_REASON = 300  # characters; much of it are words of a stranger
 _ANSWER = 200  # characters of an answer that a problem quotes
 
 
@@ -40,7 +42,7 @@ class SendError(Exception):
     """A message was not taken. The text is the reason; `wait`: seconds that the target asked us to wait."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
-        super().__init__(reason)
+        super().__init__(one_line(reason, LONGEST_REASON))
         self.wait = wait
 
 
@@ -197,6 +199,8 @@ def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, urllib.error.URLError) else error
     if isinstance(cause, TimeoutError):
         return TOO_LONG.format(SECONDS)
+    if isinstance(cause, BadStatusLine) and not isinstance(cause, OSError):
+        return f"it does not speak HTTP: {cause}"
     return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
 
 

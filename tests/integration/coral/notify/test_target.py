@@ -86,10 +86,13 @@ def test_nobody_listens_and_one_that_never_answers(monkeypatch):
             target(hook.url).send(MESSAGE)
 
 
-@pytest.mark.parametrize("answer", [b"220 mail.example.org ESMTP\r\n", b"\xff\xfe\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n"])
+@pytest.mark.parametrize(
+    "answer", [b"220 mail.example.org ESMTP\r\n", b"\xff\xfe\x1b[31m\r\n\r\n", b"HTTP/1.1 abc\r\n\r\n"]
+)
 def test_what_answers_in_another_protocol_has_not_taken_it(answer):
-    with raw_server(answer) as url, pytest.raises(SendError, match=r"."):
+    with raw_server(answer) as url, pytest.raises(SendError, match="does not speak HTTP") as caught:
         target(url).send(MESSAGE)
+    assert str(caught.value).isprintable()
 
 
 def test_an_address_that_is_none_is_no_crash():

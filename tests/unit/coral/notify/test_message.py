@@ -82,6 +82,14 @@ def test_of_ten_thousand_notices_the_alerts_are_named_and_the_rest_is_counted():
     assert "and 9981 more: coral alerts --run run" in message.text
 
 
+def test_of_ten_thousand_alerts_the_first_and_the_last_are_named():
+    alerts = [notice(number, f"alert {number}") for number in range(10_000)]
+    message = compose("run", "task", [*alerts, notice(0, "it has stopped")])
+    assert [one.text for one in message.notices[:2]] == ["alert 0", "alert 1"]
+    assert [one.text for one in message.notices[-2:]] == ["alert 9999", "it has stopped"]
+    assert (len(message.notices), message.omitted) == (SHOWN, 10_001 - SHOWN)
+
+
 def test_one_notice_is_its_own_title():
     assert compose("run", "task", [notice(1)]).title == "Coral · task: ann: it hangs"
 
