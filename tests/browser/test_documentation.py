@@ -26,8 +26,8 @@ IMAGES, DOCUMENT = ROOT / "docs/images", ROOT / "docs/dashboard.md"
 WRITES = os.environ.get("PICTURES") == "write"
 FOLDER = IMAGES if WRITES else ROOT / "build" / "documentation"
 AGENTS = 4
-SECONDS = 150.0 if WRITES else 20.0  # of the run, before the pictures
-EARLIER = "budget.attempts=8" if WRITES else "budget.attempts=4"  # the run that it is compared with
+SECONDS = 75.0 if WRITES else 20.0  # of the run, before the pictures
+EARLIER = "budget.attempts=6" if WRITES else "budget.attempts=4"  # the run that it is compared with
 WIDTH, HEIGHT, SHARPNESS, COLOURS = 1200, 860, 1.25, 128  # pixels of the page, and of the picture for each of them
 LARGEST = 150_000  # bytes
 ELSEWHERE = re.compile(r"/(?:tmp|root|home|Users|work|private)/")
