@@ -79,7 +79,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
     assert done.returncode == 0, done.stdout + done.stderr
     (earlier,) = runs_under(folder / "runs")
     try:
-        done = coral_process("start", task, "--detach", f"agents.count={AGENTS}", cwd=folder)
+        done = coral_process("start", task, "--detach", f"agents.count={AGENTS}", "budget.hours=0.2", cwd=folder)
         assert done.returncode == 0, done.stdout + done.stderr
         (found,) = (run for run in runs_under(folder / "runs") if run.root != earlier.root)
         wait_until(lambda: is_old_enough(found), 600)
