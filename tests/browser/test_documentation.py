@@ -65,7 +65,7 @@ SHOWN = {
     "lineage": Shown(lambda _: "attempts/lineage", "Whose best came from whom"),
     "knowledge": Shown(lambda _: "knowledge", "Conclusions"),
     "heartbeats": Shown(lambda _: "heartbeats/agent-1", "The life of agent-1"),
-    "transcript": Shown(lambda _: "transcripts/agent-1", "1 to ", height=1040),
+    "transcript": Shown(lambda _: "transcripts/agent-1/2", "says", height=1040),
     "runs": Shown(lambda _: "runs", "Choose two to ten runs", _compare, 1000),
 }
 
