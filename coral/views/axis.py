@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-WALL = 2 / 3  # share of a range beyond which one step hides all the others
+LEAST = 1 / 10  # share of a range below which the steps that lie in it cannot be told apart
 T = TypeVar("T")
 
 
 def first_shown(values: Sequence[float]) -> int:
-    """The index of the first step that a curve's axis reaches to. A step that takes most of the range hides the others:
-    then the axis begins after it, unless nothing rises after it."""
+    """The index of the first step that a curve's axis reaches to. Where hardly anything of the range is left after the
+    widest step, it hides the later ones: then the axis begins after it, unless nothing rises after it."""
     start = 0
     while len(values) - start >= 3:
         steps = [
@@ -19,7 +19,8 @@ def first_shown(values: Sequence[float]) -> int:
         whole = abs(values[-1] / 4 - values[start] / 4)
         widest = max(range(len(steps)), key=steps.__getitem__)
         rest = values[start + widest + 1 :]
-        if steps[widest] <= WALL * whole or min(rest) == max(rest):
+        left = abs(values[-1] / 4 - rest[0] / 4)
+        if left >= LEAST * whole or min(rest) == max(rest):
             break
         start += widest + 1
     return start

@@ -26,8 +26,8 @@ IMAGES, DOCUMENT = ROOT / "docs/images", ROOT / "docs/dashboard.md"
 WRITES = os.environ.get("PICTURES") == "write"
 FOLDER = IMAGES if WRITES else ROOT / "build" / "documentation"
 AGENTS = 4
-SECONDS = 150.0 if WRITES else 20.0  # of the run, before the pictures
-EARLIER = "budget.attempts=8" if WRITES else "budget.attempts=4"  # the run that it is compared with
+SECONDS = 75.0 if WRITES else 20.0  # of the run, before the pictures
+EARLIER = "budget.attempts=6" if WRITES else "budget.attempts=4"  # the run that it is compared with
 WIDTH, HEIGHT, SHARPNESS, COLOURS = 1200, 860, 1.25, 128  # pixels of the page, and of the picture for each of them
 LARGEST = 150_000  # bytes
 ELSEWHERE = re.compile(r"/(?:tmp|root|home|Users|work|private)/")
@@ -65,7 +65,7 @@ SHOWN = {
     "lineage": Shown(lambda _: "attempts/lineage", "Whose best came from whom"),
     "knowledge": Shown(lambda _: "knowledge", "Conclusions"),
     "heartbeats": Shown(lambda _: "heartbeats/agent-1", "The life of agent-1"),
-    "transcript": Shown(lambda _: "transcripts/agent-1", "1 to ", height=1040),
+    "transcript": Shown(lambda _: "transcripts/agent-1/2", "says", height=1040),
     "runs": Shown(lambda _: "runs", "Choose two to ten runs", _compare, 1000),
 }
 
@@ -79,7 +79,7 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Layout]:
     assert done.returncode == 0, done.stdout + done.stderr
     (earlier,) = runs_under(folder / "runs")
     try:
-        done = coral_process("start", task, "--detach", f"agents.count={AGENTS}", cwd=folder)
+        done = coral_process("start", task, "--detach", f"agents.count={AGENTS}", "budget.hours=0.2", cwd=folder)
         assert done.returncode == 0, done.stdout + done.stderr
         (found,) = (run for run in runs_under(folder / "runs") if run.root != earlier.root)
         wait_until(lambda: is_old_enough(found), 600)

@@ -9,12 +9,14 @@ export function RunList({ at }) {
   const state = useAnswer("/api/runs");
   const toggle = (run) => setChosen((before) => (before.includes(run) ? before.filter((one) => one !== run) : [...before, run].slice(-MOST)));
   return html`<h2>Runs</h2><${Waiting} state=${state}>${(data) => html`<div class="scroll" role="region" aria-label="Runs" tabindex="0"><table>
-    <thead><tr><th scope="col">compare</th><th scope="col">run</th><th scope="col">task</th><th scope="col">state</th><th scope="col" class="number">best</th><th scope="col" class="number">attempts</th><th scope="col" class="number">agents</th><th scope="col" class="number">used</th><th scope="col" class="number">time</th><th scope="col" class="number">started</th></tr></thead>
+    <thead><tr><th scope="col">compare</th><th scope="col">run</th><th scope="col">task</th><th scope="col">state</th><th scope="col" class="number">best</th><th scope="col" class="number">attempts</th><th scope="col" class="number">agents</th>${anyUse(data) ? html`<th scope="col" class="number">used</th>` : null}<th scope="col" class="number">time</th><th scope="col" class="number">started</th></tr></thead>
     <tbody>${data.runs.map((one) => html`<tr key=${one.run} aria-current=${one.run === at.run ? "true" : undefined}><td><input type="checkbox" aria-label=${`compare ${one.run}`} checked=${chosen.includes(one.run)} onChange=${() => toggle(one.run)} /></td>
-      <th scope="row"><a href=${link(one.run, "fleet")}>${one.run}</a></th><td><bdi>${one.task}</bdi></td><td><span class=${token(one.state)}>${one.state}</span></td><td class="number">${one.best}</td><td class="number">${one.attempts}</td><td class="number">${one.agents}</td><td class="number">${one.used}</td><td class="number">${one.clock}</td><td class="number">${one.started}</td></tr>`)}</tbody></table></div>
+      <th scope="row"><a href=${link(one.run, "fleet")}>${one.run}</a></th><td><bdi>${one.task}</bdi></td><td><span class=${token(one.state)}>${one.state}</span></td><td class="number">${one.best}</td><td class="number">${one.attempts}</td><td class="number">${one.agents}</td>${anyUse(data) ? html`<td class="number">${one.used}</td>` : null}<td class="number">${one.clock}</td><td class="number">${one.started}</td></tr>`)}</tbody></table></div>
     ${data.left_out ? html`<p class="quiet">${data.left_out} older runs are not listed.</p>` : null}`}<//>
     ${chosen.length > 1 ? html`<${Comparison} runs=${chosen} />` : html`<p class="quiet">Choose two to ten runs to compare them.</p>`}`;
 }
+
+const anyUse = (data) => data.runs.some((one) => one.used);
 
 const token = (state) => `is-${state}`;
 
@@ -33,10 +35,11 @@ function Comparison({ runs }) {
       ${data.settings.length ? html`<h3>Settings that differ</h3><${Figures} label="Settings" runs=${data.runs} rows=${data.settings.map(([key, values]) => [key, (_, place) => values[place]])} />` : null}`}<//></section>`;
 }
 
-// A column for each run; a row is its name and what it says of a run.
+// A column for each run; a row is its name and what it says of a run. Those that say nothing of any are left out.
 function Figures({ label, runs, rows }) {
+  const saying = rows.filter(([, value]) => runs.some((one, place) => value(one, place) !== ""));
   return html`<div class="scroll" role="region" aria-label=${label} tabindex="0"><table><thead><tr><td></td>${runs.map((one) => html`<th scope="col" class="number">${one.label}</th>`)}</tr></thead>
-    <tbody>${rows.map(([name, value]) => html`<tr><th scope="row">${name}</th>${runs.map((one, place) => html`<td class="number">${value(one, place)}</td>`)}</tr>`)}</tbody></table></div>`;
+    <tbody>${saying.map(([name, value]) => html`<tr><th scope="row">${name}</th>${runs.map((one, place) => html`<td class="number">${value(one, place)}</td>`)}</tr>`)}</tbody></table></div>`;
 }
 
 // A logarithmic scale has no place for 0, where the best of all is: it lies at half of the smallest gap, as in a report.

@@ -15,6 +15,7 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
     [
         ([1.82, 2.626, 2.63, 2.636], 1),  # the first step hides all others
         ([1.82, 2.0, 2.626, 2.631, 2.636], 2),  # ... also where it is the second
+        ([1.82, 2.6204, 2.6288, 2.6307, 2.6313], 1),  # of those after it none hides the next
         ([0.777, 0.033], 0),  # two steps are shown whatever they are
         ([1.0, 2.0, 3.0, 4.0], 0),
         ([8.0, 4.0, 2.0, 1.0, 0.5], 0),  # halves: none hides the next
