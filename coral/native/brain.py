@@ -11,6 +11,7 @@ from coral.native.answers.answer import answer
 from coral.native.format import difference
 from coral.native.own_code import find_own
 from coral.native.search.choose_family import choose_family, choose_start
+from coral.native.search.hand_over import report
 from coral.native.situation import (
     AwaitResult,
     Call,
@@ -49,7 +50,7 @@ class SearchBrain:
                 new = [section for section in sections if section.id not in situation.memory.answered]
                 return tuple(call for section in new for call in answer(situation, section))
             case Idle():
-                return (self._next(situation),)
+                return (*report(situation), self._next(situation))
             case CandidateFound(candidate=candidate):
                 return (Submit(candidate=candidate),)
             case ResultReceived(trial=trial):

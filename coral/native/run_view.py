@@ -5,6 +5,7 @@ is written but a cache of files in the agent's own state folder.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from attempts.files import parse_object, read_bytes, write_json
@@ -12,6 +13,7 @@ from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store, StoreError
 from coral.native.answers.skill import SearchSkill, search_skill_of
 from coral.native.memory import KnownAttempt, KnownAttempts
+from coral.native.search.hand_over import HandOver, hand_over_of, note_name
 from workspace.errors import GitError
 from workspace.knowledge import list_skills
 from workspace.layout import Layout
@@ -81,6 +83,14 @@ class AgentRunView:
     def skills(self) -> list[SearchSkill]:
         """The skills in the shared knowledge that a search can load."""
         return [loaded for skill in list_skills(self.shared) if (loaded := search_skill_of(skill))]
+
+    def hand_overs(self) -> list[HandOver]:
+        """The attempts that other agents hand over, to be tuned."""
+        found = filter(None, map(hand_over_of, list_skills(self.shared)))
+        return [replace(handed, given_back=self._has_note(note_name(handed.attempt, self.agent))) for handed in found]
+
+    def _has_note(self, name: str) -> bool:
+        return (self.shared / "notes" / f"{name}.md").is_file()
 
     def notes(self) -> list[Note]:
         """The notes of the fleet, newest first."""

@@ -10,6 +10,7 @@ from attempts.record import Direction
 from coral.native.answers.skill import SearchSkill
 from coral.native.memory import AgentMemory, Candidate, KnownAttempt, KnownAttempts, Redirection, Trial
 from coral.native.prompt import HeartbeatSection
+from coral.native.search.hand_over import HandOver
 from workspace.frontmatter import Value
 from workspace.notes import Note
 
@@ -149,6 +150,7 @@ class Observation:
     has_check: bool
     constraints: int | None = None  # that the check reports; None where it has not been asked
     skills: tuple[SearchSkill, ...] = ()
+    hand_overs: tuple[HandOver, ...] = ()  # attempts whose numbers other agents ask to be tuned
     notes: tuple[Note, ...] = ()
     change_of_best: str = ""  # what the fleet's best changes in the seed
     findings: tuple[str, ...] = ()  # what the best and the new bests show of the problem

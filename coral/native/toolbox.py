@@ -82,6 +82,7 @@ class Toolbox:
             has_check=bool(self.explorer.check),
             constraints=self.explorer.constraints() if isinstance(event, Idle) else None,
             skills=tuple(self.run_view.skills()),
+            hand_overs=tuple(self.run_view.hand_overs()) if isinstance(event, Idle) else (),
             notes=tuple(self.run_view.notes()) if asked & {*SYNTHESES, "redirect"} else (),
             change_of_best=self.explorer.change_of_best() if asked & SYNTHESES else "",
             findings=self.explorer.findings() if asked & SYNTHESES else (),

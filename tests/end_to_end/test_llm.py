@@ -9,7 +9,8 @@ import pytest
 from files import write_files
 from llm_agent import base_url, call
 from model_server import Asked, ModelServer, Step
-from whole_runs import start
+from real_runs import wait_until
+from whole_runs import start as run_to_its_end
 
 from attempts.store import Store
 from workspace.notes import find_notes
@@ -74,7 +75,7 @@ def test_a_fleet_on_a_code_task(wire: str, tmp_path: Path, monkeypatch: pytest.M
     model = Coder()
     with ModelServer(model) as server:
         options = {"brain": "llm", "wire": wire, "base_url": base_url(server, wire), "key_variable": "SOME_KEY"}
-        layout = start(code_task(tmp_path / "task", options), tmp_path)
+        layout = run_to_its_end(code_task(tmp_path / "task", options), tmp_path)
     store = Store(layout.attempts)
     attempts = [attempt for attempt in map(store.read, store.numbers()) if attempt.number]
     assert len(attempts) >= 10
@@ -116,7 +117,7 @@ def test_a_fleet_on_circle_packing(tmp_path: Path) -> None:
     with ModelServer(model) as server:
         options = {"brain": "llm", "base_url": base_url(server, "chat")}
         overrides = ("agents.count=2", "agents.model=m", f"agents.options={json.dumps(options)}", "budget.attempts=10")
-        layout = start(PACKING, tmp_path, *overrides, "run.backoff=0.1", "run.start_grace=300")
+        layout = run_to_its_end(PACKING, tmp_path, *overrides, "run.backoff=0.1", "run.start_grace=300")
     store = Store(layout.attempts)
     attempts = [attempt for attempt in map(store.read, store.numbers()) if attempt.number]
     assert len(attempts) >= 10
@@ -124,3 +125,63 @@ def test_a_fleet_on_circle_packing(tmp_path: Path) -> None:
     scores = [attempt.score for attempt in attempts if attempt.score is not None]
     assert len(scores) == len(attempts)
     assert max(scores) > 1.8200009
+
+
+# One number, whose best is 1; and what the model writes in its place: better, but its own number is a bad guess.
+SEED = "kind = 'line'\nx = 0.2  # range: 0..1\n"
+HILL = "kind = 'hill'\na = 0.05  # range: 0..1\n"
+SCORE = (
+    "def score(text):\n    scope = {}\n    exec(text, scope)\n"
+    "    return scope['x'] if scope['kind'] == 'line' else 3 - 10 * (scope['a'] - 0.7) ** 2\n"
+)
+MIXED = {
+    "seed/params.py": SEED,
+    "seed/check.py": f"import pathlib\n\n{SCORE}\ndef check(folder):\n"
+    "    return {'score': score(pathlib.Path(folder, 'params.py').read_text()), 'slack': []}\n",
+    "grade.py": f"{SCORE}\ndef grade(workspace):\n    return float(score((workspace / 'params.py').read_text()))\n",
+}
+
+
+class Author:
+    """A model that writes another program, hands it over, and looks for the note that gives it back."""
+
+    handed, given_back = 0, False
+
+    def __call__(self, asked: Asked) -> Step:
+        said = "\n".join(asked.texts)
+        if "are tuned:" in said:
+            self.given_back = True
+        if not self.handed:
+            submitted = re.search(r"^#(\d+) [a-z ]+, score -", said, re.MULTILINE)
+            if not submitted:
+                calls = [call("write_file", path="params.py", content=HILL), call("submit", title="a hill")]
+                return Step(calls=calls)
+            self.handed = int(submitted[1])
+            return Step(calls=[call("hand_over", attempt=self.handed, why="a is a guess")])
+        return Step(calls=[call("run", command="sleep 0.2"), call("notes", action="search", words="tuned")])
+
+
+def test_a_search_tunes_what_a_model_hands_over(start, tmp_path: Path) -> None:
+    model = Author()
+    with ModelServer(model) as server:
+        llm = {"brain": "llm", "base_url": base_url(server, "chat"), "max_steps": 1000, "steps": 100_000}
+        assignments = [
+            {"runtime": "native", "model": "m", "options": llm},
+            {"runtime": "native", "options": {"seconds": 0.5}},
+        ]
+        task = (
+            "task:\n  name: mixed\n  description: Make it large.\n  editable: [params.py]\n  check: check.py:check\n"
+            "grader:\n  entry: grade.py:grade\n  noise: 0\n"
+            f"agents: {json.dumps({'assignments': assignments})}\nrun: {{backoff: 0.1, start_grace: 300}}\n"
+        )
+        run = start(write_files(tmp_path / "task", {**MIXED, "task.yaml": task}))
+        wait_until(lambda: model.given_back, 240.0, "the note that gives the hand-over back")
+        run.stop()
+    attempts = {attempt.number: attempt for attempt in run.attempts()}
+    handed = attempts[model.handed]
+    assert (handed.agent, handed.score is not None and handed.score < 0) == ("agent-1", True)
+    tuned = [attempt for attempt in attempts.values() if attempt.agent == "agent-2" and (attempt.score or 0.0) > 2.9]
+    assert tuned
+    (note,) = [note for note in find_notes([run.layout.shared]) if note.title.startswith("The numbers of")]
+    assert (note.author, note.attempts[0]) == ("agent-2", model.handed)
+    assert note.title.startswith(f"The numbers of #{model.handed} are tuned: -1.225000 -> ")

@@ -80,7 +80,6 @@ _PLACES = {
     "integration/coral/cli/commands/test_questions": ["coral.cli.commands: alert answer ask"],
     "integration/coral/notify and unit/coral/config/test_load": ["coral.config: alerts section"],
     "integration/coral/native": ["coral.native.search: check"],
-    "integration/coral/cli/commands/test_chat": ["coral.cli.ui: chat_output"],
     "integration/coral/native/llm/test_own": ["coral.native: own_code"],
     "integration/coral/native/llm/test_agent drives the whole loop": [
         "coral.native.llm: outer perceive workbench",

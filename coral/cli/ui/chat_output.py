@@ -8,6 +8,7 @@ from coral.native.output import Output
 from coral.views.format import clean
 
 LONGEST = 200  # characters of a line about a tool
+SAYS = "send_message"
 
 
 class ChatOutput(Output):
@@ -28,10 +29,8 @@ def shown(data: Mapping[str, Any]) -> str:
     match data["type"]:
         case "text":
             return clean(str(data["reply"]))
-        case "tool" if not data["tool"]["over"]:
-            return f"  > {data['tool']['name']} {_short(data['tool']['text'])}"
-        case "tool" if data["tool"]["failed"]:
-            return f"  ! {_short(data['tool']['text'])}"
+        case "tool":
+            return _tool(data["tool"])
         case "error":
             return f"  ! {_short(str(data['error']))}"
         case "retry":
@@ -39,6 +38,30 @@ def shown(data: Mapping[str, Any]) -> str:
         case "compacted":
             return f"  ... {data['message']}"
     return ""
+
+
+def _tool(tool: Mapping[str, Any]) -> str:
+    """A call with its arguments, or the beginning of what came of it. What is said is shown as such, not as a call."""
+    if tool["failed"]:
+        return f"  ! {_short(tool['text'])}"
+    if tool["name"] == SAYS:
+        return ""
+    if tool["over"]:
+        return f"  < {_short(tool['text'])}"
+    call = f"{tool['name']} {_arguments(tool)}"
+    return f"  > {_short(call)}"
+
+
+def _arguments(tool: Mapping[str, Any]) -> str:
+    """As `name=value`; that it asks for the next step is no news to a person."""
+    try:
+        given = json.loads(tool["text"])
+    except ValueError:
+        return str(tool["text"])
+    if not isinstance(given, dict):
+        return str(tool["text"])
+    plain = {name: value for name, value in given.items() if name != "request_heartbeat"}
+    return " ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in plain.items())
 
 
 def _short(text: str) -> str:

@@ -29,6 +29,7 @@ from coral.native.tool_error import ToolError
 CONTINUE = "Heartbeat. Please continue."
 CORRECT = "Heartbeat: a call failed. Read its error, put it right, or do something else."
 HELD_STEPS = 10  # that a held call is offered to the gates again; then it is dropped
+LEAVES_FILES = ("submit", "notes", "skills", "hand_over")  # as they are, although something is done
 MOST_CALLS = 16  # of one answer that are performed
 
 
@@ -185,7 +186,7 @@ class LlmAgent:
         memory = self.memory.finish(call, result)
         if not failed and self.tools.works(call.name):
             self.worked = True
-            memory = memory if call.name in ("submit", "notes", "skills") else replace(memory, checked=False)
+            memory = memory if call.name in LEAVES_FILES else replace(memory, checked=False)
         self.bench.memory = memory
         self._current = None
         self._save()

@@ -5,6 +5,7 @@ from random import Random
 
 from attempts.record import IMPROVED
 from coral.native.search.bandit import FamilyStats, merge_stats, sample_family
+from coral.native.search.hand_over import start_from
 from coral.native.situation import Observation, Situation
 from workspace.claims import claims_of
 
@@ -52,11 +53,13 @@ def choose_other_family(situation: Situation, left: str) -> str:
 
 
 def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:
-    """The attempt to start from (None: the files as they are), and why: as a redirect has decided, or the own best, or
-    sometimes the best that a skill names."""
+    """The attempt to start from (None: the files as they are), and why: as a redirect has decided, or what another
+    agent hands over, or the own best, or sometimes the best that a skill names."""
     redirection, own = situation.memory.redirection, situation.own_best
     if redirection.episodes and redirection.start is not None:
         return redirection.start, "redirected to the best of the fleet"
+    if (handed := start_from(situation)) is not None:
+        return handed
     best = {attempt.number: attempt for attempt in situation.known.best.values()}
     for skill in situation.observation.skills:
         named = best.get(skill.start) if skill.start is not None else None

@@ -8,6 +8,7 @@ from pydantic import Field
 from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.tools.commands import coral
 from coral.native.llm.workbench import Workbench
+from coral.native.search.hand_over import front_matter
 from coral.native.tool_error import ToolError
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
@@ -81,6 +82,28 @@ class Skills(AgentTool):
         except (OSError, WorkspaceError) as problem:
             raise ToolError(f"cannot write the skill: {problem}") from None
         return f"written: {self.skill}"
+
+
+class HandOverTool(AgentTool):
+    """Hand an attempt of yours to the agents of the fleet that search numbers without a model, where there are such:
+    they vary the numbers of its editable files, and a note gives it back (notes: tuned). A comment on a number's line
+    tells them more: # range: 0..1, # choices: adam, sgd, # fixed."""
+
+    name: ClassVar[str] = "hand_over"
+    works: ClassVar[bool] = True
+    attempt: int = Field(ge=0, description="its number; its score need not be the best: they begin from it")
+    why: str = Field(min_length=1, max_length=300, description="which numbers matter, in one sentence")
+
+    def perform(self, bench: Workbench) -> str:
+        if str(self.attempt) not in bench.memory.attempts:
+            own = ", ".join(f"#{number}" for number in bench.memory.attempts) or "none yet"
+            raise ToolError(f"#{self.attempt} is no attempt of yours; those are: {own}")
+        front, body = front_matter(bench.agent, self.attempt, self.why), self.why
+        try:
+            write_skill(bench.clone / ".shared", f"tune-{_slug(bench.agent)}", front, body)
+        except (OSError, WorkspaceError) as problem:
+            raise ToolError(f"cannot hand it over: {problem}") from None
+        return f"#{self.attempt} is handed over; look for a note that says it is tuned"
 
 
 def _slug(title: str) -> str:

@@ -14,7 +14,7 @@ from coral.native.llm.tools.base import AgentTool
 SHIPPED_TOOLS: tuple[type[AgentTool], ...] = (
     *(memory.SendMessage, files.ReadFile, files.ListFiles, files.SearchFiles, files.EditFile, files.WriteFile),
     *(commands.RunCommand, commands.RunCheck, submit.SubmitTool, commands.Log, commands.Show, commands.Checkout),
-    *(knowledge.Notes, knowledge.Skills, commands.JobTool),
+    *(knowledge.Notes, knowledge.Skills, knowledge.HandOverTool, commands.JobTool),
     *(memory.CoreMemoryAppend, memory.CoreMemoryReplace, memory.Recall),
 )
 

@@ -4,7 +4,8 @@ from native_agent import LocalAgent
 from sample import attempt
 
 from coral.native.memory import KnownAttempts
-from workspace.knowledge import create
+from coral.native.search.hand_over import HandOver, front_matter, note_name
+from workspace.knowledge import create, write_note, write_skill
 
 
 def test_an_agent_that_does_not_share_reads_no_attempts_of_others(agent: LocalAgent):
@@ -41,3 +42,13 @@ def test_the_checklist_of_the_fleet_comes_before_the_one_of_the_clone(agent: Loc
     assert view.checklist() == "own"
     (agent.shared / "HEARTBEAT.md").write_text("fleet")
     assert view.checklist() == "fleet"
+
+
+def test_a_hand_over_is_open_until_the_agents_own_note_gives_it_back(agent: LocalAgent):
+    view = agent.run_view()
+    assert view.hand_overs() == []
+    write_skill(agent.shared, "tune-agent-2", front_matter("agent-2", 3, "a is a guess"), "a is a guess")
+    write_note(agent.shared, note_name(3, "agent-9"), {"title": "x", "author": "agent-9"}, "x")
+    assert view.hand_overs() == [HandOver("agent-2", 3)]
+    write_note(agent.shared, note_name(3, view.agent), {"title": "x", "author": view.agent}, "x")
+    assert view.hand_overs() == [HandOver("agent-2", 3, given_back=True)]

@@ -25,8 +25,11 @@ def test_one_word_to_an_agent_of_a_task(tmp_path: Path) -> None:
     with ModelServer(script) as server:
         done = coral_process("chat", str(task), *overrides(server), "-m", "how good is it?", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert done.stdout.splitlines()[0].startswith("  > check {")
-        assert "It scores high." in done.stdout.splitlines()
+        lines = done.stdout.splitlines()
+        assert lines[0] == "  > check"
+        assert lines[1].startswith("  < ")
+        assert "check.py:check" in lines[1]
+        assert lines[2:] == ["It scores high."]  # once, and not as a call
         assert "how good is it?" in server.turns[0].texts[-1]
         assert "check.py:check" in "".join(server.turns[1].texts)
         printed = coral_process("chat", str(task), *overrides(server), "-m", "again?", "--json", cwd=tmp_path)

@@ -103,6 +103,7 @@ WRONG = [
     (call("read_file", False, path="../state"), "is outside of the workspace"),
     (call("read_file", False, path="b.py"), "did you mean a.py?"),
     (call("run", False, command="exit 3"), "exit code 3"),
+    (call("hand_over", False, attempt=7, why="x"), "#7 is no attempt of yours; those are: none yet"),
     (call("edit_file", False, path="a.py", edits=[{"old": "x = 9", "new": ""}]), "the nearest line is 'x = 1'"),
     (call("edit_file", False, path="a.py", edits=[{"old": "", "new": ""}]), "edits.0.old: String should have at least"),
 ]

@@ -1,0 +1,109 @@
+"""The hand-over of an attempt from an agent with a model to those that search: it wrote the program, they tune its
+numbers, and say in a note what came of it.
+
+It is a skill in the shared knowledge, one for each author, which a new hand-over replaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attempts.files import read_bytes
+from attempts.record import Direction
+from coral.native.format import attempt_list, score_text
+from workspace import frontmatter
+from workspace.knowledge import Skill
+
+if TYPE_CHECKING:
+    from coral.native.situation import Situation, WriteNote
+
+FORM = "coral-hand-over/1"
+TRIES = 4  # attempts that each searching agent makes from it, before it goes on from its own best
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """`given_back`: whether the agent that asks has written its note about it."""
+
+    author: str
+    attempt: int
+    given_back: bool = False
+
+
+def front_matter(author: str, attempt: int, why: str) -> dict[str, frontmatter.Value]:
+    """The front matter that `hand_over_of` reads."""
+    description = f"Tune the numbers of #{attempt}, whose author hands it over: {why}"
+    return {"description": description, "author": author, "form": FORM, "attempt": attempt}
+
+
+def note_name(attempt: int, agent: str) -> str:
+    """The note by which the agent gives the attempt back."""
+    return f"tuned-{attempt}-by-{agent}"
+
+
+def hand_over_of(skill: Skill) -> HandOver | None:
+    """The hand-over that a skill of this run is, if it is one."""
+    if skill.is_earlier:
+        return None
+    try:
+        front, _ = frontmatter.split(read_bytes(skill.path).decode(errors="replace")[:65536])
+    except (OSError, ValueError):
+        return None
+    number = frontmatter.words(front.get("attempt"))
+    if front.get("form") != FORM or not number.isdecimal() or len(number) > 9:
+        return None
+    return HandOver(skill.author, int(number))
+
+
+def start_from(situation: Situation) -> tuple[int, str] | None:
+    """The attempt to tune next, and why: the best that came of the newest hand-over that has not had its tries."""
+    for handed in sorted(situation.observation.hand_overs, key=lambda handed: -handed.attempt):
+        line = _line(situation, handed)
+        held = [found for number in line if (found := situation.known.find(number)) and found.score is not None]
+        if handed.author == situation.observation.agent or handed.given_back or not held or len(line) > TRIES:
+            continue
+        scores = {found.number: found.score for found in held if found.score is not None}
+        best = _best(situation, scores)
+        return best, f"{handed.author} hands #{handed.attempt} over, try {len(line)} of {TRIES}"
+    return None
+
+
+def report(situation: Situation) -> tuple[WriteNote, ...]:
+    """The note that gives a hand-over back which has had its tries."""
+    from coral.native.situation import WriteNote
+
+    for handed in situation.observation.hand_overs:
+        line = _line(situation, handed)
+        if len(line) <= TRIES or handed.given_back or handed.author == situation.observation.agent:
+            continue
+        scores = {trial.number: trial.score for trial in situation.memory.trials if trial.number in line}
+        start = situation.known.find(handed.attempt)
+        graded = {trial: score for trial, score in scores.items() if trial is not None and score is not None}
+        best = graded[_best(situation, graded)] if graded else None
+        came = f"{score_text(start.score if start else None)} -> {score_text(best)}"
+        title = f"The numbers of #{handed.attempt} are tuned: {came}"
+        body = (
+            f"{attempt_list(line[1:])} vary the numbers of #{handed.attempt}, which "
+            f"{handed.author} handed over; the best of them scores {score_text(best)}. More has to come from another "
+            f"program, or from other numbers to vary: the next step is {handed.author}'s."
+        )
+        name = note_name(handed.attempt, situation.observation.agent)
+        return (WriteNote(name=name, title=title, kind="note", attempts=tuple(line), body=body),)
+    return ()
+
+
+def _best(situation: Situation, scores: Mapping[int, float]) -> int:
+    """The number with the best score; of equals, the earliest."""
+    sign = -1.0 if situation.observation.direction is Direction.MAXIMIZE else 1.0
+    return min(scores, key=lambda number: (sign * scores[number], number))
+
+
+def _line(situation: Situation, handed: HandOver) -> list[int]:
+    """The attempt that was handed over and the agent's own ones that come of it."""
+    line = [handed.attempt]
+    for trial in situation.memory.trials:
+        if trial.number is not None and trial.start in line:
+            line.append(trial.number)
+    return line

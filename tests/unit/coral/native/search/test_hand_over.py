@@ -1,0 +1,74 @@
+"""A hand-over: what is tuned next, how often, and the note that gives it back."""
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from native_situations import OBSERVATION, known, situation, trial
+from sample import attempt
+
+from attempts.record import Direction
+from coral.native.brain import SearchBrain
+from coral.native.memory import Redirection
+from coral.native.search.choose_family import choose_start
+from coral.native.search.hand_over import TRIES, HandOver, front_matter, hand_over_of, report, start_from
+from coral.native.situation import Idle, Search
+from workspace.knowledge import create, list_skills, write_skill
+
+HANDED = replace(OBSERVATION, hand_overs=(HandOver("agent-2", 3),))
+RECORDS = [attempt(0, 1.0), attempt(2, 5.0), attempt(3, 2.0, agent="agent-2")]
+
+
+def tuned(*scores: float, observation=HANDED, **fields):
+    """A situation after tries with these scores, each from the best of the line so far; numbers from 4 on."""
+    trials, records, start = [], list(RECORDS), 3
+    values = {3: 2.0}
+    for number, score in enumerate(scores, 4):
+        trials.append(trial(number, "shake", values[start], score, start=start))
+        records.append(attempt(number, score))
+        values[number] = score
+        start = max(values, key=lambda held: (values[held], -held))
+    return situation(*trials, observation=observation, attempts=known(*records), **fields)
+
+
+def test_what_is_handed_over_is_tuned_although_the_own_best_is_better() -> None:
+    assert choose_start(tuned(), Random(1)) == (3, f"agent-2 hands #3 over, try 1 of {TRIES}")
+    assert start_from(tuned(2.5)) == (4, f"agent-2 hands #3 over, try 2 of {TRIES}")
+    assert start_from(tuned(2.5, 2.2)) == (4, f"agent-2 hands #3 over, try 3 of {TRIES}")
+    least = replace(HANDED, direction=Direction.MINIMIZE)
+    assert start_from(tuned(2.5, observation=least)) == (3, f"agent-2 hands #3 over, try 2 of {TRIES}")
+
+
+def test_after_its_tries_the_agent_goes_on_from_its_own_best_and_gives_it_back() -> None:
+    after = tuned(2.5, 2.2, 2.7, 2.6)
+    assert start_from(after) is None
+    assert choose_start(after, Random(1))[0] == 2
+    (note,) = report(after)
+    assert (note.name, note.title) == ("tuned-3-by-agent-1", "The numbers of #3 are tuned: 2.000000 -> 2.700000")
+    assert note.attempts == (3, 4, 5, 6, 7)
+    assert "agent-2 handed over" in note.body
+    assert report(tuned(2.5, 2.2, 2.7)) == ()
+    done = replace(HANDED, hand_overs=(HandOver("agent-2", 3, given_back=True),))
+    assert report(tuned(2.5, 2.2, 2.7, 2.6, observation=done)) == ()
+    assert start_from(tuned(observation=done)) is None
+    (first, then) = SearchBrain().reason(after, Idle())
+    assert (first, isinstance(then, Search)) == (note, True)
+
+
+def test_a_redirection_goes_first_and_what_cannot_be_tuned_is_left_alone() -> None:
+    redirected = tuned(redirection=Redirection(start=2, family="cross", episodes=1))
+    assert choose_start(redirected, Random(1))[0] == 2
+    own = replace(HANDED, hand_overs=(HandOver("agent-1", 3),))
+    unknown = replace(HANDED, hand_overs=(HandOver("agent-2", 99),))
+    assert start_from(tuned(observation=own)) is None
+    assert start_from(tuned(observation=unknown)) is None
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
+    create(tmp_path)
+    write_skill(tmp_path, "tune-agent-2", front_matter("agent-2", 3, "a and b are guesses"), "a and b are guesses")
+    write_skill(tmp_path, "other", {"name": "other", "description": "x", "author": "agent-2"}, "x")
+    assert list(filter(None, map(hand_over_of, list_skills(tmp_path)))) == [HandOver("agent-2", 3)]
+    (path,) = tmp_path.glob("skills/tune-agent-2/SKILL.md")
+    path.write_text(path.read_text().replace("attempt: 3", "attempt: many"))
+    assert list(filter(None, map(hand_over_of, list_skills(tmp_path)))) == []
