@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,7 @@ def scripted_model() -> Any:
     """The module with the server and its steps. It is imported to measure; to write the page does without."""
     folder = str(HERE.parent / "tests" / "support")
     sys.path += [] if folder in sys.path else [folder]
-    import model_server
-
-    return model_server
+    return import_module("model_server")
 
 
 @dataclass(frozen=True, slots=True)
