@@ -29,7 +29,7 @@ window.shown = (selector, began) => new Promise((resolve, reject) => {
   });
   // An element that stays may change its text or role.
   observer.observe(document, { childList: true, subtree: true, attributes: true, characterData: true });
-  setTimeout(() => reject(new Error(`${selector} was not shown`)), 20000);
+  setTimeout(() => reject(new Error(`${selector} was not shown`)), 30000);
 });
 """
 _OPENED = "window.opened = window.shown(%s, 0);"
@@ -92,34 +92,43 @@ def opened(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
 def first_content(browser: Browser, address: str, selector: str) -> float:
     """Milliseconds from the beginning of the navigation to the frame that shows it, in a new profile."""
     with opened(browser, address, _SHOWN, _OPENED % json.dumps(selector)) as page:
-        return _number(page.evaluate("window.opened"))
+        return _number(_evaluate(page, "window.opened"))
 
 
 @contextmanager
 def visit(browser: Browser, address: str, selector: str = "h2") -> Iterator[Page]:
     """A page that is open and shows that; `content_after_move` moves it."""
     with opened(browser, address, _SHOWN, _OPENED % json.dumps(selector)) as page:
-        page.evaluate("window.opened")
+        _evaluate(page, "window.opened")
         yield page
 
 
 def content_after_move(page: Page, hash: str, selector: str) -> float:
     """Milliseconds from a change of the page to the frame that shows it, in a page that is open."""
-    return _number(page.evaluate(_MOVED, [hash, selector]))
+    return _number(_evaluate(page, _MOVED, [hash, selector]))
 
 
 @contextmanager
 def watched_curve(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
     """The fleet's page; `drawn` says what its curve has drawn. `scripts` run before the page's own."""
     with opened(browser, address, _SHOWN, _DRAWN, _OPENED % json.dumps(".chart canvas"), *scripts) as page:
-        page.evaluate("window.opened")
+        _evaluate(page, "window.opened")
         yield page
 
 
 def drawn(page: Page) -> dict[float, float]:
     """When each point was on the screen, in milliseconds of the wall clock, by its time on the run's clock."""
-    rows = page.evaluate("[...window.drawn].filter(([, at]) => at !== null)")
+    rows = _evaluate(page, "[...window.drawn].filter(([, at]) => at !== null)")
     return {_number(time): _number(at) for time, at in rows}
+
+
+def _evaluate(page: Page, script: str, given: object = None) -> Any:
+    from playwright.sync_api import Error
+
+    try:
+        return page.evaluate(script, given)
+    except Error as error:
+        raise BenchmarkError(f"a page failed: {error.message}") from None
 
 
 def _number(found: Any) -> float:

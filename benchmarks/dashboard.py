@@ -60,7 +60,7 @@ PAGES = {
     "metrics": ("attempts/metrics", ".chart canvas, p.quiet:not([role])"),
     "knowledge": ("knowledge", "article.card, td.title"),
     "heartbeats": ("heartbeats/agent-1", ".lane svg"),
-    "transcripts": ("transcripts/agent-1", "li.entry"),
+    "transcripts": ("transcripts/agent-1", "ol.conversation"),
     "score over time": ("fleet", ".chart canvas"),
     "time": ("time", "main dl.tiles"),
     "runs": ("runs", "tbody th"),

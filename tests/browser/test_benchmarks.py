@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 from dashboard import serving
 from playwright.sync_api import Browser
 from real_runs import wait_until
@@ -11,6 +12,7 @@ from sample import attempt, make_run, write_events, write_status
 
 from attempts.store import Store
 from benchmarks import browsing
+from benchmarks.arena import BenchmarkError
 from benchmarks.dashboard_server import Server, stream_tabs
 
 
@@ -25,6 +27,9 @@ def test_pages_and_points_are_timed(tmp_path: Path, browser: Browser) -> None:
         with browsing.visit(browser, served.address) as page:
             assert browsing.content_after_move(page, f"{base}attempts/metrics", "p.quiet:not([role])") > 0
             assert browsing.content_after_move(page, f"{base}attempts/4", "dl.pairs") > 0
+            page.close()
+            with pytest.raises(BenchmarkError, match="a page failed"):
+                browsing.content_after_move(page, f"{base}fleet", "h2")
         server = Server(psutil.Process(served.process.pid), layout.root.name, served.address)
         assert 5 < server.memory() < 500
         with browsing.watched_curve(browser, served.address) as page, stream_tabs(server, 2) as tabs:
