@@ -32,6 +32,13 @@ def test_a_port_that_is_taken_is_refused_only_where_it_was_asked_for(monkeypatch
             assert other.getsockname()[1] != port
 
 
+def test_the_second_piece_of_an_answer_does_not_wait_for_the_first_to_be_acknowledged() -> None:
+    with server.bind("127.0.0.1", 0) as bound:
+        bound.listen()
+        with socket.create_connection(bound.getsockname()), bound.accept()[0] as connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_a_fixed_token_must_not_be_short(monkeypatch) -> None:
     with server.bind("127.0.0.1", 0) as bound:
         monkeypatch.setenv(server.TOKEN, "short")
