@@ -15,7 +15,7 @@ from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
 from coral.native.search.check import CheckBroken, PublicCheck
-from coral.native.search.families import format_title, suitable_families
+from coral.native.search.families import EVOLUTION, format_title, suitable_families
 from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
@@ -136,12 +136,14 @@ class Explorer:
     def _search_by_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
-        from coral.native.search.episode import Episode  # here: with scipy it takes half a second
+        from coral.native.search.episode import Episode, evolvable  # here: with scipy it takes half a second
+        from coral.native.search.numeric.evolution import load_evolution, save_evolution
 
         memory = self.snapshots.memory
         problem = OptimizationProblem(space, self._the_check(), self.run_view.direction is Direction.MAXIMIZE)
         seed = memory.known.best.get("")
         chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
+        kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at = 0.0
         problem.on_new_best = partial(self._save_best, problem, trial)
         result = Episode(
@@ -155,7 +157,10 @@ class Explorer:
             random=random,
             report=lambda text, share: self.output.beat("search", text, share),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
+            evolution=load_evolution(kept, evolvable(space), len(space)) if trial.family == EVOLUTION else None,
         ).run()
+        if result.evolution is not None:
+            save_evolution(kept, result.evolution)
         if result.candidate.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
