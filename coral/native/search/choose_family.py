@@ -12,6 +12,7 @@ from coral.native.situation import Observation, Situation
 from workspace.claims import claims_of
 
 START_FROM_SKILL = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
+START_FROM_BEST = 0.5  # how often one whose last attempt gained nothing starts from the fleet's best
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
 CONSTRAINED = 0.2  # wins expected in two meetings of a kind that knows nothing of constraints
 RECENT = 6  # trials that a redirect looks back at
@@ -24,9 +25,10 @@ def choose_family(situation: Situation, random: Random) -> str:
     families = [name for name in observation.families if not (redirection.episodes and name == redirection.avoid)]
     if redirection.episodes and redirection.family in families:
         return redirection.family
-    for family in _first_families(observation)[len(memory.trials) :]:
-        if family in families:
-            return family
+    if not (memory.trials and compare_kinds(situation.known.recent, observation.direction)):
+        for family in _first_families(observation)[len(memory.trials) :]:
+            if family in families:
+                return family
     families = _of_one_kind(situation, families, random)
     failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len(set(failed)) == 1 and len(families) > 1:
@@ -74,7 +76,8 @@ def compare_kinds(attempts: Iterable[KnownAttempt], direction: Direction) -> dic
 
 def _first_families(observation: Observation) -> tuple[str, ...]:
     """What an agent begins with: descent; where there are no constraints, one family of each kind, every second agent
-    the other way round, so that a fleet learns from the same start which kind pays."""
+    the other way round, so that a fleet learns from the same start which kind pays. Once it has learned that, nobody
+    tries the rest."""
     if observation.constraints != 0:
         return ("descent",)
     first = tuple(name for name in FIRST if name in observation.families)
@@ -109,6 +112,11 @@ def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]
             and random.random() < START_FROM_SKILL
         ):
             return named.number, f"the skill names #{named.number}, which is ahead of mine"
+    leader = situation.fleet_best
+    gained = all(trial.verdict in IMPROVED for trial in situation.memory.trials[-1:])
+    behind = own is not None and leader is not None and _is_ahead(situation, leader.score, own.score)
+    if leader is not None and behind and not gained and random.random() < START_FROM_BEST:
+        return leader.number, "the best of the fleet: mine is behind, and my last attempt gained nothing"
     if own is not None:
         return own.number, "my best so far"
     seed = situation.known.best.get("")

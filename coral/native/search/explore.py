@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -30,7 +31,21 @@ LONGEST_TITLE = 160  # characters
 OTHERS = 4  # agents whose best attempt is at hand for a move
 BESTS = 8  # new bests that are compared
 FINDING_SECONDS = 2.0  # to learn what matters, at most
+THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it once, when it is loaded
 SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Load numpy and scipy for one thread. OpenBLAS starts one for each core, which in a fleet wait for each other: an
+    evolution of 57 variables then takes six times the CPU. The check's process keeps its own setting."""
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = before or "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[THREADS]
 
 
 @dataclass(slots=True)
@@ -136,8 +151,9 @@ class Explorer:
     def _search_by_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
-        from coral.native.search.episode import Episode, evolvable  # here: with scipy it takes half a second
-        from coral.native.search.numeric.evolution import load_evolution, save_evolution
+        with one_thread():  # here: with scipy it takes half a second
+            from coral.native.search.episode import Episode, evolvable
+            from coral.native.search.numeric.evolution import load_evolution, save_evolution
 
         memory = self.snapshots.memory
         problem = OptimizationProblem(space, self._the_check(), self.run_view.direction is Direction.MAXIMIZE)

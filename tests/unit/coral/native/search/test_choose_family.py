@@ -80,3 +80,27 @@ def test_of_integers_and_orders_a_fleet_begins_with_annealing_and_tabu_search():
     second = replace(observation, agent="agent-2")
     assert choose_family(situation(observation=observation), Random(1)) == "anneal"
     assert choose_family(situation(observation=second), Random(1)) == "tabu"
+
+
+def test_who_is_behind_and_gained_nothing_sometimes_starts_from_the_best_of_the_fleet():
+    records = [attempt(0, 1.0), attempt(1, 5.0, agent="agent-1"), attempt(2, 9.0, agent="agent-2")]
+
+    def starts(verdict, own="agent-1"):
+        observation = replace(OBSERVATION, agent=own)
+        here = situation(trial(3, "rows", 5, 4, verdict=verdict), observation=observation, attempts=known(*records))
+        return {choose_start(here, Random(k))[0] for k in range(30)}
+
+    assert starts("worse") == {1, 2}
+    assert starts("own best") == {1}
+    assert starts("worse", own="agent-2") == {2}
+
+
+def test_what_the_fleet_has_compared_is_not_tried_again():
+    compared = known(
+        attempt(0, 1.0),
+        *(attempt(k, 5.0 + k, title=f"{name} from #0: x") for k, name in ((1, "descent"), (2, "evolution"))),
+    )
+    observation = replace(OBSERVATION, families=("descent", "evolution"), constraints=0)
+    once = trial(1, "descent", 1, 6)
+    picks = {choose_family(situation(once, observation=observation, attempts=compared), Random(k)) for k in range(40)}
+    assert picks == {"descent", "evolution"}
