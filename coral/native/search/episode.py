@@ -77,7 +77,7 @@ class LocalSearch:
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """The last digits, strictly within the constraints."""
-        if self.differences is None or evaluated.measurement.error or not evaluated.measurement.slack:
+        if self.differences is None or evaluated.measurement.error:
             return evaluated
         return Descent(self.problem, self.differences, Goal(precision=FINE, radius=SMALL_RADIUS)).run(evaluated)
 
