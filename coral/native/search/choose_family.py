@@ -1,16 +1,21 @@
 """Chooses the next search: a family of moves by what has paid, and the attempt to start from by its score."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from random import Random
 
-from attempts.record import IMPROVED
-from coral.native.search.bandit import FamilyStats, merge_stats, sample_family
+from attempts.record import IMPROVED, Direction
+from coral.native.memory import KnownAttempt
+from coral.native.search.bandit import FamilyStats, gain, is_win, merge_stats, sample_family
+from coral.native.search.families import FAMILIES, FIRST, LOCAL, parse_title
 from coral.native.search.hand_over import start_from
 from coral.native.situation import Observation, Situation
 from workspace.claims import claims_of
 
 START_FROM_SKILL = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
+START_FROM_BEST = 0.5  # how often one whose last attempt gained nothing starts from the fleet's best
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
+CONSTRAINED = 0.2  # wins expected in two meetings of a kind that knows nothing of constraints
 RECENT = 6  # trials that a redirect looks back at
 
 
@@ -21,9 +26,11 @@ def choose_family(situation: Situation, random: Random) -> str:
     families = [name for name in observation.families if not (redirection.episodes and name == redirection.avoid)]
     if redirection.episodes and redirection.family in families:
         return redirection.family
-    for family in _first_families(observation)[len(memory.trials) :]:
-        if family in families:
-            return family
+    if not (memory.trials and compare_kinds(situation.known.recent, observation.direction)):
+        for family in _first_families(observation)[len(memory.trials) :]:
+            if family in families:
+                return family
+    families = _of_one_kind(situation, families, random)
     failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len(set(failed)) == 1 and len(families) > 1:
         families = [name for name in families if name != failed[0]]
@@ -31,13 +38,52 @@ def choose_family(situation: Situation, random: Random) -> str:
     return sample_family(families or observation.families, memory.stats, shared, random)
 
 
+def _of_one_kind(situation: Situation, families: Sequence[str], random: Random) -> list[str]:
+    """The families of one kind, by how the kinds compare: a problem that is rough is so for all who descend. Where
+    there are constraints, those who follow them are preferred until they lose."""
+    compared = compare_kinds(situation.known.recent, situation.observation.direction)
+    doubt = CONSTRAINED if situation.observation.constraints else 1.0
+
+    def draw(kind: str) -> float:
+        wins, tries = compared.get(kind, (0.0, 0))
+        prior = 2.0 - doubt if kind == LOCAL else doubt
+        return random.betavariate(prior + wins, 2.0 - prior + tries - wins)
+
+    kinds = sorted({FAMILIES[name].kind for name in families})
+    chosen = max(kinds, key=draw, default="")
+    return [name for name in families if FAMILIES[name].kind == chosen]
+
+
+def compare_kinds(attempts: Iterable[KnownAttempt], direction: Direction) -> dict[str, tuple[float, int]]:
+    """How often each kind came further than another from the same start, a tie being half a win, and how often it met
+    another. From different starts, who gains more tells only who began worse."""
+    met: dict[int, list[tuple[str, float]]] = {}
+    compared: dict[str, tuple[float, int]] = {}
+    for attempt in attempts:
+        family, start = parse_title(attempt.title)
+        if not family or attempt.score is None:
+            continue
+        mine = FAMILIES[family].kind
+        for kind, score in met.setdefault(start, []):
+            if kind != mine:
+                gained = gain(score, attempt.score, direction)
+                won = 1.0 if is_win(gained, score) else 0.0 if is_win(-gained, score) else 0.5
+                for who, share in ((mine, won), (kind, 1.0 - won)):
+                    wins, tries = compared.get(who, (0.0, 0))
+                    compared[who] = wins + share, tries + 1
+        met[start].append((mine, attempt.score))
+    return compared
+
+
 def _first_families(observation: Observation) -> tuple[str, ...]:
-    """What an agent begins with: descent; where there are no constraints, every second agent the other way round, so
-    that a fleet learns from the same start whether the problem is smooth or rough."""
+    """What an agent begins with: descent; where there are no constraints, one family of each kind, every second agent
+    the other way round, so that a fleet learns from the same start which kind pays. Once it has learned that, nobody
+    tries the rest."""
     if observation.constraints != 0:
         return ("descent",)
+    first = tuple(name for name in FIRST if name in observation.families)
     digits = "".join(filter(str.isdigit, observation.agent))
-    return ("evolution", "descent") if digits and int(digits) % 2 == 0 else ("descent", "evolution")
+    return first[::-1] if digits and int(digits) % 2 == 0 else first
 
 
 def choose_other_family(situation: Situation, left: str) -> str:
@@ -69,6 +115,11 @@ def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]
             and random.random() < START_FROM_SKILL
         ):
             return named.number, f"the skill names #{named.number}, which is ahead of mine"
+    leader = situation.fleet_best
+    gained = all(trial.verdict in IMPROVED for trial in situation.memory.trials[-1:])
+    behind = own is not None and leader is not None and _is_ahead(situation, leader.score, own.score)
+    if leader is not None and behind and not gained and random.random() < START_FROM_BEST:
+        return leader.number, "the best of the fleet: mine is behind, and my last attempt gained nothing"
     if own is not None:
         return own.number, "my best so far"
     seed = situation.known.best.get("")

@@ -16,11 +16,11 @@ from coral.native.search.families import FAMILIES, Family
 from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.descent import Descent, Goal
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
-from coral.native.search.numeric.evolution import evolve
+from coral.native.search.numeric.evolution import SMALL, Evolution
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.moves import MoveContext, perturb_all, restart
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
-from coral.native.search.numeric.space import Vector
+from coral.native.search.numeric.space import SearchSpace, Vector
 
 ALIKE = 3e-6  # relative: costs closer than this are one result that was not polished
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
@@ -31,7 +31,7 @@ ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
 TURNS = 4
-ANYWHERE = 0.5  # how often an evolution that has ended begins anew anywhere, and not near the best
+NEAR = 0.5  # how often a small run of an evolution begins at the best, and not anywhere
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
@@ -77,16 +77,20 @@ class LocalSearch:
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """The last digits, strictly within the constraints."""
-        if self.differences is None or evaluated.measurement.error or not evaluated.measurement.slack:
+        if self.differences is None or evaluated.measurement.error:
             return evaluated
         return Descent(self.problem, self.differences, Goal(precision=FINE, radius=SMALL_RADIUS)).run(evaluated)
 
     def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
         return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
 
-    def evolution(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        numbers = [k for k, variable in enumerate(self.problem.space.variables) if not variable.choices]
-        return evolve(self.problem, start, numbers, self.context.scales, self.random)
+    def evolution(self) -> Evolution:
+        """An evolution of everything but choices and orders, which has not begun."""
+        return Evolution(evolvable(self.problem.space), list(self.problem.space.start), list(self.context.scales))
+
+
+def evolvable(space: SearchSpace) -> list[int]:
+    return [k for k, variable in enumerate(space.variables) if not variable.choices and not variable.permutation]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +102,7 @@ class EpisodeResult:
     start: EvaluatedPoint
     moves: int
     seconds: float
+    evolution: Evolution | None  # as far as it came; the next one goes on from there
 
 
 @dataclass(slots=True)
@@ -115,6 +120,7 @@ class Episode:
     random: Random
     report: Callable[[str, float], None]
     pause: Callable[[], float]  # seconds between two reports, as of now
+    evolution: Evolution | None = None  # as an earlier episode left it
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
     optima: list[EvaluatedPoint] = field(default_factory=list)
@@ -150,6 +156,7 @@ class Episode:
             start=start,
             moves=self.moves,
             seconds=time.monotonic() - self.began,
+            evolution=self.evolution,
         )
 
     def _move(self, family: Family) -> None:
@@ -180,15 +187,26 @@ class Episode:
         start = self.current
         if family in ("tabu", "anneal"):
             return self._search_discrete(family)
-        if self.moves:
-            anywhere = family == "evolution" and self.random.random() < ANYWHERE
-            move = restart if anywhere else perturb_all
-            start = self.problem.evaluate(self.problem.space.clip(move(self.local.context, self.best.point)))[0]
         if family == "evolution":
-            return self.local.evolution(start)
+            return self._evolve()
+        if self.moves:
+            point = perturb_all(self.local.context, self.best.point)
+            start = self.problem.evaluate(self.problem.space.clip(point))[0]
         if family == "compass":
             return self.local.compass(start, range(len(self.problem.space)))
         return self.local.optimize(start, target=None)
+
+    def _evolve(self) -> EvaluatedPoint:
+        """Go on with the run that an earlier episode left, or begin one: the first from the current point, those with
+        large populations anywhere, the small ones near the best or anywhere."""
+        evolution = self.evolution = self.evolution or self.local.evolution()
+        if evolution.ended:
+            kind, point = evolution.next_kind(), self.current.point
+            if evolution.runs:
+                near = kind == SMALL and self.random.random() < NEAR
+                point = self.best.point if near else restart(self.local.context, self.best.point)
+            evolution.begin(point, kind, self.random)
+        return evolution.run(self.problem)
 
     def _search_discrete(self, family: str) -> EvaluatedPoint:
         """From the current point; later from the best, of which a share is drawn anew: a little, or all of it."""

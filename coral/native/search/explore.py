@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -15,7 +16,7 @@ from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
 from coral.native.search.check import CheckBroken, PublicCheck
-from coral.native.search.families import format_title, suitable_families
+from coral.native.search.families import EVOLUTION, format_title, suitable_families
 from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
@@ -31,7 +32,21 @@ LONGEST_TITLE = 160  # characters
 OTHERS = 4  # agents whose best attempt is at hand for a move
 BESTS = 8  # new bests that are compared
 FINDING_SECONDS = 2.0  # to learn what matters, at most
+THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it once, when it is loaded
 SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Load numpy and scipy for one thread. OpenBLAS starts one for each core, which in a fleet wait for each other: an
+    evolution of 57 variables then takes six times the CPU. The check's process keeps its own setting."""
+    before = os.environ.get(THREADS)
+    os.environ[THREADS] = before or "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[THREADS]
 
 
 @dataclass(slots=True)
@@ -137,12 +152,15 @@ class Explorer:
     def _search_by_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
-        from coral.native.search.episode import Episode  # here: with scipy it takes half a second
+        with one_thread():  # here: with scipy it takes half a second
+            from coral.native.search.episode import Episode, evolvable
+            from coral.native.search.numeric.evolution import load_evolution, save_evolution
 
         memory = self.snapshots.memory
         problem = OptimizationProblem(space, self._the_check(), self.run_view.direction is Direction.MAXIMIZE)
         seed = memory.known.best.get("")
         chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
+        kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at = 0.0
         problem.on_new_best = partial(self._save_best, problem, trial)
         result = Episode(
@@ -156,7 +174,10 @@ class Explorer:
             random=random,
             report=lambda text, share: self.output.beat("search", text, share),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
+            evolution=load_evolution(kept, evolvable(space), len(space)) if trial.family == EVOLUTION else None,
         ).run()
+        if result.evolution is not None:
+            save_evolution(kept, result.evolution)
         if result.candidate.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")

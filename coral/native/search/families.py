@@ -12,10 +12,17 @@ from coral.native.search.numeric import moves
 from coral.native.search.numeric.moves import Move
 from coral.native.search.numeric.space import SearchSpace
 
+# What these do between local searches, tabu search and annealing do better where nothing is real.
+_FOR_REALS = {"rows", "shake", "jump", "swap", "scatter", "compass", "cross"}
+FEWEST_DISCRETE = 4
+LOCAL, EVOLUTION, TABU, ANNEAL = "local", "evolution", "tabu", "anneal"
+FIRST = ("descent", EVOLUTION, ANNEAL, TABU)  # one of each kind, with which a search begins
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """`move` leaves the current point and a local search follows; without a move the local search is all."""
+    """`move` leaves the current point and a local search follows; without a move the local search is all. What pays on
+    a problem for one family of a `kind` is likely to do so for the others."""
 
     name: str
     about: str  # how notes describe it, after "it"
@@ -23,6 +30,7 @@ class Family:
     suits: Callable[[SearchSpace], bool] = lambda space: len(space) > 0
     needs_others: bool = False  # attempts of other agents
     needs_check: bool = False
+    kind: str = LOCAL
 
 
 def _has_tables(space: SearchSpace) -> bool:
@@ -36,10 +44,6 @@ def _has_wide_tables(space: SearchSpace) -> bool:
 def _has_much_discrete(space: SearchSpace) -> bool:
     return len(space.discrete) >= FEWEST_DISCRETE
 
-
-# What these do between local searches, tabu search and annealing do better where nothing is real.
-_FOR_REALS = {"rows", "shake", "jump", "swap", "scatter", "compass"}
-FEWEST_DISCRETE = 4
 
 _ALL = (
     Family(
@@ -71,19 +75,22 @@ _ALL = (
     Family(name="scatter", about="begins anywhere, forgetting the present candidate", move=moves.restart),
     Family(name="compass", about="moves one number or choice at a time, with a step that adapts", needs_check=True),
     Family(
-        name="tabu",
+        name=TABU,
+        kind=TABU,
         about="walks over integers, choices and orders to the best neighbour that it has not just left",
         suits=_has_much_discrete,
         needs_check=True,
     ),
     Family(
-        name="anneal",
+        name=ANNEAL,
+        kind=ANNEAL,
         about="changes integers, choices and orders by chance and accepts losses, fewer and fewer of them",
         suits=_has_much_discrete,
         needs_check=True,
     ),
     Family(
-        name="evolution",
+        name=EVOLUTION,
+        kind=EVOLUTION,
         about="samples around the best with a spread that adapts, asking for no smoothness",
         suits=lambda space: len(space.reals) > 1,
         needs_check=True,

@@ -1,53 +1,116 @@
-"""The evolution strategy CMA-ES, for rough problems: it needs only the order of each generation's merits."""
+"""The evolution strategy CMA-ES with restarts, for rough problems: it needs only the order of each generation's merits.
 
+Restarts follow BIPOP (Hansen 2009): runs with a population that doubles, and between them runs with small ones and a
+narrower spread, so that both kinds get as many evaluations. A run may take longer than an episode: `Evolution` is a
+value that can be kept, and goes on where it was.
+"""
+
+import pickle
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
+from coral.native.search.numeric.space import Vector
 
 FIRST_STEP = 0.2  # in scales
 MOST_CORRELATED = 100  # variables between which correlations are learned; with more, that takes longer than it helps
-LARGER = (1, 2, 4, 8)  # a generation is so many times the usual: more candidates see over more local optima
+HOPELESS = 10.0  # times its own spread: a generation this far from the record ends its run
+LARGE, SMALL = 0, 1  # the two kinds of runs
 
 
-def evolve(
-    problem: OptimizationProblem,
-    start: EvaluatedPoint,
-    indices: Sequence[int],  # of the variables that it may change
-    scales: Sequence[float],
-    random: Random,
-) -> EvaluatedPoint:
-    """Generations until none promises more; the best point met."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that it cannot plot
-        import cma  # here: it takes as long to import as all the rest
+class Normal:
+    """Normal numbers from a generator of its own, that can be kept with the strategy."""
 
-    def merit(evaluated: EvaluatedPoint) -> float:
-        return problem.merit(evaluated.measurement)
+    def __init__(self, seed: int) -> None:
+        self.generator = np.random.default_rng(seed)
 
-    def moved(position: Sequence[float]) -> list[float]:
-        point = list(start.point)
-        for k, value in zip(indices, position, strict=True):
-            point[k] = float(value) * scales[k]
+    def __call__(self, *shape: int) -> Any:
+        return self.generator.standard_normal(shape)
+
+
+@dataclass(slots=True)
+class Evolution:
+    """One run after the other. `base` holds the values of variables that it does not change."""
+
+    indices: Sequence[int]  # of the variables that it changes
+    base: Vector
+    scales: Sequence[float]
+    strategy: Any = None
+    record: float = inf  # the best merit that a generation has had
+    kind: int = LARGE
+    runs: int = 0  # with large populations
+    spent: list[int] = field(default_factory=lambda: [0, 0])  # evaluations of each kind
+
+    @property
+    def ended(self) -> bool:
+        return self.strategy is None or bool(self.strategy.stop())
+
+    def next_kind(self) -> int:
+        return SMALL if self.spent[SMALL] < self.spent[LARGE] and self.runs > 1 else LARGE
+
+    def begin(self, start: Vector, kind: int, random: Random) -> None:
+        """A new run, from this point."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it cannot plot
+            import cma  # here: it takes as long to import as all the rest
+        self.base, self.kind, count = start, kind, len(self.indices)
+        usual = 4 + int(3 * np.log(count))
+        largest = usual * 2 ** max(0, self.runs - (kind == SMALL))
+        share = random.random()
+        options = {
+            "popsize": largest if kind == LARGE else int(usual * (0.5 * largest / usual) ** (share * share)),
+            "CMA_diagonal": count > MOST_CORRELATED,
+            "randn": Normal(random.getrandbits(64)),
+            "seed": np.nan,  # nothing is drawn from generators that others use
+            "verbose": -9,
+        }
+        spread = FIRST_STEP * (1.0 if kind == LARGE else 0.01 ** random.random())
+        self.runs += kind == LARGE
+        self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], spread, options)
+
+    def run(self, problem: OptimizationProblem) -> EvaluatedPoint:
+        """Generations until none promises more; the best point met."""
+        best: list[tuple[float, EvaluatedPoint]] = []
+        while not best or not self.ended:
+            drawn = self.strategy.ask()
+            evaluated = problem.evaluate(*(self._point(problem, position) for position in drawn))
+            self.spent[self.kind] += len(drawn)
+            merits = [problem.merit(candidate.measurement) for candidate in evaluated]
+            self.strategy.tell(drawn, merits)
+            least = min(merits)
+            if not best or least < best[0][0]:
+                best = [(least, evaluated[merits.index(least)])]
+            if least - self.record > HOPELESS * (max(merits) - least):
+                self.strategy = None
+            self.record = min(self.record, least)
+        return best[0][1]
+
+    def _point(self, problem: OptimizationProblem, position: Sequence[float]) -> Vector:
+        point = list(self.base)
+        for k, value in zip(self.indices, position, strict=True):
+            point[k] = float(value) * self.scales[k]
         return problem.space.clip(point)
 
-    chance, best = np.random.default_rng(random.getrandbits(64)), start
-    count = len(indices)
-    options = {
-        "popsize": (4 + int(3 * np.log(count))) * random.choice(LARGER),
-        "CMA_diagonal": count > MOST_CORRELATED,
-        "randn": lambda *shape: chance.standard_normal(shape),
-        "seed": np.nan,  # nothing is drawn from generators that others use
-        "verbose": -9,
-    }
-    strategy = cma.CMAEvolutionStrategy([start.point[k] / scales[k] for k in indices], FIRST_STEP, options)
-    while not strategy.stop():
-        drawn = strategy.ask()
-        evaluated = problem.evaluate(*map(moved, drawn))
-        merits = [merit(candidate) for candidate in evaluated]
-        strategy.tell(drawn, merits)
-        best = min(best, *evaluated, key=merit)
-    return best
+
+def save_evolution(path: Path, evolution: Evolution) -> None:
+    """Whole or not at all, whenever the process ends."""
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(pickle.dumps(evolution))
+    temporary.replace(path)
+
+
+def load_evolution(path: Path, indices: Sequence[int], size: int) -> Evolution | None:
+    """The evolution that was kept; None where there is none, or it is damaged, or of other variables."""
+    try:
+        kept = pickle.loads(path.read_bytes())
+    except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError):
+        return None
+    same = isinstance(kept, Evolution) and list(kept.indices) == list(indices) and len(kept.base) == size
+    return kept if same else None

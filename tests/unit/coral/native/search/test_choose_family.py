@@ -3,10 +3,12 @@
 from dataclasses import replace
 from random import Random
 
-from native_situations import OBSERVATION, situation, trial
+from native_situations import OBSERVATION, known, situation, trial
+from sample import attempt
 
+from attempts.record import Direction
 from coral.native.memory import Redirection
-from coral.native.search.choose_family import choose_family, choose_start
+from coral.native.search.choose_family import choose_family, choose_start, compare_kinds
 
 
 def chosen(*trials, **fields):
@@ -45,3 +47,60 @@ def test_the_family_that_a_redirection_avoids_is_not_chosen():
 def test_a_family_that_gained_nothing_twice_in_a_row_rests():
     assert "rows" not in chosen(trial(4, "rows", 2, 1), trial(6, "rows", 2, 1))
     assert "rows" in chosen(trial(4, "shake", 2, 1), trial(6, "rows", 2, 1))
+
+
+def test_kinds_of_families_are_compared_from_the_same_start():
+    """Each chosen as often as it came further from there; what was gained from other starts says nothing."""
+    from_seed = [
+        attempt(0, 1.0),
+        attempt(1, 5.0, title="descent from #0: x"),
+        attempt(2, 9.0, title="evolution from #0: x"),
+    ]
+    rough = known(*from_seed, attempt(3, 99.0, title="rows from #2: x"))
+    assert compare_kinds(rough.recent, Direction.MAXIMIZE) == {"evolution": (1.0, 1), "local": (0.0, 1)}
+    assert compare_kinds(rough.recent, Direction.MINIMIZE) == {"evolution": (0.0, 1), "local": (1.0, 1)}
+    observation = replace(OBSERVATION, families=("descent", "evolution", "rows"))
+    picks = [
+        choose_family(situation(trial(2, "rows", 1, 2), observation=observation, attempts=rough), Random(k))
+        for k in range(90)
+    ]
+    assert 60 < picks.count("evolution") < 90
+
+
+def test_with_constraints_an_evolution_is_rare():
+    families = ("descent", "evolution", "rows")
+    observation = replace(OBSERVATION, families=families, constraints=455)
+    once = trial(4, "descent", 1, 2)
+    picks = [choose_family(situation(once, observation=observation), Random(k)) for k in range(90)]
+    assert picks.count("evolution") < 10
+
+
+def test_of_integers_and_orders_a_fleet_begins_with_annealing_and_tabu_search():
+    observation = replace(OBSERVATION, families=("cross", "tabu", "anneal"), constraints=0)
+    second = replace(observation, agent="agent-2")
+    assert choose_family(situation(observation=observation), Random(1)) == "anneal"
+    assert choose_family(situation(observation=second), Random(1)) == "tabu"
+
+
+def test_who_is_behind_and_gained_nothing_sometimes_starts_from_the_best_of_the_fleet():
+    records = [attempt(0, 1.0), attempt(1, 5.0, agent="agent-1"), attempt(2, 9.0, agent="agent-2")]
+
+    def starts(verdict, own="agent-1"):
+        observation = replace(OBSERVATION, agent=own)
+        here = situation(trial(3, "rows", 5, 4, verdict=verdict), observation=observation, attempts=known(*records))
+        return {choose_start(here, Random(k))[0] for k in range(30)}
+
+    assert starts("worse") == {1, 2}
+    assert starts("own best") == {1}
+    assert starts("worse", own="agent-2") == {2}
+
+
+def test_what_the_fleet_has_compared_is_not_tried_again():
+    compared = known(
+        attempt(0, 1.0),
+        *(attempt(k, 5.0 + k, title=f"{name} from #0: x") for k, name in ((1, "descent"), (2, "evolution"))),
+    )
+    observation = replace(OBSERVATION, families=("descent", "evolution"), constraints=0)
+    once = trial(1, "descent", 1, 6)
+    picks = {choose_family(situation(once, observation=observation, attempts=compared), Random(k)) for k in range(40)}
+    assert picks == {"descent", "evolution"}

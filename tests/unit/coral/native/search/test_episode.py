@@ -112,3 +112,10 @@ def test_a_point_that_cannot_be_measured_is_returned_as_it_is():
     start = task.measured(task.space.start)
     assert local_search(task).optimize(start, target=None) is start
     assert local_search(task).polish(start) is start
+
+
+def test_the_last_digits_are_found_without_constraints_too():
+    """While exploring, a descent ends where it gains a millionth."""
+    task = problem(lambda x: 240 + 1e-4 * sum(k * (v - 1) ** 2 for k, v in enumerate(x, 1)), [1.5] * 6)
+    polished = local_search(task).polish(task.measured(task.space.start))
+    assert polished.measurement.score < 240 + 1e-9

@@ -1,10 +1,12 @@
 """The tool `search` in a clone without a public check: a step, its opposite, and files that offer nothing."""
 
+import os
 from dataclasses import replace
 
 import pytest
 from native_agent import LocalAgent
 
+from coral.native.search.explore import THREADS, one_thread
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.situation import Search
 from coral.native.tool_error import ToolError
@@ -39,3 +41,14 @@ def test_files_with_nothing_or_too_much_to_vary_are_an_error(agent: LocalAgent, 
     assert agent.toolbox.explorer.families() == ()
     with pytest.raises(ToolError, match=message):
         agent.toolbox.explorer.search(SHAKE)
+
+
+@pytest.mark.parametrize("mine", [None, "2"])
+def test_numpy_is_loaded_for_one_thread_and_the_check_is_not_told(monkeypatch, mine):
+    """Unless the user has said how many."""
+    monkeypatch.delenv(THREADS, raising=False)
+    if mine is not None:
+        monkeypatch.setenv(THREADS, mine)
+    with one_thread():
+        assert os.environ[THREADS] == (mine or "1")
+    assert os.environ.get(THREADS) == mine
