@@ -8,12 +8,13 @@ from contextlib import contextmanager
 
 from coral.cli.commands.heartbeat import due_of
 from coral.cli.commands.replay import PastRun
-from coral.cli.commands.status import activity, coming, warnings
+from coral.cli.commands.status import warnings
 from coral.cli.commands.transcript import end_of_launch, label_of, runtime_of, text_of
 from coral.cli.report.knowledge import rendered
 from coral.cli.run_data import comparison, send_request
 from coral.cli.run_data.comparison import RunOutcome
 from coral.cli.run_data.set_budget import set_request
+from coral.cli.ui.agents_table import activity, coming
 from coral.cli.ui.events import event_text, is_step
 from coral.cli.ui.notes_diff import changes
 from coral.cli.ui.notes_page import body_of

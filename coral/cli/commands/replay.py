@@ -14,9 +14,10 @@ from rich.console import Console
 
 from coral import __version__
 from coral.cli import EXIT_USER_ERROR
-from coral.cli.commands.status import agents_table, print_heading
+from coral.cli.commands.status import print_heading
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
+from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.progress import steps
 from coral.cli.ui.table import console, dim
 from coral.codec import encode

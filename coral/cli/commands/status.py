@@ -13,9 +13,10 @@ from rich.text import Text
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
+from coral.cli.ui.agents_table import agents_table, progress_text
 from coral.cli.ui.holdout import holdout_line
 from coral.cli.ui.life import life_lines
-from coral.cli.ui.table import Table, console, dim, table, tone
+from coral.cli.ui.table import console, dim, tone
 from coral.fleet.health import HealthLevel
 from coral.fleet.reasons import ReasonKind, RunEndKind
 from coral.reading import visibility
@@ -26,7 +27,6 @@ from coral.reading.run_view import RunView, is_seed
 from coral.reading.status_data import status_data
 from coral.views import format
 from heartbeats.archive import beats_in
-from heartbeats.beat import SILENT_SECONDS
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR
 from workspace.seal import Level
@@ -145,7 +145,7 @@ def _work(view: RunView) -> Text:
         return Text(" · ".join(parts))
     if running := grading.integers("running"):
         beats = {beat.integer("number"): beat for beat in grading.objects("beats")}
-        parts.append("grading " + " ".join(f"#{number}{_progress(beats.get(number))}" for number in running[:8]))
+        parts.append("grading " + " ".join(f"#{number}{progress_text(beats.get(number))}" for number in running[:8]))
     if held_out := grading.integers("holdout"):
         parts.append("on the hold-out " + " ".join(f"#{number}" for number in held_out[:8]))
     if queued := grading.integers("queued"):
@@ -165,16 +165,6 @@ def _failed(status: LenientJson) -> str:
     most = next(iter(status.objects("failures")), LenientJson({}))
     reason = f" ({most.text('count')}: {most.text('reason', 80)})" if most.text("reason") else ""
     return f", {failed} failed{reason}" if failed else ""
-
-
-def _progress(beat: LenientJson | None) -> str:
-    """How far a grader or a pulse says it is: ` (40 %, fold 3 of 7)`."""
-    if beat is None:
-        return ""
-    share = beat.number("progress")
-    parts = ("" if share is None else f"{share:.0%}", beat.text("message", 60))
-    text = ", ".join(part for part in parts if part)
-    return f" ({text})" if text else ""
 
 
 def resume_command(view: RunView) -> str:
@@ -263,140 +253,3 @@ def _body(out: Console, view: RunView) -> None:
 
 
 NOT_CONFIRMED = "grader.confirm allows no more confirmations"
-COLUMNS = (
-    "agent",
-    "phase",
-    ">launch?",
-    ">attempts",
-    ".own best",
-    ">stagnant",
-    ">used?",
-    "last beat*",
-    "next heartbeat*??",
-)
-
-
-def agents_table(
-    status: LenientJson,
-    late: float,
-    width: int,
-    most: int | None = None,
-    styles: Mapping[str, str] | None = None,
-    *,
-    first: int = 0,
-    chosen: str = "",
-) -> Table:
-    """One row per agent, at most `most`, from the one at `first` on; `late` is how old the status is, in seconds.
-    `styles`: of their names. The one that is chosen is marked."""
-    agents = status.objects("agents")
-    shown = agents[first:][:most]
-    best = status.inner("best").text("agent")
-    bests = format.scores([agent.number("best") for agent in shown])
-    rows = [
-        dict(zip(COLUMNS, _row(agent, own, late, best, (styles or {}).get(agent.text("name"), "")), strict=True))
-        for agent, own in zip(shown, bests, strict=True)
-    ]
-    # Some programs use no model, or do not report it.
-    columns = [name for name in COLUMNS if name != ">used?" or any(row[name] for row in rows)]
-    cells = [[row[name] for name in columns] for row in rows]
-    if chosen:
-        for agent, row in zip(shown, cells, strict=True):
-            row[0] = _marked(row[0], is_chosen=agent.text("name") == chosen)
-    made = table(columns, cells, width)
-    if len(agents) > len(shown):
-        made.add_row(dim(f"… {len(agents) - len(shown)} more"))
-    return made
-
-
-def _marked(name: object, *, is_chosen: bool) -> Text:
-    """Also where there are no colours."""
-    text = name.copy() if isinstance(name, Text) else Text(str(name))
-    if is_chosen:
-        text.stylize("reverse")
-    return Text.assemble(("> ", "bold") if is_chosen else "  ", text)
-
-
-def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
-    stagnant, spent = agent.integer("stagnant"), agent.inner("spent").data
-    return [
-        Text(agent.text("name"), style=f"bold {style}" if agent.text("name") == best else style),
-        tone(agent.text("phase")),
-        agent.text("launch"),
-        agent.text("attempts"),
-        own,
-        "" if stagnant is None else str(stagnant),
-        format.money(spent.get("money")) or format.spending(spent),  # in money where that is known, else in tokens
-        activity(agent, late),
-        coming(agent),
-    ]
-
-
-def activity(agent: LenientJson, late: float) -> Text:
-    """The last sign of life, or why the agent has no process; and its jobs that run."""
-    text = _sign(agent, late)
-    for job in agent.objects("jobs"):
-        seconds = job.number("seconds")
-        age = f" {format.duration(seconds + late, units=1)}" if seconds is not None else ""
-        text.append(f" · job {job.text('number')}{age}")
-    for pulse in agent.objects("pulses"):
-        text.append(f" · {pulse.text('task', 40)}{_progress(pulse)}")
-    return text
-
-
-def _sign(agent: LenientJson, late: float) -> Text:
-    beat = agent.inner("beat")
-    until = agent.number("until")
-    rests = agent.text("phase") in ("waiting", "parked", "retired")
-    if rests or not beat:
-        # The deadline of an agent at work is the end of the patience with it, which nobody waits for.
-        left = f" · {format.duration(until - late)} left" if until and rests else ""
-        if rests and (held := _held(agent.inner("held"), late)):
-            return held
-        return Text.assemble(agent.inner("reason").text("text", 80), dim(left))
-    stall = agent.inner("stall").text("text", 80)
-    seconds = beat.number("age")
-    age = f"{format.duration(seconds + late, units=1)} " if seconds is not None else ""
-    doing = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
-    silent = _SILENCES.get(beat.text("phase", 40), "") if (seconds or 0.0) + late >= SILENT_SECONDS else ""
-    ttl, quiet = beat.number("ttl"), beat.number("silent")
-    if ttl and quiet is not None and quiet + late > ttl / 2 and not stall:
-        patience = (
-            f"no sign of life for {format.duration(quiet + late, units=1)}, at most {format.duration(ttl, units=1)}"
-        )
-        return Text.assemble((f"suspected: {patience}", "yellow"), dim(f" · {doing}"))
-    if silent and not stall:
-        # Some programs repeat their requests without a word.
-        return Text.assemble((f"{silent} for {age.strip()}", "yellow"), dim(f" · {doing}"))
-    return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), doing)
-
-
-def _held(held: LenientJson, late: float) -> Text | None:
-    """Which account holds the agent up, why, and for how long."""
-    by, left = held.text("by"), held.number("left")
-    if by not in ("limit", "crashes"):
-        return None
-    of = f" of {held.text('account')}" if held.text("account") else ""
-    why = f"usage limit{of}" if by == "limit" else f"starts{of} are paused after crashes"
-    return Text.assemble(why, dim("" if left is None else f" · {format.duration(max(left - late, 0.0))} left"))
-
-
-_SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its program"}
-
-
-def coming(agent: LenientJson) -> Text:
-    """The heartbeats that the agent has not received yet, then those that are due next."""
-    parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
-    coming = agent.objects("next")
-    # A heartbeat after every attempt is no news, unless there is no other.
-    later = [due for due in coming if not _follows_every_attempt(due)] or coming
-    parts += [Text(f"{due.text('name', 40)} {_left(due)}".strip()) for due in later]
-    return Text(" · ").join(parts)
-
-
-def _follows_every_attempt(due: LenientJson) -> bool:
-    return due.data.get("after_each") is True
-
-
-def _left(due: LenientJson) -> str:
-    """Of attempts their number alone: the name of the heartbeat says what it counts."""
-    return due.text("in", 40) if due.text("unit") == "seconds" or _follows_every_attempt(due) else due.text("left", 40)

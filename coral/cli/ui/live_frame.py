@@ -8,7 +8,8 @@ from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.segment import Segment
 from rich.text import Text
 
-from coral.cli.commands.status import agents_table, heading, summary_lines, warnings
+from coral.cli.commands.status import heading, summary_lines, warnings
+from coral.cli.ui.agents_table import agents_table
 from coral.cli.ui.budgets import bars
 from coral.cli.ui.curve import BestLine, Dot, draw
 from coral.cli.ui.events import event_line

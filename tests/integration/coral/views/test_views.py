@@ -7,7 +7,7 @@ import pytest
 from real_runs import context_of
 from sample import submission
 
-from coral.cli.commands.status import activity
+from coral.cli.ui.agents_table import activity
 from coral.fleet import events as on
 from coral.fleet.actions import Spawn
 from coral.fleet.agent_state import Agent, PendingMessage, Phase

@@ -7,8 +7,8 @@ from sample import attempt, make_run, write_events, write_status
 from attempts.record import Verdict
 from attempts.store import Store
 from coral.cli.report.chart import AxisScale, bounds
-from coral.cli.ui import live
-from coral.cli.ui.live import RunFollower
+from coral.cli.ui import live_frame
+from coral.cli.ui.run_follower import RunFollower
 from coral.errors import CoralError
 from coral.reading.curve import read_curve
 from coral.reading.timeline import read_figures
@@ -55,7 +55,7 @@ def test_a_far_seed_hides_no_step_here_in_a_terminal_or_in_a_report(tmp_path) ->
     assert bounds(read_curve(view, read_figures(far).clocks), AxisScale.SCORE) == (axis["low"], axis["high"])
     watch = RunFollower(far)
     watch.update()
-    assert live.curve(watch, 60, 5)[4].plain.startswith("≤2.62 ┤")
+    assert live_frame.curve(watch, 60, 5)[4].plain.startswith("≤2.62 ┤")
 
 
 def test_of_one_agent_it_has_all_attempts_and_the_own_best(layout: Layout) -> None:

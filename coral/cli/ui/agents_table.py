@@ -1,0 +1,158 @@
+"""The agents of a run as a table, and what a row of it says of one: what it does now, and what comes next."""
+
+from collections.abc import Mapping
+
+from rich.text import Text
+
+from coral.cli.ui.table import Table, dim, table, tone
+from coral.reading.lenient_json import LenientJson
+from coral.views import format
+from heartbeats.beat import SILENT_SECONDS
+
+COLUMNS = (
+    "agent",
+    "phase",
+    ">launch?",
+    ">attempts",
+    ".own best",
+    ">stagnant",
+    ">used?",
+    "last beat*",
+    "next heartbeat*??",
+)
+
+
+def agents_table(
+    status: LenientJson,
+    late: float,
+    width: int,
+    most: int | None = None,
+    styles: Mapping[str, str] | None = None,
+    *,
+    first: int = 0,
+    chosen: str = "",
+) -> Table:
+    """One row per agent, at most `most`, from the one at `first` on; `late` is how old the status is, in seconds.
+    `styles`: of their names. The one that is chosen is marked."""
+    agents = status.objects("agents")
+    shown = agents[first:][:most]
+    best = status.inner("best").text("agent")
+    bests = format.scores([agent.number("best") for agent in shown])
+    rows = [
+        dict(zip(COLUMNS, _row(agent, own, late, best, (styles or {}).get(agent.text("name"), "")), strict=True))
+        for agent, own in zip(shown, bests, strict=True)
+    ]
+    # Some programs use no model, or do not report it.
+    columns = [name for name in COLUMNS if name != ">used?" or any(row[name] for row in rows)]
+    cells = [[row[name] for name in columns] for row in rows]
+    if chosen:
+        for agent, row in zip(shown, cells, strict=True):
+            row[0] = _marked(row[0], is_chosen=agent.text("name") == chosen)
+    made = table(columns, cells, width)
+    if len(agents) > len(shown):
+        made.add_row(dim(f"… {len(agents) - len(shown)} more"))
+    return made
+
+
+def _marked(name: object, *, is_chosen: bool) -> Text:
+    """Also where there are no colours."""
+    text = name.copy() if isinstance(name, Text) else Text(str(name))
+    if is_chosen:
+        text.stylize("reverse")
+    return Text.assemble(("> ", "bold") if is_chosen else "  ", text)
+
+
+def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
+    stagnant, spent = agent.integer("stagnant"), agent.inner("spent").data
+    return [
+        Text(agent.text("name"), style=f"bold {style}" if agent.text("name") == best else style),
+        tone(agent.text("phase")),
+        agent.text("launch"),
+        agent.text("attempts"),
+        own,
+        "" if stagnant is None else str(stagnant),
+        format.money(spent.get("money")) or format.spending(spent),  # in money where that is known, else in tokens
+        activity(agent, late),
+        coming(agent),
+    ]
+
+
+def activity(agent: LenientJson, late: float) -> Text:
+    """The last sign of life, or why the agent has no process; and its jobs that run."""
+    text = _sign(agent, late)
+    for job in agent.objects("jobs"):
+        seconds = job.number("seconds")
+        age = f" {format.duration(seconds + late, units=1)}" if seconds is not None else ""
+        text.append(f" · job {job.text('number')}{age}")
+    for pulse in agent.objects("pulses"):
+        text.append(f" · {pulse.text('task', 40)}{progress_text(pulse)}")
+    return text
+
+
+def _sign(agent: LenientJson, late: float) -> Text:
+    beat = agent.inner("beat")
+    until = agent.number("until")
+    rests = agent.text("phase") in ("waiting", "parked", "retired")
+    if rests or not beat:
+        # The deadline of an agent at work is the end of the patience with it, which nobody waits for.
+        left = f" · {format.duration(until - late)} left" if until and rests else ""
+        if rests and (held := _held(agent.inner("held"), late)):
+            return held
+        return Text.assemble(agent.inner("reason").text("text", 80), dim(left))
+    stall = agent.inner("stall").text("text", 80)
+    seconds = beat.number("age")
+    age = f"{format.duration(seconds + late, units=1)} " if seconds is not None else ""
+    doing = " ".join(dict.fromkeys(part for part in (beat.text("phase", 40), beat.text("message", 80)) if part))
+    silent = _SILENCES.get(beat.text("phase", 40), "") if (seconds or 0.0) + late >= SILENT_SECONDS else ""
+    ttl, quiet = beat.number("ttl"), beat.number("silent")
+    if ttl and quiet is not None and quiet + late > ttl / 2 and not stall:
+        patience = (
+            f"no sign of life for {format.duration(quiet + late, units=1)}, at most {format.duration(ttl, units=1)}"
+        )
+        return Text.assemble((f"suspected: {patience}", "yellow"), dim(f" · {doing}"))
+    if silent and not stall:
+        # Some programs repeat their requests without a word.
+        return Text.assemble((f"{silent} for {age.strip()}", "yellow"), dim(f" · {doing}"))
+    return Text.assemble((f"{stall} · " if stall else "", "yellow"), dim(age), doing)
+
+
+def _held(held: LenientJson, late: float) -> Text | None:
+    """Which account holds the agent up, why, and for how long."""
+    by, left = held.text("by"), held.number("left")
+    if by not in ("limit", "crashes"):
+        return None
+    of = f" of {held.text('account')}" if held.text("account") else ""
+    why = f"usage limit{of}" if by == "limit" else f"starts{of} are paused after crashes"
+    return Text.assemble(why, dim("" if left is None else f" · {format.duration(max(left - late, 0.0))} left"))
+
+
+_SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its program"}
+
+
+def coming(agent: LenientJson) -> Text:
+    """The heartbeats that the agent has not received yet, then those that are due next."""
+    parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
+    coming = agent.objects("next")
+    # A heartbeat after every attempt is no news, unless there is no other.
+    later = [due for due in coming if not _follows_every_attempt(due)] or coming
+    parts += [Text(f"{due.text('name', 40)} {_left(due)}".strip()) for due in later]
+    return Text(" · ").join(parts)
+
+
+def _follows_every_attempt(due: LenientJson) -> bool:
+    return due.data.get("after_each") is True
+
+
+def _left(due: LenientJson) -> str:
+    """Of attempts their number alone: the name of the heartbeat says what it counts."""
+    return due.text("in", 40) if due.text("unit") == "seconds" or _follows_every_attempt(due) else due.text("left", 40)
+
+
+def progress_text(beat: LenientJson | None) -> str:
+    """How far a grader or a pulse says it is: ` (40 %, fold 3 of 7)`."""
+    if beat is None:
+        return ""
+    share = beat.number("progress")
+    parts = ("" if share is None else f"{share:.0%}", beat.text("message", 60))
+    text = ", ".join(part for part in parts if part)
+    return f" ({text})" if text else ""
