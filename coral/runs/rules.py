@@ -14,14 +14,15 @@ TOOL_STALLS = 1.5  # tests and downloads are silent for longer than models
 
 def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
     grader, budget, fresh_after = config.grader, config.budget, config.session.fresh_after
+    wait = grader.ray.wait if grader.executor == "ray" else 0.0  # on a cluster, its node ends a grade in time
     assignments = {agent: roster.assignment(agent) for agent in roster}
     return Rules(
         agents=tuple(roster),
         scoring=Scoring(direction=grader.direction, noise=grader.noise_setting),
         confirm_share=grader.confirm,
         slots=grader.slots,
-        grade_timeout=grader.timeout,
-        holdout_timeout=None if config.holdout_grader is None else config.holdout_grader.timeout,
+        grade_timeout=grader.timeout + wait,
+        holdout_timeout=None if config.holdout_grader is None else config.holdout_grader.timeout + wait,
         seed_commit=seed_commit,
         heartbeats=config.heartbeats,
         stall=config.agents.stall,
