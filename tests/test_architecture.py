@@ -529,6 +529,17 @@ def test_one_home_for_each_foreign_package(module: str) -> None:
     assert {name for name in foreign if not within(module, HOMES[name])} == set()
 
 
+def test_ray_is_imported_by_the_one_process_that_speaks_to_it() -> None:
+    """It takes half a second and 65 MB; where grades run on this machine, nobody has it."""
+    assert {module for module in MODULES if "ray" in starts_with(module)} == {"coral.cluster.owner"}
+    importing = {module for module in MODULES if re.search(r"coral\.cluster\.(bridge|owner)\b", tree_text(module))}
+    assert importing <= {"coral.cluster.keeper", "coral.cluster.owner", "coral.cluster.bridge"}
+
+
+def tree_text(module: str) -> str:
+    return ast.unparse(tree(module))
+
+
 @pytest.mark.parametrize("module", [module for module in MODULES if not within(module, PROCESSES)])
 def test_processes_are_started_and_signalled_in_one_place(module: str) -> None:
     forbidden = {f"{package}.{what}" for package, names in STARTERS.items() for what in names}

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coral.config.model import GraderSection, RaySection
+from coral.config.cluster import RaySection
+from coral.config.model import GraderSection
 from coral.grading.command import BEATS, RESULT, STDERR, STDOUT, GradeCommand, GradePlace
 from coral.processes import environment
 from coral.processes.prestarted import Interpreter, python_order

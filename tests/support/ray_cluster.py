@@ -15,6 +15,7 @@ from real_runs import wait_until
 
 MARK = "CORAL_TEST_CLUSTER"
 GRADE = b"CORAL_GRADE="
+TRIES = 4  # Ray gives a node 30 seconds to begin, whatever else its machine does
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 _UP = "ip", "link", "set", "lo", "up"
 
@@ -54,32 +55,39 @@ class RayCluster:
         )  # fmt: skip
 
     def add_node(self, *options: str) -> str:
-        """The address of a new node with two processors."""
+        """The address of a new node with two processors. One at a time: two that begin at once may wait for ever."""
         self._count += 1
         address = f"127.0.0.{self._count + 1}"
         self._start(address, f"--address={self.address}", "--num-cpus=2", *options)
         return address
 
     def _start(self, address: str, *options: str) -> None:
-        first = 20_000 + 1000 * self._count
+        first = 20_000 + 1000 * int(address.rpartition(".")[2])
         line = [
             str(Path(sys.executable).with_name("ray")), "start", f"--node-ip-address={address}",
             "--memory=500000000", "--object-store-memory=80000000",
             f"--min-worker-port={first}", f"--max-worker-port={first + 999}", *options,
         ]  # fmt: skip
         env = {**os.environ, **self.env, MARK: self.name}
-        done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        for _ in range(TRIES):
+            done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=200, check=False)
+            if done.returncode == 0:
+                return
+            self._kill_raylet(address)
+        raise AssertionError(done.stdout + done.stderr)
 
     def kill_node(self, address: str) -> None:
         """kill -9 for its raylet, as where a machine is lost; Ray ends the rest."""
+        assert self._kill_raylet(address), f"no node {address}"
+
+    def _kill_raylet(self, address: str) -> bool:
         node = f"--node_ip_address={address}".encode()
         for pid in self._processes():
             words = _file(pid, "cmdline").split(b"\0")
             if words[0].endswith(b"/raylet") and node in words:
                 os.kill(pid, signal.SIGKILL)
-                return
-        raise AssertionError(f"no node {address}")
+                return True
+        return False
 
     def graded(self) -> list[int]:
         """The processes of grades on all nodes."""
