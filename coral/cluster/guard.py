@@ -39,6 +39,8 @@ def main(place: str, alive: int, done: int) -> None:
     os.setsid()
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
+    with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers, by 15: root may undo that
+        os.setpriority(os.PRIO_PROCESS, 0, 0)
     folder = Path(place)
     write(folder / GUARD, {"pid": os.getpid(), "started": started_at(os.getpid())})
     try:

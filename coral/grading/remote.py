@@ -25,6 +25,7 @@ _WAIT = (
     "wait(sys.argv[1], main)"
 )
 GIGABYTE = 10**9
+_MARGIN = 30.0  # for what is on its way
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,13 @@ class RemoteGrader:
             spec=_spec(grader, place, here),
             bridge=bridge_of(place.private),
             address=grader.ray.address,
-            wait=grader.ray.wait,
+            wait=longest_wait(grader),
         )
+
+
+def longest_wait(grader: GraderSection) -> float:
+    """Seconds that its process here may take beyond `grader.timeout`, which the node keeps to: it gives up before."""
+    return grader.ray.wait + _MARGIN if grader.executor == "ray" else 0.0
 
 
 def bridge_of(private: Path) -> Path:

@@ -8,13 +8,14 @@ from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.fleet.policy import TOOL_ACTIVITY
 from coral.fleet.rules import Allowance, Rules
+from coral.grading.remote import longest_wait
 
 TOOL_STALLS = 1.5  # tests and downloads are silent for longer than models
 
 
 def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
     grader, budget, fresh_after = config.grader, config.budget, config.session.fresh_after
-    wait = grader.ray.wait if grader.executor == "ray" else 0.0  # on a cluster, its node ends a grade in time
+    wait = longest_wait(grader)
     assignments = {agent: roster.assignment(agent) for agent in roster}
     return Rules(
         agents=tuple(roster),

@@ -45,6 +45,7 @@ class RayCluster:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_worker_niceness": "0",  # else a busy machine lets them starve
             "RAY_health_check_failure_threshold": "4",
             **{f"RAY_health_check_{name}_ms": str(value) for name, value in checks.items()},
         }
