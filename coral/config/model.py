@@ -3,14 +3,7 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    Discriminator,
-    Field,
-    Strict,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_validator
 
 from attempts.noise import NoiseSetting
 from attempts.record import Direction

@@ -5,7 +5,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from coral.cluster.archive import digest, pack
+from coral.cluster.shipping import digest, pack
 
 
 def write(folder: Path, order: tuple[str, ...]) -> Path:
