@@ -105,8 +105,9 @@ class Owner:
         """Ends a grade, if it has not ended, and forgets it."""
         with self._changed:
             grade = self._grades.pop(key, None)
-        if grade is not None and grade.ref is not None and not grade.over:
-            ray.cancel(grade.ref, force=True)
+        has_result = grade is not None and any("ended" in event for event in grade.events)
+        if grade is not None and grade.ref is not None and not has_result:
+            ray.cancel(grade.ref, force=True)  # also where we gave it up: its node may come back
 
     def _end_without_word(self) -> None:
         while time.monotonic() < self._heard + self._lease:
