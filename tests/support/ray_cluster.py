@@ -74,6 +74,8 @@ class RayCluster:
             done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=200, check=False)
             if done.returncode == 0:
                 return
+            if "--head" in options:  # what it has begun would refuse the next try
+                self._kill_all()
             self._kill_raylet(address)
         raise AssertionError(done.stdout + done.stderr)
 
@@ -105,6 +107,10 @@ class RayCluster:
         return [pid for pid in _pids() if mark in _file(pid, "environ").split(b"\0")]
 
     def close(self) -> None:
+        self._kill_all()
+        subprocess.run(["rm", "-rf", self._temp], check=True)
+
+    def _kill_all(self) -> None:
         def killed() -> bool:
             pids = self._processes()
             for pid in pids:
@@ -113,7 +119,6 @@ class RayCluster:
             return not pids
 
         wait_until(killed, 30, "the end of the cluster")
-        subprocess.run(["rm", "-rf", self._temp], check=True)
 
 
 def _pids() -> list[int]:
