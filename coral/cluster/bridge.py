@@ -67,7 +67,7 @@ class _Bridge:
     def __init__(self, folder: Path, address: str) -> None:
         self._folder, self._address = folder, address
         self._clients: dict[str, _Client] = {}
-        self._changed = threading.Lock()
+        self._changed, self._arrived = threading.Lock(), threading.Event()  # the second: a client, while there is none
         self._shipping = Shipping()
         self._began = self._last_client = time.monotonic()
         self._connect()
@@ -208,6 +208,7 @@ class _Bridge:
         client.key, client.seen, client.node, client.is_submitted = key, message["seen"], "", False
         with self._changed:
             self._clients[key] = client
+        self._arrived.set()
         if not self._call("has_grade", key):
             sha, archive = self._shipping.archive(Path(order["places"]["private"]))
             if not self._call("has", sha):
@@ -223,7 +224,8 @@ class _Bridge:
     def _tell_news(self) -> None:
         while True:
             if not (present := self._present()):
-                time.sleep(0.005)
+                self._arrived.wait()
+                self._arrived.clear()
                 continue
             cursors = {client.key: (client.seen, client.is_submitted) for client in present}
             for key, (at, events) in self._call("news", cursors, NEWS_SECONDS).items():
