@@ -27,6 +27,7 @@ def grade(workspace, artifacts, args):
     return {'score': float(text), 'metrics': {'half': float(text) / 2, 'name': 'a'}, 'feedback': f'got {text}'}
 """
 COMMAND = "echo by a command; echo '{\"score\": '$(cat x.txt)', \"feedback\": \"'$CORAL_KIND'\"}' > $CORAL_RESULT"
+pytestmark = pytest.mark.timeout(1200)  # the first one starts the cluster
 SAME = ("number", "kind", "tree", "title", "order", "verdict", "score", "reason", "feedback", "metrics", "channel")
 
 
