@@ -69,7 +69,7 @@ class RayCluster:
             "--memory=500000000", "--object-store-memory=80000000",
             f"--min-worker-port={first}", f"--max-worker-port={first + 999}", *options,
         ]  # fmt: skip
-        env = {**os.environ, **self.env, MARK: self.name}
+        env = {**os.environ, **self.env, MARK: self.name, "TMPDIR": self._temp}
         for _ in range(TRIES):
             done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=200, check=False)
             if done.returncode == 0:
