@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
 
-.PHONY: test-slow demo unit test test-agents test-browser check lint docs picture pictures bench bench-packing bench-dashboard mutants clean
+.PHONY: test-slow demo unit test test-agents test-browser test-cluster check lint docs picture pictures bench bench-packing bench-dashboard mutants clean
 
 demo: .venv/.ready
 	$(BIN)/coral start --ui $(DEMO)
@@ -29,6 +29,10 @@ test-agents: .venv/.ready
 test-browser: .venv/.browser
 	$(BIN)/python tests/support/browser_setup.py
 	$(BIN)/python -m pytest -rs tests/browser
+
+# Grades on a real Ray cluster of a head and three nodes on loopback.
+test-cluster: .venv/.cluster
+	$(BIN)/python -m pytest -n 0 -rs tests/cluster
 
 check: lint mutants
 
@@ -79,6 +83,10 @@ clean:
 
 .venv/.browser: .venv/.ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+	@touch $@
+
+.venv/.cluster: .venv/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
 	@touch $@
 
 .venv/.docs: .venv/.ready

@@ -14,6 +14,7 @@ PACKAGES = {
     "pandas": ("pandas>=2.2,<4",),
     "plot": ("matplotlib>=3.9,<4",),
     "prices": ("genai-prices>=0.2,<1",),
+    "ray": ("ray>=2.60,<3",),
     "search": ("scipy>=1.15,<2", "cma>=4,<5"),
     "ui": ("starlette>=1,<2", "uvicorn>=0.40,<1", "sse-starlette>=3,<4", "pygments>=2.18,<3"),
 }

@@ -116,7 +116,13 @@ MAY_IMPORT = {
         "workspace.layout",
     ),
     "coral.records": ("coral.records", "coral.errors", "coral.fleet", "attempts"),
+    "coral.cluster": ("coral.cluster",),  # and of the rest:
+    "coral.cluster.keeper": ("coral.cluster.wire", "coral.errors", "coral.extras", "coral.processes.environment"),
+    "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.grading.runner"),
+    "coral.cluster.guard": ("coral.grader.remove_tree", "coral.processes.result_channel"),
+    "coral.cluster.node": (),  # a node has none of it
     "coral.grading": (
+        "coral.cluster.keeper",
         "coral.grading",
         "coral.grader.remove_tree",
         "coral.config",
@@ -223,6 +229,7 @@ EMPTY_PACKAGES = (
     "coral",
     "coral.api",
     "coral.audit",
+    "coral.cluster",
     "coral.config",
     "coral.fleet",
     "coral.grading",
@@ -289,6 +296,7 @@ STDLIB_ONLY += (
     "coral.cli.commands.diff",
     "heartbeats.pulse",
 )
+STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.node", "coral.cluster.guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
 SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 
@@ -317,6 +325,7 @@ HOMES = {
     "cma": ("coral.native.search.numeric.evolution",),
     "pandas": ("coral.api.rows", "coral.api.curve", "coral.api.usage"),
     "apprise": ("coral.notify.target",),
+    "ray": ("coral.cluster.bridge", "coral.cluster.owner"),
 }
 # Who starts or signals processes; each but the first for children of its own: set-up commands, git, ps, the public
 # check, candidates, a trial of the sandbox, a process with a secret for an audit to look for, ourselves.
@@ -342,6 +351,8 @@ PROCESSES += ("coral.grader.task_grader", "coral.templates.benchmark")  # in gra
 PROCESSES += ("coral.web.resuming",)  # the command that resumes a run
 PROCESSES += ("coral.cli.commands.ui",)  # the dashboard beside a run that is watched
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
+PROCESSES += ("coral.cluster.keeper", "coral.cluster.node", "coral.cluster.guard")  # the bridge; graders on a node
+PROCESSES += ("coral.cluster.remote_grade",)  # itself, as its grader was ended
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
     "coral.cli",
@@ -351,6 +362,7 @@ BROAD = (
     "coral.native.llm.plugins",
     "heartbeats.pulse",
     "heartbeats.beat_writer",
+    "coral.cluster.bridge",  # ends itself, whatever fails
 )  # the third runs a task's check in a process of its own: decision 0019; the last three run work of others
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},
@@ -515,6 +527,17 @@ def test_one_home_for_each_foreign_package(module: str) -> None:
     foreign = {name.split(".")[0] for name in imports(module)} - set(PACKAGES) - sys.stdlib_module_names
     assert foreign <= HOMES.keys()
     assert {name for name in foreign if not within(module, HOMES[name])} == set()
+
+
+def test_ray_is_imported_by_the_one_process_that_speaks_to_it() -> None:
+    """It takes half a second and 65 MB; where grades run on this machine, nobody has it."""
+    assert {module for module in MODULES if "ray" in starts_with(module)} == {"coral.cluster.owner"}
+    importing = {module for module in MODULES if re.search(r"coral\.cluster\.(bridge|owner)\b", tree_text(module))}
+    assert importing <= {"coral.cluster.keeper", "coral.cluster.owner", "coral.cluster.bridge"}
+
+
+def tree_text(module: str) -> str:
+    return ast.unparse(tree(module))
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if not within(module, PROCESSES)])

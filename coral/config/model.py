@@ -2,18 +2,12 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import (
-    Discriminator,
-    Field,
-    Strict,
-    Tag,
-    field_validator,
-    model_validator,
-)
+from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_validator
 
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
+from coral.config.cluster import RaySection
 from coral.config.section import (
     DAY,
     Count,
@@ -145,6 +139,18 @@ class GraderSection(Section):
         le=10,
     )
     slots: int = key("How many attempts are graded at the same time.", 1, ge=1, le=1000)
+    executor: Literal["local", "ray"] = key(
+        "Where grades run: on this machine, or on a Ray cluster, see docs/clusters.md.", "local"
+    )
+    ray: RaySection = key("The cluster, with executor: ray.", RaySection)
+
+    @model_validator(mode="after")
+    def _can_run_on_a_cluster(self) -> Self:
+        if self.executor == "ray" and not self.ray.address:
+            raise ValueError("has executor: ray and no ray.address: say the cluster's head, host:port")
+        if self.executor == "ray" and self.setup:
+            raise ValueError("has both executor: ray and setup: install on the nodes what the grader imports")
+        return self
 
     @model_validator(mode="after")
     def _can_estimate_noise(self) -> Self:

@@ -57,7 +57,9 @@ class GradePlace:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeCommand:
     """`env` is added to what a grader gets of the user's environment, `inherits` are further names of that; `spec` is
-    written for the process that calls a grader's function, and is None for every other kind of grader."""
+    written for the process that calls a grader's function, and is None for every other kind of grader. `bridge`: the
+    folder of the bridge to the cluster that it runs on, `address` the cluster's, and `wait` the seconds that it may
+    take beyond its timeout until it begins there."""
 
     interpreter: Interpreter
     argv: tuple[str, ...]
@@ -69,6 +71,9 @@ class GradeCommand:
     sandbox: Sandbox
     limits: GradeLimits
     spec: dict[str, Any] | None = None
+    bridge: Path | None = None
+    address: str = ""
+    wait: float = 0.0
 
     def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:
         """What will run it. OSError where it cannot be started."""

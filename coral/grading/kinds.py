@@ -20,6 +20,7 @@ from coral.config.paths import split_entry, split_module
 from coral.errors import CoralError
 from coral.grading.command import RESULT, SCRATCH, SPEC, GradeCommand, GradePlace
 from coral.grading.limits import GradeLimits
+from coral.grading.remote import RemoteGrader
 from coral.processes import environment
 from coral.processes.prestarted import SHELL, Interpreter, PrestartedInterpreter, python_order
 from coral.processes.seal import UNSEALED, Sandbox
@@ -144,7 +145,8 @@ KINDS: Mapping[str, GraderKind] = {"entry": FunctionGrader(), "command": Command
 
 def kind_of(grader: GraderSection) -> GraderKind:
     """The kind that the task chose. The configuration was checked: exactly one of the keys is set."""
-    return next(kind for key, kind in KINDS.items() if getattr(grader, key))
+    kind = next(kind for key, kind in KINDS.items() if getattr(grader, key))
+    return RemoteGrader(kind) if grader.executor == "ray" else kind
 
 
 def command_argv(command: str | Sequence[str], private: Path) -> tuple[str, ...]:

@@ -4,13 +4,16 @@ It is graded like every attempt: the same copies of the grader's files, the same
 no process that was started is left.
 """
 
+import contextlib
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from attempts.record import Kind
+from coral.cluster.keeper import BridgeKeeper
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.events import Outcome
@@ -68,6 +71,24 @@ def grade_once(
 def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInterpreter | None = None) -> GradeResult:
     """Runs a grader, in the interpreter if one was started for it, and waits at most `timeout` seconds. All that the
     grader started ends with it."""
+    with _bridge(command):
+        return _run_grader(command, timeout + command.wait, interpreter)
+
+
+@contextlib.contextmanager
+def _bridge(command: GradeCommand) -> Iterator[None]:
+    """To the cluster, if it runs on one."""
+    if command.bridge is None:
+        yield
+        return
+    keeper = BridgeKeeper(command.bridge, command.address)
+    try:
+        yield
+    finally:
+        keeper.close()
+
+
+def _run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInterpreter | None) -> GradeResult:
     try:
         interpreter = interpreter or _prestarted(command)
         program = replace(command.program(interpreter.tag), group=interpreter.group)

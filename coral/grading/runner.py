@@ -50,12 +50,15 @@ class ResultWriter:
 
     def write(self, data: Mapping[str, object]) -> None:
         """OSError where somebody else has sealed the memory."""
-        text = json.dumps(_plain(data))
+        self.write_bytes(json.dumps(_plain(data)).encode())
+
+    def write_bytes(self, raw: bytes) -> None:
+        """The same for a result that is JSON already, or was meant to be."""
         unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        unfinished.write_text(text, encoding="utf-8")  # not synced: what a power failure loses is graded again
+        unfinished.write_bytes(raw)  # not synced: what a power failure loses is graded again
         unfinished.replace(self._path)
         os.ftruncate(self._memory, 0)
-        raw, written = text.encode(), 0
+        written = 0
         while written < len(raw):
             written += os.pwrite(self._memory, raw[written:], written)
         _seal(self._memory)
@@ -73,10 +76,10 @@ def _seal(memory: int) -> None:
     fcntl.fcntl(memory, fcntl.F_ADD_SEALS, sum(getattr(fcntl, name) for name in seals))
 
 
-def wait(group: str) -> None:
+def wait(group: str, call: Callable[[str, int, int], None] = main) -> None:
     """The same in an interpreter that was started before it is known which grade it is for: a line on standard input
     tells. An end of file means that the supervisor ended before it had recorded this process: nothing is graded.
-    `group`: the control group that it enters meanwhile; empty for none."""
+    `group`: the control group that it enters meanwhile; empty for none. `call`: what then grades, if not `main`."""
     entered = _thread.allocate_lock()
     entered.acquire()
     _thread.start_new_thread(_enter, (group, entered))
@@ -98,7 +101,7 @@ def wait(group: str) -> None:
     for descriptor in order["channel"]:
         os.set_inheritable(descriptor, False)
     entered.acquire()
-    main(order["argument"], *order["channel"])
+    call(order["argument"], *order["channel"])
 
 
 def _enter(group: str, entered: _thread.LockType) -> None:

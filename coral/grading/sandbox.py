@@ -12,6 +12,7 @@ from pathlib import Path
 
 from coral.config.load import Config
 from coral.config.model import GraderSection
+from coral.errors import CoralError
 from coral.processes import seal
 from coral.processes.own_user import Places
 from coral.processes.seal import ANYWHERE, UNSEALED, Sandbox
@@ -47,7 +48,15 @@ def sandbox_of(
 ) -> Sandbox:
     """`private`: the folder of the grader's files; `folder`: that of the grade, which is made here; `runs`: that of all
     runs; `root`: that of the run, or another that has the rest in it; `venv`: the grader's environment, if it has one.
-    It shows these folders as they are now: a folder in the place of one of them is not seen."""
+    It shows these folders as they are now: a folder in the place of one of them is not seen. For a grade on a cluster,
+    only code of ours runs here."""
+    if grader.executor == "ray":
+        if config.workspace.seal not in ("best", "none"):
+            raise CoralError(
+                f"cannot seal graders on a cluster, as workspace.seal: {config.workspace.seal} asks",
+                "write workspace.seal: best, which seals the agents if this machine can, or grade on this machine",
+            )
+        return UNSEALED
     level = level_of_graders(
         config.workspace.seal, places_of(config, runs if root.is_relative_to(runs) else root.parent)
     )

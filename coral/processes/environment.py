@@ -9,6 +9,8 @@ from pathlib import Path
 
 from workspace.layout import Layout
 
+# How to get into a cluster, and to any of its machines: what grades there needs it, and nobody else.
+_OF_CLUSTERS = ("RAY_AUTH_", "RAY_ADDRESS")
 KEPT = ("CORAL_TOOL_SECONDS",)  # how long `coral eval` may wait: the user knows the agent program
 
 
@@ -42,4 +44,5 @@ def of_agent(layout: Layout, agent: str) -> dict[str, str]:
     """`coral` is found first in the folder of the interpreter that supervises, whatever else is installed."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     own = {"CORAL_RUN": str(layout.root), "CORAL_AGENT": agent, "CORAL_BEATS": str(layout.pulses(agent))}
-    return {**base(), "PATH": path, **own}
+    users = {name: value for name, value in base().items() if not name.startswith(_OF_CLUSTERS)}
+    return {**users, "PATH": path, **own}

@@ -8,20 +8,22 @@ from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.fleet.policy import TOOL_ACTIVITY
 from coral.fleet.rules import Allowance, Rules
+from coral.grading.remote import longest_wait
 
 TOOL_STALLS = 1.5  # tests and downloads are silent for longer than models
 
 
 def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
     grader, budget, fresh_after = config.grader, config.budget, config.session.fresh_after
+    wait = longest_wait(grader)
     assignments = {agent: roster.assignment(agent) for agent in roster}
     return Rules(
         agents=tuple(roster),
         scoring=Scoring(direction=grader.direction, noise=grader.noise_setting),
         confirm_share=grader.confirm,
         slots=grader.slots,
-        grade_timeout=grader.timeout,
-        holdout_timeout=None if config.holdout_grader is None else config.holdout_grader.timeout,
+        grade_timeout=grader.timeout + wait,
+        holdout_timeout=None if config.holdout_grader is None else config.holdout_grader.timeout + wait,
         seed_commit=seed_commit,
         heartbeats=config.heartbeats,
         stall=config.agents.stall,

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 
 from coral.agent_setup.launch import LaunchSetup, set_aside
+from coral.cluster.keeper import BridgeKeeper
 from coral.fleet import actions as do, events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout
 from coral.grading.kinds import prestart
+from coral.grading.remote import bridge_of
 from coral.journal import Journal
 from coral.processes.launches import Launches
 from coral.processes.prestarted import PrestartedInterpreter
@@ -45,6 +47,8 @@ class Starter:
         self._setups: dict[str, LaunchSetup] = {}
         self._held: dict[str, tuple[int, HeldChild]] = {}
         self._interpreters: dict[str, PrestartedInterpreter] = {}  # by the tag of their launch
+        remote = self._grader.executor == "ray"
+        self._bridge = BridgeKeeper(bridge_of(self._layout.grader), self._grader.ray.address) if remote else None
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch = action.agent, action.launch
@@ -104,6 +108,8 @@ class Starter:
             interpreter.close()
         for setup in self._setups.values():
             setup.close()
+        if self._bridge is not None:
+            self._bridge.close()
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job

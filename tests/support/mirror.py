@@ -7,7 +7,7 @@ _PLACES = {
     "unit/coral/cli/commands/test_reading_commands": [
         "coral.cli.commands: log runs show status",
         "coral.reading: run_view",
-        "coral.cli.ui: markdown",
+        "coral.cli.ui: agents_table markdown",
     ],
     "integration/coral/cli/report/test_page": [
         "coral.cli.report: figures parts results summary",
@@ -93,6 +93,11 @@ _PLACES = {
         "coral.runtimes.acp: conversation",
         "coral.runtimes.scripted: program",
     ],
+    "tests/cluster/test_grades, on a real cluster": [
+        "coral.cluster: owner remote_grade",
+        "coral.grading: remote",
+    ],
+    "integration/coral/cluster/test_node": ["coral.cluster: guard"],
     "end_to_end/test_start_failures": ["coral.processes: command"],
     "end_to_end/test_damaged_journal": ["coral.runs: roll_back"],
     "end_to_end/test_daemons": ["coral.supervisor: grade_watch"],

@@ -1,0 +1,64 @@
+"""Keeps a bridge to the cluster: starts one, and another when it ends, until it is closed.
+
+A bridge of the supervisor before may still be at work: then the new one waits for its lock, and takes over at once.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+from pathlib import Path
+
+from coral.cluster import wire
+from coral.errors import CoralError
+from coral.extras import installs
+from coral.processes import environment
+
+_CALL = "import sys; from coral.cluster.bridge import main; main(*sys.argv[1:])"
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+END_SECONDS = 5.0
+
+
+class BridgeKeeper:
+    def __init__(self, folder: Path, address: str) -> None:
+        """`folder`: where the bridge has its socket. CoralError where Ray is not installed."""
+        if find_spec("ray") is None:
+            raise CoralError("cannot grade on a cluster: the package ray is missing", installs("ray"))
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / wire.TROUBLE).unlink(missing_ok=True)
+        self._line = [sys.executable, "-P", "-c", _CALL, str(folder.resolve()), address]
+        self._folder = folder
+        self._closed = threading.Event()
+        self._child = self._start()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        with (self._folder / wire.LOG).open("wb") as log:
+            return subprocess.Popen(
+                self._line, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd="/",
+                env=environment.base(), start_new_session=True,
+            )  # fmt: skip
+
+    def _keep(self) -> None:
+        pause = FIRST_PAUSE
+        while True:
+            self._child.wait()
+            if self._closed.wait(pause):
+                return
+            pause = min(2 * pause, LONGEST_PAUSE)
+            with contextlib.suppress(OSError):  # then it is tried again
+                self._child = self._start()
+
+    def close(self) -> None:
+        """Lets the bridge end, which waits for the grades that still run."""
+        self._closed.set()
+        pipe = self._child.stdin
+        assert pipe is not None
+        with contextlib.suppress(OSError):
+            os.write(pipe.fileno(), b"end\n")
+        pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(END_SECONDS)

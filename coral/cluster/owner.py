@@ -1,0 +1,122 @@
+"""The actor that owns a run's grades on the cluster, and outlives the process that speaks to it: a task that it has
+submitted goes on when that process is killed, and its result waits here. It is sent to its node by value.
+
+A grade has a key. To submit a key again changes nothing, and of what comes in twice or late the first counts.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+
+from coral.cluster import node
+
+CALLS = 16  # at the same time
+
+
+def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, archive: list[ray.ObjectRef[Any]]) -> None:
+    """The task. The archive is a reference in a list, so that it is fetched only by a node that lacks it."""
+    spot = {"node": ray.get_runtime_context().get_node_id(), "started": ray.util.get_node_ip_address()}
+
+    def tell(event: dict[str, Any]) -> None:
+        ray.get(owner.push.remote(key, {**event, **spot} if "started" in event else event))
+
+    node.grade(order, checkout, lambda: ray.get(archive[0]), tell)
+
+
+class Owner:
+    def __init__(self, lease: float) -> None:
+        """`lease`: without a word in so many seconds, all grades end: nobody waits for them."""
+        self._grades: dict[str, _Grade] = {}
+        self._archives: dict[str, ray.ObjectRef[Any]] = {}
+        self._changed, self._asked = threading.Condition(), 0
+        self._heard, self._lease = time.monotonic(), lease
+        threading.Thread(target=self._end_without_word, daemon=True).start()
+
+    def has_grade(self, key: str) -> bool:
+        with self._changed:
+            self._asked += 1
+            self._changed.notify_all()
+            return key in self._grades
+
+    def has(self, sha: str) -> bool:
+        return sha in self._archives
+
+    def keep(self, sha: str, data: bytes) -> None:
+        self._archives[sha] = ray.put(data)
+
+    def submit(self, key: str, order: dict[str, Any], checkout: bytes, sha: str, options: Mapping[str, Any]) -> None:
+        with self._changed:
+            if key in self._grades:
+                return
+            grade = self._grades[key] = _Grade()
+            self._asked += 1
+            self._changed.notify_all()
+        me = ray.get_runtime_context().current_actor
+        task = ray.remote(run_grade).options(max_retries=0, **options)
+        grade.ref = task.remote(me, key, order, checkout, [self._archives[sha]])
+        grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
+
+    def _ended(self, key: str, error: BaseException | None) -> None:
+        reason = "its worker ended" if error is None else f"{type(error).__name__}: {str(error).strip()}"
+        self.lose(key, reason)
+
+    def push(self, key: str, event: dict[str, Any]) -> None:
+        with self._changed:
+            if (grade := self._grades.get(key)) is not None and not grade.over:
+                grade.events.append(event)
+                grade.over = "ended" in event
+                self._changed.notify_all()
+
+    def lose(self, key: str, reason: str) -> None:
+        """Unless its result is here already."""
+        self.push(key, {"lost": reason})
+        with self._changed:
+            if (grade := self._grades.get(key)) is not None:
+                grade.over = True
+
+    def news(self, cursors: Mapping[str, tuple[int, bool]], seconds: float) -> dict[str, tuple[int, list[Any]]]:
+        """What has come of these grades, each from an event on, as soon as there is something or another grade is asked
+        for. Of one that was submitted and is not known, that it is lost."""
+        limit = time.monotonic() + seconds
+        with self._changed:
+            self._heard, asked = time.monotonic(), self._asked
+            while True:
+                found = {key: (at, new) for key, (at, known) in cursors.items() if (new := self._since(key, at, known))}
+                left = limit - time.monotonic()
+                if found or left <= 0 or asked != self._asked:
+                    return found
+                self._changed.wait(left)
+
+    def _since(self, key: str, at: int, known: bool) -> list[Any]:
+        if (grade := self._grades.get(key)) is None:
+            return [{"lost": "the process that owned it ended"}] if known else []
+        return grade.events[at:]
+
+    def keys(self) -> list[str]:
+        return list(self._grades)
+
+    def cancel(self, key: str) -> None:
+        """Ends a grade, if it has not ended, and forgets it."""
+        with self._changed:
+            grade = self._grades.pop(key, None)
+        has_result = grade is not None and any("ended" in event for event in grade.events)
+        if grade is not None and grade.ref is not None and not has_result:
+            ray.cancel(grade.ref, force=True)  # also where we gave it up: its node may come back
+
+    def _end_without_word(self) -> None:
+        while time.monotonic() < self._heard + self._lease:
+            time.sleep(1)
+        os._exit(1)
+
+
+class _Grade:
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.over = False
+        self.ref: ray.ObjectRef[Any] | None = None

@@ -1,0 +1,189 @@
+"""The local process of a grade that runs on a cluster: to the supervisor it is a grader like any other.
+
+It has the bridge of the run submit the grade, writes what the grader prints, its beats, its artifacts and its result to
+where a local grader writes them, and ends as the grader did. When it is ended, so is the grade. A bridge that ends is
+waited for. Standard library only; it imports nothing of Ray.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from coral.cluster import wire
+from coral.grading.runner import ResultWriter
+
+RETRY_SECONDS = 0.1  # until the bridge is asked for again
+REASON = 300  # characters
+
+
+def main(spec_path: str, memory: int, notices: int) -> None:
+    """The spec: see `coral.grading.remote`. The descriptors are those of a result channel."""
+    spec = json.loads(Path(spec_path).read_text("utf-8"))
+    result = ResultWriter(Path(spec["folder"], spec["order"]["result"]), memory)
+    try:
+        ended = _Remote(spec).ended()
+    except _NotGradedError as error:
+        result.write({"void": str(error)})
+        os._exit(0)
+    _hand_over(spec, ended, result, notices)
+
+
+class _NotGradedError(Exception):
+    """Why nobody is to blame that there is no result."""
+
+
+class _LostError(Exception):
+    """The bridge has ended, or has not begun."""
+
+
+class _Remote:
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec, self._folder = spec, Path(spec["folder"])
+        self._order, self._key = spec["order"], os.environ["CORAL_LAUNCH"]
+        passed = {name: os.environ[name] for name in spec["passed"] if name in os.environ}
+        self._order["env"] = {**passed, **self._order["env"]}
+        self._tries, self._seen = 0, 0
+        self._started = False
+        self._until = time.monotonic() + spec["wait"]
+        self._why = ""
+        self._last_note = ""
+
+    def ended(self) -> dict[str, Any]:
+        """What came of the grade, on whichever node. Raises _NotGradedError."""
+        while True:
+            try:
+                with wire.connect(Path(self._spec["bridge"]), seconds=5) as connection:
+                    return self._graded(connection)
+            except (OSError, _LostError):
+                self._check(wire.trouble(Path(self._spec["bridge"])))
+                time.sleep(RETRY_SECONDS)
+
+    def _graded(self, connection: socket.socket) -> dict[str, Any]:
+        self._submit(connection)
+        connection.settimeout(1)
+        lines = _Lines(connection)
+        while True:
+            message = lines.next()
+            if message is None:
+                self._check(self._why)
+                continue
+            if "refused" in message:
+                raise _NotGradedError(f"cannot grade on the cluster: {message['refused']}")
+            if "trouble" in message:
+                self._check(message["trouble"])
+            for event in message.get("events", ()):
+                self._seen += 1
+                if (ended := self._event(event, connection)) is not None:
+                    return ended
+
+    def _submit(self, connection: socket.socket) -> None:
+        spec = self._spec
+        message = {
+            "submit": f"{self._key}/{self._tries + 1}",
+            "seen": self._seen,
+            "order": self._order,
+            "resources": spec["resources"],
+        }
+        connection.sendall(wire.encoded(message))
+
+    def _event(self, event: dict[str, Any], connection: socket.socket) -> dict[str, Any] | None:
+        self._started = self._started or "started" in event
+        for name, data in (*event.get("output", {}).items(), *event.get("tails", {}).items()):
+            self._append(name, data)
+        if "started" in event:
+            self._note(f"runs on {event['started']}, process {event['pid']}")
+        if "lost" in event:
+            self._lost(event["lost"], connection)
+        ended: dict[str, Any] | None = event.get("ended")
+        return ended
+
+    def _append(self, name: str, data: bytes) -> None:
+        number = self._order["streams"].index(name) + 1 if name in self._order["streams"] else None
+        if number is not None:  # as a grader writes: where the supervisor has opened it
+            view = memoryview(data)
+            while view:
+                view = view[os.write(number, view) :]
+            return
+        with (self._folder / name).open("ab") as file:
+            file.write(data)
+
+    def _lost(self, reason: str, connection: socket.socket) -> None:
+        """Submits it again, elsewhere: a try has a key of its own."""
+        self._tries += 1
+        self._note(f"try {self._tries} was lost: {reason}")
+        if self._tries > self._spec["max_retries"]:
+            short = " ".join(reason.split())[:REASON]
+            raise _NotGradedError(f"the cluster lost its grade {self._tries} times; the last time: {short}")
+        self._seen, self._started = 0, False
+        self._submit(connection)
+
+    def _check(self, trouble: str) -> None:
+        """Whether to wait on: the grade has not begun, or its node may have it still."""
+        self._why = trouble or self._why
+        if trouble:
+            self._note(f"waits: {trouble}")
+        # Once it has begun, its node keeps its time; a cluster that tells of no end is no fault of the candidate's.
+        until = self._until + (self._order["timeout"] if self._started else 0)
+        if (trouble and self._spec["impatient"]) or time.monotonic() > until:
+            silent = "its node told of no end" if self._started else "no node had room for it in time"
+            raise _NotGradedError(f"cannot grade on the cluster: {self._why or silent}")
+
+    def _note(self, text: str) -> None:
+        """For the operator, beside what the grader prints."""
+        if text != self._last_note:
+            self._last_note = text
+            with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+class _Lines:
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._held = connection, b""
+
+    def next(self) -> dict[str, Any] | None:
+        """The next message; None while there is none. Raises _LostError at the end."""
+        while b"\n" not in self._held:
+            try:
+                piece = self._connection.recv(1 << 20)
+            except TimeoutError:
+                return None
+            if not piece:
+                raise _LostError
+            self._held += piece
+        line, _, self._held = self._held.partition(b"\n")
+        return wire.decoded(line)
+
+
+def _hand_over(spec: dict[str, Any], ended: dict[str, Any], result: ResultWriter, notices: int) -> None:
+    """Ends this process as the grader ended."""
+    folder = Path(spec["folder"])
+    for name, data in ended["artifacts"].items():
+        if "/" not in name and not name.startswith("."):
+            with contextlib.suppress(OSError):
+                (folder / "artifacts" / name).write_bytes(data)
+    with contextlib.suppress(OSError):
+        # A command answers by a file, which anybody may have written: as where it runs here.
+        os.write(notices, (ended["notices"] if spec["order"]["spec"] else "a command").encode())
+    code = ended["code"]
+    if code is None:
+        result.write({"failed": f"the grader took longer than {spec['order']['timeout']:g} seconds"})
+        os._exit(0)
+    if ended["result"] is not None:
+        result.write_bytes(base64.b64decode(ended["result"]))
+    if code >= 0:
+        os._exit(code)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError, ValueError):  # SIGKILL has no other handler
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+    sys.exit(128 - code)

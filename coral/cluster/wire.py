@@ -1,0 +1,77 @@
+"""What the local process of a grade and the bridge say to each other: lines of JSON over a socket in the run's folder.
+
+The path of a run may be longer than that of a socket can be: it is reached by a descriptor of its folder. Standard
+library only.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+SOCKET, LOCK, TROUBLE, LOG = "socket", "lock", "trouble", "bridge.log"
+_BYTES = "base64"
+
+
+def connect(folder: Path, seconds: float) -> socket.socket:
+    """OSError while no bridge answers."""
+    made = socket.socket(socket.AF_UNIX)
+    made.settimeout(seconds)
+    try:
+        _at(folder, made.connect)
+    except OSError:
+        made.close()
+        raise
+    made.settimeout(None)
+    return made
+
+
+def listen(folder: Path) -> socket.socket:
+    (folder / SOCKET).unlink(missing_ok=True)
+    made = socket.socket(socket.AF_UNIX)
+    _at(folder, made.bind)
+    (folder / SOCKET).chmod(0o600)
+    made.listen(1024)
+    return made
+
+
+def _at(folder: Path, call: Any) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        call(f"/proc/self/fd/{handle}/{SOCKET}")
+    finally:
+        os.close(handle)
+
+
+def encoded(message: dict[str, Any]) -> bytes:
+    return json.dumps(message, default=_plain).encode() + b"\n"
+
+
+def decoded(line: bytes) -> dict[str, Any]:
+    """ValueError where it is no message."""
+    message = json.loads(line, object_hook=_whole)
+    if not isinstance(message, dict):
+        raise ValueError("a message is an object")
+    return message
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, bytes):
+        return {_BYTES: base64.b64encode(value).decode()}
+    raise TypeError(f"{type(value).__name__} is no part of a message")
+
+
+def _whole(value: dict[str, Any]) -> Any:
+    return base64.b64decode(value[_BYTES]) if value.keys() == {_BYTES} else value
+
+
+def trouble(folder: Path) -> str:
+    """Why there is no bridge; empty where it is not known."""
+    try:
+        return (folder / TROUBLE).read_text("utf-8").strip()
+    except OSError:
+        return ""

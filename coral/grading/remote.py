@@ -1,0 +1,102 @@
+"""The grader of a task as it runs on a cluster (`grader.executor: ray`).
+
+Here the grade is a process of our own, which has its grader run there: see `coral.cluster.remote_grade`. What there is
+to run is what would be run here; a node puts its own folders in the place of ours.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coral.config.cluster import RaySection
+from coral.config.model import GraderSection
+from coral.grading.command import BEATS, RESULT, STDERR, STDOUT, GradeCommand, GradePlace
+from coral.processes import environment
+from coral.processes.prestarted import Interpreter, python_order
+from coral.processes.seal import UNSEALED
+
+if TYPE_CHECKING:
+    from coral.grading.kinds import GraderKind
+
+_WAIT = (
+    "import sys; from coral.cluster.remote_grade import main; from coral.grading.runner import wait; "
+    "wait(sys.argv[1], main)"
+)
+GIGABYTE = 10**9
+_MARGIN = 30.0  # for what is on its way
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteGrader:
+    """`kind`: what runs on the node."""
+
+    kind: "GraderKind"
+    python = ""  # that of the node
+
+    def interpreter(self, venv: Path | None) -> Interpreter:  # noqa: ARG002 - as the protocol says
+        return Interpreter((sys.executable, "-P", "-u", "-c", _WAIT), python_order, hands_over=True)
+
+    def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
+        return self.kind.files(grader, folder)
+
+    def command(self, grader: GraderSection, place: GradePlace) -> GradeCommand:
+        here = self.kind.command(grader, replace(place, sandbox=UNSEALED, venv=None))
+        return replace(
+            here,
+            interpreter=self.interpreter(None),
+            argv=(str(place.folder / "spec.json"),),
+            env={},
+            cwd=place.folder,
+            sandbox=UNSEALED,
+            spec=_spec(grader, place, here),
+            bridge=bridge_of(place.private),
+            address=grader.ray.address,
+            wait=longest_wait(grader),
+        )
+
+
+def longest_wait(grader: GraderSection) -> float:
+    """Seconds that its process here may take beyond `grader.timeout`, which the node keeps to: it gives up before."""
+    return grader.ray.wait + _MARGIN if grader.executor == "ray" else 0.0
+
+
+def bridge_of(private: Path) -> Path:
+    """The folder of the bridge for grades with the grader's files `private`: beside them."""
+    return private.with_name("cluster")
+
+
+def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[str, Any]:
+    """`order`: what the node is told. `places`: the folders here for which it puts its own."""
+    order = {
+        "attempt": place.attempt,
+        "spec": here.spec,
+        "argv": here.argv,
+        "cwd": str(here.cwd),
+        "env": {name: value for name, value in here.env.items() if name != "CORAL_DEADLINE"},
+        "kept": sorted(environment.GRADER_NAMES),
+        "prefixes": environment.GRADER_PREFIXES,
+        "timeout": grader.timeout,
+        "streams": (STDOUT, STDERR),
+        "beats": BEATS,
+        "result": RESULT,
+        "places": {"candidate": str(place.workspace), "private": str(place.private), "": str(place.folder)},
+    }
+    return {
+        "order": order,
+        "folder": str(place.folder),
+        "bridge": str(bridge_of(place.private)),
+        "passed": grader.pass_env,
+        "resources": resources_of(grader.ray),
+        "max_retries": grader.ray.max_retries,
+        "wait": grader.ray.wait,
+        "impatient": place.kind.value == "baseline",
+    }
+
+
+def resources_of(section: RaySection) -> dict[str, float]:
+    """By the names that Ray has for them."""
+    asked = section.resources
+    memory = {} if asked.memory is None else {"memory": asked.memory * GIGABYTE}
+    return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **memory, **asked.custom}

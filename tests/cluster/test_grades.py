@@ -1,0 +1,162 @@
+"""Grades on a real cluster: the same records as on this machine, whoever dies."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from real_runs import tries, wait_until
+
+from attempts.record import Verdict
+from coral.errors import CoralError
+
+GRADE = """
+import os, sys, time
+
+def grade(workspace, artifacts, args):
+    text = (workspace / 'x.txt').read_text()
+    print('grading', text, flush=True)
+    print('careful', file=sys.stderr, flush=True)
+    (artifacts / 'text.txt').write_text(text)
+    if text == 'slow':
+        time.sleep(600)
+    if text == 'refused':
+        return {'failed': 'it is refused', 'feedback': 'no'}
+    if text != '0':
+        time.sleep(args.get('seconds', 0))
+    return {'score': float(text), 'metrics': {'half': float(text) / 2, 'name': 'a'}, 'feedback': f'got {text}'}
+"""
+COMMAND = "echo by a command; echo '{\"score\": '$(cat x.txt)', \"feedback\": \"'$CORAL_KIND'\"}' > $CORAL_RESULT"
+pytestmark = pytest.mark.timeout(1200)  # the first one starts the cluster
+SAME = ("number", "kind", "tree", "title", "order", "verdict", "score", "reason", "feedback", "metrics", "channel")
+
+
+@pytest.fixture
+def begin(cluster, start):
+    """A run of scripted tries whose grades run on the cluster."""
+
+    def begun(*values, executor="ray", **task):
+        keys = {"executor": executor, "ray.address": cluster.address, "timeout": 300}
+        keys |= task.pop("grader", {})
+        overrides = tuple(f"grader.{name}={value}" for name, value in keys.items())
+        grade = {} if "command" in task else {"grade": GRADE}
+        return start([*tries(*values), "hang"], overrides=overrides, **grade, **task)
+
+    return begun
+
+
+def noted(run, number, text):
+    """What stands behind these words in the log that a grade's local process keeps of its way over the cluster."""
+    log = run.layout.grading(number) / "cluster.log"
+    lines = log.read_text().splitlines() if log.exists() else []
+    return [line.partition(text)[2] for line in lines if text in line]
+
+
+def place_of(run, number):
+    """The node and the process of the worker that runs a grade, once it is there."""
+    line = wait_until(lambda: noted(run, number, "runs on "), what=f"grade {number} on a node")[-1]
+    node, _, pid = line.partition(", process ")
+    return node, int(pid)
+
+
+def bridges(run):
+    """The processes of a run that speak to the cluster, or wait to."""
+    folder = str(run.layout.private / "cluster").encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if folder in words and any(b"coral.cluster.bridge" in word for word in words):
+            found.append(int(path.parent.name))
+    return found
+
+
+def scores(run):
+    return [(one.number, one.score) for one in run.attempts()]
+
+
+def test_records_are_the_same_as_those_of_this_machine(begin):
+    values = (1, 3, "refused", "slow", 2)
+    here, there = (begin(*values, executor=name, grader={"timeout": 5}) for name in ("local", "ray"))
+    records = [
+        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(5)] for run in (here, there)
+    ]
+    assert records[0] == records[1]
+    assert records[0][3]["reason"] == "the grader took longer than 5 seconds"
+    for name in ("stdout", "stderr"):
+        text = (there.layout.grading(2) / name).read_text()
+        assert text == (here.layout.grading(2) / name).read_text() != ""
+    wait_until((there.layout.grade(2) / "text.txt").exists)
+    assert (there.layout.grade(2) / "text.txt").read_text() == "3"
+
+
+def test_a_command_grades_there_as_it_does_here(begin):
+    here, there = (begin(1, 2, executor=name, command=COMMAND) for name in ("local", "ray"))
+    records = [
+        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(2)] for run in (here, there)
+    ]
+    assert records[0] == records[1]
+    assert [one["feedback"] for one in records[1]] == ["real", "real"]
+
+
+@pytest.mark.parametrize("who", ["worker", "bridge", "supervisor", "bridge and supervisor", "node"])
+def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who):
+    run = begin(1, 2, 3, grader={"args": "{seconds: 4}"})
+    node, worker = place_of(run, 2)
+    if who == "worker":
+        os.kill(worker, signal.SIGKILL)
+    if who == "node":
+        cluster.kill_node(node)
+        cluster.add_node()
+    if "bridge" in who:
+        for pid in bridges(run):
+            os.kill(pid, signal.SIGKILL)
+    if "supervisor" in who:
+        run.kill()
+        run.supervise()
+    run.wait_for_attempts(3)
+    assert scores(run) == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    launches = [action.launch for made in run.decisions() for action in made.actions if is_start(action, 2)]
+    assert launches == [1], "the supervisor has taken its grade over"
+    lost = noted(run, 2, "was lost")
+    assert len(lost) == (who in ("worker", "node")), lost
+
+
+def is_start(action, number):
+    return type(action).__name__ == "StartGrader" and action.number == number
+
+
+def test_a_grade_that_is_lost_too_often_is_void_and_says_why(begin):
+    run = begin(1, grader={"args": "{seconds: 60}", "ray.max_retries": 0})
+    os.kill(place_of(run, 1)[1], signal.SIGKILL)
+    (record,) = run.wait_for_attempts(1)
+    assert record.verdict is Verdict.VOID
+    assert "the cluster lost its grade 1 times; the last time: " in record.reason
+
+
+def test_a_stop_ends_a_grade_on_its_node(begin, cluster):
+    run = begin("slow")
+    place_of(run, 1)
+    assert cluster.graded() != []
+    run.stop()
+    cluster.wait_until_idle()
+    wait_until(lambda: not bridges(run), what="the end of the bridge")
+
+
+def test_a_grade_that_no_node_can_ever_run_is_refused_at_once(begin):
+    with pytest.raises(CoralError, match="it needs 8 GPUs; the largest node has 0"):
+        begin(1, grader={"ray.resources": "{num_gpus: 8}"})
+
+
+def test_a_head_that_is_not_there_is_named(begin):
+    with pytest.raises(CoralError, match=r"the head of the cluster at 127\.0\.0\.1:9 cannot be reached"):
+        begin(1, grader={"ray.address": "127.0.0.1:9"})
+
+
+def test_a_refused_token_is_said_and_nothing_hangs(begin, tmp_path, monkeypatch):
+    (tmp_path / "token").write_text("0" * 48)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
+    with pytest.raises(CoralError, match=r"(?s)cannot grade the seed: .*127\.0\.0\.1:\d+ .*(token|Token)"):
+        begin(1)

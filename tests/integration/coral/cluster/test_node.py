@@ -1,0 +1,137 @@
+"""What a worker does for a grade, without a cluster: it has it run under a guard, and nothing outlives the worker."""
+
+import base64
+import os
+import pickle
+import signal
+import subprocess
+import sys
+
+import pytest
+from real_runs import is_alive, wait_until
+
+from attempts.record import Kind
+from coral.cluster import node
+from coral.cluster.shipping import Shipping
+from coral.config.model import GraderSection
+from coral.grading.command import GradePlace
+from coral.grading.kinds import copy_grader_files, kind_of
+from coral.processes.seal import UNSEALED
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nodes are machines with Linux")
+
+GRADE = """
+import os, subprocess, sys, time
+
+def grade(workspace, private, artifacts):
+    print("here", flush=True)
+    (artifacts / "made.txt").write_text("made")
+    with open(os.environ["CORAL_BEATS"], "a") as beats:
+        beats.write('{"progress": 0.5}\\n')
+    text = (workspace / "x.txt").read_text()
+    if text.startswith("stray"):
+        stray = subprocess.Popen(["setsid", "sleep", "600"])
+        with open(text.split()[1], "w") as file:
+            file.write(f"{stray.pid} {os.getpid()} ")
+        time.sleep(600 if "wait" in text else 0)
+    return {"score": 1.0, "feedback": (private / "hidden.txt").read_text()}
+"""
+WORKER = """
+import pickle, sys
+from coral.cluster import node
+order, checkout, archive = pickle.load(sys.stdin.buffer)
+node.grade(order, checkout, lambda: archive, lambda event: None)
+"""
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """What is sent to a node for a grade of a text."""
+    monkeypatch.setattr(node.tempfile, "tempdir", str(tmp_path / "node"))
+    (tmp_path / "node").mkdir()
+    task = tmp_path / "task"
+    task.mkdir()
+    (task / "grade.py").write_text(GRADE)
+    (task / "hidden.txt").write_text("secret")
+
+    def ship(text, timeout=60.0):
+        grader = GraderSection(
+            entry="grade.py:grade", private=("hidden.txt",), timeout=timeout, executor="ray",
+            ray={"address": "127.0.0.1:1"},
+        )  # fmt: skip
+        private, folder = tmp_path / "grader", tmp_path / "grade"
+        copy_grader_files(grader, task, private)
+        (folder / "candidate-1").mkdir(parents=True, exist_ok=True)
+        (folder / "candidate-1" / "x.txt").write_text(text)
+        place = GradePlace(
+            workspace=folder / "candidate-1", private=private, folder=folder,
+            attempt=7, kind=Kind.REAL, timeout=timeout, sandbox=UNSEALED,
+        )  # fmt: skip
+        order = kind_of(grader).command(grader, place).spec["order"]
+        shipping = Shipping()
+        sha, archive = shipping.archive(private)
+        return {**order, "archive": sha}, shipping.checkout(order), archive
+
+    return ship
+
+
+def grade(order, checkout, archive):
+    events, fetched = [], []
+
+    def fetch():
+        fetched.append(True)
+        return archive
+
+    node.grade(order, checkout, fetch, events.append)
+    return events, len(fetched)
+
+
+def left(tmp_path):
+    return list((tmp_path / "node").glob("coral-*/grades/*"))
+
+
+def test_a_grade_tells_of_all_that_comes_of_it(shipped, tmp_path):
+    events, fetched = grade(*shipped("1"))
+    ended = events[-1]["ended"]
+    assert ended["code"] == 0
+    assert base64.b64decode(ended["result"]).decode() == '{"score": 1.0, "feedback": "secret"}'
+    assert ended["artifacts"] == {"made.txt": b"made"}
+    output = b"".join(event.get("output", {}).get("stdout", b"") for event in events)
+    beats = b"".join(event.get("output", {}).get("beats.jsonl", b"") for event in events)
+    assert (output, beats) == (b"here\n", b'{"progress": 0.5}\n')
+    assert fetched == 1
+    wait_until(lambda: not left(tmp_path), what="the end of its folder")
+
+
+def test_a_node_fetches_the_graders_files_once_and_again_if_they_were_changed(shipped, tmp_path):
+    assert [grade(*shipped("1"))[1] for _ in range(2)] == [1, 0]
+    (kept,) = (tmp_path / "node").glob("coral-*/archives/*")
+    kept.write_bytes(b"another grader")
+    assert grade(*shipped("1"))[1] == 1
+
+
+def test_what_a_grade_leaves_behind_is_ended_with_it(shipped, tmp_path):
+    pids = tmp_path / "pids"
+    events, _ = grade(*shipped(f"stray {pids}"))
+    assert events[-1]["ended"]["code"] == 0
+    assert not is_alive(int(pids.read_text().split()[0]))
+
+
+def test_a_grade_ends_at_its_time_limit(shipped, tmp_path):
+    pids = tmp_path / "pids"
+    events, _ = grade(*shipped(f"stray {pids} wait", timeout=3.0))
+    assert events[-1]["ended"]["code"] is None
+    assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
+
+
+def test_nothing_of_a_grade_outlives_its_worker(shipped, tmp_path):
+    pids = tmp_path / "pids"
+    env = {**os.environ, "TMPDIR": str(tmp_path / "node")}
+    worker = subprocess.Popen([sys.executable, "-c", WORKER], stdin=subprocess.PIPE, env=env)
+    worker.stdin.write(pickle.dumps(shipped(f"stray {pids} wait")))
+    worker.stdin.close()
+    wait_until(lambda: pids.exists() and pids.read_text().endswith(" "), what="the grade")
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), what="the end of the grade")
+    wait_until(lambda: not left(tmp_path), what="the end of its folder")

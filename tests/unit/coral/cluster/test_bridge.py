@@ -1,0 +1,25 @@
+"""What no node could ever run is told from what has to wait; Ray would wait for ever, and say nothing."""
+
+from coral.cluster.bridge import too_large
+
+NODES = [
+    {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 2.0}},
+    {"Alive": True, "Resources": {"CPU": 16.0, "slot": 1.0}},
+    {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}},
+]
+
+
+def test_what_fits_on_a_living_node_is_not_too_large() -> None:
+    assert too_large({"CPU": 4, "GPU": 2}, NODES) == ""
+    assert too_large({"CPU": 1, "GPU": 0, "slot": 1}, NODES) == ""
+
+
+def test_what_no_node_has_is_named_with_the_most_that_one_has() -> None:
+    assert too_large({"CPU": 1, "GPU": 8}, NODES) == "it needs 8 GPUs; the largest node has 2"
+    assert too_large({"CPU": 32}, NODES) == "it needs 32 CPUs; the largest node has 16"
+    assert too_large({"CPU": 1, "tpu": 1}, NODES) == "it needs 1 tpu; the largest node has 0"
+    assert too_large({"CPU": 1}, []) == "it needs 1 CPUs; the largest node has 0"
+
+
+def test_what_no_node_has_together_is_named_as_well() -> None:
+    assert too_large({"CPU": 8, "GPU": 1}, NODES) == "no node has 8 CPUs, 1 GPUs at once"

@@ -1,0 +1,37 @@
+"""The keys of grades on a cluster: what is refused, and how it is said."""
+
+import pytest
+from pydantic import ValidationError
+
+from coral.config.cluster import RaySection
+from coral.config.model import GraderSection
+from coral.grading.remote import resources_of
+
+
+@pytest.mark.parametrize("address", ["localhost", "ray://10.0.0.1:10001", "10.0.0.1:", "10.0.0.1:6379/x"])
+def test_an_address_is_a_host_and_a_port(address: str) -> None:
+    with pytest.raises(ValidationError, match="must be host:port, such as"):
+        RaySection(address=address)
+
+
+def test_a_cluster_needs_an_address() -> None:
+    with pytest.raises(ValidationError, match=r"executor: ray and no ray\.address"):
+        GraderSection(entry="g.py:g", executor="ray")
+
+
+def test_an_environment_of_the_graders_own_is_not_made_on_nodes() -> None:
+    with pytest.raises(ValidationError, match="has both executor: ray and setup"):
+        GraderSection(entry="g.py:g", executor="ray", ray={"address": "h:1"}, setup=("pip install x",))
+
+
+def test_without_a_word_a_grade_asks_for_one_processor_and_is_retried_twice() -> None:
+    section = RaySection(address="h:1")
+    assert resources_of(section) == {"CPU": 1.0, "GPU": 0.0}
+    assert section.max_retries == 2
+
+
+def test_amounts_have_the_names_that_ray_has_for_them() -> None:
+    asked = RaySection.model_validate(
+        {"address": "h:1", "resources": {"num_gpus": 0.5, "memory": 2.0, "custom": {"slot": 1.0}}}
+    )
+    assert resources_of(asked) == {"CPU": 1.0, "GPU": 0.5, "memory": 2e9, "slot": 1.0}
