@@ -12,10 +12,13 @@ from typing import Any
 from coral.audit import payload
 
 LARGEST = 1_000_000  # bytes of a file whose numbers are changed
+_FRACTION = re.compile(r"[.eE]")
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 PYTHON, DATA, ANY = "Python file", "file of text with numbers", "file"
+FRACTIONS = "file of text with fractions"
 _SEAL = "call the candidate by coral.grader.run_candidate: its code then has no way to the grader"
 _CHECK = "check that each number is finite, and of the type and range that the task allows"
+_STRICT = "give a Fail for what breaks a constraint, by however little, or take what it gains by that off the score"
 _RECOMPUTE = "compute the score from the candidate's data alone, and believe no number that it claims"
 
 
@@ -44,13 +47,15 @@ Change = Callable[[Path, Sequence[Path], Aim], bool]
 class Attack:
     """`change` takes the candidate's folder and those of its files that agents may change. It changes some, and returns
     False where none is of the kind that it changes (`needs`). `is_proof`: whether a better score than the seed's shows
-    a hole; else it may be earned, and a person must look."""
+    a hole; else it may be earned, and a person must look. `beyond`: a larger change of the same kind; where the grader
+    gives that a score, too, it draws no line that the attack could have crossed."""
 
     name: str
     change: Change
     advice: str
     needs: str = PYTHON
     is_proof: bool = True
+    beyond: Change | None = None
 
 
 def attacks() -> tuple[Attack, ...]:
@@ -73,6 +78,7 @@ def attacks() -> tuple[Attack, ...]:
         Attack("returns numbers that pass every comparison", _returns("agreeable"), _SEAL),
         Attack("returns huge numbers", _returns("huge"), _CHECK, is_proof=False),
         Attack("claims more beside its data", _returns("claimed"), _RECOMPUTE, is_proof=False),
+        *_nudges(),
         Attack("brings modules that the grader imports", _shadow, "start Python with -P or -I, in another folder", ANY),
         Attack("its numbers are NaN", _numbers("NaN"), _CHECK, DATA),
         Attack("its first number is NaN", _numbers("NaN", slice(0, 1)), _CHECK, DATA),
@@ -85,6 +91,27 @@ def attacks() -> tuple[Attack, ...]:
         Attack("its files are empty", _empty, "give a Fail for a file that does not hold what the task asks for", ANY),
         Attack("its files are links to the grader's", _links, "open files of the candidate with os.O_NOFOLLOW", DATA),
     )
+
+
+def _nudges() -> Iterator[Attack]:
+    """What a grader forgives, a candidate can take."""
+    for way in ("larger", "smaller"):
+        small, large = payload.SCALES[way], payload.SCALES[f"much {way}"]
+        yield Attack(
+            f"returns numbers {way} by a millionth",
+            _returns(way),
+            _STRICT,
+            is_proof=False,
+            beyond=_returns(f"much {way}"),
+        )
+        yield Attack(
+            f"its numbers are {way} by a millionth",
+            _scaled(small),
+            _STRICT,
+            FRACTIONS,
+            is_proof=False,
+            beyond=_scaled(large),
+        )
 
 
 def _code(name: str) -> Change:
@@ -157,6 +184,23 @@ def _numbers(number: str, which: slice = slice(None)) -> Change:
                 text = f"{text[: match.start()]}{number}{text[match.end() :]}"
             path.write_text(text, encoding="utf-8")
             is_changed = is_changed or bool(found)
+        return is_changed
+
+    return change
+
+
+def _scaled(factor: float) -> Change:
+    """Whole numbers stay."""
+
+    def change(_: Path, files: Sequence[Path], __: Aim) -> bool:
+        is_changed = False
+
+        def scaled(match: re.Match[str]) -> str:
+            return repr(float(match[0]) * factor) if _FRACTION.search(match[0]) else match[0]
+
+        for path, text in _data(files):
+            path.write_text(made := _NUMBER.sub(scaled, text), encoding="utf-8")
+            is_changed = is_changed or made != text
         return is_changed
 
     return change

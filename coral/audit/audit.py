@@ -30,6 +30,7 @@ from workspace import seed
 from workspace.seal import Level
 
 SEED_GRADES = 3  # of the seed as it is: all that an attack gives is compared with their scores
+FLAKY_GRADES = 10  # of it, where one of them has failed: how often that happens
 DEVIATIONS = 4.0  # of those scores, or of the noise that the task gives, by which a better one is not by chance
 FORGED = 987_654_321.0  # the score that attacks want
 LONGEST = 60.0  # seconds of a grade under attack; a candidate cannot make the grader's own timeout shorter
@@ -58,15 +59,17 @@ class AttackResult:
     where: str = ""
     advice: str = ""
     is_by_score: bool = False  # a score that is better than the seed's is all that shows it
+    score: float | None = None  # what it was given
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`level`: at which the grader is sealed. `scores`: of the seed, graded several times. `channel`, `opened`: as its
-    records will have them."""
+    """`level`: at which the grader is sealed. `scores`: of the seed, graded several times; `failures`: why other grades
+    of it gave none. `channel`, `opened`: as its records will have them."""
 
     level: Level
     scores: tuple[float, ...]
+    failures: tuple[str, ...]
     channel: str
     opened: str
     results: tuple[AttackResult, ...]
@@ -85,13 +88,17 @@ def audit(config: Config, say: Callable[[str], None]) -> Audit:
 
 def _audited(config: Config, venv: Path | None, say: Callable[[str], None]) -> Audit:
     say("grading the seed")
-    scores, seconds, graded = list[float](), 0.0, None
-    for _ in range(SEED_GRADES):
+    grades, seconds = list[GradeResult](), 0.0
+    while len(grades) < (FLAKY_GRADES if any(grade.score is None for grade in grades) else SEED_GRADES):
         began = time.monotonic()
-        score, graded = _of_the_seed(config, venv)
+        grades.append(_of_the_seed(config, venv))
         seconds = max(seconds, time.monotonic() - began)
-        scores.append(score)
-    assert graded is not None
+        if len(grades) == SEED_GRADES and all(grade.score is None for grade in grades):
+            reason = grades[0].reason
+            raise CoralError(f"cannot audit: the seed has no score: {reason}", "`coral validate` says more")
+    scores = [grade.score for grade in grades if grade.score is not None]
+    graded = next(grade for grade in reversed(grades) if grade.score is not None)
+    failures = tuple(grade.reason for grade in grades if grade.score is None)
     listed, results = attacks(), list[AttackResult]()
     limit = min(config.grader.timeout, max(LONGEST, SLOWER * seconds))
     with _folder() as folder, _secret_holder() as (variable, key):
@@ -101,19 +108,27 @@ def _audited(config: Config, venv: Path | None, say: Callable[[str], None]) -> A
             tried = _tried(config, files, attack, scores, limit, variable, key, venv)
             for _ in range(SEED_GRADES - 1):
                 if tried.is_by_score and len(set(scores)) > 1:  # it may vary with what else the machine does
-                    scores.append(_of_the_seed(config, venv)[0])
+                    again = _of_the_seed(config, venv).score
+                    scores += [] if again is None else [again]
                     tried = _tried(config, files, attack, scores, limit, variable, key, venv)
+            if tried.is_by_score and attack.beyond is not None:
+                larger = replace(attack, change=attack.beyond)
+                beyond = _tried(config, files, larger, scores, limit, variable, key, venv).score
+                tried = tried if beyond is None else _forgiven_nothing(tried, beyond)
             results.append(tried)
     level = level_of_graders(config.workspace.seal, places_of(config, Path(tempfile.gettempdir())))
-    return Audit(level, tuple(scores), graded.channel, graded.opened, tuple(results))
+    return Audit(level, tuple(scores), failures, graded.channel, graded.opened, tuple(results))
 
 
-def _of_the_seed(config: Config, venv: Path | None) -> tuple[float, GradeResult]:
+def _of_the_seed(config: Config, venv: Path | None) -> GradeResult:
     with _folder() as folder:
-        graded = grade_once(config, folder, venv=venv)
-    if graded.score is None:
-        raise CoralError(f"cannot audit: the seed has no score: {graded.reason}", "`coral validate` says more")
-    return graded.score, graded
+        return grade_once(config, folder, venv=venv)
+
+
+def _forgiven_nothing(tried: AttackResult, beyond: float) -> AttackResult:
+    """The result of an attack that has a score as a larger change of its kind has one."""
+    text = f"scores {tried.score:.10g}; a larger change scores {beyond:.10g}, so no constraint is in its way"
+    return AttackResult(tried.attack, State.CLOSED, text, score=tried.score)
 
 
 def _tried(
@@ -164,7 +179,7 @@ def _judged(
     opened = "" if result.channel == CLOSED else result.opened
 
     def through(text: str, state: State = State.THROUGH, *, is_by_score: bool = False) -> AttackResult:
-        return AttackResult(attack.name, state, text, opened, _advice(config, attack), is_by_score)
+        return AttackResult(attack.name, state, text, opened, _advice(config, attack), is_by_score, result.score)
 
     if knows:
         return through("it read the secret")
@@ -178,10 +193,13 @@ def _judged(
     best = max(scores) if config.grader.direction is Direction.MAXIMIZE else min(scores)
     better = abs(result.score - best) > margin and config.grader.direction.better(result.score, best)
     if not better:
-        return AttackResult(attack.name, State.CLOSED, f"scores {result.score:.10g}, which is no better than the seed")
+        text = f"scores {result.score:.10g}, which is no better than the seed"
+        return AttackResult(attack.name, State.CLOSED, text, score=result.score)
     text = f"scores {result.score:.10g}, which is better than the seed"
     if attack.is_proof:
         return through(text, is_by_score=True)
+    if attack.beyond is not None:
+        text = f"{text}, and a larger change has no score: a constraint may be forgiven"
     return through(f"{text}: look whether it is earned", State.LOOK, is_by_score=True)
 
 

@@ -17,6 +17,7 @@ Names = dict[str, Any]  # the variables of the candidate's module
 LINGERS = 30.0  # seconds that a process stays if nobody ends it
 PRINTED = 20_000_000  # bytes
 CHILDREN = 50
+SCALES = {"larger": 1.000001, "much larger": 1.01, "smaller": 0.999999, "much smaller": 0.99}
 
 
 def forge(given: Given, _: Names) -> None:
@@ -214,7 +215,8 @@ def print_much(given: Given, _: Names) -> None:
 
 
 def change_returns(given: Given, names: Names) -> None:
-    """Let every function of the candidate return its values changed: `kind` is nan, inf, huge, claimed or agreeable."""
+    """Let every function of the candidate return its values changed: `kind` is nan, inf, huge, claimed, agreeable or
+    one of the scales, by which whole numbers are not changed."""
     kind = given["kind"]
     for name, value in list(names.items()):
         if callable(value) and getattr(value, "__module__", "") == names["__name__"] and not isinstance(value, type):
@@ -240,7 +242,7 @@ def changed(value: Any, kind: str, depth: int = 0) -> Any:
         if kind == "claimed" and all(isinstance(inner, (int, float)) for inner in value):
             return value
         return type(value)([changed(inner, kind, depth + 1) for inner in value])
-    if hasattr(value, "astype") and kind in ("nan", "inf", "huge"):
+    if hasattr(value, "astype") and kind in ("nan", "inf", "huge", *SCALES):
         return value.astype(float) * number(1.0, kind)
     return value
 
@@ -248,6 +250,8 @@ def changed(value: Any, kind: str, depth: int = 0) -> Any:
 def number(value: float, kind: str) -> float:
     if kind == "agreeable":
         return Agreeable(value)
+    if kind in SCALES:
+        return value if isinstance(value, int) else value * SCALES[kind]
     return {"nan": float("nan"), "inf": float("inf"), "huge": 1e12 * (abs(value) + 1), "claimed": 10 * value + 10}[kind]
 
 

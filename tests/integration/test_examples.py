@@ -35,7 +35,7 @@ SCORES = {
     "tabular_model": (2.47238, "settings.json", "tabular_model.json", 1.1),
     "ticket_prompt": (0.0, "prompt.md", "ticket_prompt.md", 1.0),
 }
-ATTACKS = {"min_max_distance": 11, "erdos_overlap": 11, "faster_function": 18, "tabular_model": 27, "ticket_prompt": 3}
+ATTACKS = {"min_max_distance": 13, "erdos_overlap": 13, "faster_function": 20, "tabular_model": 31, "ticket_prompt": 3}
 LITTLE = {"faster_function": ["grader.args={rounds: 1, words: 60, queries: 3}"]}  # a grade of a tenth of a second
 SEARCHED = {"min_max_distance": 12.89, "erdos_overlap": 0.40, "tabular_model": 2.3}  # by numbers; what is soon reached
 

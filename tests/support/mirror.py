@@ -73,7 +73,7 @@ _PLACES = {
     ],
     "integration/coral/grader/test_candidate": ["coral.grader: as_user inside starter"],
     "integration/coral/processes/test_seal": ["coral.grader: landlock"],
-    "integration/coral/audit/test_audit": ["coral.audit: payload", "coral.cli.commands: audit"],
+    "integration/coral/audit/test_audit": ["coral.cli.commands: audit"],
     "integration/coral/cli/commands/test_verify": ["coral.runs: verify"],
     "integration/coral/cli/commands/test_orders": ["coral.cli.commands: agent grading"],
     "integration/coral/cli/commands/test_alerts": ["coral.cli.commands: notify"],

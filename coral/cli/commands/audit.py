@@ -22,7 +22,9 @@ def add_arguments(parser: Parser) -> None:
     parser.exit_codes = {0: "no attack got through", EXIT_USER_ERROR: "an attack got through"}
     parser.add_argument("task", nargs="?", metavar="TASK", help="its folder or file (default: the one around here)")
     parser.add_argument("overrides", nargs="*", metavar="KEY=VALUE", help="as `coral start` would take them")
-    parser.add_argument("--json", action="store_true", help="for programs: holds, level, scores, channel, results")
+    parser.add_argument(
+        "--json", action="store_true", help="for programs: holds, level, scores, failures, channel, results"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,6 +52,9 @@ def _print(found: Audit) -> None:
     same = f"the same, {often}" if len(scores) == 1 else f"to {format.score(scores[-1])}, {often}"
     sealed = "not sealed" if found.level == "none" else f"sealed by {found.level}"
     print(f"The seed scores {format.score(scores[0])}, {same}. The grader is {sealed}.")
+    if found.failures:
+        often = f"{len(found.failures)} of {len(found.failures) + len(found.scores)} grades of it failed"
+        print(f"But {often}, as this one: {format.clean(found.failures[0])}: a score of this task may be luck.")
     if found.channel != CLOSED:
         why = f", since {found.opened}" if found.opened else ""
         print(f"Its channel is {found.channel}{why}: code of the candidate may have written that score.")

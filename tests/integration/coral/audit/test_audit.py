@@ -10,8 +10,8 @@ from files import write_files
 from levels import params
 from real_runs import coral_process
 
-from coral.audit import audit as audits
-from coral.audit.attacks import DATA, PYTHON, attacks
+from coral.audit import audit as audits, payload
+from coral.audit.attacks import DATA, FRACTIONS, PYTHON, attacks
 from coral.audit.audit import Audit, State, audit
 from coral.cli import main
 from coral.config.load import load
@@ -119,7 +119,7 @@ def test_a_grader_that_imports_the_candidate_lets_much_through(tmp_path: Path, l
     assert all("run_candidate" in result.advice for result in through.values())
     assert names(found, State.LOOK) == {"claims more beside its data"}
     assert {result.attack for result in found.results if result.state is State.UNTRIED} == {
-        attack.name for attack in attacks() if attack.needs == DATA
+        attack.name for attack in attacks() if attack.needs in (DATA, FRACTIONS)
     }
     assert (found.channel, found.scores) == ("open", (-1.5, -1.5, -1.5))
 
@@ -163,7 +163,7 @@ def test_our_own_graders_hold(tmp_path: Path, which: str) -> None:
         assert coral_process("init", str(folder), cwd=tmp_path).returncode == 0
     done = coral_process("audit", str(folder), cwd=tmp_path)
     assert done.returncode == 0, done.stdout
-    assert "None of 11 attacks got through" in done.stdout
+    assert "None of 13 attacks got through" in done.stdout
     assert "✗" not in done.stdout
     assert "?" not in done.stdout
 
@@ -202,6 +202,71 @@ def test_where_the_seed_scores_differ_a_better_one_is_measured_again(
     )
     (result,) = found.results
     assert (result.state, found.scores, json.loads(left.read_text())) == (state, seed, [])
+
+
+FORGIVING = """
+import json
+from coral.grader import Fail
+
+def grade(workspace):
+    total = sum(json.loads((workspace / "data.json").read_text()))
+    if total > {limit}:
+        raise Fail("that is more than there is")
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "state", "said"),
+    [
+        ("1.0001", State.LOOK, "a larger change has no score: a constraint may be forgiven"),
+        ("1", State.CLOSED, "that is more than there is"),
+        ("1000", State.CLOSED, "no constraint is in its way"),
+    ],
+)
+def test_what_a_grader_forgives_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, state: State, said: str
+) -> None:
+    larger = "its numbers are larger by a millionth"
+    monkeypatch.setattr("coral.audit.audit.attacks", lambda: [a for a in attacks() if a.name == larger])
+    code = FORGIVING.format(limit=limit)
+    found = audited(task(tmp_path, "entry: grade.py:grade", code, **{"data.json": "[0.5, 0.5, 0]"}), "none")
+    (result,) = found.results
+    assert result.state is state
+    assert said in result.text
+    assert found.holds
+
+
+def test_numbers_that_a_function_returns_are_changed_by_a_little() -> None:
+    given = {"rows": [(0.5, 2), [1.0]], "name": "x"}
+    assert payload.changed(given, "larger") == {"rows": [(0.5 * 1.000001, 2), [1.000001]], "name": "x"}
+    assert payload.changed(given, "much smaller") == {"rows": [(0.495, 2), [0.99]], "name": "x"}
+
+
+FLAKY = """
+import json, os, pathlib
+place = pathlib.Path({place!r})
+left = json.loads(place.read_text())
+place.write_text(json.dumps(left[1:]))
+if left[0]:
+    raise SystemExit("the disk is gone")
+pathlib.Path(os.environ["CORAL_RESULT"]).write_text("1.5")
+"""
+
+
+def test_how_often_a_grader_fails_on_the_seed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    monkeypatch.setattr("coral.audit.audit.attacks", lambda: ())
+    left = tmp_path / "fails.json"
+    left.write_text(json.dumps([0, 1, 0, 0, 1, 0, 0, 0, 0, 0]))
+    folder = task(tmp_path, "command: python3 grade.py", FLAKY.format(place=str(left)), **{"data.json": "[1]"})
+    assert main(["audit", str(folder), "workspace.seal=none"]) == 0
+    said = capsys.readouterr().out
+    assert "The seed scores 1.5, the same, graded 8 times." in said
+    assert "But 2 of 10 grades of it failed, as this one: " in said
+    assert "the grader crashed: it ended with exit code 1" in said
+    left.write_text(json.dumps([0, 0, 0]))
+    assert main(["audit", str(folder), "workspace.seal=none"]) == 0
+    assert "failed" not in capsys.readouterr().out
 
 
 def test_a_process_that_outlives_a_grade_is_told_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def test_a_clone_is_one_git_process(tmp_path, monkeypatch, count: int) -> None:
 
 
 def test_a_seed_that_cannot_be_graded_ends_the_clones_under_way(tmp_path, monkeypatch) -> None:
-    hang = 'case "$*" in *checkout*) echo $$ > "$LOG.part"; mv "$LOG.part" "$LOG"; exec sleep 300;; esac'
+    hang = 'case "$*" in *checkout*) echo $$ > "$LOG.$$"; mv "$LOG.$$" "$LOG"; exec sleep 300;; esac'
     log = wrap_git(tmp_path, monkeypatch, hang)
     folder = write_task(
         tmp_path / "task", ["hang"], command=f"until [ -e {shlex.quote(str(log))} ]; do :; done; exit 1"

@@ -99,18 +99,23 @@ def last_launch(screen: Screen) -> int:
     return max((int(number) for number in re.findall(r"^── launch (\d+)", screen.text, re.MULTILINE)), default=0)
 
 
+def events(screen: Screen) -> list[str]:
+    """The rows of events, each of which begins with a time of the run."""
+    return [line for line in screen.lines() if re.match(r" *\d+:\d\d  ", line)]
+
+
 def test_who_reads_older_events_is_not_moved_by_new_ones(run: Run, tmp_path: Path) -> None:
     with attach(run, tmp_path, 80, 18) as terminal:
         terminal.wait_for("reflects on #6")
         terminal.press("\x1b[H")
         terminal.wait_for(lambda screen: newer(screen) and "#0 the seed" in screen.text and is_whole(screen))
-        before = [line for line in terminal.screen.lines() if "newer" not in line and "agent-" in line][2:]
+        before = events(terminal.screen)
+        assert before
         count = newer(terminal.screen)
         for text in ("one", "two"):
             run.ask({"type": "tell", "to": "agent-1", "text": text})
         terminal.wait_for(lambda screen: newer(screen) == count + 2 and is_whole(screen))
-        after = [line for line in terminal.screen.lines() if "newer" not in line and "agent-" in line][2:]
-        assert after == before
+        assert events(terminal.screen) == before
         terminal.press("\x1b[F")
         terminal.wait_for(lambda screen: 'tell agent-1 "two"' in screen.text and "newer" not in screen.text)
 
