@@ -18,6 +18,7 @@ from coral.views.report import alerts_in
 from workspace.layout import Layout
 
 SHOWN = 20
+LONGEST = 2000  # characters of one, on one line; --json has all of it
 
 
 def add_arguments(parser: Parser) -> None:
@@ -64,8 +65,9 @@ def _alerts(layout: Layout) -> list[dict[str, Any]]:
 
 def _line(alert: Mapping[str, Any]) -> Text:
     """The number, when, who and what; yellow until it is acknowledged."""
-    who = format.clean(str(alert.get("agent") or ""))
-    text = f"{who}: {format.clean(alert['text'])}" if who else format.clean(alert["text"])
+    who = format.line(str(alert.get("agent") or ""), 60)
+    said = format.line(alert["text"], LONGEST)
+    text = f"{who}: {said}" if who else said
     when = format.ago(alert["at"]) + (", acknowledged" if alert["acknowledged"] else "")
     style = "default" if alert["acknowledged"] else "yellow"
     return Text.assemble((f"{alert['number'] or '':>4}", style), f"  {text}", dim(f"  {when}"))

@@ -1,7 +1,9 @@
 """`coral notify test`: send a test message to each target of a task's alerts, and say what came of it."""
 
 import argparse
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
@@ -10,7 +12,7 @@ from coral.config.load import load
 from coral.errors import CoralError
 from coral.notify.message import AlertLevel, Message, Notice
 from coral.notify.notifier import targets_of
-from coral.notify.target import SendError
+from coral.notify.target import SendError, Target
 
 TEXT = "This is a test. Alerts of this task arrive here."
 
@@ -31,21 +33,27 @@ def run(args: argparse.Namespace) -> int:
     if not targets and not problems:
         hint = "for example `alerts: {to: [https://example.org/hook]}`: docs/alerts.md"
         raise CoralError("cannot send a test message: the task tells nobody of alerts", hint)
-    rows = [{"target": "", "sent": False, "reason": f"{error}; {error.hint}"} for error in problems]
-    with steps() as say:
-        for target in targets:
-            say(f"a message to {target.name}")
-            rows.append({"target": target.name, "sent": True, "reason": ""})
-            try:
-                target.send(_message(config.task.name))
-            except SendError as error:
-                rows[-1] |= {"sent": False, "reason": str(error)}
+    rows: list[dict[str, object]] = [
+        {"target": "", "sent": False, "reason": f"{error}; {error.hint}"} for error in problems
+    ]
+    if targets:
+        with steps() as say, ThreadPoolExecutor(len(targets)) as pool:  # one that hangs holds up no other
+            say(f"a message to {', '.join(target.name for target in targets)}")
+            rows += pool.map(partial(_send, config.task.name), targets)
     if args.json:
         print_json(rows)
     else:
         for row in rows:
             print(f"{row['target']}: sent" if row["sent"] else f"{row['target'] or 'not sent'}: {row['reason']}")
     return 0 if all(row["sent"] for row in rows) else 1
+
+
+def _send(task: str, target: Target) -> dict[str, object]:
+    try:
+        target.send(_message(task))
+    except SendError as error:
+        return {"target": target.name, "sent": False, "reason": str(error)}
+    return {"target": target.name, "sent": True, "reason": ""}
 
 
 def _message(task: str) -> Message:

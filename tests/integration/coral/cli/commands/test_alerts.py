@@ -2,7 +2,10 @@
 
 import json
 import random
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from real_runs import Run, coral_process, wait_until, write_task
 from webhook import webhook
@@ -79,3 +82,16 @@ def test_a_test_message_says_what_came_of_it(tmp_path) -> None:
         assert [(row["sent"], "404" in row["reason"]) for row in rows] == [(False, False), (False, True)]
     quiet = coral_process("notify", "test", str(write_task(tmp_path / "quiet", ["hang"])))
     assert (quiet.returncode, "the task tells nobody" in quiet.stderr) == (1, True)
+
+
+def test_a_target_that_hangs_holds_up_no_other_test_message(tmp_path: Path) -> None:
+    with webhook() as quick:
+        with webhook() as slow:
+            slow.hangs.set()
+            task = write_task(tmp_path / "task", ["hang"], extra=f"alerts: {{to: [{slow.url}, {quick.url}]}}\n")
+            command = [sys.executable, "-P", "-m", "coral", "notify", "test", "--json", str(task)]
+            process = subprocess.Popen(command, stdout=subprocess.PIPE)
+            wait_until(lambda: quick.received, what="the message to the second")
+        # Only now the first one answers: it was not given up before.
+        printed, _ = process.communicate(timeout=60)
+    assert [row["sent"] for row in json.loads(printed)] == [True, True]

@@ -450,6 +450,18 @@ def test_skills_are_listed_and_read(layout: Layout, shown: Shown) -> None:
     assert "there is none of that name\n  there are: polish" in shown("skills", "--read", "x", code=1)
 
 
+# alerts
+
+
+def test_an_alert_stands_on_one_line_that_has_an_end(layout: Layout, shown: Shown) -> None:
+    text = "no space\non \x1b[31mthe disk " + "x" * 5000
+    write_events(layout, {"type": "alert", "id": "run-alert-1", "agent": "agent-1", "text": text, "at": stamp(60)})
+    said = " ".join(shown("alerts").split())
+    assert "1 agent-1: no space on" in said
+    assert 1900 < said.count("x") < 2000
+    assert "\x1b" not in said
+
+
 # heartbeats
 
 
