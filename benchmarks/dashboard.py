@@ -135,7 +135,7 @@ def _moved(page: str) -> str:
 
 @contextmanager
 def _native_fleet(size: Size) -> Iterator[tuple[Arena, Started]]:
-    """Once it has had some attempts and notes."""
+    """Wait until the run has some attempts and notes."""
     with arena() as place:
         options = (f"agents.count={size.native}", f"agents.options={{seconds: {SECONDS:g}}}", "budget.hours=2")
         run = place.start(TASK, "agents.runtime=native", *options)
@@ -158,7 +158,8 @@ def _large_fleet(size: Size) -> Iterator[tuple[Arena, Started]]:
 
 
 def _pages(browser: Browser, server: Server, visits: int) -> dict[str, list[float]]:
-    """In turn: what slows the machine down for a while slows all pages."""
+    """Measure how soon each page is shown, in milliseconds, `visits` times. The pages take turns, so that what slows
+    the machine for a while slows all of them."""
     series: dict[str, list[float]] = {}
     base = f"#/{server.run}/"
     with browsing.visit(browser, server.address) as page:

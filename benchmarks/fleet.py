@@ -112,8 +112,8 @@ def wait_for_all(place: Arena, agents: int) -> None:
 def watch(
     place: Arena, run: Started, windows: int, also: Callable[[], object] = lambda: None
 ) -> dict[str, list[float]]:
-    """What the supervisor uses, one value for each window; and how soon it acted meanwhile. `also` is called after each
-    window."""
+    """Measure the CPU and memory of the supervisor in each of `windows` windows, and how soon it interrupted agents
+    meanwhile. Calls `also` after each window."""
     supervisor, began = _supervisor(run), time.time_ns()
     found: dict[str, list[float]] = {CPU: [], MEMORY: []}
     for _ in range(windows):

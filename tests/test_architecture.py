@@ -121,6 +121,7 @@ MAY_IMPORT = {
     "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.grading.runner"),
     "coral.cluster.guard": ("coral.grader.remove_tree", "coral.processes.result_channel"),
     "coral.cluster.node": (),  # a node has none of it
+    "coral.cluster.shipping": ("coral.grading.parts",),
     "coral.grading": (
         "coral.cluster.keeper",
         "coral.grading",
@@ -362,7 +363,6 @@ BROAD = (
     "coral.native.llm.plugins",
     "heartbeats.pulse",
     "heartbeats.beat_writer",
-    "coral.cluster.bridge",  # ends itself, whatever fails
 )  # the third runs a task's check in a process of its own: decision 0019; the last three run work of others
 STARTERS = {
     "subprocess": {"Popen", "run", "call", "check_call", "check_output", "getoutput"},

@@ -71,8 +71,8 @@ def _id_of_folder(folder: bytes, length: int) -> str:
 
 
 def _content(path: bytes) -> bytes:
-    """Of a regular file, the only kind that git has made. OSError where somebody has put something else there: a pipe
-    would be waited for."""
+    """Read a regular file, the only kind that git makes. Raises OSError if something else is there, such as a pipe,
+    which would be waited for."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(f"{os.fsdecode(path)} is no regular file: somebody has replaced it")

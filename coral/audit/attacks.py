@@ -94,7 +94,8 @@ def attacks() -> tuple[Attack, ...]:
 
 
 def _nudges() -> Iterator[Attack]:
-    """What a grader forgives, a candidate can take."""
+    """Yield attacks that change all numbers by a millionth: a grader that tolerates small violations of a constraint
+    gives them a better score."""
     for way in ("larger", "smaller"):
         small, large = payload.SCALES[way], payload.SCALES[f"much {way}"]
         yield Attack(
@@ -190,7 +191,7 @@ def _numbers(number: str, which: slice = slice(None)) -> Change:
 
 
 def _scaled(factor: float) -> Change:
-    """Whole numbers stay."""
+    """Return a change that multiplies each fraction in the files of data by this factor, and leaves whole numbers."""
 
     def change(_: Path, files: Sequence[Path], __: Aim) -> bool:
         is_changed = False

@@ -126,7 +126,7 @@ def _of_the_seed(config: Config, venv: Path | None) -> GradeResult:
 
 
 def _forgiven_nothing(tried: AttackResult, beyond: float) -> AttackResult:
-    """The result of an attack that has a score as a larger change of its kind has one."""
+    """Return the result of an attack whose larger change has a score too: the grader tolerates nothing here."""
     text = f"scores {tried.score:.10g}; a larger change scores {beyond:.10g}, so no constraint is in its way"
     return AttackResult(tried.attack, State.CLOSED, text, score=tried.score)
 

@@ -34,8 +34,16 @@ _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Vers
 
 def main(folder: str, address: str) -> None:
     place = Path(folder)
+    threading.excepthook = _end
     if _locked(place):
         _Bridge(place, address).serve()
+
+
+def _end(failed: threading.ExceptHookArgs) -> None:
+    """End this process when one of its threads fails, with the reason in its log: another bridge goes on."""
+    sys.excepthook(failed.exc_type, failed.exc_value or failed.exc_type(), failed.exc_traceback)
+    sys.stderr.flush()
+    os._exit(5)
 
 
 def _locked(folder: Path) -> bool:
@@ -123,7 +131,7 @@ class _Bridge:
         return made.remote(LEASE_SECONDS)
 
     def _call(self, method: str, *arguments: Any) -> Any:
-        """Of the owner. One that has ended is replaced: its grades have ended with it, as their clients then learn."""
+        """Call a method of the owner. An owner that has ended is replaced; clients learn that its grades are lost."""
         for _ in range(3):
             owner = self._owner
             try:
@@ -135,7 +143,7 @@ class _Bridge:
         return os._exit(4)  # another bridge begins anew
 
     def _watch_nodes(self) -> None:
-        """A task on a node that does not answer stays pending for Ray: it is we who say that it is lost."""
+        """Report grades on dead nodes as lost, for Ray keeps such a task pending; end those that no client asks for."""
         while True:
             self._nodes = self._ray.nodes()
             dead = {node["NodeID"] for node in self._nodes if not node["Alive"]}
@@ -154,7 +162,7 @@ class _Bridge:
     def serve(self) -> None:
         listening = wire.listen(self._folder)
         for work in (self._watch_nodes, self._tell_news):
-            threading.Thread(target=self._or_end, args=(work,), daemon=True).start()
+            threading.Thread(target=work, daemon=True).start()
         supervised, lingers = True, LINGER_SECONDS
         while True:
             watched: list[Any] = [listening, *([0] if supervised else [])]
@@ -164,7 +172,7 @@ class _Bridge:
                 lingers = 0.0 if os.read(0, 10) else LINGER_SECONDS
             if listening in ready:
                 client = _Client(listening.accept()[0])
-                threading.Thread(target=self._or_end, args=(self._serve, client), daemon=True).start()
+                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
             if self._clients:
                 self._last_client = time.monotonic()
             elif not supervised and time.monotonic() >= self._last_client + lingers:
@@ -172,16 +180,6 @@ class _Bridge:
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self._owner)
         self._ray.shutdown()
-
-    def _or_end(self, work: Any, *arguments: Any) -> None:
-        """What is wrong with one thread of the bridge is cured by another bridge."""
-        try:
-            work(*arguments)
-        except BaseException:
-            sys.excepthook(*sys.exc_info())
-            sys.stderr.flush()
-            os._exit(5)
-            raise
 
     def _serve(self, client: _Client) -> None:
         connection = client._connection
@@ -251,7 +249,7 @@ _UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}
 
 
 def too_large(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
-    """Why no node could ever run it; empty where one could. Ray would wait for ever, and say nothing."""
+    """Return why no node has these resources in all; empty if one has. Ray itself would wait without a word."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in alive):
         return ""

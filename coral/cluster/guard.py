@@ -55,7 +55,7 @@ def main(place: str, alive: int, done: int) -> None:
 
 
 def _grade(folder: Path, order: dict[str, Any], alive: int) -> dict[str, Any] | None:
-    """What came of the grade; None where the worker has ended. Nothing that it started is left."""
+    """Run the grader and return how it ended; None if the worker ended first. Ends all that the grader started."""
     began = time.monotonic()
     channel = ResultChannel()
     child = _start(folder, order, channel)
@@ -112,7 +112,7 @@ def _start(folder: Path, order: dict[str, Any], channel: ResultChannel) -> subpr
 
 
 def _of_file(path: Path) -> bytes | None:
-    """A link is not followed, and a pipe not waited for: a candidate may have made it."""
+    """Read a plain file. It follows no link and waits for no pipe, which a candidate may have made."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
@@ -121,7 +121,7 @@ def _of_file(path: Path) -> bytes | None:
 
 
 def _end_all() -> None:
-    """SIGKILL for every child: its own children are then ours, and so on, until none is left."""
+    """Kill every child until none is left: the orphans of each become children of this process."""
     limit = time.monotonic() + _KILL_SECONDS
     while (children := _children()) and time.monotonic() < limit:
         for pid in children:
@@ -143,7 +143,7 @@ def _wait_for_end(pipe: int) -> None:
 
 
 def write(path: Path, data: dict[str, Any]) -> None:
-    """Whole or not at all."""
+    """Write JSON to a file, whole or not at all."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     unfinished.write_text(json.dumps(data), encoding="utf-8")
     unfinished.replace(path)

@@ -161,7 +161,7 @@ class _Streams:
         return {"output": added} if added else {}
 
     def ends(self) -> dict[str, Any]:
-        """The end of the streams that were too long to be sent."""
+        """Return the last bytes of each stream that was too long to be sent whole."""
         tails = {}
         for name, (path, offset) in self._files.items():
             if offset >= OUTPUT:
@@ -182,7 +182,7 @@ def _read(path: Path, offset: int, most: int) -> bytes:
 
 
 def _artifacts(folder: Path) -> dict[str, bytes]:
-    """The plain files of a folder, as far as they are few and small: a record keeps no more."""
+    """Read the plain files of a folder, up to the number and size that a record keeps."""
     kept: dict[str, bytes] = {}
     left = ARTIFACT_BYTES
     with contextlib.suppress(OSError):

@@ -20,7 +20,8 @@ CALLS = 16  # at the same time
 
 
 def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, archive: list[ray.ObjectRef[Any]]) -> None:
-    """The task. The archive is a reference in a list, so that it is fetched only by a node that lacks it."""
+    """Run a grade on the node of this task. The archive is a reference in a list, so that only a node that lacks it
+    fetches it."""
     spot = {"node": ray.get_runtime_context().get_node_id(), "started": ray.util.get_node_ip_address()}
 
     def tell(event: dict[str, Any]) -> None:
@@ -31,7 +32,7 @@ def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, arch
 
 class Owner:
     def __init__(self, lease: float) -> None:
-        """`lease`: without a word in so many seconds, all grades end: nobody waits for them."""
+        """`lease`: seconds after which the actor ends, with its grades, if no bridge has called it."""
         self._grades: dict[str, _Grade] = {}
         self._archives: dict[str, ray.ObjectRef[Any]] = {}
         self._changed, self._asked = threading.Condition(), 0
@@ -74,7 +75,7 @@ class Owner:
                 self._changed.notify_all()
 
     def lose(self, key: str, reason: str) -> None:
-        """Unless its result is here already."""
+        """Record that a grade was lost, unless its result is here already."""
         self.push(key, {"lost": reason})
         with self._changed:
             if (grade := self._grades.get(key)) is not None:

@@ -39,11 +39,11 @@ def main(spec_path: str, memory: int, notices: int) -> None:
 
 
 class _NotGradedError(Exception):
-    """Why nobody is to blame that there is no result."""
+    """The grade has no result, and the candidate is not to blame. The message says why."""
 
 
 class _LostError(Exception):
-    """The bridge has ended, or has not begun."""
+    """The connection to the bridge has ended."""
 
 
 class _Remote:
@@ -59,7 +59,7 @@ class _Remote:
         self._last_note = ""
 
     def ended(self) -> dict[str, Any]:
-        """What came of the grade, on whichever node. Raises _NotGradedError."""
+        """Wait until the grade has ended on a node; return the event that says how. Raises _NotGradedError."""
         while True:
             try:
                 with wire.connect(Path(self._spec["bridge"]), seconds=5) as connection:
@@ -118,7 +118,7 @@ class _Remote:
             file.write(data)
 
     def _lost(self, reason: str, connection: socket.socket) -> None:
-        """Submits it again, elsewhere: a try has a key of its own."""
+        """Submit the grade again, under the key of the next try. Raises _NotGradedError after `max_retries` tries."""
         self._tries += 1
         self._note(f"try {self._tries} was lost: {reason}")
         if self._tries > self._spec["max_retries"]:
@@ -128,7 +128,8 @@ class _Remote:
         self._submit(connection)
 
     def _check(self, trouble: str) -> None:
-        """Whether to wait on: the grade has not begun, or its node may have it still."""
+        """Raise _NotGradedError if the time for waiting is over, or in trouble if nobody is to wait. `trouble`: why the
+        cluster cannot be used now, or empty."""
         self._why = trouble or self._why
         if trouble:
             self._note(f"waits: {trouble}")
@@ -139,7 +140,7 @@ class _Remote:
             raise _NotGradedError(f"cannot grade on the cluster: {self._why or silent}")
 
     def _note(self, text: str) -> None:
-        """For the operator, beside what the grader prints."""
+        """Append a line to cluster.log, which the operator finds beside what the grader prints."""
         if text != self._last_note:
             self._last_note = text
             with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
@@ -165,7 +166,7 @@ class _Lines:
 
 
 def _hand_over(spec: dict[str, Any], ended: dict[str, Any], result: ResultWriter, notices: int) -> None:
-    """Ends this process as the grader ended."""
+    """Write the artifacts and the result, then end this process with the exit code or signal of the grader."""
     folder = Path(spec["folder"])
     for name, data in ended["artifacts"].items():
         if "/" not in name and not name.startswith("."):

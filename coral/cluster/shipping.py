@@ -11,18 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-_HERE = Path(__file__).resolve().parents[1]
-# As `coral.grading.venv` gives a grader's environment, and the guard.
-_KIT: tuple[str, ...] = (
-    "__init__.py",
-    "types.py",
-    "grading/__init__.py",
-    "grading/runner.py",
-    "grading/finite_score.py",
-)
-_KIT += ("grading/foreign_code.py", "processes/__init__.py", "processes/result_channel.py")
-_KIT += ("cluster/__init__.py", "cluster/guard.py")
+from coral.grading.parts import PACKAGE, PARTS
 
+# The guard and what it imports, beside what runs a grader.
+_GUARD = ("processes/__init__.py", "processes/result_channel.py", "cluster/__init__.py", "cluster/guard.py")
 _NOT_PACKED = frozenset({"__pycache__", ".git"})
 _MADE = 315_619_200  # of every file, in 1980: an older one cannot be in a zip
 
@@ -33,7 +25,7 @@ class Shipping:
         self._lock = threading.Lock()
 
     def archive(self, private: Path) -> tuple[str, bytes]:
-        """The files of a grader, and the name of their contents. They are packed again when one of them has changed."""
+        """Return the hash of a grader's files and the archive of them. Packs them again after one has changed."""
         with self._lock:
             state = _state(private)
             if private not in self._packed or self._packed[private][0] != state:
@@ -47,14 +39,13 @@ class Shipping:
 
 
 def _sources(private: Path) -> dict[str, Path]:
-    names = [*_KIT, *(f"grader/{path.name}" for path in sorted((_HERE / "grader").glob("*.py")))]
-    sources = {f"kit/coral/{name}": _HERE / name for name in names}
+    sources = {f"kit/coral/{name}": PACKAGE / name for name in (*PARTS, *_GUARD)}
     listed = private.with_name(f"{private.name}.files.json")
     return {**sources, "private": private, **({"private.files.json": listed} if listed.exists() else {})}
 
 
 def _state(folder: Path) -> list[tuple[str, int, int, int, int]]:
-    """What changes when a file does."""
+    """Return the name, size and times of every file, which differ after any of them was changed."""
     found = []
     for path in sorted((folder, *folder.rglob("*"))):
         status = path.lstat()

@@ -18,7 +18,7 @@ _BYTES = "base64"
 
 
 def connect(folder: Path, seconds: float) -> socket.socket:
-    """OSError while no bridge answers."""
+    """Connect to the bridge. Raises OSError if no bridge answers."""
     made = socket.socket(socket.AF_UNIX)
     made.settimeout(seconds)
     try:
@@ -52,7 +52,7 @@ def encoded(message: dict[str, Any]) -> bytes:
 
 
 def decoded(line: bytes) -> dict[str, Any]:
-    """ValueError where it is no message."""
+    """Parse one line. Raises ValueError if it is no message."""
     message = json.loads(line, object_hook=_whole)
     if not isinstance(message, dict):
         raise ValueError("a message is an object")
@@ -70,7 +70,7 @@ def _whole(value: dict[str, Any]) -> Any:
 
 
 def trouble(folder: Path) -> str:
-    """Why there is no bridge; empty where it is not known."""
+    """Return why the bridge could not reach the cluster; empty if it has not said so."""
     try:
         return (folder / TROUBLE).read_text("utf-8").strip()
     except OSError:

@@ -96,7 +96,7 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
 
 
 def resources_of(section: RaySection) -> dict[str, float]:
-    """By the names that Ray has for them."""
+    """Return the resources of a grade by Ray's names for them."""
     asked = section.resources
     memory = {} if asked.memory is None else {"memory": asked.memory * GIGABYTE}
     return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **memory, **asked.custom}

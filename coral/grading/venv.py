@@ -18,21 +18,13 @@ from pathlib import Path
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grader.remove_tree import remove_tree
+from coral.grading.parts import PACKAGE, PARTS
 from coral.processes import environment
 from coral.processes.command import run_command
 from workspace.plain_file import read_plain
 
 VENV, SOURCES, DONE = "venv", "sources", "done"
 _LONGEST_PATH = 4096  # bytes
-_HERE = Path(__file__).resolve().parents[1]
-_PARTS: tuple[str, ...] = (
-    "__init__.py",
-    "types.py",
-    "grading/__init__.py",
-    "grading/runner.py",
-    "grading/finite_score.py",
-)
-_PARTS += ("grading/foreign_code.py", *(f"grader/{path.name}" for path in sorted((_HERE / "grader").glob("*.py"))))
 _VERSION = "99.0"  # of the distribution: graders ask for at least some version
 _METADATA = f"Metadata-Version: 2.1\nName: coral\nVersion: {_VERSION}\nSummary: What graders import of Coral.\n"
 _JUNK = frozenset({"__pycache__", ".git", ".venv", "runs", "results", "node_modules"})
@@ -143,8 +135,8 @@ def _is_ignored(config: Config, path: Path) -> bool:
 def _digest(config: Config, copies: dict[Path, Path]) -> str:
     """Of the commands, of this Python and of all files that the copies would have."""
     digest = hashlib.sha256(repr((config.grader.setup, sys.version, _VERSION)).encode())
-    for name in _PARTS:
-        digest.update((_HERE / name).read_bytes())
+    for name in PARTS:
+        digest.update((PACKAGE / name).read_bytes())
     for target, source in sorted(copies.items()):
         for root, folders, files in os.walk(source):
             folders[:] = sorted(name for name in folders if not _is_ignored(config, Path(root, name)))
@@ -157,9 +149,9 @@ def _digest(config: Config, copies: dict[Path, Path]) -> str:
 
 def _install_coral(venv: Path) -> None:
     packages = next((venv / "lib").glob("python3*/site-packages"))
-    for name in _PARTS:
+    for name in PARTS:
         (packages / "coral" / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_HERE / name, packages / "coral" / name)
+        shutil.copyfile(PACKAGE / name, packages / "coral" / name)
     for other in packages.glob("coral-*.dist-info"):
         shutil.rmtree(other)
     about = packages / f"coral-{_VERSION}.dist-info"

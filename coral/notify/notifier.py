@@ -68,7 +68,7 @@ class Notifier:
         return schedule.sent(time.monotonic(), has_alert=has_alert)
 
     def _questions(self) -> tuple[OpenQuestion, ...]:
-        """As of the last look at the run; none where that cannot be read."""
+        """Read the open questions from status.json; none if it cannot be read."""
         try:
             return questions_in(parse_object(read_bytes(self._layout.status, STATUS_LIMIT)))
         except (OSError, ValueError):

@@ -102,7 +102,7 @@ class LaunchTail:
                 yield from self._reader.more(self._tail)
 
     def end(self) -> Iterator[TranscriptEntry]:
-        """What there is once its program has ended."""
+        """Yield the entries that are left once the program has ended."""
         yield from self.new()
         yield from self._reader.end(self._tail, self._errors)
 
@@ -164,7 +164,7 @@ class _Reader:
         yield from self.end(tail, errors)
 
     def more(self, tail: LineTail) -> Iterator[TranscriptEntry]:
-        """The next piece of what the program has printed."""
+        """Read the next piece of the program's output, and yield its entries."""
         omitted = tail.omitted
         for line in tail.lines():
             yield from self._line(line)
@@ -172,7 +172,7 @@ class _Reader:
             yield self._entry(EntryKind.OMITTED, f"a line of more than {LONGEST_LINE >> 20} MB")
 
     def end(self, tail: LineTail, errors: Path) -> Iterator[TranscriptEntry]:
-        """What there is once the program has ended."""
+        """Yield the entries that are left once the program has ended."""
         for line in tail.rest():
             yield from self._line(line)
         for event in self._reply_parts.rest():

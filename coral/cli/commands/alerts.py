@@ -66,8 +66,8 @@ def _alerts(layout: Layout) -> list[dict[str, Any]]:
 def _line(alert: Mapping[str, Any]) -> Text:
     """The number, when, who and what; yellow until it is acknowledged."""
     who = format.line(str(alert.get("agent") or ""), 60)
-    said = format.line(alert["text"], LONGEST)
-    text = f"{who}: {said}" if who else said
+    text = format.line(alert["text"], LONGEST)
+    text = f"{who}: {text}" if who else text
     when = format.ago(alert["at"]) + (", acknowledged" if alert["acknowledged"] else "")
     style = "default" if alert["acknowledged"] else "yellow"
     return Text.assemble((f"{alert['number'] or '':>4}", style), f"  {text}", dim(f"  {when}"))

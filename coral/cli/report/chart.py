@@ -181,7 +181,7 @@ def _axes(frame: Frame, scale: AxisScale, curve: Curve) -> Html:
 
 
 def _edge(frame: Frame, curve: Curve, linear: LinearAxis | None) -> Html:
-    """In the corner that is empty: a curve begins at the other one."""
+    """Write the note about the edge into the corner where no curve begins."""
     note = edge_note(curve, linear) if linear else ""
     y = frame.bottom - 6 if curve.direction is Direction.MINIMIZE else MARGIN_TOP + 8
     return element("text", note, x=f"{frame.left + 6:.1f}", y=f"{y:.1f}", class_="tick") if note else Html("")

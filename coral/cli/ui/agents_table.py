@@ -55,7 +55,7 @@ def agents_table(
 
 
 def _marked(name: object, *, is_chosen: bool) -> Text:
-    """Also where there are no colours."""
+    """Mark the chosen row by a character too, for terminals without colours."""
     text = name.copy() if isinstance(name, Text) else Text(str(name))
     if is_chosen:
         text.stylize("reverse")
@@ -130,7 +130,7 @@ _SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its
 
 
 def coming(agent: LenientJson) -> Text:
-    """The heartbeats that the agent has not received yet, then those that are due next."""
+    """List the heartbeats that wait for the agent, then those that are due next."""
     parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
     coming = agent.objects("next")
     # A heartbeat after every attempt is no news, unless there is no other.
@@ -144,7 +144,7 @@ def _follows_every_attempt(due: LenientJson) -> bool:
 
 
 def _left(due: LenientJson) -> str:
-    """Of attempts their number alone: the name of the heartbeat says what it counts."""
+    """Say how far away it is: for attempts as a number alone, since the heartbeat's name says what it counts."""
     return due.text("in", 40) if due.text("unit") == "seconds" or _follows_every_attempt(due) else due.text("left", 40)
 
 

@@ -53,7 +53,7 @@ def _tool(tool: Mapping[str, Any]) -> str:
 
 
 def _arguments(tool: Mapping[str, Any]) -> str:
-    """As `name=value`; that it asks for the next step is no news to a person."""
+    """Write the arguments as `name=value`, without `request_heartbeat`, which tells a person nothing."""
     try:
         given = json.loads(tool["text"])
     except ValueError:

@@ -28,7 +28,7 @@ class LiveRequests:
         threading.Thread(target=self._ask, args=(request,), name="request", daemon=True).start()
 
     def answers(self) -> list[LiveAnswer]:
-        """Those that came since this was asked last."""
+        """Return the answers that came since the last call."""
         found = [self._answers.get() for _ in range(self._answers.qsize())]
         self.waiting -= len(found)
         return found

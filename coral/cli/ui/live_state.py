@@ -79,7 +79,7 @@ class ViewState:
 
     @property
     def target(self) -> str:
-        """Whom a key is about: the chosen agent, or the only one."""
+        """Return the agent that a key acts on: the chosen one, or the only one."""
         return self.chosen or (self.agents[0] if len(self.agents) == 1 else "")
 
     @property
@@ -98,7 +98,7 @@ class ViewState:
         self.notice, self.refused = text, refused
 
     def press(self, key: Key) -> Request | None:
-        """What the key does; the request that is to be sent, if it asks for something."""
+        """Carry out a key. Returns the request to send, if the key asks for one."""
         self.say("")
         if self.line is not None:
             return self._write(self.line, key)
@@ -119,7 +119,7 @@ class ViewState:
         return None
 
     def _look(self, key: Key) -> None:
-        """The keys that only change what is seen."""
+        """Carry out a key that changes only what is shown."""
         match key.name:
             case "j" | "down" | "tab":
                 self._choose(1, around=key.name == "tab")
@@ -187,5 +187,5 @@ class ViewState:
 
 
 def named(to: str) -> str:
-    """Whom a message goes to, in words."""
+    """Return the recipient of a message as it is shown: an agent's name, or "all agents"."""
     return "all agents" if to == EVERYBODY else to

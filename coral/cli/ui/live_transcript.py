@@ -23,7 +23,7 @@ ENDED = ("waiting", "parked", "retired")  # phases in which an agent has no proc
 
 
 class LiveTranscript:
-    """Of one agent; `update` reads on."""
+    """The conversation of one agent. `update` reads what is new in it."""
 
     def __init__(self, agent: str) -> None:
         self.agent = agent
@@ -111,7 +111,7 @@ def _wrapped(label: str | None, text: Text, out: Console, width: int) -> Iterato
 
 
 def _history(events: Iterable[LenientJson], agent: str) -> LaunchHistory:
-    """Of the launches in these events."""
+    """Collect why each launch of the agent in these events began, and how it ended."""
     found = LaunchHistory({}, {})
     for event in events:
         launch = event.integer("launch")

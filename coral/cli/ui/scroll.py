@@ -23,7 +23,7 @@ class Scroll:
         return max(0, end - (self._height if end == len(positions) else self._fewer)), end
 
     def page(self, pages: int) -> None:
-        """So many pages towards the newest, or with a negative number towards the oldest; one row stays in sight."""
+        """Move by so many pages towards the newest row, or if negative towards the oldest. One row stays visible."""
         self._show_until(self._end() + pages * max(1, self._fewer - 1))
 
     def to_oldest(self) -> None:

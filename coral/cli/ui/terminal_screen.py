@@ -116,7 +116,7 @@ class TerminalScreen:
         return []
 
     def _set_modes(self) -> None:
-        """Each key at once. Also when somebody else has set the terminal since, as a shell does in between."""
+        """Set the terminal to give each key at once; again if somebody else, such as a shell, has set it since."""
         import termios
         import tty
 
@@ -131,7 +131,7 @@ class TerminalScreen:
                 tty.setcbreak(file, termios.TCSANOW)
 
     def _write(self, text: str) -> None:
-        """Not through a file of Python, which the handler of Ctrl-Z must not use while it is being written to."""
+        """Write to the descriptor: the handler of Ctrl-Z must not use a Python file that is being written to."""
         data = text.encode(self._out.encoding, "replace")
         with contextlib.suppress(OSError):  # the terminal is gone
             while data:

@@ -33,16 +33,20 @@ class SearchSkill:
         return f"{self.name} by {self.author} after {self.after} attempts"
 
 
-def search_skill_of(skill: Skill) -> SearchSkill | None:
-    """What a search can load from a skill of this run, if it is of our form."""
+def front_of(skill: Skill, form: str) -> dict[str, str | list[str]]:
+    """Read the front matter of a skill of this run. Empty if the skill has another form, or cannot be read."""
     if skill.is_earlier:
-        return None
+        return {}
     try:
         front, _ = frontmatter.split(read_bytes(skill.path).decode(errors="replace")[:65536])
     except (OSError, ValueError):
-        return None
-    if front.get("form") != FORM:
-        return None
+        return {}
+    return front if front.get("form") == form else {}
+
+
+def search_skill_of(skill: Skill) -> SearchSkill | None:
+    """What a search can load from a skill of this run, if it is of our form."""
+    front = front_of(skill, FORM)
     try:
         data = json.loads(frontmatter.words(front.get("families")))
     except (ValueError, RecursionError):

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attempts.files import read_bytes
 from attempts.record import Direction
+from coral.native.answers.skill import front_of
 from coral.native.format import attempt_list, score_text
 from workspace import frontmatter
 from workspace.knowledge import Skill
@@ -45,16 +45,8 @@ def note_name(attempt: int, agent: str) -> str:
 
 def hand_over_of(skill: Skill) -> HandOver | None:
     """The hand-over that a skill of this run is, if it is one."""
-    if skill.is_earlier:
-        return None
-    try:
-        front, _ = frontmatter.split(read_bytes(skill.path).decode(errors="replace")[:65536])
-    except (OSError, ValueError):
-        return None
-    number = frontmatter.words(front.get("attempt"))
-    if front.get("form") != FORM or not number.isdecimal() or len(number) > 9:
-        return None
-    return HandOver(skill.author, int(number))
+    number = frontmatter.words(front_of(skill, FORM).get("attempt"))
+    return HandOver(skill.author, int(number)) if number.isdecimal() and len(number) <= 9 else None
 
 
 def start_from(situation: Situation) -> tuple[int, str] | None:

@@ -56,7 +56,7 @@ class Evolution:
         return SMALL if self.spent[SMALL] < self.spent[LARGE] and self.runs > 1 else LARGE
 
     def begin(self, start: Vector, kind: int, random: Random) -> None:
-        """A new run, from this point."""
+        """Begin a new run of this kind at this point."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it cannot plot
             import cma  # here: it takes as long to import as all the rest
@@ -100,7 +100,7 @@ class Evolution:
 
 
 def save_evolution(path: Path, evolution: Evolution) -> None:
-    """Whole or not at all, whenever the process ends."""
+    """Write the evolution to a file, whole or not at all, whenever the process ends."""
     temporary = path.with_suffix(".new")
     temporary.write_bytes(pickle.dumps(evolution))
     temporary.replace(path)
