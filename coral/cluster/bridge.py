@@ -58,23 +58,31 @@ def _locked(folder: Path) -> bool:
 
 
 class _Client:
-    """A local process of a grade. `seen`: how many events of the grade it has had."""
+    """The connection of a grade's local process."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self._connection, self._sending = connection, threading.Lock()
-        self.key, self.seen = "", 0
-        self.node = ""
-        self.is_submitted = False
+        self.connection, self._sending = connection, threading.Lock()
+        self.tried: _Try | None = None  # the one that it has asked for last
 
     def send(self, **message: Any) -> None:
         with self._sending, contextlib.suppress(OSError):  # it has ended: whoever reads from it notices
-            self._connection.sendall(wire.encoded(message))
+            self.connection.sendall(wire.encoded(message))
+
+
+class _Try:
+    """A try of a grade, for a client. `seen`: how many events of it the client has had. The next try is another object:
+    a thread that still holds this one must not take its state for that of the next."""
+
+    def __init__(self, key: str, client: _Client, seen: int) -> None:
+        self.key, self.client, self.seen = key, client, seen
+        self.node = ""
+        self.is_submitted = False
 
 
 class _Bridge:
     def __init__(self, folder: Path, address: str) -> None:
         self._folder, self._address = folder, address
-        self._clients: dict[str, _Client] = {}
+        self._tries: dict[str, _Try] = {}
         self._changed, self._arrived = threading.Lock(), threading.Event()  # the second: a client, while there is none
         self._shipping = Shipping()
         self._began = self._last_client = time.monotonic()
@@ -147,13 +155,13 @@ class _Bridge:
         while True:
             self._nodes = self._ray.nodes()
             dead = {node["NodeID"] for node in self._nodes if not node["Alive"]}
-            for client in self._present():
-                if client.node in dead:
-                    client.node = ""
-                    self._call("lose", client.key, "its node died")
+            for tried in self._present():
+                if tried.node in dead:
+                    tried.node = ""
+                    self._call("lose", tried.key, "its node died")
             if self._began and time.monotonic() > self._began + UNCLAIMED_SECONDS:
                 self._began = 0.0
-                for key in set(self._call("keys")) - {client.key for client in self._present()}:
+                for key in set(self._call("keys")) - {tried.key for tried in self._present()}:
                     self._call("cancel", key)
             time.sleep(1)
 
@@ -173,7 +181,7 @@ class _Bridge:
             if listening in ready:
                 client = _Client(listening.accept()[0])
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-            if self._clients:
+            if self._tries:
                 self._last_client = time.monotonic()
             elif not supervised and time.monotonic() >= self._last_client + lingers:
                 break
@@ -182,30 +190,26 @@ class _Bridge:
         self._ray.shutdown()
 
     def _serve(self, client: _Client) -> None:
-        connection = client._connection
+        connection = client.connection
         with contextlib.suppress(OSError), connection.makefile("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
                 self._submit(client, wire.decoded(line))
         connection.close()
-        if client.key:
-            with self._changed:
-                self._clients.pop(client.key, None)
-            self._call("cancel", client.key)  # it has its result, or was ended
+        if client.tried is not None:
+            self._forget(client.tried)  # it has its result, or was ended
 
     def _submit(self, client: _Client, message: dict[str, Any]) -> None:
         key, order, asked = message["submit"], message["order"], message["resources"]
         if refusal := too_large(asked, self._nodes):
             client.send(refused=refusal)
             return
+        if client.tried is not None:
+            self._forget(client.tried)
+        tried = client.tried = _Try(key, client, message["seen"])
         with self._changed:
-            self._clients.pop(client.key, None)
-        if client.key and client.key != key:
-            self._call("cancel", client.key)
-        client.key, client.seen, client.node, client.is_submitted = key, message["seen"], "", False
-        with self._changed:
-            self._clients[key] = client
+            self._tries[key] = tried
         self._arrived.set()
         if not self._call("has_grade", key):
             sha, archive = self._shipping.archive(Path(order["places"]["private"]))
@@ -213,11 +217,19 @@ class _Bridge:
                 self._call("keep", sha, archive)
             order = {**order, "archive": sha}
             self._call("submit", key, order, self._shipping.checkout(order), sha, _options(asked))
-        client.is_submitted = True
+        tried.is_submitted = True
 
-    def _present(self) -> list[_Client]:
+    def _forget(self, tried: _Try) -> None:
+        """End a try, unless its client has come back by another connection meanwhile."""
         with self._changed:
-            return list(self._clients.values())
+            if self._tries.get(tried.key) is not tried:
+                return
+            del self._tries[tried.key]
+        self._call("cancel", tried.key)
+
+    def _present(self) -> list[_Try]:
+        with self._changed:
+            return list(self._tries.values())
 
     def _tell_news(self) -> None:
         while True:
@@ -225,17 +237,17 @@ class _Bridge:
                 self._arrived.wait()
                 self._arrived.clear()
                 continue
-            cursors = {client.key: (client.seen, client.is_submitted) for client in present}
+            cursors = {tried.key: (tried.seen, tried.is_submitted) for tried in present}
             for key, (at, events) in self._call("news", cursors, NEWS_SECONDS).items():
                 with self._changed:
-                    client = self._clients.get(key)
-                if client is None:
+                    tried = self._tries.get(key)
+                if tried is None:
                     continue
-                new = events[max(client.seen - at, 0) :]
-                client.seen += len(new)
-                client.node = next((event["node"] for event in new if "node" in event), client.node)
+                new = events[max(tried.seen - at, 0) :]
+                tried.seen += len(new)
+                tried.node = next((event["node"] for event in new if "node" in event), tried.node)
                 if new:
-                    client.send(events=new)
+                    tried.client.send(events=new)
 
 
 def _options(asked: dict[str, float]) -> dict[str, Any]:

@@ -120,7 +120,8 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who):
     assert scores(run) == [(1, 1.0), (2, 2.0), (3, 3.0)]
     launches = [action.launch for made in run.decisions() for action in made.actions if is_start(action, 2)]
     assert launches == [1], "the supervisor has taken its grade over"
-    lost = noted(run, 2, "was lost")
+    # The owner may have been on the node that died: then it reports the loss, ends too, and the second try with it.
+    lost = [reason for reason in noted(run, 2, "was lost") if "the process that owned it ended" not in reason]
     assert len(lost) == (who in ("worker", "node")), lost
 
 
