@@ -28,7 +28,8 @@ NARROW = 60  # columns, below which events stand without columns of their own
 BESIDE_TRANSCRIPT = 6  # agents that are shown above a conversation
 SMALL = 30  # rows, below which the heading is short while one reads
 NOTICE = 3  # rows
-HELP = ("? keys", "j k choose", "t transcript", "m tell", "p pause", "PgUp scroll", "v every step")
+OF_EVENTS = ("? keys", "j k choose", "t transcript", "m tell", "p pause", "PgUp scroll", "v every step")
+OF_TRANSCRIPT = ("Esc back", "? keys", "j k choose", "m tell", "p pause", "PgUp scroll")
 
 
 def frame(
@@ -147,8 +148,7 @@ def _footer(state: ViewState, hint: str, width: int) -> Text:
         return _fit(dim(f"any key: back · {hint}"))
     if not state.has_keyboard:
         return _fit(dim(hint))
-    first = ["Esc back"] if state.showing is Showing.TRANSCRIPT else []
-    keys = [*first, *(key for key in HELP if not (first and key.startswith("t ")))]
+    keys = list(OF_TRANSCRIPT if state.showing is Showing.TRANSCRIPT else OF_EVENTS)
     shown = " · ".join([*keys, hint])
     while len(keys) > 1 and len(shown) > width:
         keys.pop()
@@ -179,14 +179,15 @@ def _top(watch: RunFollower, width: int) -> list[Text]:
     view = watch.view
     budgets = bars(view.status, view.lateness)
     lines = [*(summary_lines(view) if budgets else heading(view)), progress(watch)]
+    amounts: list[Text] = []
     for bar in budgets:
-        if lines and lines[-1].plain.startswith("budget ") and lines[-1].cell_len + bar.cell_len + 3 <= width:
-            lines[-1] = Text.assemble(lines[-1], "   ", bar)
+        if amounts and amounts[-1].cell_len + bar.cell_len + 3 <= width:
+            amounts[-1] = Text.assemble(amounts[-1], "   ", bar)
         else:
-            lines.append(Text.assemble("budget ", bar))
+            amounts.append(Text.assemble("budget ", bar))
     # What ends the run and is no amount, a target or a plateau, is said in words; these come after the amounts.
     others = view.status.inner("budget").texts("lines")[len(budgets) :] if budgets else []
-    return [*lines, *([Text("budget " + " · ".join(others))] if others else [])]
+    return [*lines, *amounts, *([Text("budget " + " · ".join(others))] if others else [])]
 
 
 def progress(watch: RunFollower) -> Text:
