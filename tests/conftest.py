@@ -66,6 +66,19 @@ def disk(tmp_path: Path) -> Iterator[small_disk.Disk | None]:
 
 
 @pytest.fixture
+def quota(tmp_path: Path) -> Iterator[small_disk.QuotaDisk | None]:
+    """A disk with a quota, for a test that is marked with `small_disk`; outside it is none."""
+    if reason := small_disk.QuotaDisk.why_not():
+        pytest.skip(reason)
+    if not small_disk.is_inside():
+        yield None
+        return
+    mounted = small_disk.QuotaDisk(tmp_path / "disk", 48)
+    yield mounted
+    mounted.unmount()
+
+
+@pytest.fixture
 def operators_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     """What an operator types in: he is nobody's agent, and hints call our program `coral`, for his PATH leads to it."""
     monkeypatch.delenv("CORAL_AGENT", raising=False)

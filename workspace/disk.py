@@ -6,6 +6,7 @@ it is full.
 
 import errno
 import os
+import tempfile
 from pathlib import Path
 
 from workspace.errors import GitError
@@ -39,6 +40,22 @@ def disk_problem_of(folder: Path, least: int = LEAST) -> str:
         return f"the disk is full: {blocks * disk.f_frsize / MEGABYTE:.1f} MB left"
     if disk.f_files and files < FEWEST:
         return f"the disk is full: it can hold {files} more files"
+    return ""
+
+
+def space_problem_of(folder: Path, size: int) -> str:
+    """Why a file of `size` bytes cannot lie in the folder, which must exist; "" if it can. A quota shows here alone.
+
+    The file has no name and is gone at once. Where the file system cannot set space aside, it is written.
+    """
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            if hasattr(os, "posix_fallocate"):  # not on macOS
+                os.posix_fallocate(file.fileno(), 0, size)
+            else:
+                file.write(bytes(size))
+    except OSError as error:
+        return str(error) if is_disk_problem(error) else ""
     return ""
 
 

@@ -1,10 +1,9 @@
-"""The checkout of a commit that is graded: made ready for the grader, moved away when it is over, and removed.
+"""The checkout of a commit that is graded: made ready for the grader, and removed when it is over.
 
-Making and removing one may take long, so worker threads do it; the supervisor's loop only renames.
+Both may take long, so worker threads do them.
 """
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from attempts.files import open_plain, write_bytes
@@ -35,8 +34,6 @@ def prepare_grade(
     Each launch has a checkout of its own: a git that outlives a killed supervisor may still write into an older one.
     """
     folder = layout.grading(grade.number)
-    for path in _moved(layout, grade.number):
-        remove_tree(path)
     _empty(folder)
     command = grade_command(layout, config, grade, venv, private)
     checkout(layout.hub, grade.commit, _candidate(folder, grade.launch))
@@ -102,8 +99,8 @@ def end_grade(layout: Layout, number: int) -> None:
 def remove_checkouts(layout: Layout, number: int) -> None:
     """Removes the checkouts, artifacts and temporary files of a grade that is over; its output stays. Blocks."""
     folder = layout.grading(number)
-    over = (folder / ARTIFACTS, *folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, folder / CANDIDATES)
-    remove_moved([*over, *_moved(layout, number)])
+    for path in (folder / ARTIFACTS, *folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, folder / CANDIDATES):
+        remove_tree(path)
 
 
 def keep_artifacts(source: Path, target: Path) -> None:
@@ -121,24 +118,11 @@ def keep_artifacts(source: Path, target: Path) -> None:
                     left, kept = left - len(data), kept + 1
 
 
-def move_aside(layout: Layout, number: int, launch: int, whole: bool) -> list[Path]:
-    """Renames the checkout and scratch files of a launch that is over, or its `whole` folder, so that the next launch
-    need not wait until they are removed. Returns the new paths."""
+def clean_up(layout: Layout, number: int, launch: int, whole: bool) -> None:
+    """Removes the checkout and the temporary files of a launch that is over, or its `whole` folder. Blocks.
+
+    Nothing is renamed: where a quota is used up, a file can be deleted and not renamed.
+    """
     folder = layout.grading(number)
-    moved = []
-    for path in (folder,) if whole else (_candidate(folder, launch), folder / SCRATCH):
-        moved.append(folder.with_name(f".{number}.{launch}.{path.name}"))
-        with contextlib.suppress(OSError):  # then it stays until the attempt is graded again or published
-            path.rename(moved[-1])
-    return moved
-
-
-def remove_moved(paths: list[Path]) -> None:
-    """Removes what `move_aside` renamed. Blocks."""
-    for path in paths:
+    for path in (folder,) if whole else (_candidate(folder, launch), folder / SCRATCH, folder / CANDIDATES):
         remove_tree(path)
-
-
-def _moved(layout: Layout, number: int) -> Iterator[Path]:
-    """What a supervisor that died had no time to remove."""
-    return layout.grading(number).parent.glob(f".{number}.*")

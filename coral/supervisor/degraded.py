@@ -11,6 +11,7 @@ from coral.fleet.decide import decide
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet
 from heartbeats.reply import OtherReply, parse_reply
+from workspace.disk import is_disk_problem
 
 SIGNAL = "signal-"  # what the id of a request begins with that came as a signal, and not as a file
 
@@ -26,14 +27,26 @@ class Degraded:
         """The journal was written."""
         self.unwritten, self.unrecorded_fleet = [], None
 
-    def decide(self, fleet: Fleet, events: list[on.Event], now: on.Moment, rules: Rules) -> list[do.Action]:
-        """The actions that are performed all the same."""
+    def decide(
+        self, fleet: Fleet, events: list[on.Event], now: on.Moment, rules: Rules, error: OSError
+    ) -> list[do.Action]:
+        """The actions that are performed all the same. `error`: why the journal cannot be written.
+
+        If the disk is why, the fleet is told so first: else what a grade wrote is not removed. No other sign of it may
+        come, for at a quota the disk seems to have space.
+        """
+        if is_disk_problem(error) and not (self.unrecorded_fleet or fleet).run.disk_problem:
+            events = [on.DiskChecked(problem=reason_of(error)), *events]
         # Submissions and requests are not kept: their files are read again.
         self.unwritten = kept([*self.unwritten, *(event for event in events if not _lies_in_a_folder(event))])
         seen = [_without_grader(event) for event in events]
         self.unrecorded_fleet, actions = decide(self.unrecorded_fleet or fleet, seen, now, rules)
         ending = do.Interrupt | do.Terminate | do.Kill | do.CleanUpGrade
         return [action for action in actions if isinstance(action, ending)]
+
+
+def reason_of(error: OSError) -> str:
+    return f"the journal cannot be written: {error}"
 
 
 def kept(events: Iterable[on.Event]) -> list[on.Event]:

@@ -1,20 +1,22 @@
 """Reads whether the run's disk can be written to.
 
 A write that failed on a full disk is known a moment later, so the disk is usable again only when it has been so for
-some seconds. A disk may seem to have space and fail all the same, at a quota for example: then the failure says so, and
-writing is tried again after longer and longer pauses.
+some seconds. A disk may seem to have space and fail all the same, at a quota for example: then the failure says so.
+Work goes on when space could be set aside, after longer and longer pauses where it fails again and again.
 """
 
 from pathlib import Path
 
-from workspace.disk import ENOUGH, LEAST, disk_problem_of
+from workspace.disk import ENOUGH, LEAST, disk_problem_of, space_problem_of
 
 USABLE_SECONDS = 2.0
-PAUSES = (15.0, 600.0)  # after the first failure on a disk that seems to have space, and at most
+ASK_SECONDS = 10.0  # between two tries to set space aside
+PAUSES = (2.0, 600.0)  # after the first failure on a disk that seems to have space, and at most
 
 
 class DiskCheck:
     def __init__(self, folder: Path) -> None:
+        """`folder`: one of the run's that no agent can write."""
         self._folder = folder
         self._problem = ""
         self._until = float("-inf")
@@ -35,6 +37,9 @@ class DiskCheck:
         elif problem:
             self._until = clock + USABLE_SECONDS
         if bool(problem) == bool(self._problem) or (not problem and clock < self._until):
+            return None
+        if not problem and space_problem_of(self._folder, ENOUGH):
+            self._until = clock + ASK_SECONDS
             return None
         self._problem = problem
         return problem

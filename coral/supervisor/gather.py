@@ -114,7 +114,7 @@ class Gatherer:
         self._damage = damage
         self._processes = processes
         self._watch = watch
-        self._disk = DiskCheck(run_context.layout.root)
+        self._disk = DiskCheck(run_context.layout.private)
         self._machine = MachineWatch()
         self._poll_seconds = run_context.config.run.poll_seconds
         self._check_seconds = min(self._poll_seconds, CHECK_SECONDS)

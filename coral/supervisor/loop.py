@@ -50,7 +50,7 @@ from coral.runs.verify import verify
 from coral.supervisor.clock import Clock, since
 from coral.supervisor.context import RunContext
 from coral.supervisor.cpu_watch import ProcessWatch
-from coral.supervisor.degraded import SIGNAL, Degraded
+from coral.supervisor.degraded import SIGNAL, Degraded, reason_of
 from coral.supervisor.event_queue import EventQueue
 from coral.supervisor.folder_watch import FolderWatch
 from coral.supervisor.gather import DamageCheck, Gatherer
@@ -245,9 +245,9 @@ class Supervisor:
 
     def _go_on_without_journal(self, fresh: list[on.Event], now: on.Moment, error: OSError) -> None:
         """End what must end, and try to write again soon."""
-        actions = self._degraded.decide(self._fleet, fresh, now, self._rules)
+        actions = self._degraded.decide(self._fleet, fresh, now, self._rules, error)
         self._performer.perform(actions, self._fleet, now)
-        text = f"the journal cannot be written: {error}"
+        text = reason_of(error)
         self._queue.put_disk_error(text)
         if self._journal_error != text:
             self._journal_error = text

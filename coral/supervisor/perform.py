@@ -8,7 +8,7 @@ step may be done again with the same result; the attempt is published once all a
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from functools import partial
 from typing import assert_never
 
@@ -78,6 +78,7 @@ class Performer:
         self._index = IndexFeed(run_context.layout.attempts, pool)
         self._background = BackgroundActions(pool, queue)
         self._snapshot: Future[object] | None = None
+        self._cleanups: dict[int, Future[object]] = {}  # of grades that were lost, by their numbers
         self._published: list[Attempt] = []
         # What could not be written, until `WriteAgain`, and how often that failed.
         self._unwritten: list[tuple[do.Action, int]] = []
@@ -118,14 +119,15 @@ class Performer:
                 self._background.run_later(action, partial(self._take_in, action, fleet.run.epoch), of_grade(number))
                 self._starter.prestart_interpreter(number)
             case do.CheckOut(number=number):
-                self._background.run_later(action, partial(self._check_out, action), of_grade(number))
+                checking_out = partial(self._check_out, action, self._cleanups.pop(number, None))
+                self._background.run_later(action, checking_out, of_grade(number))
             case do.ScanEdits():
                 self._background.run_later(action, partial(self._scan, action))
             case do.RestoreRecords():
                 restoring = partial(restore, self._store, self._ledger, self._index.add, action)
                 self._background.run_later(action, restoring)
             case do.CleanUpGrade(number=number, launch=launch, whole=whole):
-                self._pool.submit(checkout.remove_moved, checkout.move_aside(self._layout, number, launch, whole))
+                self._cleanups[number] = self._pool.submit(checkout.clean_up, self._layout, number, launch, whole)
             case do.Accept() | do.Refuse() | do.Discard():
                 self._answer_submission(action)
             case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
@@ -218,6 +220,7 @@ class Performer:
         threads, after all other actions, so that the git processes delay no start and no signal."""
         published, self._published = self._published, []
         for attempt in published:
+            self._cleanups.pop(attempt.number, None)
             self._pool.submit(checkout.end_grade, self._layout, attempt.number)
             if attempt.submission:
                 self._pool.submit(self._store.forget_replies, attempt.agent)
@@ -243,7 +246,10 @@ class Performer:
             built_on=self._ledger.built_on(taken.parent, epoch),
         )  # fmt: skip
 
-    def _check_out(self, action: do.CheckOut) -> Iterator[on.Event]:
+    def _check_out(self, action: do.CheckOut, cleanup: Future[object] | None) -> Iterator[on.Event]:
+        """`cleanup`: of an earlier launch of this grade, in the same folder."""
+        if cleanup is not None:
+            wait([cleanup])
         yield from self._restore_hub()
         for name, found in self._task_files.restore():
             yield on.Restored(item=f"private/{name}", found=found, source="the run's start")

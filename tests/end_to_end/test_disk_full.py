@@ -167,6 +167,55 @@ def test_what_a_grade_filled_the_disk_with_is_removed_and_what_it_came_to_is_kep
     assert [path.name for path in run.layout.grading(1).parent.iterdir() if path.name.startswith(".")] == []
 
 
+def test_a_quota_that_an_agent_uses_up_halts_what_is_new_and_costs_nothing_that_was_accepted(
+    quota, start, tmp_path
+) -> None:
+    (tmp_path / "notes").mkdir()
+    script = AGENT.replace("{notes}", str(tmp_path / "notes"))
+    overrides = ("run.poll_seconds=0.3", "agents.count=2", "grader.slots=2")
+    run = start(script, overrides=overrides, supervise=False, runs=quota.root / "runs")
+    run.supervise()
+    run.wait_for_attempts(3)
+    quota.fill()
+    wait_until(lambda: run.fleet().run.disk_problem, what="its notice")
+    accepted = run.fleet().run.next_number
+    quota.ease()
+    run.wait_for_attempts(accepted + 2)
+    run.stop()
+    assert_nothing_is_lost(run, tmp_path)
+
+
+# Without a score, as often as it is graded; the seed has one. What fills the quota lies deep.
+FILLS_ALWAYS = """\
+import os, pathlib
+if "fill" in pathlib.Path("x.txt").read_text():
+    deep = pathlib.Path(os.environ["TMPDIR"], *"abcd")
+    deep.mkdir(parents=True)
+    with open(deep / "large", "wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 20))
+pathlib.Path(os.environ["CORAL_RESULT"]).write_text('{"score": 1}')
+"""
+
+
+def test_a_candidate_that_uses_up_a_quota_has_failed_and_what_it_wrote_is_removed(quota, start, tmp_path) -> None:
+    run = start(
+        [{"edit": {"file": "x.txt", "content": "fill"}}, {"submit": "fills"}, "hang"],
+        command=f"{sys.executable} grade.py",
+        grade=FILLS_ALWAYS,
+        overrides=("run.poll_seconds=0.3",),
+        supervise=False,
+        runs=quota.root / "runs",
+    )
+    run.supervise()
+    (attempt,) = run.wait_for_attempts(1)
+    assert attempt.verdict.value == "failed"
+    assert "ended on a disk without room: the journal cannot be written: [Errno 122]" in attempt.reason
+    # All of it is gone.
+    wait_until(lambda: not list(run.layout.grading(1).rglob("large")), what="space")
+    run.stop()
+
+
 def test_a_run_on_a_full_disk_can_be_stopped_and_is_not_resumed(disk, begin, tmp_path, capsys) -> None:
     run = begin("echo here; exec sleep 300\n")
     run.supervise()

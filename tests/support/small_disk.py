@@ -18,6 +18,7 @@ import pytest
 
 INSIDE = "CORAL_TEST_SMALL_DISK"
 BLOCK = 1 << 16
+DISK_OF_QUOTA = 512 << 20  # bytes
 SECONDS = 300.0  # less than the test itself may take, so that the end of it is ours to see to
 
 
@@ -126,6 +127,50 @@ class Disk:
 
     def _mount(self, *how: str) -> None:
         subprocess.run(["mount", *how, str(self.root)], check=True)
+
+
+class QuotaDisk(Disk):
+    """A disk with a quota of `megabytes`. What it says to be free is more."""
+
+    def __init__(self, root: Path, megabytes: int) -> None:
+        self._top = root.with_name(f"{root.name}-top")
+        image = root.with_name(f"{root.name}.img")
+        with image.open("wb") as file:
+            file.truncate(DISK_OF_QUOTA)
+        self._top.mkdir()
+        _run("mkfs.btrfs", "-q", image)
+        # What is deleted counts until it is written down: a second later, not half a minute.
+        _run("mount", "-o", "loop,commit=1", image, self._top)
+        self.root = self._top / root.name
+        _run("btrfs", "subvolume", "create", self.root)
+        _run("btrfs", "quota", "enable", self._top)
+        _run("btrfs", "qgroup", "limit", f"{megabytes}M", self.root)
+
+    @staticmethod
+    @cache
+    def why_not() -> str:
+        """Why there can be no quota here; empty where there can."""
+        if shutil.which("mkfs.btrfs") is None or os.geteuid() != 0:
+            return "a quota needs root, and mkfs.btrfs (apt-get install btrfs-progs)"
+        if "btrfs" not in Path("/proc/filesystems").read_text().split():
+            return "the kernel has no btrfs"
+        return "" if Path("/dev/loop-control").exists() else "there are no loop devices"
+
+    def fill(self, left: int = 0) -> None:
+        """Use all of the quota. `left`: must be 0, for nobody says how much of it is left."""
+        assert not left
+        with (self.root / "ballast").open("ab", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(BLOCK))
+                os.fsync(file.fileno())
+
+    def unmount(self) -> None:
+        _run("umount", "-l", self._top)
+
+
+def _run(*command: str | Path) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command[0]}: {done.stderr}"
 
 
 def _unshare() -> list[str]:

@@ -1,11 +1,12 @@
 """How long a disk problem lasts."""
 
+import errno
 import os
 from types import SimpleNamespace
 
 import pytest
 
-from coral.supervisor.disk import PAUSES, USABLE_SECONDS, DiskCheck
+from coral.supervisor.disk import ASK_SECONDS, PAUSES, USABLE_SECONDS, DiskCheck
 from workspace.disk import ENOUGH, LEAST
 
 
@@ -40,9 +41,8 @@ def test_a_disk_problem_ends_after_a_while_with_enough_space(disk: SimpleNamespa
 def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_grow(disk, tmp_path) -> None:
     check = DiskCheck(tmp_path)
     clock = 100.0
-    for pause in (15, 30, 60, 120, 240, 480, 600, 600):
+    for pause in (2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600):
         assert check.check(clock, "Disk quota exceeded") == "Disk quota exceeded"
-        assert check.check(clock + 1, "Disk quota exceeded") is None
         assert check.next_check == clock + pause
         assert check.check(clock + pause - 0.1) is None
         assert check.check(clock + pause) == ""
@@ -53,3 +53,18 @@ def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_gr
     # And while it goes on failing, it is not over.
     assert check.check(clock + PAUSES[0], "Disk quota exceeded") is None
     assert check.next_check == clock + PAUSES[0] + USABLE_SECONDS
+
+
+def test_work_goes_on_only_when_space_can_be_set_aside_at_a_quota(disk, tmp_path, monkeypatch) -> None:
+    def no_space(*_: object) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    check = DiskCheck(tmp_path)
+    assert check.check(100, "Disk quota exceeded") == "Disk quota exceeded"
+    with monkeypatch.context() as used_up:
+        used_up.setattr(os, "posix_fallocate", no_space)
+        for clock in (100 + PAUSES[0], 100 + PAUSES[0] + ASK_SECONDS):
+            assert check.check(clock) is None
+            assert check.next_check == clock + ASK_SECONDS
+    assert check.check(100 + PAUSES[0] + 2 * ASK_SECONDS) == ""
+    assert list(tmp_path.iterdir()) == []
