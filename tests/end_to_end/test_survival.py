@@ -8,6 +8,7 @@ import os
 import random
 import threading
 
+import levels
 import pytest
 from mortal import PLACES
 from survival import (
@@ -21,7 +22,6 @@ from survival import (
 )
 
 from coral.journal import fold, read_lines
-from coral.processes.seal import problem
 from workspace.seal import Level
 
 pytestmark = pytest.mark.slow
@@ -36,12 +36,10 @@ OF_MEMBERS = {f"{side} {what}" for what in ("PrepareAgent", "SetMember") for sid
 def mortal(tmp_path):
     made = []
 
-    def make(level=None, **task):
-        """`level`: at which agents and graders are sealed; where this machine does not have it, the strongest that it
-        has."""
+    def make(level="best", **task):
+        """`level`: at which agents and graders are sealed."""
         (tmp_path / "runs").mkdir()
-        seal = "best" if level is None or problem(level) else level
-        run = Mortal(write_fragile_task(tmp_path / "task", **task), tmp_path / "runs", (f"workspace.seal={seal}",))
+        run = Mortal(write_fragile_task(tmp_path / "task", **task), tmp_path / "runs", (f"workspace.seal={level}",))
         made.append(run)
         return run
 
@@ -50,8 +48,9 @@ def mortal(tmp_path):
         run.end()
 
 
-def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_doubles_nothing(mortal):
-    run, chance = mortal(Level.BUBBLEWRAP, deaf="3"), random.Random(1)
+@pytest.mark.parametrize("level", levels.params(Level.BUBBLEWRAP, Level.USER))
+def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_doubles_nothing(mortal, level):
+    run, chance = mortal(level, deaf="3"), random.Random(1)
     over, wanted, asked, budget, has_joined = False, set(PLACES) - AT_THE_END, [], (), False
     while wanted or not budget:
         died = run.places.total()
@@ -84,8 +83,9 @@ def test_killed_at_every_place_between_writing_down_and_doing_a_run_loses_and_do
         assert run.left() == []
 
 
-def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_double_nothing(mortal):
-    run, chance = mortal(Level.LANDLOCK, deaf="3", slow="0.3"), random.Random(2)
+@pytest.mark.parametrize("level", levels.params(Level.LANDLOCK, Level.USER))
+def test_agents_and_graders_killed_in_mixture_with_the_supervisor_lose_and_double_nothing(mortal, level):
+    run, chance = mortal(level, deaf="3", slow="0.3"), random.Random(2)
     number = 0
     while number < 24 or {who[0] for who in run.killed} != {"a", "#"}:
         number += 1

@@ -96,7 +96,10 @@ def write_fragile_task(folder: Path, *, deaf: str = "", extra: str = "", slow: s
     grade = GRADE.replace("GRADED", str(graded)).replace("0.0", slow)
     task = TASK.replace("GRADED", str(graded)) + extra
     written = write_files(folder, {**seed, "grade.sh": grade, "task.yaml": task})
+    # Agents and graders with users of their own must not read the task, and may write what they were started for.
+    written.chmod(0o700)
     graded.touch()
+    graded.chmod(0o666)
     return written
 
 
