@@ -145,7 +145,12 @@ class Launches:
         if ended:
             self._table.scan()
         for launch in ended:
-            if self._table.members(launch.identity, launch.tag):
+            if left := self._table.members(launch.identity, launch.tag):
+                # What is about to end is seen at once. Only the first time: others may follow without end.
+                if launch.pause == LINGERING_SECONDS:
+                    self._wakeup.watch(launch.who, left[0].pid)
+                else:
+                    self._wakeup.forget(launch.who)
                 # A scan reads all processes: an unkillable one must not make the loop spin.
                 launch.check_at, launch.pause = now + launch.pause, min(2 * launch.pause, LONGEST_PAUSE)
                 yield launch, LaunchState.LEFT_PROCESSES

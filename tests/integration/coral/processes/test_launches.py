@@ -145,6 +145,19 @@ def test_sigterm_ends_a_daemon_too(way: str, mine: FolderLaunches) -> None:
     assert mine.launches.next_check is None
 
 
+def test_the_end_of_what_is_left_wakes_the_loop(way: str, mine: FolderLaunches) -> None:
+    mine.start("agent-1", f"{mine.daemonizing('left')}; exit 7")
+    mine.daemon("left")
+    assert mine.next_state() == ("agent-1", LaunchState.LEFT_PROCESSES)
+    launch = mine.launches.find("agent-1", 1)
+    launch.check_at = float("inf")  # no time is a reason to look
+    assert "agent-1" not in mine.wakeup.wait(0.1)
+    process.kill(launch.identity, launch.tag)
+    wait_until(lambda: "agent-1" in mine.wakeup.wait(0.05))
+    mine.launches.suspect({"agent-1"})
+    assert [state for _, state in mine.launches.ended()] == [LaunchState.GONE]
+
+
 def test_a_new_supervisor_adopts_a_launch_by_its_leftovers(way: str, mine: FolderLaunches) -> None:
     held = mine.start("agent-1", mine.daemonizing("left"))
     left = mine.daemon("left")
