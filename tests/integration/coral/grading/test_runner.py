@@ -2,8 +2,12 @@
 
 import functools
 import json
+import os
 import py_compile
 import re
+import socket
+import subprocess
+import sys
 import textwrap
 from collections.abc import Mapping
 from importlib.util import cache_from_source
@@ -197,6 +201,21 @@ def test_output_and_threads_cannot_spoil_the_result(tmp_path) -> None:
             return 1
     """
     assert grade(tmp_path, code).score == 1
+
+
+def test_the_starter_of_its_candidates_ends_first_so_that_nothing_is_left() -> None:
+    ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+    line = [sys.executable, "-c", "from coral.grading import runner; runner._leave()"]
+    with ours:
+        with theirs:
+            env = {**os.environ, "CORAL_STARTER": str(theirs.fileno())}
+            process = subprocess.Popen(line, env=env, pass_fds=(theirs.fileno(),))
+        with process:
+            assert ours.recv(1) == b""
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(runner.STARTER_SECONDS / 4)
+            ours.close()
+            assert process.wait(60) == 0
 
 
 def test_progress_is_a_beat(tmp_path) -> None:
