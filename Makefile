@@ -12,18 +12,18 @@ demo: .venv/.ready
 unit: .venv/.ready
 	$(BIN)/python -m pytest -n 2 tests/unit
 
-# Minutes: all but what is marked slow.
+# Minutes: all but what is marked slow. More workers than most machines have cores: a test waits for processes half of its time.
 test: .venv/.ready
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not slow"
 
 # The slow ones: whole weeks of decisions, a hundred deaths, full disks, every example, every page.
 test-slow: .venv/.ready
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
 
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready
 	$(BIN)/python tests/support/agent_programs.py
-	$(BIN)/python -m pytest -n 2 -rfE tests/agents
+	$(BIN)/python -m pytest -n 4 -rfE tests/agents
 
 # The dashboard in Debian's Chromium; pictures of its pages go to build/screenshots. npm installs axe-core into .programs, once.
 test-browser: .venv/.browser

@@ -42,6 +42,7 @@ from heartbeats.heartbeat import HeartbeatError
 from workspace.errors import WorkspaceError
 
 PING_SECONDS = 3  # a page that hears nothing for three times as long makes a new connection
+GRACE_SECONDS = 1.0
 Asked = Mapping[str, str]  # the parameters of an address
 Answer = Callable[[RunView, Asked], object]
 
@@ -154,7 +155,10 @@ def _live(runs: Runs) -> Callable[[Request], Any]:
             async for kind, data in feed.messages():
                 yield {"event": kind, "data": data}
 
-        return EventSourceResponse(events(), ping=PING_SECONDS, ping_message_factory=_ping)
+        # The server ends its feeds when it stops; until then the response is not cut off.
+        return EventSourceResponse(
+            events(), ping=PING_SECONDS, ping_message_factory=_ping, shutdown_grace_period=GRACE_SECONDS
+        )
 
     return answer
 

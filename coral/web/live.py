@@ -56,6 +56,11 @@ class RunFeed:
         finally:
             self._pages.discard(queue)
 
+    def end(self) -> None:
+        """Ends the connections of all pages in order: the server stops."""
+        for queue in list(self._pages):
+            self._end(queue)
+
     async def _watch(self) -> None:
         seen, looked = None, 0.0
         try:
@@ -67,8 +72,7 @@ class RunFeed:
                     self._send(await asyncio.to_thread(self._reader.changes))
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            for queue in list(self._pages):  # nobody would tell them anything any more: they begin again
-                self._end(queue)
+            self.end()  # nobody would tell them anything any more: they begin again
 
     def _send(self, messages: list[Message]) -> None:
         for queue in list(self._pages):

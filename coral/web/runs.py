@@ -37,3 +37,8 @@ class Runs:
         """What changes in a run, for all pages that show it."""
         layout = self.find(name)
         return self._feeds.setdefault(layout.root.name, RunFeed(layout))
+
+    def end_feeds(self) -> None:
+        """Ends all live connections."""
+        for feed in self._feeds.values():
+            feed.end()

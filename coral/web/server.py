@@ -17,6 +17,7 @@ from workspace.layout import Layout
 PORT = 7331
 TOKEN = "CORAL_UI_TOKEN"  # a fixed one, so that open pages survive a restart of the server
 BACKLOG = 128
+SHUTDOWN_SECONDS = 2
 
 
 def bind(host: str, port: int | None) -> socket.socket:
@@ -74,20 +75,32 @@ def warning(host: str) -> str:
 
 def serve(layout: Layout, bound: socket.socket, access: PageAccess, until: TextIO | None = None) -> None:
     """Serve until SIGINT or SIGTERM, or until the input `until` ends."""
+    runs = Runs(layout)
     config = uvicorn.Config(
-        application(Runs(layout), access),
+        application(runs, access),
         log_level="warning",
         access_log=False,  # the first address has the token
         server_header=False,
         proxy_headers=False,
         lifespan="off",
         ws="none",
-        timeout_graceful_shutdown=1,  # live connections never end by themselves
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, runs)
     if until is not None:
         threading.Thread(target=_end_with, args=(server, until), daemon=True).start()
     server.run([bound])
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, runs: Runs) -> None:
+        super().__init__(config)
+        self._runs = runs
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the live connections first: they never end by themselves, and one that is cut off is an error."""
+        self._runs.end_feeds()
+        await super().shutdown(sockets)
 
 
 def _end_with(server: uvicorn.Server, until: TextIO) -> None:

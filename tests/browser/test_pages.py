@@ -9,7 +9,17 @@ from browser_setup import SCRIPT
 from dashboard import Served, serving
 from files import write_files
 from playwright.sync_api import Page, expect
-from sample import agent_status, attempt, make_run, requests_of, stamp, write_events, write_heartbeats, write_status
+from sample import (
+    STEERED_TASK,
+    agent_status,
+    attempt,
+    make_run,
+    requests_of,
+    stamp,
+    write_events,
+    write_heartbeats,
+    write_status,
+)
 
 from attempts.store import Store
 from coral.config.load import load
@@ -409,20 +419,10 @@ def test_a_stopped_run_is_resumed_once_that_is_confirmed(tmp_path, tab: Tab) -> 
         assert requests_of(layout) == [{"type": "set_budget", "key": "hours", "limit": 12.0}]
 
 
-TASK = """\
-task: {name: toy, description: d}
-grader: {command: 'true'}
-agents:
-  assignments:
-    - {runtime: scripted, role: Draft., options: {script: [hang]}}
-    - {runtime: command, model: opus, options: {start: [/bin/true, '{model}']}}
-"""
-
-
 def test_an_agent_is_added_and_moved_by_keyboard_once_that_is_confirmed(tmp_path, tab: Tab, picture: Picture) -> None:
     layout = make_run(tmp_path / "runs")
     write_status(layout)
-    write_files(tmp_path, {"seed/x": "", "task.yaml": TASK})
+    write_files(tmp_path, {"seed/x": "", "task.yaml": STEERED_TASK})
     layout.task_file.write_text(load(tmp_path, ()).text)
     with serving(layout) as served:
         page = tab(served.address)

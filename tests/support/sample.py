@@ -63,6 +63,17 @@ def submission(agent: str = "agent-1", number: int = 1, **fields: object) -> Sub
     return Submission(**data)  # type: ignore[arg-type]  # as above
 
 
+# Its agents can be moved and added to, by a program and by roles.
+STEERED_TASK = """\
+task: {name: toy, description: d}
+grader: {command: 'true'}
+agents:
+  assignments:
+    - {runtime: scripted, role: Draft., options: {script: [hang]}}
+    - {runtime: command, model: opus, options: {start: [/bin/true, '{model}']}}
+"""
+
+
 def make_run(runs: Path, scores: Sequence[float | None] = (1.0, 1.5, None, 1.25, 2.0), task: str = "toy") -> Layout:
     """A run whose baseline is the first score, with the verdicts that a grader without noise gives."""
     layout = new_run(runs, task)

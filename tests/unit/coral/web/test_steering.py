@@ -2,21 +2,12 @@
 
 import pytest
 from dashboard import change_headers, visitor
-from sample import make_run, requests_of, write_heartbeats, write_status
+from sample import STEERED_TASK, make_run, requests_of, write_heartbeats, write_status
 
 from coral.cli import main
 from coral.config.load import load
 from coral.web.steering import REQUESTS
 from workspace.layout import Layout
-
-TASK = """\
-task: {name: toy, description: d}
-grader: {command: 'true'}
-agents:
-  assignments:
-    - {runtime: scripted, role: Draft., options: {script: [hang]}}
-    - {runtime: command, model: opus, options: {start: [/bin/true, '{model}']}}
-"""
 
 
 @pytest.fixture
@@ -25,7 +16,7 @@ def layout(tmp_path):
     write_status(made)
     write_heartbeats(made)
     (tmp_path / "seed").mkdir()
-    (tmp_path / "task.yaml").write_text(TASK)
+    (tmp_path / "task.yaml").write_text(STEERED_TASK)
     made.task_file.write_text(load(tmp_path, ()).text)
     return made
 
