@@ -16,6 +16,7 @@ PACKAGES = {
     "prices": ("genai-prices>=0.2,<1",),
     "ray": ("ray>=2.60,<3",),
     "search": ("scipy>=1.15,<2", "cma>=4,<5"),
+    "slurm": ("submitit>=1.5.3,<2",),
     "ui": ("starlette>=1,<2", "uvicorn>=0.40,<1", "sse-starlette>=3,<4", "pygments>=2.18,<3"),
 }
 

@@ -16,19 +16,21 @@ from coral.errors import CoralError
 from coral.extras import installs
 from coral.processes import environment
 
-_CALL = "import sys; from coral.cluster.bridge import main; main(*sys.argv[1:])"
+_CALL = "import sys; from coral.cluster.{}_bridge import main; main(*sys.argv[1:])"
+_PACKAGES = {"ray": "ray", "slurm": "submitit"}
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 END_SECONDS = 5.0
 
 
 class BridgeKeeper:
-    def __init__(self, folder: Path, address: str) -> None:
-        """`folder`: where the bridge has its socket. CoralError where Ray is not installed."""
-        if find_spec("ray") is None:
-            raise CoralError("cannot grade on a cluster: the package ray is missing", installs("ray"))
+    def __init__(self, folder: Path, executor: str, address: str) -> None:
+        """`folder`: where the bridge has its socket. CoralError where the package for the executor is not installed."""
+        package = _PACKAGES[executor]
+        if find_spec(package) is None:
+            raise CoralError(f"cannot grade on a cluster: the package {package} is missing", installs(executor))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / wire.TROUBLE).unlink(missing_ok=True)
-        self._line = [sys.executable, "-P", "-c", _CALL, str(folder.resolve()), address]
+        self._line = [sys.executable, "-P", "-c", _CALL.format(executor), str(folder.resolve()), address]
         self._folder = folder
         self._closed = threading.Event()
         self._child = self._start()

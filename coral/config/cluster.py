@@ -1,7 +1,7 @@
-"""The section of task.yaml about the cluster that grades run on."""
+"""The sections of task.yaml about the cluster that grades run on."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -17,6 +17,23 @@ class RayResources(Section):
     num_gpus: Amount = key("Graphics cards; a share of one, such as 0.5, is shared with other grades.", 0.0)
     memory: Gigabytes | None = key("Gigabytes that the cluster reserves for it. Empty: none.", None)
     custom: dict[Text, Amount] = key("Amounts of the resources that the cluster's nodes were given by name.", dict)
+
+
+class SlurmSection(Section):
+    """The jobs of Slurm in which grades run, with grader.executor: slurm. One job is one grade."""
+
+    cluster: Literal["slurm", "local"] = key(
+        "slurm, or local to try it out without Slurm: jobs are processes of this machine then.", "slurm"
+    )
+    partition: str = key("The partition. Empty: the cluster's own choice.", "")
+    cpus: int = key("Processors of a grade.", 1, ge=1, le=10_000)
+    gpus: int = key("Graphics cards of a grade.", 0, ge=0, le=1000)
+    memory: Gigabytes | None = key("Gigabytes of a grade. Empty: what the cluster gives.", None)
+    options: dict[Text, str] = key("More options of sbatch, by their long names, such as account or qos.", dict)
+    max_retries: int = key(
+        "How often a grade whose job was lost is begun again, before its attempt is void.", 2, ge=0, le=100
+    )
+    wait: Seconds = key("Seconds that a grade may wait for its job to begin; then it is void.", 3600.0)
 
 
 class RaySection(Section):

@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_v
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
-from coral.config.cluster import RaySection
+from coral.config.cluster import RaySection, SlurmSection
 from coral.config.section import (
     DAY,
     Count,
@@ -139,17 +139,20 @@ class GraderSection(Section):
         le=10,
     )
     slots: int = key("How many attempts are graded at the same time.", 1, ge=1, le=1000)
-    executor: Literal["local", "ray"] = key(
-        "Where grades run: on this machine, or on a Ray cluster, see docs/clusters.md.", "local"
+    executor: Literal["local", "ray", "slurm"] = key(
+        "Where grades run: on this machine, on a Ray cluster, or as jobs of Slurm, see docs/clusters.md.", "local"
     )
     ray: RaySection = key("The cluster, with executor: ray.", RaySection)
+    slurm: SlurmSection = key("The jobs, with executor: slurm.", SlurmSection)
 
     @model_validator(mode="after")
     def _can_run_on_a_cluster(self) -> Self:
         if self.executor == "ray" and not self.ray.address:
             raise ValueError("has executor: ray and no ray.address: say the cluster's head, host:port")
-        if self.executor == "ray" and self.setup:
-            raise ValueError("has both executor: ray and setup: install on the nodes what the grader imports")
+        if self.is_remote and self.setup:
+            raise ValueError(
+                f"has both executor: {self.executor} and setup: install on the nodes what the grader imports"
+            )
         return self
 
     @model_validator(mode="after")
@@ -157,6 +160,16 @@ class GraderSection(Section):
         if self.noise == AUTO and not self.confirm:
             raise ValueError("has confirm: 0, so that noise: auto can never be estimated: give noise a number")
         return self
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether grades run on a cluster."""
+        return self.executor != "local"
+
+    @property
+    def cluster(self) -> RaySection | SlurmSection:
+        """The section of the cluster on which they run, if they do."""
+        return self.slurm if self.executor == "slurm" else self.ray
 
     @property
     def noise_setting(self) -> NoiseSetting:

@@ -58,8 +58,8 @@ class GradePlace:
 class GradeCommand:
     """`env` is added to what a grader gets of the user's environment, `inherits` are further names of that; `spec` is
     written for the process that calls a grader's function, and is None for every other kind of grader. `bridge`: the
-    folder of the bridge to the cluster that it runs on, `address` the cluster's, and `wait` the seconds that it may
-    take beyond its timeout until it begins there."""
+    folder of the bridge to the cluster that it runs on, `cluster` its executor and its address, and `wait` the seconds
+    that it may take beyond its timeout until it begins there."""
 
     interpreter: Interpreter
     argv: tuple[str, ...]
@@ -72,7 +72,7 @@ class GradeCommand:
     limits: GradeLimits
     spec: dict[str, Any] | None = None
     bridge: Path | None = None
-    address: str = ""
+    cluster: tuple[str, str] = ("", "")
     wait: float = 0.0
 
     def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:

@@ -146,7 +146,7 @@ KINDS: Mapping[str, GraderKind] = {"entry": FunctionGrader(), "command": Command
 def kind_of(grader: GraderSection) -> GraderKind:
     """The kind that the task chose. The configuration was checked: exactly one of the keys is set."""
     kind = next(kind for key, kind in KINDS.items() if getattr(grader, key))
-    return RemoteGrader(kind) if grader.executor == "ray" else kind
+    return RemoteGrader(kind) if grader.is_remote else kind
 
 
 def command_argv(command: str | Sequence[str], private: Path) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def _bridge(command: GradeCommand) -> Iterator[None]:
     if command.bridge is None:
         yield
         return
-    keeper = BridgeKeeper(command.bridge, command.address)
+    keeper = BridgeKeeper(command.bridge, *command.cluster)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The grader of a task as it runs on a cluster (`grader.executor: ray`).
+"""The grader of a task as it runs on a cluster (`grader.executor: ray` or `slurm`).
 
 Here the grade is a process of our own, which has its grader run there: see `coral.cluster.remote_grade`. What there is
 to run is what would be run here; a node puts its own folders in the place of ours.
@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coral.config.cluster import RaySection
+from coral.cluster.keeper import BridgeKeeper
+from coral.config.cluster import RaySection, SlurmSection
 from coral.config.model import GraderSection
 from coral.grading.command import BEATS, RESULT, STDERR, STDOUT, GradeCommand, GradePlace
 from coral.processes import environment
@@ -52,19 +53,29 @@ class RemoteGrader:
             sandbox=UNSEALED,
             spec=_spec(grader, place, here),
             bridge=bridge_of(place.private),
-            address=grader.ray.address,
+            cluster=_cluster(grader),
             wait=longest_wait(grader),
         )
 
 
 def longest_wait(grader: GraderSection) -> float:
     """Seconds that its process here may take beyond `grader.timeout`, which the node keeps to: it gives up before."""
-    return grader.ray.wait + _MARGIN if grader.executor == "ray" else 0.0
+    return grader.cluster.wait + _MARGIN if grader.is_remote else 0.0
 
 
 def bridge_of(private: Path) -> Path:
     """The folder of the bridge for grades with the grader's files `private`: beside them."""
     return private.with_name("cluster")
+
+
+def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
+    """Starts the bridge to the cluster of a grader whose files are in `private`. CoralError where a package lacks."""
+    return BridgeKeeper(bridge_of(private), *_cluster(grader))
+
+
+def _cluster(grader: GraderSection) -> tuple[str, str]:
+    """The executor, and which cluster of its kind."""
+    return grader.executor, grader.slurm.cluster if grader.executor == "slurm" else grader.ray.address
 
 
 def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[str, Any]:
@@ -88,9 +99,9 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
         "folder": str(place.folder),
         "bridge": str(bridge_of(place.private)),
         "passed": grader.pass_env,
-        "resources": resources_of(grader.ray),
-        "max_retries": grader.ray.max_retries,
-        "wait": grader.ray.wait,
+        "resources": jobs_of(grader.slurm) if grader.executor == "slurm" else resources_of(grader.ray),
+        "max_retries": grader.cluster.max_retries,
+        "wait": grader.cluster.wait,
         "impatient": place.kind.value == "baseline",
     }
 
@@ -100,3 +111,15 @@ def resources_of(section: RaySection) -> dict[str, float]:
     asked = section.resources
     memory = {} if asked.memory is None else {"memory": asked.memory * GIGABYTE}
     return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **memory, **asked.custom}
+
+
+def jobs_of(section: SlurmSection) -> dict[str, Any]:
+    """Return what a grade's job asks for by submitit's names."""
+    asked: dict[str, Any] = {"cpus_per_task": section.cpus, "gpus_per_node": section.gpus}
+    if section.memory is not None:
+        asked["mem_gb"] = section.memory
+    if section.partition:
+        asked["slurm_partition"] = section.partition
+    if section.options:
+        asked["slurm_additional_parameters"] = dict(section.options)
+    return asked

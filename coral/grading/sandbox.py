@@ -50,7 +50,7 @@ def sandbox_of(
     runs; `root`: that of the run, or another that has the rest in it; `venv`: the grader's environment, if it has one.
     It shows these folders as they are now: a folder in the place of one of them is not seen. For a grade on a cluster,
     only code of ours runs here."""
-    if grader.executor == "ray":
+    if grader.is_remote:
         if config.workspace.seal not in ("best", "none"):
             raise CoralError(
                 f"cannot seal graders on a cluster, as workspace.seal: {config.workspace.seal} asks",

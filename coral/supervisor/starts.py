@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 
 from coral.agent_setup.launch import LaunchSetup, set_aside
-from coral.cluster.keeper import BridgeKeeper
 from coral.fleet import actions as do, events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout
 from coral.grading.kinds import prestart
-from coral.grading.remote import bridge_of
+from coral.grading.remote import bridge_to
 from coral.journal import Journal
 from coral.processes.launches import Launches
 from coral.processes.prestarted import PrestartedInterpreter
@@ -47,8 +46,7 @@ class Starter:
         self._setups: dict[str, LaunchSetup] = {}
         self._held: dict[str, tuple[int, HeldChild]] = {}
         self._interpreters: dict[str, PrestartedInterpreter] = {}  # by the tag of their launch
-        remote = self._grader.executor == "ray"
-        self._bridge = BridgeKeeper(bridge_of(self._layout.grader), self._grader.ray.address) if remote else None
+        self._bridge = bridge_to(self._grader, self._layout.grader) if self._grader.is_remote else None
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch = action.agent, action.launch

@@ -1,0 +1,193 @@
+"""The bridge to Slurm: submits each try of a grade as a job (`coral.cluster.slurm_job`) through submitit, and reads
+what the job writes.
+
+A try has a folder in that of the bridge, which has everything about it: another bridge goes on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import shutil
+import threading
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from coral.cluster import slurm_job, wire
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, Try, fail, wait_for_lock
+from coral.cluster.shipping import Shipping
+
+TRIES, JOB, KEY = "tries", "job", "key"
+READ_SECONDS, STATE_SECONDS, LEASE_EVERY = 0.2, 2.0, 10.0
+SILENT_SECONDS = 120.0  # without a sign of life from a job that has begun, until it is lost
+LATE_SECONDS = 5.0  # that a file may take from a node to here
+_MARGIN = 120.0  # seconds of a job's limit beyond that of its grade, which the job keeps to itself
+_NO_JOB = "NO PROCESS AND NO RESULT"  # what submitit says of a local job of another process
+
+
+def main(folder: str, cluster: str) -> None:
+    """`cluster`: "slurm", or "local" for jobs on this machine without Slurm."""
+    if wait_for_lock(Path(folder)):
+        SlurmBridge(Path(folder), cluster).serve()
+
+
+@dataclass
+class _Job:
+    """A try that was submitted. `offset`: how much of its events was read."""
+
+    folder: Path
+    handle: Any
+    events: list[Any] = field(default_factory=list)
+    offset: int = 0
+    alive: int = 0  # the time of its last sign of life, by the clock of its node
+    alive_at: float = 0.0  # when that was seen
+    done_at: float | None = None  # when the job was found to be over
+
+    @property
+    def is_over(self) -> bool:
+        return any("ended" in event or "lost" in event for event in self.events)
+
+
+class SlurmBridge(Bridge):
+    def __init__(self, folder: Path, cluster: str) -> None:
+        super().__init__(folder)
+        self._cluster, self._submitit = cluster, import_module("submitit")
+        if cluster == "slurm" and shutil.which("sbatch") is None:
+            fail(folder, "there is no sbatch on this machine: is it one that may submit jobs to Slurm?")
+        for name in (TRIES, slurm_job.ARCHIVES):
+            (folder / name).mkdir(mode=0o700, exist_ok=True)
+        self._shipping = Shipping()
+        self._jobs: dict[str, _Job] = {}
+        self._lease = folder / slurm_job.LEASE
+        self._lease.touch()
+        for place in sorted((folder / TRIES).iterdir()):
+            self._take_over(place)
+        (folder / wire.TROUBLE).unlink(missing_ok=True)
+
+    def serve(self) -> None:
+        threading.Thread(target=self._watch, daemon=True).start()
+        super().serve()
+
+    def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
+        if key in self._jobs:
+            return
+        sha, archive = self._shipping.archive(Path(order["places"]["private"]))
+        kept, place = self._folder / slurm_job.ARCHIVES / sha, self._folder / TRIES / _name(key)
+        if not kept.exists():
+            _write(kept, archive)
+        place.mkdir(mode=0o700, exist_ok=True)
+        (place / KEY).write_text(key, "utf-8")
+        _write(place / slurm_job.ORDER, json.dumps({**order, "archive": sha}).encode())
+        _write(place / slurm_job.CHECKOUT, self._shipping.checkout(order))
+        try:
+            handle = self._executor(place, order, resources).submit(slurm_job.run, str(place), LEASE_SECONDS)
+        except (self._submitit.core.utils.FailedJobError, OSError, ValueError, TypeError) as error:
+            shutil.rmtree(place, ignore_errors=True)
+            raise RefusedError(" ".join(str(error).split())[-300:]) from error
+        _write(place / JOB, str(handle.job_id).encode())
+        with self._changed:
+            self._jobs[key] = _Job(place, handle)
+
+    def _executor(self, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
+        executor = self._submitit.AutoExecutor(folder=place / "submitit", cluster=self._cluster)
+        minutes = math.ceil((order["timeout"] + _MARGIN) / 60)
+        executor.update_parameters(timeout_min=minutes, name=f"coral-{order['attempt']}", **resources)
+        return executor
+
+    def cancel(self, key: str) -> None:
+        with self._changed:
+            job = self._jobs.pop(key, None)
+        if job is None:
+            return
+        if not job.is_over:
+            with contextlib.suppress(OSError):  # it is over
+                job.handle.cancel(check=False)
+        # Without its folder it ends in any case.
+        shutil.rmtree(job.folder, ignore_errors=True)
+
+    def keys(self) -> list[str]:
+        with self._changed:
+            return list(self._jobs)
+
+    def _take_over(self, place: Path) -> None:
+        """Go on with a try of the bridge before, where it was submitted."""
+        try:
+            key, id = (place / KEY).read_text("utf-8"), (place / JOB).read_text("utf-8")
+        except OSError:
+            shutil.rmtree(place, ignore_errors=True)
+            return
+        kind = self._submitit.SlurmJob if self._cluster == "slurm" else self._submitit.LocalJob
+        self._jobs[key] = _Job(place, kind(folder=place / "submitit", job_id=id))
+
+    def _watch(self) -> None:
+        renewed = looked = float("-inf")
+        while True:
+            now = time.monotonic()
+            if now >= renewed + LEASE_EVERY:
+                renewed = now
+                self._lease.touch()
+            looks = now >= looked + STATE_SECONDS
+            looked = now if looks else looked
+            for tried in self.present():
+                with self._changed:
+                    job = self._jobs.get(tried.key)
+                if job is not None:
+                    self._advance(tried, job, now, looks)
+            self.cancel_unclaimed()
+            time.sleep(READ_SECONDS)
+
+    def _advance(self, tried: Try, job: _Job, now: float, looks: bool) -> None:
+        _read(job)
+        if looks and not job.is_over and (reason := self._lost(job, now)):
+            job.events.append({"lost": reason})
+        tried.tell(0, job.events)
+
+    def _lost(self, job: _Job, now: float) -> str:
+        """Why no result will come of a job; empty while one may."""
+        with contextlib.suppress(OSError):
+            if (alive := (job.folder / slurm_job.ALIVE).stat().st_mtime_ns) != job.alive:
+                job.alive, job.alive_at = alive, now
+        if job.alive and now > job.alive_at + SILENT_SECONDS:
+            return f"its job {job.handle.job_id} gave no sign of life for {SILENT_SECONDS:g} s"
+        if job.handle.state == _NO_JOB or not job.handle.done():
+            job.done_at = None
+        elif job.done_at is None:
+            job.done_at = now
+        elif now > job.done_at + LATE_SECONDS:
+            return f"its job {job.handle.job_id} has ended ({job.handle.state.lower()}) without a result{_error(job)}"
+        return ""
+
+
+def _error(job: _Job) -> str:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines = (job.handle.stderr() or "").strip().splitlines()
+        return f": {lines[-1]}" if lines else ""
+    return ""
+
+
+def _read(job: _Job) -> None:
+    """Read the events that a job has written since the last look."""
+    with contextlib.suppress(OSError), (job.folder / slurm_job.EVENTS).open("rb") as file:
+        file.seek(job.offset)
+        for line in file:
+            if not line.endswith(b"\n"):
+                break
+            job.offset += len(line)
+            job.events.append(wire.decoded(line))
+
+
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    unfinished.write_bytes(data)
+    unfinished.replace(path)

@@ -1,0 +1,106 @@
+"""Grades as jobs of Slurm, by the local executor of submitit: the same records as without, whoever dies."""
+
+import os
+import signal
+
+import psutil
+import pytest
+from real_runs import tries, wait_until
+from remote_grades import COMMAND, GRADE, SAME, bridges, is_start, noted, place_of, scores
+
+from attempts.record import Verdict
+from coral.errors import CoralError
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def begin(start):
+    """A run of scripted tries whose grades are jobs."""
+
+    def begun(*values, executor="slurm", **task):
+        keys = {"executor": executor, "slurm.cluster": "local", "timeout": 60, **task.pop("grader", {})}
+        overrides = tuple(f"grader.{name}={value}" for name, value in keys.items())
+        grade = {} if "command" in task else {"grade": GRADE}
+        return start([*tries(*values), "hang"], overrides=overrides, **grade, **task)
+
+    return begun
+
+
+def graders():
+    """The processes of graders on a node."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            found += [process.pid] if "CORAL_GRADE" in process.environ() else []
+        except psutil.Error:
+            continue
+    return found
+
+
+def jobs(run):
+    return list((run.layout.private / "cluster" / "tries").iterdir())
+
+
+def test_records_are_the_same_as_those_of_this_machine(begin):
+    values = (1, 3, "refused", "slow", 2)
+    here, there = (begin(*values, executor=name, grader={"timeout": 5}) for name in ("local", "slurm"))
+    records = [
+        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(5)] for run in (here, there)
+    ]
+    assert records[0] == records[1]
+    assert records[0][3]["reason"] == "the grader took longer than 5 seconds"
+    for name in ("stdout", "stderr"):
+        text = (there.layout.grading(2) / name).read_text()
+        assert text == (here.layout.grading(2) / name).read_text() != ""
+    wait_until((there.layout.grade(2) / "text.txt").exists)
+    assert (there.layout.grade(2) / "text.txt").read_text() == "3"
+    wait_until(lambda: not jobs(there), what="the folders of the jobs removed")
+
+
+def test_a_command_is_graded_in_a_job(begin):
+    run = begin(1, 2, command=COMMAND)
+    assert [(one.score, one.feedback) for one in run.wait_for_attempts(2)] == [(1.0, "real"), (2.0, "real")]
+
+
+@pytest.mark.parametrize("who", ["job", "bridge", "supervisor", "bridge and supervisor"])
+def test_whoever_is_killed_each_attempt_has_one_record(begin, who):
+    run = begin(1, 2, 3, grader={"args": "{seconds: 3}"})
+    _, worker = place_of(run, 2)
+    if who == "job":
+        os.kill(worker, signal.SIGKILL)
+    if "bridge" in who:
+        for pid in bridges(run):
+            os.kill(pid, signal.SIGKILL)
+    if "supervisor" in who:
+        run.kill()
+        run.supervise()
+    run.wait_for_attempts(3)
+    assert scores(run) == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    launches = [action.launch for made in run.decisions() for action in made.actions if is_start(action, 2)]
+    assert launches == [1], "the supervisor has taken its grade over"
+    lost = noted(run, 2, "was lost")
+    assert len(lost) == (who == "job"), lost
+
+
+def test_a_grade_that_is_lost_too_often_is_void_and_says_why(begin):
+    run = begin(1, grader={"args": "{seconds: 60}", "slurm.max_retries": 0})
+    os.kill(place_of(run, 1)[1], signal.SIGKILL)
+    (record,) = run.wait_for_attempts(1)
+    assert record.verdict is Verdict.VOID
+    assert "the cluster lost its grade 1 times; the last time: its job " in record.reason
+
+
+def test_a_stop_ends_a_grade_in_its_job(begin):
+    run = begin("slow")
+    place_of(run, 1)
+    wait_until(graders, what="its grader")
+    run.stop()
+    wait_until(lambda: not graders() and not bridges(run), what="the end of the job and of the bridge")
+    assert jobs(run) == []
+
+
+def test_a_machine_without_slurm_is_told_when_a_run_begins(begin, monkeypatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    with pytest.raises(CoralError, match="there is no sbatch on this machine"):
+        begin(1, grader={"slurm.cluster": "slurm"})
