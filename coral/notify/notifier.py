@@ -47,7 +47,7 @@ class Notifier:
         schedule = Schedule(target.route.digest, quiet_of(target.route.quiet_hours))
         while True:
             is_last = self._ending.wait(LOOK_SECONDS)
-            if _may_send(schedule, has_alert=True, is_last=is_last):  # if not even an alert may be sent, the timeline need not be read
+            if _may_send(schedule, has_alert=True, is_last=is_last):  # else nothing may be sent, so nothing is read
                 schedule = self._send_waiting(outbox, target, schedule, is_last=is_last)
             if is_last:
                 return
