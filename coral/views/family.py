@@ -45,8 +45,8 @@ class FamilyTree:
         return found
 
     def handed_on(self, number: int) -> list[Child]:
-        """Return whose work an attempt was built on: going back along its line, the first attempt that is met of each
-        agent in a row, itself first."""
+        """Return whose work an attempt was built on: itself and, going back along its line, the latest attempt of each
+        stretch that one agent made; the last one is the seed."""
         line = [self.members[held] for held in self.line(number)]
         return [one for place, one in enumerate(line) if not place or one.agent != line[place - 1].agent]
 

@@ -122,8 +122,7 @@ def is_loopback(address: str) -> bool:
 
 class Guard:
     """Refuses requests that are not allowed, and adds the security headers to every answer that has not set stricter
-    ones itself. `open_paths`: files without any data of a run, which are served without a cookie because the login page
-    needs them."""
+    ones itself. `open_paths`: files without any data of a run, which the page needs before it has a cookie."""
 
     def __init__(self, app: ASGIApp, access: PageAccess, open_paths: frozenset[str]) -> None:
         self._app = app

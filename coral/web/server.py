@@ -48,7 +48,7 @@ def bind(host: str, port: int | None) -> socket.socket:
 
 def access_at(bound: socket.socket) -> PageAccess:
     """Return the access to the port of a bound socket, with the token from the environment or a new one. CoralError if
-    the given token is too short."""
+    the given token is too short or not printable ASCII."""
     port, given = int(bound.getsockname()[1]), os.environ.pop(TOKEN, "")  # no child inherits it
     if not given:
         return PageAccess(port)

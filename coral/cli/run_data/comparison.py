@@ -127,8 +127,8 @@ def differing(outcomes: Sequence[RunOutcome]) -> list[tuple[str, list[str]]]:
 
 
 def labels(views: Sequence[RunView]) -> list[str]:
-    """Return a short label for each run: the last part of its name, or as much of its path as is needed to tell the
-    runs apart."""
+    """Return a label for each run, the shortest that tells the runs apart: the last part of its name, its name, or its
+    task and its name."""
     names = [view.name for view in views]
     tails = [name.rpartition("-")[2] for name in names]
     if len(set(tails)) == len(names) and all(tails):

@@ -75,9 +75,10 @@ def flag(run: Layout) -> str:
 
 
 def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
-    """Return the task file for the command `to`, its overrides, and the folder beside which its runs are made. If
-    `given` is an override, as in `coral start agents.count=4`, the task around the current directory is meant; its runs
-    are made in the task's folder, never in its seed."""
+    """Return the task file for the command `to`, its overrides, and the folder in which the folder of its runs is made:
+    the current directory if `given` names a task. Otherwise `given` is an override, as in `coral start agents.count=4`,
+    or None, and the closest task from the current directory up is meant; its runs are made in the task's folder, never
+    in its seed."""
     if given is not None and ("=" not in given or Path(given).exists()):
         return _existing_task(to, given), overrides, here()
     folder = task_folder()
