@@ -1,1 +1,2 @@
-"""What `import coral` gives to programs: docs/python.md. Everything here is public and stays as it is."""
+"""What `import coral` gives to programs, described in docs/python.md. Every name here is public, so it must not
+change."""

@@ -1,6 +1,6 @@
-"""Starts runs, follows them and stops them, by the command line in a process of its own.
+"""Starts runs, follows them and stops them; each start and stop is a `coral` command in a process of its own.
 
-A supervisor forks and takes signals: no program that imports us should do that in its own process.
+A supervisor forks and handles signals, so it must not run in the process of a program that imports Coral.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RunHandle:
     """
 
     def __init__(self, run: str | Path) -> None:
-        """`run`: its folder, or its name as `coral.open_run` takes it; it may have been started by anybody."""
+        """`run`: the run's folder, or its name as `coral.open_run` takes it; whoever started the run."""
         self._path = open_run(run).path
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ class RunHandle:
         layout, seen = Layout(self.path), set[int]()
         store, alone = Store(layout.attempts), alone_in(layout)
         while True:
-            is_over = not self.run.is_running  # asked first: what is published meanwhile is not missed
+            is_over = not self.run.is_running  # before the list: so none is missed
             new = [number for number in store.numbers() if number not in seen]
             seen.update(new)
             found = [attempt for attempt in map(store.find, new) if attempt is not None and may_see(alone, attempt)]
@@ -115,7 +115,8 @@ class RunHandle:
 
 
 def _settings(given: Mapping[str, object], before: str = "") -> Iterator[tuple[str, str]]:
-    """(dotted key, value as JSON), which is YAML, too. What holds keys of its own is taken apart."""
+    """Yield (dotted key, value as JSON) for each setting. JSON is also YAML, as the command expects. A mapping is
+    flattened: each of its keys is appended to the dotted key."""
     for name, value in given.items():
         if isinstance(value, Mapping) and value:
             yield from _settings(value, f"{before}{name}.")
@@ -124,14 +125,16 @@ def _settings(given: Mapping[str, object], before: str = "") -> Iterator[tuple[s
 
 
 def _plain(value: Any) -> object:
-    """A number of numpy as a number of Python; anything else, such as a path, as its text."""
+    """Convert a number of numpy to a number of Python; anything else, such as a path, to its text."""
     return value.item() if hasattr(value, "item") else str(value)
 
 
 def _coral(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
-    """What a command prints as JSON; what it says beside that goes to our stderr. CoralError where it fails.
+    """Run a `coral` command and return the JSON that it prints; copy its messages to stderr. CoralError if its exit
+    code is not in `allowed`.
 
-    An interrupt of this program ends the command in order."""
+    An exception here, such as KeyboardInterrupt, first sends the command SIGTERM and waits for it to end.
+    """
     # Without -P, packages in the current directory would come before ours.
     argv = [sys.executable, "-P", "-m", "coral", *words]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
@@ -139,7 +142,7 @@ def _coral(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
             out, err = child.communicate()
         except BaseException:
             child.terminate()
-            child.communicate()  # until it has ended; for an interrupt, leaving the block would not wait
+            child.communicate()  # wait for its end: Popen's own exit does not wait long after an interrupt
             raise
     messages = err.decode(errors="replace")
     if child.returncode not in allowed:
@@ -150,7 +153,8 @@ def _coral(*words: str, allowed: Sequence[int] = (0,)) -> dict[str, Any]:
 
 
 def _error(messages: str, command: str) -> CoralError:
-    """The error that a command has ended with: the last of its messages, of which the last line is the hint."""
+    """Return the error with which a command ended, parsed from its stderr `messages`: the text after the last "coral:",
+    whose last line is the hint."""
     message, _, hint = messages.rpartition("coral: ")[2].rstrip().rpartition("\n")
     if not message:
         message, hint = hint, ""

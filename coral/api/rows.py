@@ -1,4 +1,5 @@
-"""Several things of one kind: a sequence, plain data for JSON, and a table of pandas."""
+"""`Rows`: a sequence of records of one kind, which can be converted to plain data for JSON and to a pandas
+DataFrame."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ class Rows(Sequence[T], Generic[T]):
         flat: Callable[[T], Mapping[str, object]],
         nested: Callable[[T], Mapping[str, object]] | None = None,
     ) -> None:
-        """`columns`: those of a table, there even if it is empty; what `flat` gives besides follows by name."""
+        """`columns`: the first columns of the table, present even if there are no rows. `flat`: makes of an item a row
+        of the table; keys that are not in `columns` become further columns, sorted by name. `nested`: makes of an item
+        an object for JSON; by default `flat`."""
         self._items, self._columns = tuple(items), tuple(columns)
         self._flat, self._nested = flat, nested or flat
 

@@ -1,4 +1,4 @@
-"""A run as plain data: what the commands that look show, by the same functions."""
+"""A run as plain data, read by the same functions as the commands `status`, `log`, `notes` and others use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has used: money, tokens and time, in all and by agent."""
+"""What a run has used - money, tokens and time - in total and by agent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The command line: one literal table, and only the chosen command's module is imported.
+"""The command line: a table of all commands; only the module of the chosen command is imported.
 
-Agents run `coral eval` thousands of times: nothing but the standard library is imported before the command is known.
+Agents run `coral eval` thousands of times, so nothing but the standard library is imported before the command is known.
 """
 
 from __future__ import annotations
@@ -94,23 +94,24 @@ EXIT_CODES = {
 
 
 def program() -> NoReturn:
-    """The command `coral`: run `main` and exit at once. To take an interpreter apart costs ten milliseconds of every
-    eval, and there is nothing in it that its owner has not closed."""
-    # Modules are made of objects that stay. By default, importing them stops often to collect; and one collection among
-    # the 110,000 objects that a start imports takes 16 ms.
+    """Run `main` and exit at once: this is the program `coral`. The interpreter is not shut down in order, which would
+    cost every eval ten milliseconds: whatever must be closed has been closed by then."""
+    # The objects of modules stay for ever, but by default Python stops often to collect garbage while it imports them;
+    # one collection among the 110,000 objects that a start imports takes 16 ms.
     gc.set_threshold(200_000)
     _replace_unprintable()
     try:
         code = main()
-        with contextlib.suppress(OSError, ValueError):  # that something cannot be written was reported before
+        with contextlib.suppress(OSError, ValueError):  # a failed write was reported before
             _flush()
         os._exit(code)
-    except KeyboardInterrupt:  # the first signal, as the command was over or said why it failed
+    except KeyboardInterrupt:  # the first signal came when the command was over
         os._exit(EXIT_INTERRUPTED)
 
 
 def _replace_unprintable() -> None:
-    """Where the terminal's encoding lacks a letter, print a question mark rather than half a table."""
+    """Print a question mark for a character that the encoding of the output lacks, rather than fail in the middle of a
+    table."""
     for stream in (sys.stdout, sys.stderr):
         # UTF-8 lacks only the halves of surrogate pairs, and some locales print those as they are.
         if isinstance(stream, io.TextIOWrapper) and (stream.errors == "strict" or stream.encoding != "utf-8"):
@@ -118,7 +119,8 @@ def _replace_unprintable() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the one place where an exception becomes a message and an exit code."""
+    """Run one command and return its exit code. This is the one place where an exception becomes a message and an exit
+    code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         _let_all_signals_interrupt()
@@ -144,8 +146,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def complain(message: str, hint: str) -> int:
-    """Print a user's mistake: what cannot be done and why, then what to do about it. Control characters are left out:
-    the message may quote anything, and a terminal would obey them."""
+    """Print a user's mistake: what cannot be done and why, then what to do about it. Control characters are left out,
+    because the message may quote foreign text and a terminal would obey them."""
     controls = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
     print(f"coral: {message.translate(controls)}", file=sys.stderr)
     if hint:
@@ -197,18 +199,18 @@ def _dispatch(words: list[str]) -> int:
     try:
         args = parser.read(words)
     except SystemExit:
-        return 0  # argparse has printed a help; all that it complains of is a CoralError
+        return 0  # argparse has printed a help; its errors are CoralErrors
     code: int = module.run(args)
     return code
 
 
 def load(name: str) -> ModuleType:
-    """The module of a command: it has `add_arguments(parser)` and `run(args)`."""
+    """Import the module of a command. It has `add_arguments(parser)` and `run(args)`."""
     return importlib.import_module(f"coral.cli.commands.{name}")
 
 
 def parser_of(name: str) -> Parser:
-    """The parser of a command's arguments."""
+    """Return the parser of a command's arguments."""
     from coral.cli.parser import Parser
 
     _, description, example = COMMANDS[name]
@@ -219,21 +221,21 @@ def parser_of(name: str) -> Parser:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        if stream is not None:  # None where whoever started us had closed it
+        if stream is not None:  # None if our parent had closed it
             stream.flush()
 
 
 def _let_all_signals_interrupt() -> None:
-    """SIGTERM and a closed terminal end a command as Ctrl-C does, which cleans up what it had begun to write; and a
-    second signal does not interrupt that. Python drops what is raised in a finalizer or a callback (those of imports
-    too): the interrupt is raised again then."""
+    """Let SIGTERM and SIGHUP (a closed terminal) interrupt a command as Ctrl-C does, so that it cleans up what it had
+    begun; further signals do not interrupt the cleaning up. Python drops an exception that is raised in a finalizer or
+    in a callback, such as those of imports: then the interrupt is raised once more, a little later."""
     import signal
 
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handled = tuple(end for end in ends if signal.getsignal(end) in (signal.SIG_DFL, signal.default_int_handler))
 
     def ignore(*_: object) -> None:
-        pass  # with a handler: SIG_IGN would be inherited
+        pass  # a handler instead of SIG_IGN, which children would inherit
 
     def interrupt(*_: object) -> None:
         for number in handled:
@@ -278,8 +280,8 @@ def _nearest(name: str) -> str:
 
 
 def _check_packages() -> None:
-    """Refuse to start when a folder of the user's is found in the place of one of our packages. find_spec names the
-    intruder without executing it."""
+    """Refuse to start if one of our packages would be imported from another folder, such as one of the user's with the
+    same name. find_spec finds that folder without running its code."""
     from importlib.util import find_spec
 
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120

@@ -1,2 +1,2 @@
-"""Tells people who do not watch the terminal: what the timeline says that concerns them goes to the targets of `alerts`
-in task.yaml, at least once each, by threads that the loop never waits for."""
+"""Sends alerts to people who do not watch the terminal: lines of the timeline go to the targets of `alerts` in
+task.yaml, each at least once. Threads send them, and the supervisor's loop never waits for these."""

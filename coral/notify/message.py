@@ -1,4 +1,4 @@
-"""What a person is told: lines of the timeline that are worth it, several of them as one message. Pure."""
+"""Makes messages for people from lines of the timeline; several lines make one message. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ QUESTION_LENGTH = 200
 
 
 class AlertLevel(StrEnum):
-    """ALERT: what needs a person, and the end of the run. NEWS: new bests as well."""
+    """Which notices a target gets. ALERT: those that need a person, and the end of the run. NEWS: new bests as well."""
 
     ALERT = "alert"
     NEWS = "news"
@@ -23,7 +23,8 @@ class AlertLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One line of the timeline. `id`: stable however often it is sent; `count`: how often it was said."""
+    """One line of the timeline that people are told of. `id`: the same each time that it is sent; `at`: when it was
+    written, in ISO 8601; `count`: how many lines said the same."""
 
     id: str
     level: AlertLevel
@@ -35,7 +36,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class OpenQuestion:
-    """What an agent has asked, and nobody has answered yet."""
+    """A question of an agent that nobody has answered yet."""
 
     number: int
     agent: str
@@ -70,7 +71,7 @@ class Message:
         return "\n".join([*lines, f"run {self.run}"])
 
     def data(self) -> dict[str, Any]:
-        """What a webhook receives. `text` is what chat services show."""
+        """Return the JSON that a webhook receives. Chat services show its `text`."""
         rows = [
             {"id": notice.id, "level": notice.level, "at": notice.at, "agent": notice.agent, "text": notice.text}
             | ({"count": notice.count} if notice.count > 1 else {})
@@ -88,7 +89,8 @@ def _words(notice: Notice) -> str:
 
 
 def notice_of(run: str, line: bytes) -> Notice | None:
-    """The notice that a line of the timeline is; None if it is none, or not ours."""
+    """Return the notice in a line of the timeline; None if nobody is told of such a line, or it is no event of Coral.
+    `run`: the run's name."""
     try:
         event = json.loads(line)
     except (ValueError, RecursionError):
@@ -112,7 +114,7 @@ def _level_of(event: Mapping[str, Any]) -> AlertLevel | None:
 
 
 def questions_in(status: Mapping[str, Any]) -> tuple[OpenQuestion, ...]:
-    """The open questions of status.json, at most SHOWN."""
+    """Return the open questions in status.json, at most SHOWN."""
     rows = status.get("questions")
     found = [row for row in (rows if isinstance(rows, list) else []) if isinstance(row, dict)]
     return tuple(
@@ -127,7 +129,8 @@ def _question(row: Mapping[str, Any]) -> str:
 
 
 def compose(run: str, task: str, notices: Sequence[Notice], questions: tuple[OpenQuestion, ...] = ()) -> Message:
-    """One message of these notices; what was said several times stands once."""
+    """Return one message with these notices. Notices of one agent with the same text are counted and stand there
+    once."""
     first: dict[tuple[str, str], Notice] = {}
     counts: dict[tuple[str, str], int] = {}
     for notice in notices:
@@ -139,8 +142,9 @@ def compose(run: str, task: str, notices: Sequence[Notice], questions: tuple[Ope
 
 
 def _shown(grouped: Sequence[Notice]) -> tuple[Notice, ...]:
-    """What is left out is not an alert, if it can be; else alerts from the middle: the first ones say how it began, and
-    the last ones how it stands, such as that the run has ended."""
+    """Choose at most SHOWN notices. News are left out before alerts. If there are too many alerts, those in the middle
+    are left out: the first show how the trouble began, and the last show the present state, such as the end of the
+    run."""
     alerts = [notice for notice in grouped if notice.level is AlertLevel.ALERT]
     news = [notice for notice in grouped if notice.level is not AlertLevel.ALERT]
     if len(alerts) > SHOWN:

@@ -1,4 +1,5 @@
-"""Sends what people are told, one thread for each target: one that hangs holds up nobody else, and never the loop."""
+"""Sends messages to people, by one thread for each target: a target that hangs holds up neither the others nor the
+supervisor's loop."""
 
 import threading
 import time
@@ -16,18 +17,18 @@ from workspace.layout import Layout
 
 LOOK_SECONDS = 1.0  # between two looks at the timeline
 STATUS_LIMIT = 16 << 20  # bytes
-LAST_SECONDS = 5.0  # for so long the end of a run waits for what is not sent yet
+LAST_SECONDS = 5.0  # for how long the end of a run waits for messages that are not sent yet
 
 
 class Notifier:
     def __init__(self, layout: Layout, task: str, alerts: AlertsSection) -> None:
-        """Nothing is sent before `start`. `task`: its name, which messages give."""
+        """`task`: the task's name, which is in each message. Nothing is sent before `start`."""
         self._layout, self._task, self._alerts = layout, task, alerts
         self._ending = threading.Event()
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
-        """From here on nothing that is written to the timeline is missed."""
+        """Start the threads. Every line that is written to the timeline from now on is considered."""
         for target in targets_of(self._alerts)[0]:
             file, level = delivery_file(self._layout, target), AlertLevel(target.route.level)
             outbox = Outbox(self._layout.events, file, level)
@@ -35,7 +36,8 @@ class Notifier:
             self._threads[-1].start()
 
     def close(self) -> None:
-        """Send what is left, and wait for that a few seconds. What is not sent by then the next supervisor sends."""
+        """Send what is left, and wait at most LAST_SECONDS for that. The next supervisor sends what could not be
+        sent."""
         self._ending.set()
         deadline = time.monotonic() + LAST_SECONDS
         for thread in self._threads:
@@ -45,13 +47,13 @@ class Notifier:
         schedule = Schedule(target.route.digest, quiet_of(target.route.quiet_hours))
         while True:
             is_last = self._ending.wait(LOOK_SECONDS)
-            if _may_send(schedule, has_alert=True, is_last=is_last):  # else nothing may, and nothing is read
+            if _may_send(schedule, has_alert=True, is_last=is_last):  # else nothing may be sent, so nothing is read
                 schedule = self._send_waiting(outbox, target, schedule, is_last=is_last)
             if is_last:
                 return
 
     def _send_waiting(self, outbox: Outbox, target: Target, schedule: Schedule, *, is_last: bool) -> Schedule:
-        """Send what waits as one message, if it may go. Returns when the next one may."""
+        """Send the waiting notices as one message, if the schedule allows it. Return the new schedule."""
         notices, after = outbox.waiting()
         if not notices:
             outbox.skip(after)
@@ -85,7 +87,8 @@ def delivery_file(layout: Layout, target: Target) -> Path:
 
 
 def targets_of(alerts: AlertsSection) -> tuple[list[Target], list[CoralError]]:
-    """The targets that work on this machine, and why the others do not: a run begins without those."""
+    """Return the targets that work on this machine, and for each other one why it does not. A run starts without
+    those."""
     found: list[Target] = []
     problems: list[CoralError] = []
     for route in alerts.all_routes:
@@ -98,5 +101,5 @@ def targets_of(alerts: AlertsSection) -> tuple[list[Target], list[CoralError]]:
 
 
 def delivery_to(layout: Layout, target: Target) -> DeliveryState | None:
-    """How a target stands in a run; None if nothing was ever sent to it."""
+    """Return the state of delivery of a run to a target; None if none is kept."""
     return read_delivery(delivery_file(layout, target))

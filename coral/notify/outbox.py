@@ -1,6 +1,7 @@
-"""What has been sent to a target and what has not: a place in the timeline, which is kept in a file of its own.
+"""Keeps in a file up to which byte of the timeline the notices for a target have been sent.
 
-A message counts as sent once its target took it. A supervisor that dies in between sends it again: at least once.
+A message counts as sent when its target has accepted it. If the supervisor dies before it writes that down, the next
+one sends the message again: each is sent at least once.
 """
 
 import contextlib
@@ -13,14 +14,15 @@ from typing import BinaryIO
 from attempts.files import open_plain, parse_object, read_bytes, write_json
 from coral.notify.message import AlertLevel, Notice, notice_of
 
-MARK_BYTES = 256  # before the place, by which the timeline is known again
+MARK_BYTES = 256  # before the offset, by whose checksum the timeline is recognized
 MOST_BYTES = 4_000_000  # of the timeline that are read for one message
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryState:
-    """How a target stands. `offset`: bytes of the timeline that are dealt with, the last of which have the checksum
-    `mark`; `problem`: why the last message could not be sent, since `since`; empty if it was sent."""
+    """The state of delivery to a target. `offset`: how many bytes of the timeline are dealt with; `mark`: the checksum
+    of the last of these, at most MARK_BYTES. `problem`: why the last message could not be sent, empty if it was sent;
+    `since`: when that began."""
 
     offset: int = 0
     mark: int = 0
@@ -30,7 +32,7 @@ class DeliveryState:
 
 class Outbox:
     def __init__(self, timeline: Path, file: Path, level: AlertLevel) -> None:
-        """`file`: where the place is kept. A target that is new to a run that goes on begins at its present end."""
+        """`file`: where the state is kept. If there is none yet, delivery begins at the present end of the timeline."""
         self._timeline, self._file, self._level = timeline, file, level
         known = read_delivery(file)
         self.delivery = known or self._at(self._size())
@@ -38,33 +40,35 @@ class Outbox:
             self._keep()
 
     def waiting(self) -> tuple[list[Notice], DeliveryState]:
-        """The notices that are not sent yet, oldest first, and the state of the target once they are.
+        """Return the notices that were not sent yet, oldest first, and the state of delivery once they are sent.
 
-        The checksum is that of the bytes that were read: the timeline may be replaced before they are sent.
+        The checksum in that state is of the bytes that were read here, because the timeline may be replaced before the
+        notices are sent.
         """
         offset = self.delivery.offset
         try:
             with open_plain(self._timeline) as file:
                 before, data = _read(file, offset)
-                if zlib.crc32(before) != self.delivery.mark:  # somebody removed the timeline, and it was begun anew
+                if zlib.crc32(before) != self.delivery.mark:  # the timeline was removed and begun anew
                     offset = 0
                     before, data = _read(file, offset)
         except (OSError, ValueError):
             return [], self.delivery
         whole = data[: data.rfind(b"\n") + 1]
         if not whole and len(data) == MOST_BYTES:
-            whole = data  # no line of ours is so long
+            whole = data  # Coral writes no line that long: skip it
         run = self._timeline.parent.parent.name
         found = (notice_of(run, line) for line in whole.splitlines())
         wanted = [notice for notice in found if notice is not None and self._wants(notice)]
         return wanted, DeliveryState(offset + len(whole), zlib.crc32((before + whole)[-MARK_BYTES:]))
 
     def skip(self, after: DeliveryState) -> None:
-        """There is nothing to send up to there. It is not written down: the next supervisor looks again."""
+        """Go on from `after`, because no notice lies before it. This is not written down: the next supervisor reads
+        those lines again."""
         self.delivery = replace(self.delivery, offset=after.offset, mark=after.mark)
 
     def has_sent(self, after: DeliveryState) -> None:
-        """Everything up to there is sent."""
+        """Write down that everything up to `after` was sent."""
         self.delivery = after
         self._keep()
 
@@ -77,7 +81,7 @@ class Outbox:
         return notice.level is AlertLevel.ALERT or self._level is AlertLevel.NEWS
 
     def _at(self, offset: int) -> DeliveryState:
-        """The state of a target to which everything before this place was sent."""
+        """Return the state of a target to which everything before `offset` was sent."""
         try:
             with open_plain(self._timeline) as file:
                 return DeliveryState(offset, zlib.crc32(_read(file, offset, most=0)[0]))
@@ -97,14 +101,14 @@ class Outbox:
 
 
 def _read(file: BinaryIO, offset: int, most: int = MOST_BYTES) -> tuple[bytes, bytes]:
-    """The last bytes before the place, which its checksum is of, and at most `most` of those after it."""
+    """Return the bytes just before `offset`, of which the checksum is made, and at most `most` bytes after it."""
     first = max(offset - MARK_BYTES, 0)
     file.seek(first)
     return file.read(offset - first), file.read(most)
 
 
 def read_delivery(file: Path) -> DeliveryState | None:
-    """None where nothing is known."""
+    """Read the state of delivery; None if there is none or it is damaged."""
     try:
         kept = parse_object(read_bytes(file, 100_000))
     except (OSError, ValueError):

@@ -1,13 +1,14 @@
-"""When the next message may go to a target. Pure: the time of day and the clock are arguments."""
+"""Decides when the next message may go to a target. Pure: the time of day and the clock are arguments."""
 
 from dataclasses import dataclass, replace
 
-FIRST_PAUSE, LONGEST_PAUSE = 5.0, 600.0  # seconds between tries of a target that fails; they double
+FIRST_PAUSE, LONGEST_PAUSE = 5.0, 600.0  # seconds between two tries of a target that fails; doubled each time
 
 
 @dataclass(frozen=True, slots=True)
 class Quiet:
-    """Minutes of the day, local time, in which nothing is sent: from `begin` to before `end`, over midnight too."""
+    """The time in which nothing is sent, in minutes of the day, local time: from `begin` to before `end`; over midnight
+    if `end` is smaller."""
 
     begin: int
     end: int
@@ -19,7 +20,7 @@ class Quiet:
 
 
 def quiet_of(text: str) -> Quiet | None:
-    """The hours of `alerts.quiet_hours`; None for an empty text."""
+    """Parse `alerts.quiet_hours`, `22:00-07:30`; None for an empty text."""
     if not text:
         return None
     begin, end = (int(hour) * 60 + int(minute) for hour, minute in (part.split(":") for part in text.split("-")))
@@ -28,8 +29,9 @@ def quiet_of(text: str) -> Quiet | None:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """`digest`: seconds between two messages; `not_before`: on the clock; `news_not_before`: the same for a message of
-    news alone, so that no alert waits because of news; `pause`: the last one after a failure."""
+    """When a message may be sent. `digest`: seconds between two messages. `not_before`: the earliest time of the clock
+    for any message; `news_not_before`: the same for a message without an alert, so that no alert waits because news
+    were sent. `pause`: seconds waited after the last failure."""
 
     digest: float
     quiet: Quiet | None = None
@@ -38,7 +40,8 @@ class Schedule:
     pause: float = 0.0
 
     def may_send(self, clock: float, minute: int, *, has_alert: bool, is_last: bool) -> bool:
-        """`is_last`: the run is over, and there is no later. Then nothing waits for its hour."""
+        """Whether a message may be sent at this time. `minute`: of the day, local time. `is_last`: the run is over;
+        then the message is sent in any case, since nothing would send it later."""
         if is_last:
             return True
         earliest = self.not_before if has_alert else max(self.not_before, self.news_not_before)
@@ -49,6 +52,7 @@ class Schedule:
         return replace(self, not_before=later if has_alert else clock, news_not_before=later, pause=0.0)
 
     def failed(self, clock: float, at_least: float = 0.0) -> "Schedule":
-        """`at_least`: seconds that the target asked us to wait."""
+        """Return the schedule after a failure at `clock`. `at_least`: for how many seconds the target asked us to
+        wait."""
         pause = min(max(self.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         return replace(self, not_before=clock + max(pause, at_least), pause=pause)

@@ -1,4 +1,5 @@
-"""Where messages go: an address on the web, a program, the desktop, or whatever the package apprise knows."""
+"""Sends a message to a target: an address on the web, a program, the desktop, or a service that the package apprise
+knows."""
 
 import contextlib
 import hashlib
@@ -34,12 +35,13 @@ ON_PATH = "install it, on PATH; or name another target in `alerts.to`"
 LONGEST_WORD = 12  # letters
 WEB = ("http", "https")
 TOO_LONG = "it took more than {:g} s"
-LONGEST_REASON = 300  # characters; much of it are words of a stranger
+LONGEST_REASON = 300  # characters; much of it is text of a foreign server
 _ANSWER = 200  # characters of an answer that a problem quotes
 
 
 class SendError(Exception):
-    """A message was not taken. The text is the reason; `wait`: seconds that the target asked us to wait."""
+    """The target did not accept a message. The text is the reason; `wait`: for how many seconds the target asked us to
+    wait."""
 
     def __init__(self, reason: str, wait: float = 0.0) -> None:
         super().__init__(one_line(reason, LONGEST_REASON))
@@ -47,16 +49,18 @@ class SendError(Exception):
 
 
 class Target:
-    """One destination of a route. `name`: without what may be a password, a token or a path that works like one."""
+    """One destination of a route. `name`: how it is shown, without what may be a password, a token or a path that works
+    like one."""
 
     def __init__(self, route: AlertRoute, destination: str | tuple[str, ...]) -> None:
-        """CoralError says why it cannot work on this machine."""
+        """Raises CoralError if messages cannot be sent there from this machine."""
         self.route = route
         self.key = hashlib.sha256(repr((destination, route.level)).encode()).hexdigest()[:16]
         self.name, self._send = _way(route, destination)
 
     def send(self, message: Message) -> None:
-        """SendError if the target did not take it. Blocks, for SECONDS or a little longer."""
+        """Sends a message. SendError if the target did not accept it. Blocks for SECONDS at most, or a little
+        longer."""
         self._send(message)
 
 
@@ -73,9 +77,9 @@ def _way(route: AlertRoute, destination: str | tuple[str, ...]) -> tuple[str, Ca
     parts = urlsplit(address)
     if parts.scheme in WEB and parts.hostname:
         secret = _variable(route.secret, "sign alerts").encode() if route.secret else b""
-        host = parts.netloc.rpartition("@")[2]  # with its port: several may listen on this machine
+        host = parts.netloc.rpartition("@")[2]  # with its port: several servers may listen on this machine
         return shown or f"{parts.scheme}://{host}/...", lambda message: _post(address, secret, message)
-    # What is no address, such as a slip in `desktop`, is named as it was typed, if it cannot be a token.
+    # A destination that is no address, such as a misspelt `desktop`, is named as it was typed if it cannot be a token.
     is_word = destination.isalpha() and len(destination) <= LONGEST_WORD
     name = shown or (destination if is_word else f"{parts.scheme or 'unknown'}://...")
     return name, _by_apprise(name, address)
@@ -105,7 +109,8 @@ def _desktop() -> Callable[[Message], None]:
 
 
 def _run(argv: list[str], message: Message) -> None:
-    """The program gets the message as JSON on its standard input, and has taken it if its exit code is 0."""
+    """Starts a program with the message as JSON on its standard input. The message is accepted if the exit code is
+    0."""
     try:
         child = subprocess.Popen(
             argv,
@@ -129,15 +134,15 @@ def _run(argv: list[str], message: Message) -> None:
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """What redirects has not taken the message: a redirected POST arrives as a GET, without it."""
+    """Treats a redirection as a failure: urllib would follow it with a GET, without the message."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 class _OneConnection(urllib.request.HTTPSHandler, urllib.request.HTTPHandler):
-    """Keeps its connection, so that it can be ended: the time limit of a socket begins anew with each byte that comes,
-    and an answer of a byte a minute would never end."""
+    """Keeps its connection so that `end` can break it off. The time limit of a socket begins again with each byte that
+    arrives, so an answer that comes at a byte a minute would never end."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -184,7 +189,7 @@ def _post(address: str, secret: bytes, message: Message) -> None:
 def _open(request: urllib.request.Request, one: _OneConnection) -> None:
     try:
         with urllib.request.build_opener(_NoRedirect, one).open(request, timeout=SECONDS):
-            if one.is_ended:  # an answer that was cut off looks whole
+            if one.is_ended:  # an answer that `end` cut off looks whole
                 raise TimeoutError
     except urllib.error.HTTPError as error:
         with error:
@@ -205,7 +210,7 @@ def _reason(error: Exception) -> str:
 
 
 def _retry_after(text: str) -> float:
-    """The header Retry-After in seconds; 0 where it does not say."""
+    """Parse the header Retry-After; return seconds, 0 if it cannot be parsed."""
     if text.isdecimal():
         return float(text[:6])
     with contextlib.suppress(ValueError, TypeError):

@@ -1,1 +1,1 @@
-"""Checks before money is spent: of this machine, of a task, of a login."""
+"""Checks before money is spent: of this machine, of a task, of a login, of a run to be resumed."""

@@ -1,7 +1,6 @@
-"""Checks what this machine has for a fleet, and what is missing, each with advice.
+"""Checks whether this machine has what a fleet needs, and gives advice on what is missing or could be better.
 
-Nothing here stops a start: one that cannot work says so itself. These checks say it before, and say what could be
-better.
+The result of these checks stops no start: a start that cannot work reports that itself.
 """
 
 import os
@@ -46,7 +45,7 @@ from workspace.seal import Level
 ANSWER_SECONDS = 60.0  # for a program to say its version
 WATCHES, INSTANCES = 65_536, 128
 FREE_BYTES = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
-FREE_MEMORY = 0.08  # of all: from then on a supervisor calls it enough
+FREE_MEMORY = 0.08  # share of all memory from which on a supervisor calls it enough
 FILES = 1024
 INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
@@ -59,9 +58,9 @@ ON_MACOS = "give Coral an account or a virtual machine of its own: see docs/trus
 
 class Health(StrEnum):
     WELL = "well"
-    NOTE = "note"  # it works, and could be better
-    ABSENT = "absent"  # a program that is not here, and that nothing asks for
-    WRONG = "wrong"  # no run can start like that
+    NOTE = "note"  # works, and could be better
+    ABSENT = "absent"  # a program that is not installed and that nothing needs
+    WRONG = "wrong"  # no run can start with this
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ def _measured(name: str, enough: bool, text: str, advice: str) -> Check:
 
 
 def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
-    """Checks the machine, then every agent program. `folder`: where runs would be; `config`: the task, if any, whose
-    programs must be there."""
+    """Checks the machine, then every agent program. `folder`: where runs would be. `config`: the task, whose programs
+    must be installed; None if there is no task."""
     machine = f"{platform.system()}, {plural(usable_cores(), 'core')}"
     yield Check("coral", Health.WELL, f"{__version__}, Python {platform.python_version()} on {machine}")
     yield from _tried("git", _git)
@@ -105,7 +104,7 @@ def _of(driven: Iterable[Assignment], name: str) -> list[Assignment]:
 
 
 def _tried(name: str, check: Callable[[], Check | list[Check]]) -> list[Check]:
-    """What cannot be checked on a machine in trouble is said, and hides nothing of the rest."""
+    """Runs a check; if it cannot be made, as on a machine in trouble, that is a finding, and the other checks go on."""
     try:
         found = check()
     except UNCHECKED as error:
@@ -133,7 +132,7 @@ def _agents(folder: Path, config: Config | None) -> Check:
 
 
 def _candidates() -> Check:
-    """Tries the levels on a candidate."""
+    """Checks how graders can seal candidates, by running one at each level, the strongest first."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
         Path(folder).chmod(0o711)  # candidates may have a user of their own
         Path(folder, "candidate.py").write_text("def answer():\n    return 42\n", encoding="utf-8")
@@ -148,7 +147,8 @@ def _candidates() -> Check:
 
 
 def _leftovers() -> Check:
-    """How processes that a launch leaves behind are found, tried with a child that blocks as a launch does."""
+    """Checks how processes that a launch leaves behind are found, with a child that blocks as a launch does before it
+    may run."""
     groups = cgroup.Groups(f"doctor-{os.getpid()}")
     group = groups.make("try")
     enter = cgroup.ENTER if group else "false"
@@ -172,7 +172,8 @@ def _leftovers() -> Check:
 
 
 def _watching() -> Iterator[Check]:
-    """Without enough watches the supervisor polls: a few seconds later, and otherwise the same."""
+    """Checks the limits of inotify. With too few watches the supervisor polls files, and notices changes a few seconds
+    later."""
     if sys.platform != "linux":
         return
     for name, least in (("max_user_watches", WATCHES), ("max_user_instances", INSTANCES)):
@@ -228,7 +229,8 @@ def _llm() -> Check:
 
 
 def _program(name: str, wanted: list[Assignment]) -> list[Check]:
-    """Whether an agent program is there, its version, its login or key. `wanted`: the task's assignments for it."""
+    """Checks whether an agent program is installed, its version, and its login or key. `wanted`: the task's assignments
+    for this program."""
     runtime = registry.find(name, wanted[0].options if wanted else {})
     assert isinstance(runtime, AgentProgram)
     problems = [problem for part in wanted for problem in registry.check(name, part.options, part.model)]
@@ -247,7 +249,8 @@ def _program(name: str, wanted: list[Assignment]) -> list[Check]:
 
 
 def _version(runtime: AgentProgram) -> str:
-    """As the program prints it, with its state in a temporary folder and the environment of a launch."""
+    """Returns the version that the program prints, run in the environment of a launch with its state in a temporary
+    folder."""
     with tempfile.TemporaryDirectory(prefix="coral-doctor-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         spec = LaunchSpec(agent="doctor", launch=1, session=None, clone=folder, state=folder, run_root=folder)
@@ -273,8 +276,9 @@ def _of_the_task(assignment: Assignment) -> Check:
 
 
 def _version_line(argv: list[str], env: Mapping[str, str]) -> str:
-    """The first line with a version that a program prints, on standard output if there is one, else its first line;
-    empty if it fails or takes too long. Some programs print warnings and news first. It leaves no process behind."""
+    """Returns the first line with a version that a program prints, on standard output or else on standard error; if no
+    line has one, its first line: some programs print warnings and news first. Empty if the program fails or takes
+    longer than ANSWER_SECONDS."""
     try:
         child = subprocess.Popen(
             argv,

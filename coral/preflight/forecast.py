@@ -1,4 +1,4 @@
-"""Forecasts what a run will cost: by the last runs of the task with the same programs, else by rough prices."""
+"""Forecasts what a run will cost: from the last runs of the task with the same programs, else from rough prices."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ LARGEST = 20_000_000  # bytes of a status file
 
 @dataclass(frozen=True, slots=True)
 class CostOfRun:
-    """What one past run cost: US dollars, attempts, tokens without cache reads, and the working hours of all its agents
+    """What one past run used: US dollars, attempts, tokens without cache reads, and the hours of all its agents
     together."""
 
     dollars: float
@@ -31,15 +31,15 @@ class CostOfRun:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """`dollars`: what the run will cost before one of its budgets ends it; None if nobody knows. `text`: the same in
-    words, with what it was reckoned from."""
+    """The expected cost of a run. `dollars`: the cost by the time that one of its budgets ends it; None if it cannot be
+    known. `text`: the same in words, with the basis of the estimate."""
 
     dollars: float | None
     text: str
 
 
 def forecast(config: Config, runs: Path) -> Forecast | None:
-    """None where agents cost nothing. `runs`: the folder of all runs."""
+    """Forecasts the cost of a run of this task; None if no agent costs money. `runs`: the folder of all runs."""
     paid = {(part.runtime, part.model) for part, runtime in Roster(config).assignments if is_paid(part, runtime)}
     if not paid:
         return None
@@ -53,7 +53,8 @@ def forecast(config: Config, runs: Path) -> Forecast | None:
 
 
 def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]]:
-    """What each budget lets the run spend, by how that was reckoned."""
+    """Yields for each budget the basis of its estimate in words, and how many dollars the run can spend before that
+    budget ends it."""
     budget, own, count = config.budget, config.budget.per_agent, len(members_of(config))
     if budget.money is not None:
         yield "budget.money", budget.money
@@ -85,13 +86,14 @@ def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]
 
 
 def _least(limit: int | None, own: int | None, agents: int) -> int | None:
-    """What the limits of the run and of each of its agents leave all of them together; None without a limit."""
+    """Returns the smaller of the run's limit and the sum of the limits of its agents; None if there is neither. `own`:
+    the limit of each agent."""
     return min((most for most in (limit, None if own is None else own * agents) if most is not None), default=None)
 
 
 def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
-    """The past runs of the task with these programs and models, the newest first. A run is left out if its cost is not
-    known, or only in part."""
+    """Yields the past runs in `folder` that used all of these programs and models, newest first. A run whose cost is
+    unknown or known only in part is left out."""
     for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
         try:
             status = json.loads(read_bytes(root / "status.json", LARGEST))

@@ -1,8 +1,8 @@
-"""Asks an agent program for one word: whether it starts, its login is valid, and its model answers.
+"""Checks whether agent programs start, their logins are valid and their models answer, by asking each for one word.
 
-It is started as in a run, by its own runtime, but in a temporary folder; no process of it stays behind. A program whose
-login is refused or whose account is at a limit retries for minutes before it reports that, so the messages about its
-retries are read as well.
+A program is started by its runtime as in a run, but in a temporary folder, and none of its processes is left behind. A
+program whose login is refused or whose account is at a limit may retry for minutes before it reports that; therefore
+its messages about retries are read, too.
 """
 
 import contextlib
@@ -41,9 +41,9 @@ from workspace.layout import Layout
 
 PROMPT = "This is a test of the connection. Reply with the single word pong, and use no tool.\n"
 SECONDS = 120.0
-GRACE = 10.0  # for a program that did not answer in time
-POLL_SECONDS = 0.2  # how often to check whether anybody still waits for the answer
-# How many retries in a row, by what they say, show that no answer will come: after a first refusal a program may renew
+GRACE = 10.0  # seconds for a program that did not answer in time to end by itself
+POLL_SECONDS = 0.2  # between two checks whether anybody still waits for the answer
+# How many retries in a row show that no answer will come, by their meaning: after a first refusal a program may renew
 # its login, and a rate limit may pass within seconds.
 MAX_RETRIES = {Ending.TERMINAL: 2, Ending.LIMIT: 3}
 AGENT = "agent-1"
@@ -56,7 +56,8 @@ PASSING = (
 
 @dataclass(frozen=True, slots=True)
 class Pong:
-    """`ending` is None if the program did not end in time. `until`: when a limit ends, if it is known."""
+    """What came of a ping. `ending`: None if the program did not end in time. `until`: when a limit ends, in seconds
+    since the epoch, if that is known."""
 
     ending: Ending | None
     seconds: float
@@ -68,7 +69,8 @@ class Pong:
 
 @dataclass(frozen=True)
 class _Candidate:
-    """`wanted`: by name or by the task; other installed programs are pinged too, and may have no login."""
+    """A runtime to be pinged. `wanted`: whether the user or the task names it; other installed programs are pinged,
+    too, and it is no error if they have no login."""
 
     name: str
     wanted: bool
@@ -77,7 +79,7 @@ class _Candidate:
 
     @cached_property
     def runtime(self) -> Runtime | None:
-        """None where there is none of that name."""
+        """The runtime; None if there is none of that name."""
         with contextlib.suppress(CoralError):  # `_finding` says why
             return registry.find(self.name, self.options)
         return None
@@ -90,8 +92,9 @@ class _Candidate:
 def ping_all(
     config: Config | None, names: Sequence[str], say: Callable[[str], None], seconds: float = SECONDS
 ) -> Iterator[Check]:
-    """One check for each runtime of these names, as they finish; without names, for the task's runtimes and every
-    installed program. `say` is called with who is asked, and who has not answered yet."""
+    """Yields one check for each of the runtimes `names`, as they finish; without names, for the runtimes of the task
+    and every installed program. `say` is called with a text about who is asked and who has not answered yet. `seconds`:
+    how long each may take."""
     stop = threading.Event()
     with ThreadPoolExecutor(4) as pool:
         try:
@@ -170,7 +173,8 @@ def _login(runtime: Runtime) -> str:
 
 
 def ping(runtime: Runtime, model: str, seconds: float, stop: threading.Event) -> Pong:
-    """Has the program answer one prompt, until `stop` is set. OSError if it cannot be started."""
+    """Has the program answer one prompt, and ends it after `seconds` or when `stop` is set. OSError if it cannot be
+    started."""
     with tempfile.TemporaryDirectory(prefix="coral-ping-", ignore_cleanup_errors=True) as made:
         layout = Layout(Path(made).resolve())
         for folder in (layout.clone(AGENT), layout.state(AGENT), layout.logs(AGENT)):
@@ -206,7 +210,8 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
 
 
 def _meaning_of_retries(monitor: OutputMonitor) -> Meaning | None:
-    """What the reason of the program's retries means, once that shows that no answer will come; else None."""
+    """Returns what the program's retries mean, if there were so many in a row that no answer is to be expected; else
+    None."""
     monitor.read(0.0)
     patterns = monitor.runtime.patterns if isinstance(monitor.runtime, Reader) else Patterns({})
     meaning = patterns.meaning(monitor.last_retry, time.time())
@@ -218,7 +223,7 @@ def _meaning_of_retries(monitor: OutputMonitor) -> Meaning | None:
 def _run(
     program: process.Program, deadline: float, stop: threading.Event, monitor: OutputMonitor
 ) -> tuple[int | None, str]:
-    """The exit code, None if the program had to be ended; and the end of its stderr before that."""
+    """Runs the program. Returns its exit code, None if it had to be ended, and the end of its stderr."""
     held = process.start(program)
     try:
         held.release()

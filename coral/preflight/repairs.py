@@ -1,8 +1,8 @@
-"""What is wrong with the folders of a run, and which of it `coral doctor --fix` repairs.
+"""Finds what is wrong with the folders of a run, and repairs for `coral doctor --fix` what is safe to repair.
 
-Safe is what alters nothing that anybody wrote and can be done again: to make a folder that is missing, and to set the
-mode of one that is ours. Stale locks, the index and damaged clones need nothing from here: whoever meets them mends
-them.
+A repair is safe if it alters nothing that anybody wrote and can be repeated: making a missing folder, and setting the
+mode of a folder of this user. Stale locks, the index and damaged clones are not repaired here: the code that uses them
+does that.
 """
 
 import os
@@ -18,11 +18,11 @@ from workspace.layout import Layout, closed_folders, folders
 
 class FolderFault(StrEnum):
     MISSING = "missing"
-    OPEN = "open"  # to others, though it holds answers, keys or conversations
+    OPEN = "open"  # others can open it, though it holds answers, keys or conversations
     SHUT = "shut"  # its owner cannot use it
     NO_FOLDER = "no_folder"  # a file or a link is in its place
     OF_ANOTHER = "of_another"
-    UNKNOWN = "unknown"  # it cannot be looked at
+    UNKNOWN = "unknown"  # its state cannot be read
 
 
 SAFE = {FolderFault.MISSING, FolderFault.OPEN, FolderFault.SHUT}
@@ -48,26 +48,27 @@ class BrokenFolder:
 
     @property
     def is_safe(self) -> bool:
-        """Whether it may be repaired without asking."""
+        """Whether the folder can be repaired without asking."""
         return self.fault in SAFE
 
 
 def broken_folders(layout: Layout, agents: Iterable[str]) -> list[BrokenFolder]:
-    """What is wrong with the folders that a run with these agents has, in an order in which it can be repaired."""
+    """Return the folders of a run with these agents that something is wrong with, outer folders first, so that they can
+    be repaired in this order."""
     closed = closed_folders(layout)
     found = ((path, _fault_of(path, path in closed)) for path in folders(layout, agents))
     return [BrokenFolder(path, fault) for path, fault in found if fault is not None]
 
 
 def check_of(layout: Layout, broken: BrokenFolder, *, fixing: bool) -> Check:
-    """The finding. `fixing`: what is safe is repaired next, and needs no advice."""
+    """Return a fault as a finding. `fixing`: whether safe faults are repaired next, so that they need no advice."""
     how = "" if fixing else "`coral doctor --fix` repairs it"
     advice = how if broken.is_safe else "see what it is: nothing of it is changed"
     return Check("run", Health.NOTE, f"{_name(layout, broken)} {TEXTS[broken.fault]}", advice)
 
 
 def repaired(layout: Layout, broken: BrokenFolder) -> Check:
-    """Repair what is safe; what came of it."""
+    """Repair a folder whose fault is safe to repair; return what came of it."""
     path = broken.path
     is_closed = path in closed_folders(layout)
     try:
@@ -98,12 +99,13 @@ def _fault_of(path: Path, is_closed: bool) -> FolderFault | None:
 
 
 def _too_open(seen: os.stat_result) -> int:
-    """What a closed folder may not allow. Where agents have users of their own, their group may pass through it."""
+    """Return the bits of a mode that a closed folder must not have. If agents have users of their own, its group may
+    pass through it."""
     return 0o077 if seen.st_gid == os.getegid() else 0o067
 
 
 def _set_mode(path: Path, mode: int) -> None:
-    """Set the mode of the folder itself: a link in its place is not followed."""
+    """Set the mode of the folder itself. A link in its place is not followed."""
     if os.chmod in os.supports_follow_symlinks:
         path.chmod(mode, follow_symlinks=False)
         return

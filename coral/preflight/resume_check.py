@@ -1,7 +1,7 @@
-"""Finds out before a resume whether somebody changed the run while nobody supervised it, and whether an ended run would
-go on, and which of its budgets would have to be larger.
+"""Finds out before a resume whether somebody changed the run while nobody supervised it; and whether a run that has
+ended would end again at once, and which budgets would have to be larger.
 
-Rule: only `decide` knows what ends a run. It is called with the resumed run, and its actions are not performed.
+Only `decide` knows what ends a run: it is called as for a resume, and its actions are not performed.
 """
 
 from collections.abc import Mapping
@@ -34,8 +34,8 @@ Limits = dict[str, float | None]  # by their keys: `hours`, `per_agent.money`
 
 @dataclass(frozen=True, slots=True)
 class EndsAtOnce:
-    """Why a run would end again at once, the reasons of its agents if they are the cause, and the overrides with which
-    it would go on; none if no budget is in the way."""
+    """Why a resumed run would end again at once. `agents`: why its agents have retired, if that is the cause.
+    `overrides`: the settings with which it would go on; empty if no budget is in the way."""
 
     end: RunEnd
     agents: tuple[Reason, ...]
@@ -43,9 +43,9 @@ class EndsAtOnce:
 
 
 def changes_since_supervised(layout: Layout) -> list[str]:
-    """What somebody changed, in words: files of the task, by their digests in the journal, and the journal itself,
-    which comes out otherwise when it is decided again. Empty where nothing was found: who can write there can write
-    digests, too. CoralError if the journal cannot be read."""
+    """Return in words what somebody changed while nobody supervised the run: files of the task, found by their digests
+    in the journal, and the journal itself, found by deciding its events again. An empty list proves nothing: whoever
+    can write there can also change the digests. CoralError if the journal cannot be read."""
     if not segments(layout.journal):
         return []
     memory = fold(layout.journal)
@@ -65,8 +65,9 @@ def changes_since_supervised(layout: Layout) -> list[str]:
 
 
 def ends_at_once(layout: Layout, config: Config, change: TaskChanged | None = None) -> EndsAtOnce | None:
-    """None if the run would go on with this task, or has not ended: a supervisor is needed then, if only to end it, or
-    to write a record for which the disk had no room. `change`: what is different in the task, if anything is."""
+    """Return why the run would end again at once with this task. None if it would go on; also if it has not ended or
+    lacks a record, because then a supervisor is needed to end it or to write the record. `change`: how the task differs
+    from the run's, if it does."""
     memory = fold(layout.journal)
     if not memory.fleet.run.finished or _lacks_a_record(memory, layout):
         return None
@@ -82,15 +83,16 @@ def ends_at_once(layout: Layout, config: Config, change: TaskChanged | None = No
 
 
 def _lacks_a_record(memory: RecoveredState, layout: Layout) -> bool:
-    """Whether a settled attempt has no record: the disk was full until the run had ended."""
+    """Whether a settled attempt has no record, because the disk was full until the run had ended."""
     store = Store(layout.attempts)
     settled = (number for number, pending in memory.fleet.pending.items() if pending.step is AttemptStep.SETTLED)
     return any(store.witness(number) is None for number in settled)
 
 
 def _after(memory: RecoveredState, config: Config, limits: Limits, resumed: tuple[Event, ...]) -> Fleet:
-    """The fleet right after a resume within these limits. Starts are not staggered: an agent without a budget retires
-    only when it would start. A grade on the hold-out that only the resume would ask for is no reason to go on."""
+    """Return the fleet right after a resume within these limits. Starts are not staggered, since an agent without
+    budget retires only when it would start. The hold-out is left out: a grade on it that only the resume would ask for
+    is no reason to go on."""
     rules = replace(rules_of(replace(config, budget=_section(limits)), Roster(config), ""), holdout_timeout=None)
     now = Moment(run_time=memory.clock, wall_time=memory.wall)
     after, _ = decide(memory.fleet, resumed, now, replace(rules, stagger=0.0))
@@ -98,7 +100,8 @@ def _after(memory: RecoveredState, config: Config, limits: Limits, resumed: tupl
 
 
 def _ends(memory: RecoveredState, config: Config, limits: Limits, resumed: tuple[Event, ...]) -> bool:
-    """Whether the run ends within these limits alone: what the operator has set stands only of budgets among them."""
+    """Whether the run ends with only these limits in force. Budgets that the operator has set during the run count only
+    if they are among the limits."""
     run = memory.fleet.run
     run = replace(run, budgets={key: found for key, found in run.budgets.items() if key in limits})
     within = replace(memory, fleet=replace(memory.fleet, run=run))
@@ -111,8 +114,8 @@ def _retired(fleet: Fleet) -> tuple[Reason, ...]:
 
 
 def _raised(memory: RecoveredState, config: Config, resumed: tuple[Event, ...]) -> Limits:
-    """The limits that are in the way, each doubled until it is not. They are added one after the other, so that all are
-    found that have to be raised. A target cannot be doubled: it is removed."""
+    """Return the limits that end the run, each doubled until it no longer does. They are put in force one after the
+    other, so that every one is found that has to be raised. A target cannot be doubled, so it is removed."""
     within: Limits = {}
     raised: Limits = {}
     if _ends(memory, config, within, resumed):

@@ -1,4 +1,5 @@
-"""Finds what has changed in a task's folder since a run of it started: the run goes on with copies of its own."""
+"""Finds what has changed in a task's folder since a run of it started. The run uses its own copies, so the changes have
+no effect on it."""
 
 import filecmp
 from collections.abc import Iterator
@@ -13,10 +14,8 @@ from workspace.layout import Layout, runs_under
 
 
 def task_changes(layout: Layout, config: Config) -> list[str]:
-    """The files that differ from the run's copies, as paths in the task's folder; none if the folder is gone.
-
-    `config`: the run's own.
-    """
+    """Return the files that differ from the run's copies, as paths in the task's folder; empty if the folder is gone.
+    `config`: the run's own."""
     if not config.path.is_file():
         return []
     found = [] if _is_same(layout.task_source, config.path) else [config.path.name]
@@ -27,18 +26,18 @@ def task_changes(layout: Layout, config: Config) -> list[str]:
     try:
         changed = seed.differences(layout.hub, commit, config.seed)
     except (GitError, OSError):
-        return [*found, config.task.seed]  # it is gone, or has become something that no run could begin with
+        return [*found, config.task.seed]  # the seed is gone, or can no longer be used by any run
     return [*found, *(f"{config.task.seed.rstrip('/')}/{name}" for name in changed)]
 
 
 def uncommitted_text(left: list[str]) -> str:
-    """What is said of the files of a seed that a run leaves out."""
+    """Return the sentence about changed files of a seed that a run leaves out, because they are not committed."""
     return f"of the seed only the last commit is used, without {plural(len(left), 'changed file')}: {some_of(left)}"
 
 
 def seed_change(config: Config, runs: Path) -> str:
-    """What is said of a seed that differs from what the newest run of the task took; empty if it does not, or if there
-    is no such run. `runs`: the folder of all runs."""
+    """Return a sentence about how the seed differs from the one that the newest run of the task used; empty if it does
+    not differ, or there is no such run. `runs`: the folder of all runs."""
     newest = next(iter(runs_under(runs / config.slug)), None)
     if newest is None:
         return ""
@@ -58,8 +57,8 @@ def _changed_of_grader(layout: Layout, config: Config) -> Iterator[Path]:
 
 
 def _files(folder: Path, name: Path) -> list[Path]:
-    """What a run copies for the entry `name` of a grader: the file itself, or the files of the folder; as paths in
-    `folder`."""
+    """Return the files that a run copies for the entry `name` of a grader, as paths in `folder`: the file itself, or
+    the files in the folder of that name."""
     path = folder / name
     return [name] if path.is_file() else [name / inner for inner in copied_files(path)]
 
@@ -71,7 +70,7 @@ def _is_same_checklist(layout: Layout, config: Config) -> bool:
 
 
 def _is_same(copied: Path, path: Path) -> bool:
-    """Without reading them, if they have one size and one time: copies keep the time."""
+    """Whether two files are the same. Files of equal size and time are not read: copies keep the time."""
     try:
         return filecmp.cmp(copied, path, shallow=True)
     except OSError:

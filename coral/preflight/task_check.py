@@ -1,4 +1,4 @@
-"""Checks a task before money is spent on it: each finding is data, and comes from trying the real thing."""
+"""Checks a task before money is spent on it, by trying what a run would do. Each finding is data."""
 
 import math
 import re
@@ -35,13 +35,13 @@ from workspace.errors import GitError
 from workspace.seal import Level
 from workspace.seed import last_commit, taken_from, uncommitted
 
-OUTPUT_LINES = 20  # of a grader that failed
+OUTPUT_LINES = 20  # the last ones of a grader that failed
 CHECK_SECONDS = 60.0
 MAX_FILES = 100_000
-MOST_PERCENT = 100.0  # a larger share of the score says nothing: the score is near zero
+MOST_PERCENT = 100.0  # a larger noise is not given as a share of the score: the score is near zero
 SEED_GRADES = 5  # of the seed, to learn how noisy scores are ...
 SEED_SECONDS = 60.0  # ... if they take no longer; else two
-MISJUDGED = 3.0  # times the given noise: beyond that it is not what was measured
+MISJUDGED = 3.0  # a larger factor between the given and the measured noise means that the given one is wrong
 LOGARITHM = 0.005  # share of the score from which the noise of a time or a ratio is likely to grow with the score
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 LOG_ADVICE = (
@@ -52,7 +52,8 @@ LOG_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class TaskFinding:
-    """`name`: what was checked; `text`: what was found, on one line."""
+    """The result of one check. `name`: what was checked; `text`: what was found, on one line; `details`: further lines,
+    such as advice."""
 
     name: str
     ok: bool
@@ -61,8 +62,8 @@ class TaskFinding:
 
 
 def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
-    """The checks that take no time: the seed, its public check, the heartbeats, the runtime, what it will cost. `runs`:
-    the folder of all runs."""
+    """Makes the checks that take no time: of the seed, its public check, the heartbeats, the runtimes, and the expected
+    cost. `runs`: the folder of all runs."""
     inspected: list[TaskFinding] = []
     runtimes = list[Runtime | None]()
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
@@ -94,8 +95,8 @@ def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
 
 
 def grade_findings(config: Config, say: Callable[[str], None]) -> Iterator[TaskFinding]:
-    """Grades the seed several times: it must score, and differ no more than the task says. `say` is called before a
-    step that takes long."""
+    """Grades the seed several times: it must have a score, and its scores must differ no more than the task's noise
+    says. `say` is called before each step that takes long."""
     with tempfile.TemporaryDirectory(prefix="coral-validate-", ignore_cleanup_errors=True) as folder:
         try:
             venv = make(config, Path(folder), say)
@@ -132,7 +133,8 @@ def _grade_findings(config: Config, venv: Path | None, say: Callable[[str], None
 
 
 def _seed(config: Config, seed: Path, notes: tuple[str, ...]) -> TaskFinding:
-    """`seed`: the files that a run would take; `notes`: sentences about them for the user."""
+    """Checks the seed. `seed`: the folder with the files that a run would take; `notes`: sentences about them for the
+    user."""
     globs = config.task.editable
     below = (path for path in islice(seed.rglob("*"), MAX_FILES) if ".git" not in path.relative_to(seed).parts)
     names = [path.relative_to(seed).as_posix() for path in below if path.is_file()]
@@ -185,7 +187,7 @@ def _heartbeats(config: Config) -> TaskFinding:
 
 
 def _alerts(config: Config) -> list[TaskFinding]:
-    """Who is told of alerts. Nothing is sent: `coral notify test` does that."""
+    """Checks the targets of alerts. Nothing is sent: `coral notify test` does that."""
     targets, problems = targets_of(config.alerts)
     names = ", ".join(target.name for target in targets)
     found = [TaskFinding("alerts", True, f"they go to {names}", ("`coral notify test` sends one",))] if names else []
@@ -193,7 +195,7 @@ def _alerts(config: Config) -> list[TaskFinding]:
 
 
 def _runtime(config: Config, assignment: Assignment) -> tuple[TaskFinding, Runtime | None]:
-    """Whether the runtime can be used; and the runtime, if it exists."""
+    """Checks whether the runtime can be used; returns the finding, and the runtime if it exists."""
     name = assignment.runtime
     try:
         runtime = registry.find(name, assignment.options)
@@ -224,7 +226,8 @@ def _graded(config: Config, venv: Path | None, result: GradeResult) -> TaskFindi
 
 
 def _seal_advice(config: Config, venv: Path | None) -> tuple[str, ...]:
-    """Advice for a grader that fails only because it is sealed. Grades the seed without a sandbox to find out."""
+    """Returns advice if the grader fails only because it is sealed, which is found out by grading the seed without a
+    seal; else nothing."""
     if level_of_graders(config.workspace.seal, places_of(config, Path(tempfile.gettempdir()))) is Level.NONE:
         return ()
     unsealed = replace(config, workspace=config.workspace.model_copy(update={"seal": "none"}))
@@ -237,7 +240,7 @@ def _seal_advice(config: Config, venv: Path | None) -> tuple[str, ...]:
 
 
 def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:
-    """What is to be known where code of the candidate could write its own score."""
+    """Returns a warning if code of the candidate could write its own score."""
     if result.channel == CLOSED:
         return ()
     if config.grader.command:
@@ -257,7 +260,8 @@ def _held_out(config: Config, venv: Path | None) -> TaskFinding:
 
 
 def _module_advice(config: Config, text: str) -> tuple[str, ...]:
-    """What to do about a module that was not found: it may lie in the task's folder, which is not copied as a whole."""
+    """Returns what to do about a module that the grader did not find. It may be in the task's folder, which is not
+    copied as a whole."""
     found = _NO_MODULE.search(text)
     if found is None:
         return ()
@@ -269,7 +273,7 @@ def _module_advice(config: Config, text: str) -> tuple[str, ...]:
 
 
 def _noise(config: Config, venv: Path | None, first: float, seconds: float) -> TaskFinding:
-    """Grades the seed several times, to compare `grader.noise` with how far the scores differ."""
+    """Grades the seed several times, and compares how far its scores differ with `grader.noise`."""
     scores = [first]
     while len(scores) < (SEED_GRADES if seconds * SEED_GRADES <= SEED_SECONDS else 2):
         again = _grade(config, venv)

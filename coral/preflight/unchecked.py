@@ -1,6 +1,6 @@
-"""What becomes of a check that cannot be made on a machine in trouble: it is said, and stops nothing.
+"""What to do about a check that cannot be made, as on a machine in trouble: report that, and go on.
 
-A module of its own: a start waits for nothing else of `doctor`.
+This is a module of its own so that a start need not import `doctor`.
 """
 
 import subprocess
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from coral.errors import CoralError
 from workspace.errors import WorkspaceError
 
-# By what a check may fail that is no mistake of ours alone: neither what it looks at nor how is certain.
+# Errors with which a check may fail on a machine in trouble: neither what it looks at nor its tools can be relied on.
 UNCHECKED = (OSError, ValueError, LookupError, RuntimeError, subprocess.SubprocessError, CoralError, WorkspaceError)
 
 
 def attempted(name: str, check: Callable[[], str]) -> str:
-    """What a check before a start has to say, or that it cannot be made: neither stops a start that could work."""
+    """Return the result of a check before a start, or a text that it cannot be made: neither stops the start."""
     try:
         return check()
     except UNCHECKED as error:

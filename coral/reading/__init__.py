@@ -1,1 +1,2 @@
-"""Reads a run as data, for the command line and for programs: the same figures for both."""
+"""Reads a run as data. The command line, the dashboard and `import coral` use it, so all of them show the same
+figures."""

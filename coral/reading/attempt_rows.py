@@ -1,4 +1,4 @@
-"""The attempts of a run as rows: the ranking, or the latest first; each with everything that its tree scored."""
+"""Lists the attempts of a run, ranked or latest first; each ranked one has the scores of all grades of its tree."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +46,8 @@ class MeasuredAttempt:
 
 
 def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
-    """The candidates, best first; an attempt without a score has no rank and is left out."""
+    """Return the attempts that `wanted` selects, best first, at most `most`. Attempts without a score are left out. Of
+    those whose score equals the highest, the lead comes first."""
     found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
     lines = [MeasuredAttempt(attempt, rank.scores) for rank, attempt in found]
     # Scores that differ by rounding alone are equal, and the lead is the earlier one.
@@ -57,13 +58,14 @@ def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAtt
 
 
 def recent(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
-    """Newest number first, failed ones too."""
+    """Return the attempts that `wanted` selects, highest number first, failed ones too, at most `most`; without
+    `scores`."""
     found = view.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
     return [MeasuredAttempt(attempt) for _, attempt in found]
 
 
 def measured(view: RunView, number: int | None) -> MeasuredAttempt | None:
-    """One attempt with all that it scored; None where it has no score, or may not be seen."""
+    """Return an attempt with the scores of all its grades; None if it has no score or the reader may not see it."""
     attempt = view.attempt_or_none(number)
     if attempt is None:
         return None
@@ -72,12 +74,14 @@ def measured(view: RunView, number: int | None) -> MeasuredAttempt | None:
 
 
 def nested(line: MeasuredAttempt) -> dict[str, object]:
-    """A row for JSON: the record, and what several grades come to."""
+    """Convert an attempt to an object for JSON: its record, and `measured`, the summary of its grades if it has
+    several."""
     return {**to_dict(line.attempt), **measured_again(line.scores)}
 
 
 def flat(line: MeasuredAttempt) -> dict[str, object]:
-    """A row for tables: the fields of the record, then what several grades come to, then `metrics.NAME`."""
+    """Convert an attempt to a row of a table: the fields of its record, the columns MEASURED, and one column
+    `metrics.NAME` for each metric."""
     data = to_dict(line.attempt)
     metrics = {f"metrics.{name}": value for name, value in line.attempt.metrics.items()}
     scored = dict(summary(line.scores)) if line.scores else {}
@@ -85,5 +89,6 @@ def flat(line: MeasuredAttempt) -> dict[str, object]:
 
 
 def measured_again(scores: Sequence[float]) -> dict[str, object]:
-    """For programs: what several grades of an attempt come to; empty where there is one."""
+    """Return `{"measured": summary}` with median, mean, deviation and count of the scores; an empty dictionary for
+    fewer than two scores."""
     return {"measured": summary(scores)} if len(scores) > 1 else {}

@@ -1,4 +1,4 @@
-"""Who was alive when: the stretches of an agent's life, from its archived beats."""
+"""Computes from an agent's archived beats when it was alive, idle, dead or parked."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from heartbeats.beat import SILENT_SECONDS, Beat
 
 
 class Life(StrEnum):
-    """`idle`: a launch, of which nothing is heard; `dead`: for longer than its ttl; `parked`: no launch, whether it
-    rests, waits for a limit or has retired."""
+    """The state of an agent. `idle`: its launch has been silent for a while; `dead`: it has been silent for longer than
+    the ttl of its last beat; `parked`: it has no launch, because it rests, waits for a limit or has retired."""
 
     ALIVE = "alive"
     IDLE = "idle"
@@ -20,7 +20,7 @@ class Life(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LifeSpan:
-    """`start` and `end`: seconds since the epoch."""
+    """A time in which an agent was in one state. `start` and `end`: seconds since the epoch."""
 
     life: Life
     start: float
@@ -28,7 +28,8 @@ class LifeSpan:
 
 
 def spans(beats: Iterable[Beat], until: float) -> list[LifeSpan]:
-    """The spans from the first beat of a launch to `until`, without gaps; two neighbours differ in `life`."""
+    """Return the spans from the first beat of a launch to `until` (seconds since the epoch), without gaps. Beats of
+    jobs and grades are ignored. Two neighbours differ in `life`."""
     joined: list[LifeSpan] = []
     for span in _pieces(sorted(_timed(beats), key=lambda item: item[0]), until):
         if joined and joined[-1].life is span.life:
@@ -40,11 +41,11 @@ def spans(beats: Iterable[Beat], until: float) -> list[LifeSpan]:
 def _timed(beats: Iterable[Beat]) -> Iterator[tuple[float, Beat]]:
     for beat in beats:
         if not beat.launch:
-            continue  # of a job or a grade
+            continue  # the beat of a job or a grade
         try:
             yield datetime.fromisoformat(beat.timestamp).timestamp(), beat
         except (ValueError, OverflowError):
-            continue  # somebody else wrote it
+            continue  # not written by Coral
 
 
 def _pieces(timed: list[tuple[float, Beat]], until: float) -> Iterator[LifeSpan]:

@@ -1,4 +1,4 @@
-"""How much of each budget is used, and when it is used up if the run goes on as it has so far."""
+"""Reads from status.json how much of each budget is used, and forecasts when it will be used up."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,8 @@ ENOUGH = 0.02  # share of a budget below which a forecast would be a guess
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """`share`: 0 to 1. `amounts`: how much of how much, in words; `left`: how long it lasts, empty where unknown."""
+    """How much of one budget is used. `share`: 0 to 1. `amounts`: in words, `$3.20 of $10.00`. `left`: in words, for
+    how long the rest lasts; empty if that is unknown."""
 
     key: str
     share: float
@@ -20,7 +21,7 @@ class BudgetUse:
 
 
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:
-    """The use of each budget. `late`: the age of the status in seconds."""
+    """Return the use of each budget. `late`: the age of the status in seconds."""
     clock = (status.number("clock") or 0.0) + late
     unknown = bool(status.texts("use_unknown_of"))
     found = (_use(budget, clock, late, unknown) for budget in status.objects("budgets"))
@@ -28,7 +29,8 @@ def uses(status: LenientJson, late: float) -> list[BudgetUse]:
 
 
 def forecast(used: float, limit: float, clock: float) -> float | None:
-    """Seconds until the budget is used up, at the rate so far; None where little is used yet, or nothing is left."""
+    """Return in how many seconds the budget will be used up at the average rate so far; None if less than ENOUGH of it
+    is used, or all of it. `clock`: seconds that the run took so far."""
     if clock <= 0 or limit <= 0 or not ENOUGH <= used / limit < 1:
         return None
     return (limit - used) * clock / used
@@ -62,7 +64,8 @@ def _amounts(key: str, used: float, limit: float) -> str:
 
 
 def per_hour(status: LenientJson, late: float) -> str:
-    """What the run costs an hour; empty where that is not known."""
+    """Return in words what the run costs an hour on average; empty if the cost is unknown or the run is younger than a
+    minute. `late`: the age of the status in seconds."""
     money, clock = status.inner("spent").number("money"), (status.number("clock") or 0.0) + late
     if not money or clock < 60:
         return ""

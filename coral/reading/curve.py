@@ -1,4 +1,4 @@
-"""Reads a run's curve: from the index what was graded, from the timeline when that was on the run's clock."""
+"""Reads a run's curve: scores from the index of records, and from the timeline when each record was published."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -12,7 +12,8 @@ Clock = Callable[[int], float | None]  # when an attempt was published, on the r
 
 
 def read_curve(view: RunView, clocks: Mapping[int, float]) -> Curve:
-    """`clocks`: see `timeline.TimelineFigures`."""
+    """Read the whole curve. `clocks`: when each attempt was published, in seconds of the run's clock, as in
+    `timeline.TimelineFigures`."""
     records = view.index.ask(lambda rows: history.graded(rows, view.alone))
     bests = view.index.ask(lambda rows: query.curve(rows, view.alone))
     at = times(view, _published(records), clocks.get)
@@ -21,8 +22,9 @@ def read_curve(view: RunView, clocks: Mapping[int, float]) -> Curve:
 
 
 def read_sample(view: RunView, clock: Clock, most: int, agent: str = "") -> tuple[Curve, int]:
-    """The curve with about `most` points, at a cost that hardly grows with the run, and how many attempts it leaves
-    out. `agent`: its attempts alone, and its own best, which is left out for the others."""
+    """Read a curve with about `most` points, at a cost that hardly grows with the run. Return it and the number of
+    attempts that it leaves out. `clock`: when an attempt was published. `agent`: if given, the points are this agent's
+    attempts alone, and the curve has this agent's own best; otherwise nobody's own best."""
     bests = view.index.ask(lambda rows: query.curve(rows, view.alone))
     proofs = view.index.ask(lambda rows: history.new_bests(rows, view.alone))
     chosen = view.index.ask(lambda rows: history.sampled(rows, most, agent, view.alone))
@@ -43,8 +45,9 @@ def _published(records: Iterable[GradedRecord]) -> list[tuple[int, str]]:
 
 
 def times(view: RunView, records: Iterable[tuple[int, str]], clock: Clock) -> dict[int, float]:
-    """When records (number and time of day) were published, in seconds of the run's clock, which stops while nobody
-    supervises. The wall clock serves for those that the timeline lacks. None is earlier than the one before it."""
+    """Return for each number when its record was published, in seconds of the run's clock. `records`: (number, time of
+    day in ISO 8601), in the order of publication. `clock`: the time from the timeline; where that is None, the seconds
+    since the run started by the time of day are taken. The times never decrease."""
     start = format.age(view.status.data.get("started_at"), now=0.0)
     found: dict[int, float] = {}
     latest = 0.0

@@ -1,7 +1,8 @@
-"""What a run knows, as the commands show it: its notes, how each stands to the records, and what is new to a reader.
+"""What a run knows, as the commands show it: its notes, whether the records support each, and which notes are new to
+the operator.
 
-A note is parsed when it is first asked for: there may be thousands. When the operator last looked is kept in the run's
-private folder, where no agent writes.
+There may be thousands of notes, so a note is parsed only when it is needed. The time of the operator's last look at the
+notes is kept in the run's private folder, where no agent can write.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ class JudgedNote:
 
 @dataclass(frozen=True)
 class KnowledgeView:
-    """The notes of a run, oldest first; every part is read when it is first used."""
+    """The notes of a run, oldest first. Each property is read when it is first used."""
 
     view: RunView
 
@@ -59,7 +60,7 @@ class KnowledgeView:
 
     @cached_property
     def synthesis(self) -> Note | None:
-        """The one that counts: the last."""
+        """The latest synthesis, which replaces all earlier ones; None if there is none."""
         return self.parse(self.syntheses[-1]) if self.syntheses else None
 
     @cached_property
@@ -68,25 +69,25 @@ class KnowledgeView:
 
     @cached_property
     def superseded(self) -> dict[str, str]:
-        """By the name of each note whose place another one takes: the name of that one."""
+        """The name of each superseded note, with the name of the note that supersedes it."""
         return superseded(self.notes, self._related)
 
     @cached_property
     def conflicts(self) -> list[Conflict]:
-        """The claims that contradict each other, and that no attempt has decided between."""
+        """The pairs of claims that contradict each other, of which no attempt has shown yet which one is right."""
         wanted = {name for note in self._related for name in note.contradicts}
         named = [note.parse(number) for number, note in self.notes if note.name in wanted]
         return open_conflicts(self._related, named, self.superseded, self.find)
 
     @cached_property
     def dead_ends(self) -> list[Note]:
-        """What is known not to work, the latest first; without what is superseded."""
+        """The notes about dead ends, latest first, without superseded ones."""
         found = [note.parse(number) for number, note in self.notes if note.may_mention(KINDS)]
         return [note for note in reversed(found) if note.is_dead_end and note.name not in self.superseded]
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """What each agent has taken up, by the latest notes."""
+        """What each agent says in its latest notes that it is working on."""
         claiming = [note for note in self.notes[-LATEST:] if note[1].may_mention(("claims",))]
         return claims_of(self.parse(note) for note in claiming)
 
@@ -96,7 +97,8 @@ class KnowledgeView:
 
     @cached_property
     def find(self) -> Find:
-        """The record of an attempt, read once: notes name the same attempts over and over."""
+        """A cached function from the number of an attempt to its record: notes name the same attempts again and
+        again."""
         return cache(self.view.attempt_or_none)
 
     def parse(self, note: NumberedNote) -> Note:
@@ -104,7 +106,7 @@ class KnowledgeView:
 
     def evidence(self, note: Note) -> Evidence:
         if self.view.alone:
-            return Evidence()  # it cannot see the attempts that others may have told it of
+            return Evidence()  # the reader may not see attempts of others that a note may name
         return judge(note, self.find, self.view.direction, self.view.epoch, self._new_bests)
 
     def judged(self, note: NumberedNote) -> JudgedNote:
@@ -112,34 +114,36 @@ class KnowledgeView:
         return JudgedNote(parsed, self.evidence(parsed), self.superseded.get(parsed.name, ""))
 
     def as_of(self, note: Note) -> int | None:
-        """The last attempt that a note knows of."""
+        """Return the number of the latest attempt that the note names; None if it names none that exists."""
         return as_of(note, self.find)
 
     def about(self, word: str) -> list[NumberedNote]:
-        """The notes about a file, a parameter or a technique, by their heads or, where those say nothing, their
-        titles."""
+        """Return the notes about a file, a parameter or a technique: those with the word in `about` of their head or,
+        if they have no `about`, in their title."""
         wanted = word.casefold()
         likely = [note for note in self.notes if note[1].contains([wanted])]
         return [note for note in likely if _is_about(self.parse(note), wanted)]
 
     def since(self, moment: float) -> list[NumberedNote]:
-        """The notes that were written or changed since then, in seconds of the epoch."""
+        """Return the notes that were written or changed after `moment`, in seconds since the epoch."""
         return [note for note in self.notes if _changed(note[1].path) > moment]
 
     @property
     def last_look(self) -> float | None:
-        """When the operator last looked, in seconds of the epoch; None before the first time."""
+        """When the operator last looked at the notes, in seconds since the epoch; None before the first time."""
         return lenient_json.read(self.view.layout.notes_looked).number("at")
 
     def mark_look(self, at: float) -> None:
-        """Keep that the operator has looked. An agent's look is none, nor is one where nothing can be written."""
+        """Remember that the operator looked at the notes at this time. Does nothing for an agent, or if the file cannot
+        be written."""
         if self.view.is_open and not visibility.is_agent():
             with contextlib.suppress(OSError):
                 write_json(self.view.layout.notes_looked, {"at": at}, durable=False)
 
 
 def folders(layout: Layout) -> list[Path]:
-    """Every folder of knowledge: the shared one, and those of agents that work alone, which see only their own."""
+    """Return the folders that hold notes: the shared one, and one for each agent that works alone. An agent that works
+    alone gets only its own."""
     if agent := alone_in(layout):
         return [layout.shared_of(agent, share=False)]
     try:
@@ -150,7 +154,7 @@ def folders(layout: Layout) -> list[Path]:
 
 
 def nested(judged: JudgedNote) -> dict[str, object]:
-    """A note for JSON."""
+    """Convert a note to an object for JSON."""
     shown = {"synthesis": judged.note.is_synthesis, "evidence": asdict(judged.evidence), "state": judged.state}
     return {**asdict(judged.note), "superseded_by": judged.superseded_by, **shown}
 

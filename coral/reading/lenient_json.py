@@ -1,4 +1,5 @@
-"""JSON files that may be missing, torn or of another shape: every value is read with a type and a default."""
+"""Reads JSON files that may be missing, cut off or of another shape: a value that is absent or of the wrong type is
+read as a default."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ MAX_BYTES = 16_000_000
 
 
 class LenientJson:
-    """An object read from JSON. Each method returns a value of its type, or a default."""
+    """An object read from JSON. Each method returns the value of a key if it has the method's type, else None or
+    something empty."""
 
     def __init__(self, data: object = None) -> None:
         self.data: dict[str, object] = data if isinstance(data, dict) else {}
@@ -22,7 +24,8 @@ class LenientJson:
         return bool(self.data)
 
     def text(self, name: str, limit: int = 500) -> str:
-        """One line, safe for a terminal; empty when there is none."""
+        """Return the value on one line without control characters, cut to `limit` characters; empty if there is
+        none."""
         value = self.data.get(name)
         return one_line(str(value), limit) if isinstance(value, str | int | float) else ""
 
@@ -44,7 +47,7 @@ class LenientJson:
         return LenientJson(self.data.get(name))
 
     def objects(self, name: str) -> list[LenientJson]:
-        """The objects of a list; what is no object is left out."""
+        """Return the objects in a list, without its other items; empty if the value is no list."""
         return [LenientJson(item) for item in self._list(name) if isinstance(item, dict)]
 
     def texts(self, name: str) -> list[str]:
@@ -59,7 +62,7 @@ class LenientJson:
 
 
 def read(path: Path) -> LenientJson:
-    """The object in a file; empty when there is none."""
+    """Read the object in a file; an empty one if the file is missing or holds no object."""
     try:
         with open_plain(path) as file:
             return parse(file.read(MAX_BYTES))

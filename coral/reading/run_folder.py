@@ -1,4 +1,4 @@
-"""Finds the folder of a run by what somebody calls it: a path, its name, or either end of its name."""
+"""Finds the folder of a run by a path, by the run's name, or by the beginning or end of its name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LIST = "`coral runs` lists the runs that are found from here"
 
 
 def here() -> Path:
-    """The current directory; CoralError when somebody removed it."""
+    """Return the current directory; CoralError if it was removed."""
     try:
         return Path.cwd()
     except OSError:
@@ -19,7 +19,8 @@ def here() -> Path:
 
 
 def named(name: str, task: str | None) -> Layout:
-    """The run in the folder `name`, or the one found from here whose name is, starts with or ends with `name`."""
+    """Return the run that the folder `name` is in, or else the run near the current directory whose name is, begins
+    with or ends with `name`. `task`: only runs of this task. CoralError if not exactly one run fits."""
     path = Path(name).expanduser()
     if path.is_dir():
         run = run_around(path)
@@ -39,11 +40,13 @@ def named(name: str, task: str | None) -> Layout:
 
 
 def is_of(run: Layout, task: str | None) -> bool:
-    """Whether it is a run of the task, named as in task.yaml or as its folder is; None means any."""
+    """Whether `run` is a run of the task, given by its name in task.yaml or by its folder's name. None fits every
+    run."""
     return task is None or run.root.parent.name in (task, slug(task))
 
 
 def run_around(path: Path) -> Layout | None:
-    """The run that a folder belongs to, also where an agent's clone is a repository of its own."""
+    """Return the run that a folder lies in, even if the folder is an agent's clone, which is a repository of its
+    own."""
     agent = find_agent(path)
     return agent[0] if agent else find_run(path)

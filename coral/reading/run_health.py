@@ -1,4 +1,4 @@
-"""How well a run is, from its status.json, and from whether somebody supervises it now."""
+"""Reads the health of a run from its status.json and from whether a supervisor is alive."""
 
 from typing import Any
 
@@ -8,7 +8,8 @@ from coral.views.health import SUPERVISOR_TTL, not_running, status_old, supervis
 
 
 def run_health(view: RunView) -> dict[str, Any]:
-    """As `coral.views.health` has it: level, seconds, reasons."""
+    """Return level, seconds and reasons as `coral.views.health` defines them. A dead supervisor or an old status.json
+    takes precedence over the health that status.json holds."""
     age = format.age(view.status.data.get("wall"))
     seconds = None if age is None else max(age, 0.0)
     if view.state in ("dead", "left"):

@@ -1,4 +1,4 @@
-"""What the commands that only read show of a run.
+"""Reads one run for the commands that change nothing, for the dashboard and for `import coral`.
 
 Any file may be missing or damaged: then less is shown. An agent that works alone sees only its own attempts.
 """
@@ -19,12 +19,12 @@ from coral.views import format
 from coral.views.holdout import Compared, HeldOut, compare
 from workspace.layout import Layout, can_see_private
 
-MANY = 2000  # records that take a moment to read
+MANY = 2000  # records; reading more takes long enough to say so
 
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as it is now; every part is read when it is first used."""
+    """A run as it is now. Each property is read when it is first used, and kept."""
 
     layout: Layout
 
@@ -38,19 +38,19 @@ class RunView:
 
     @cached_property
     def index(self) -> Index:
-        """For questions about all records: to read 100,000 files would take seconds."""
+        """The index, which answers questions about all records: reading 100,000 files would take seconds."""
         index = Index(self.layout.attempts, _announce)
         index.refresh()
         return index
 
     @cached_property
     def alone(self) -> str:
-        """The agent whose workspace this is, if it may see only its own attempts; else empty."""
+        """The agent in whose workspace this process runs, if that agent may see only its own attempts; else empty."""
         return visibility.alone_in(self.layout)
 
     @cached_property
     def direction(self) -> Direction:
-        """From status.json, else from the frozen task."""
+        """The direction of the score, from status.json, else from the frozen task; maximize if neither can be read."""
         direction = self.status.text("direction")
         if direction in set(Direction):
             return Direction(direction)
@@ -63,14 +63,14 @@ class RunView:
 
     @cached_property
     def supervisor(self) -> int | None:
-        """The process that supervises the run now, or None; also None for a sealed agent, which cannot see the lock."""
+        """The pid of the run's supervisor; None if there is none, and for a sealed agent, which cannot see the lock."""
         from coral.supervisor.lock import holder
 
         return holder(self.layout.lock) if self.is_open else None
 
     @property
     def is_open(self) -> bool:
-        """Whether the supervisor's own folder can be seen from here."""
+        """Whether this process can see the supervisor's private folder."""
         return can_see_private(self.layout)
 
     @property
@@ -91,7 +91,7 @@ class RunView:
 
     @cached_property
     def baseline(self) -> float | None:
-        """The score of the seed."""
+        """The score of the seed; None before it is graded."""
         score = self.status.number("baseline")
         if score is not None:
             return score
@@ -99,7 +99,7 @@ class RunView:
 
     @cached_property
     def seed(self) -> Attempt | None:
-        """The seed's record in the present epoch."""
+        """The record of the seed in the present epoch; None before the seed is graded."""
         number = self.status.integer("baseline_number")
         if number is None:
             number = self.index.ask(query.seed)
@@ -116,19 +116,19 @@ class RunView:
 
     @cached_property
     def best(self) -> int | None:
-        """The attempt that is proven to be the best; the seed's while nobody has beaten it. From the records, which are
-        the truth."""
+        """The number of the best attempt, which is the seed's until an attempt has beaten it. It is computed from the
+        records, because status.json may be out of date."""
         return self.index.ask(query.best)
 
     @property
     def proven(self) -> int | None:
-        """The best, unless that is the seed."""
+        """The number of the best attempt; None while that is the seed."""
         return None if self.best is None or (self.seed and self.best == self.seed.number) else self.best
 
     @cached_property
     def holdouts(self) -> list[Compared]:
-        """The attempts of the present epoch that were graded on the hold-out, the seed first; for the operator alone:
-        none in an agent's workspace."""
+        """The attempts of the present epoch that were graded on the hold-out, the seed first. Empty for an agent: only
+        the operator may see these scores."""
         if self.seed is None:
             return []
         scores = self._holdout_scores
@@ -138,7 +138,8 @@ class RunView:
 
     @property
     def on_the_holdout(self) -> dict[int, float]:
-        """The scores on the hold-out by attempt, those of earlier epochs too; for the operator alone."""
+        """The score on the hold-out of each attempt, of all epochs. Empty for an agent: only the operator may see these
+        scores."""
         found = [(score.integer("number"), score.number("score")) for score in self._holdout_scores]
         return {number: value for number, value in found if number is not None and value is not None}
 
@@ -159,23 +160,24 @@ class RunView:
 
     @property
     def lateness(self) -> float:
-        """How old status.json is, in seconds; 0 for a run that nobody supervises, where nothing changes."""
+        """The age of status.json in seconds; 0 if nobody supervises the run, since nothing changes then."""
         return max(0.0, format.age(self.status.data.get("wall")) or 0.0) if self.supervisor is not None else 0.0
 
     @property
     def ungraded(self) -> list[int]:
-        """The attempts that are being graded, then those that wait for a slot."""
+        """The numbers of the attempts that are being graded, then of those that wait for a grading slot."""
         grading = self.status.inner("grading")
         return [*grading.integers("running"), *grading.integers("queued")]
 
     def agents(self) -> list[str]:
-        """The names of the agents, from the folders of the run: one whose workspace was removed still has its log. A
-        hidden folder is the rest of a damaged clone."""
+        """Return the names of the agents, from the folders of workspaces and of logs: an agent whose workspace was
+        removed still has its log. Hidden folders are leftovers of damaged clones and are left out."""
         folders = (self.layout.agents, self.layout.logs_of_all)
         return sorted({name for of in folders for name in names_in(of) if (of / name).is_dir()}, key=_natural)
 
     def attempt(self, number: int, to: str = "show") -> Attempt:
-        """The record, for a command that wants `to` do something with it; CoralError when there is none to see."""
+        """Return the record of an attempt. CoralError if it does not exist or the reader may not see it. `to`: what the
+        command wants to do, for the error message."""
         try:
             found = self.store.read(number)
         except Missing:
@@ -193,12 +195,12 @@ class RunView:
 
 
 def is_seed(measured: LenientJson) -> bool:
-    """Whether the best or the lead of a status is the seed, which has no author."""
+    """Whether `measured`, the best or the lead in status.json, is the seed. The seed has no author."""
     return measured.integer("number") is not None and not measured.text("agent")
 
 
 def names_in(folder: Path) -> list[str]:
-    """What lies in a folder, by name; nothing hidden, and nothing where it cannot be read."""
+    """Return the sorted names of the files and folders in a folder, without hidden ones; empty if it cannot be read."""
     try:
         return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     except OSError:
@@ -211,6 +213,6 @@ def _announce(count: int) -> None:
 
 
 def _natural(name: str) -> tuple[str, int, str]:
-    """agent-2 before agent-10."""
+    """Return a key by which agent-2 is sorted before agent-10."""
     stem, _, tail = name.rpartition("-")
     return (stem, int(tail), "") if tail.isdecimal() else (name, 0, "")

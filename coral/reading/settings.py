@@ -1,6 +1,6 @@
-"""The settings of a run from its frozen task, one text for each dotted key.
+"""Reads the settings of a run from its frozen task, as one text for each dotted key.
 
-What may be a secret is never shown: a report is made to be sent.
+A value that may be a secret is hidden, because a report is made to be sent to other people.
 """
 
 import json
@@ -16,12 +16,12 @@ from coral.views import format
 LONGEST = 300  # characters of a value
 HIDDEN = "(not shown)"
 _SECRET = re.compile(r"(^|[_-])(key|token|secret|passwd|password|credentials?|auth|authorization)$", re.IGNORECASE)
-_OF_THE_OPERATOR = "alerts"  # whom it tells: addresses hold tokens, and say nothing of how a run was made
-_ITS_OWN = ("task.name", "task.description", "task.tips")  # what the task is, apart from how it was run
+_OF_THE_OPERATOR = "alerts"  # its addresses hold tokens, and say nothing of how a run was made
+_ITS_OWN = ("task.name", "task.description", "task.tips")  # these say what the task is, not how it was run
 
 
 def config_of(view: RunView) -> Config | None:
-    """The frozen task; None where it cannot be read."""
+    """Return the frozen task; None if it cannot be read."""
     try:
         return load_frozen(view.layout.task_file)
     except CoralError:
@@ -29,7 +29,8 @@ def config_of(view: RunView) -> Config | None:
 
 
 def settings(config: Config, *, defaults: bool = False) -> dict[str, str]:
-    """The settings that are not at their defaults; with `defaults` all of them."""
+    """Return the settings that differ from their defaults, by dotted key; with `defaults` all settings. The addresses
+    of alerts and the task's own texts are left out."""
     found: dict[str, str] = {}
     for name in SECTIONS:
         section = getattr(config, name)
@@ -60,7 +61,7 @@ def _text(key: str, value: object) -> str:
 
 
 def _shown(key: str, value: object) -> object:
-    """The value without what may be a secret, wherever in it."""
+    """Return the value with everything in it replaced that may be a secret by its key."""
     if isinstance(value, Mapping):
         return {str(name): _shown(str(name), part) for name, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Where a run stands, for programs: status.json with what only a reader can know."""
+"""What `coral status --json` prints: status.json, and what only the reader of a run can find out."""
 
 from dataclasses import asdict
 
@@ -7,7 +7,8 @@ from coral.reading.run_view import RunView
 
 
 def status_data(view: RunView) -> dict[str, object]:
-    """status.json, who supervises the run, how well it is, and for the operator the scores on the hold-out."""
+    """Return status.json together with the run's folder, its state, the supervisor's pid, the run's health and, for the
+    operator, the scores on the hold-out."""
     own: dict[str, object] = {"folder": str(view.layout.root), "state": view.state, "supervisor": view.supervisor}
     own["health"] = run_health(view)
     held_out = holdout_data(view)
@@ -15,5 +16,6 @@ def status_data(view: RunView) -> dict[str, object]:
 
 
 def holdout_data(view: RunView) -> list[dict[str, object]]:
-    """The attempts that were graded on the hold-out, the seed first; none without one."""
+    """Return the attempts that were graded on the hold-out, the seed first, as objects for JSON; empty if the task has
+    no hold-out."""
     return [{**asdict(one.row), "divergence": one.divergence, "by": one.by} for one in view.holdouts]

@@ -1,6 +1,6 @@
-"""Reads the timeline, logs/events.jsonl: on and on for a live view, or whole for what is counted in it.
+"""Reads the timeline, logs/events.jsonl: piece by piece for a live view, or as a whole to count events in it.
 
-A line may be of any length: one longer than `LONGEST` is passed over, and is never held as a whole.
+A line may be of any length. A line longer than `LONGEST` bytes is skipped, and is never held in memory as a whole.
 """
 
 import json
@@ -18,13 +18,14 @@ from workspace.layout import Layout
 
 AT_ONCE = 8_000_000  # bytes
 LONGEST = 1_000_000  # bytes of a line
-MOST_AHEAD = 1_000_000  # that an attempt's number may be ahead of those before it: a damaged one must not cost memory
+MOST_AHEAD = 1_000_000  # a number further than this beyond the last is damaged: an array up to it would take the memory
 RECEIVED, WITHDRAWN, SKIPPED = "heartbeat", "withdrawn", "skipped"
 PUBLISHED = "published"
 
 
 class Timeline:
-    """Reads it from `since` (in bytes), then from where it was last read; an unfinished line waits."""
+    """Reads the events that were appended to the timeline since the last call of `new`; the first call begins at the
+    byte `since`. A line without its end is left for the next call."""
 
     def __init__(self, layout: Layout, since: int = 0) -> None:
         self._path = layout.events
@@ -40,13 +41,13 @@ class Timeline:
         except (OSError, ValueError):
             return []
         whole = data[: data.rfind(b"\n") + 1]
-        # A line longer than what is read at once would never end: it is passed over, part by part.
+        # A line that fills the whole piece would be waited for for ever: it is skipped, piece by piece.
         self._offset += len(whole) if whole else len(data) if len(data) == AT_ONCE else 0
         return [event for event in map(parse, whole.splitlines()) if event]
 
 
 def end_of(layout: Layout, most: int) -> int:
-    """Where its last `most` bytes begin."""
+    """Return the offset in the timeline, in bytes, at which its last `most` bytes begin."""
     try:
         with open_plain(layout.events) as file:
             return max(0, os.fstat(file.fileno()).st_size - most)
@@ -55,15 +56,16 @@ def end_of(layout: Layout, most: int) -> int:
 
 
 def events(layout: Layout, *types: str, agent: str | None = None, since: int = 0) -> Iterator[LenientJson]:
-    """All events of these types, oldest first; of one agent, and from `since` on (in bytes), where that is given.
-    Reading passes over the others without parsing them."""
+    """Yield the events of these types, oldest first. `agent`: only this agent's. `since`: only from this byte of the
+    timeline on. Lines of other types are skipped without being parsed."""
     return (event for _, event in events_since(layout, since, *types, agent=agent))
 
 
 def events_since(
     layout: Layout, since: int, *types: str, agent: str | None = None
 ) -> Iterator[tuple[int, LenientJson]]:
-    """`events`, each with where its line ends, in bytes: there a later call may go on."""
+    """Yield what `events` yields, each event with the offset in bytes at which its line ends; a later call can go on
+    from there."""
     wanted = [f'"type": "{type}"'.encode() for type in types]
     of = b"" if agent is None else json.dumps(agent).encode()
     try:
@@ -83,7 +85,7 @@ def events_since(
 
 
 def _pass_over(file: BinaryIO) -> int:
-    """Read up to the end of this line; how many bytes that were."""
+    """Read up to the end of the current line; return the number of bytes read."""
     passed = 0
     while rest := file.readline(LONGEST):
         passed += len(rest)
@@ -93,8 +95,8 @@ def _pass_over(file: BinaryIO) -> int:
 
 
 class PublishedClocks:
-    """When each attempt was published, in seconds of the run's clock. It reads on from where it has read to, and holds
-    eight bytes for an attempt."""
+    """When each attempt was published, in seconds of the run's clock. `update` reads what was appended to the timeline
+    since the last call. Each attempt takes eight bytes of memory."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -119,8 +121,9 @@ class PublishedClocks:
 
 @dataclass(slots=True)
 class TimelineFigures:
-    """What one pass over the timeline gives: when each record was published, on the run's clock; and how many messages
-    of each heartbeat agents received, were withdrawn, or were due and skipped."""
+    """What is counted in the timeline. `clocks`: when each attempt was first published, in seconds of the run's clock.
+    `received`, `withdrawn`, `skipped`: for each heartbeat, how many of its messages agents received, how many were
+    withdrawn, and how often it was due and was skipped."""
 
     clocks: dict[int, float] = field(default_factory=dict)
     received: Counter[str] = field(default_factory=Counter)

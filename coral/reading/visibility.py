@@ -1,6 +1,6 @@
-"""Who looks at a run, and what may be seen of it.
+"""Finds out which agent, if any, runs the present command, and which attempts it may see.
 
-Where agents do not share, an agent sees its own attempts and the seed, and nothing else. Standard library only.
+If the agents of a run do not share, each sees its own attempts and the seed, and nothing else. Standard library only.
 """
 
 from __future__ import annotations
@@ -23,31 +23,34 @@ def agent_inside() -> str | None:
 
 
 def is_agent() -> bool:
-    """Whether an agent gives this command: in its workspace, or from what it started there."""
+    """Whether an agent runs this command: its environment has CORAL_AGENT, or the current directory is in an agent's
+    workspace."""
     return bool(os.environ.get("CORAL_AGENT")) or agent_inside() is not None
 
 
 def alone_in(layout: Layout) -> str:
-    """The agent whose workspace this is, if the agents of that run do not share; else empty: everything may be seen.
-    Whether they share is seen by the folder that each then has for its own knowledge, because a sealed agent cannot
-    read the run's task."""
+    """Return the agent in whose workspace the current directory is, if the agents of this run do not share; else an
+    empty text, which means that everything may be seen. Agents that do not share have folders of their own for their
+    knowledge; these are looked for because a sealed agent cannot read the run's task."""
     try:
         found = find_agent(Path.cwd())
     except OSError:
         return ""
     if found is None or found[0].root != layout.root.resolve():
         return ""
-    # The parent of its folder: the folder itself is the agent's, which may have removed it.
+    # The parent of the agent's folder is looked for: the agent may have removed the folder itself.
     return found[1] if layout.shared_of(found[1], share=False).parent.is_dir() else ""
 
 
 def may_see(alone: str, attempt: Attempt) -> bool:
-    """Whether this agent may see an attempt; everybody may see the seed."""
+    """Whether the agent `alone` may see an attempt. Everybody may see the seed; if `alone` is empty, everything may be
+    seen."""
     return not alone or attempt.agent in (alone, "")
 
 
 def check_may_see(alone: str, attempt: Attempt, to: str) -> None:
-    """CoralError when an agent that works alone wants `to` do something with an attempt that is not its own."""
+    """Raise CoralError if the agent `alone` may not see the attempt. `to`: what the command wants to do, for the error
+    message."""
     if not may_see(alone, attempt):
         hint = "agents of this run do not share: `coral log` lists what is yours"
         raise CoralError(f"cannot {to} #{attempt.number}: it is not yours", hint)

@@ -1,1 +1,1 @@
-"""Texts and data about a run for agents, people and programs. Nothing here is ever read back to decide by."""
+"""Texts and data about a run, for agents, people and programs. No decision is ever based on what is written here."""

@@ -1,16 +1,18 @@
-"""Where an axis begins, what is written at it, and which points are drawn: for the terminal and for pictures."""
+"""Chooses where an axis begins, the numbers written at it and the points drawn, for charts in the terminal and in
+pictures."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
-LEAST = 1 / 10  # share of a range below which the steps that lie in it cannot be told apart
+LEAST = 1 / 10  # steps within a smaller share of the axis cannot be told apart
 T = TypeVar("T")
 
 
 def first_shown(values: Sequence[float]) -> int:
-    """The index of the first step that a curve's axis reaches to. Where hardly anything of the range is left after the
-    widest step, it hides the later ones: then the axis begins after it, unless nothing rises after it."""
+    """Return the index of the value at which the axis of a rising curve begins: 0, or later if the first values would
+    hide the others. While less than LEAST of the range lies after the widest step, the axis begins after that step,
+    unless the curve is flat from there on."""
     start = 0
     while len(values) - start >= 3:
         steps = [
@@ -27,7 +29,7 @@ def first_shown(values: Sequence[float]) -> int:
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round numbers from `low` to `high`, at most `most`, evenly spaced by 1, 2 or 5 times a power of ten."""
+    """Return round numbers from `low` to `high`, at most `most`, evenly spaced by 1, 2 or 5 times a power of ten."""
     if not (math.isfinite(low) and math.isfinite(high)) or high <= low or high - low == math.inf:
         return [low] if low == high else []
     unit = 10.0 ** math.floor(math.log10((high - low) / most)) if high - low > 1e-300 else 0.0
@@ -40,14 +42,16 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def powers(low: float, high: float, most: int = 6) -> list[float]:
-    """Powers of ten from `low` to `high`, both above 0; every second or third where they are too many."""
+    """Return the powers of ten from `low` to `high`, both above 0; only every second or third if there are more than
+    `most`."""
     first, last = math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9)
     every = max(1, math.ceil((last - first + 1) / most))
     return [10.0**exponent for exponent in range(first, last + 1, every)]
 
 
 def minutes(end: float, most: int = 6) -> list[float]:
-    """Times from 0 to `end`, both in seconds, in steps that a clock has."""
+    """Return times from 0 to `end`, both in seconds, evenly spaced by a round number of seconds, minutes, hours or
+    days; about `most` of them."""
     steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400]
     step: float = next((step for step in steps if end / step <= most), 0)
     if not step:
@@ -56,7 +60,7 @@ def minutes(end: float, most: int = 6) -> list[float]:
 
 
 def first_in_cells(items: Iterable[T], cell: Callable[[T], Hashable | None]) -> list[T]:
-    """The first item of each cell; those without a cell (None) are all left out."""
+    """Return the first item of each cell. `cell`: the cell of an item; items whose cell is None are left out."""
     seen: set[Hashable] = set()
     kept = []
     for item in items:

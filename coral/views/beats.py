@@ -1,5 +1,5 @@
-"""The beats of agents' launches, from what their programs print and from whether they compute; and the supervisor's
-own, in a file that `coral watch` and other programs read as that of a Pulse."""
+"""Archives the beats of agents' launches, made from what their programs print and whether they compute; and writes the
+supervisor's own beats to a file that `coral watch` and other programs read like that of a Pulse."""
 
 import contextlib
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ OWN_SECONDS = SUPERVISOR_TTL / 3  # while nobody watches
 
 
 class ObservedLaunch(Protocol):
-    """The state of a launch, from which its beats are made. `alive_at`: when it last printed or was found computing, in
+    """What a beat of a launch is made from. `alive_at`: when the program last printed or was found computing, in
     seconds of the run's clock."""
 
     agent: str
@@ -40,7 +40,8 @@ class ObservedLaunch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LastBeat:
-    """What the last beat of a launch said, `since` when, when it was written, and the sign of life that it told of."""
+    """The last archived beat of an agent. `key`: its phase, status and launch; `since`: when these last changed; `at`:
+    when it was archived; `alive_at`: the sign of life that it reported. Times are in seconds of the run's clock."""
 
     key: tuple[str, Status, int]
     since: float
@@ -55,8 +56,8 @@ class BeatArchive:
         self._latest: dict[str, LastBeat] = {}
 
     def take(self, launch: ObservedLaunch, fleet: Fleet, now: Moment) -> None:
-        """Archive a beat when phase, status or launch have changed; else at intervals of a third of the ttl at most, if
-        there was a sign of life since."""
+        """Archive a beat of a launch if its phase, status or number has changed. Otherwise archive one at intervals of
+        at most a third of the ttl, if there was a sign of life since the last one or the silence is excused."""
         phase = (launch.phase or "working") if launch.has_output else STARTING
         ttl = round(ttl_now(fleet, launch.agent, phase, now.run_time, self._context.rules), 1)
         waits = waits_until(launch.agent, fleet.pending.values()) or 0.0
@@ -96,8 +97,8 @@ class SupervisorBeats:
         self._beaten_at = float("-inf")
 
     def take(self, fleet: Fleet, now: Moment) -> None:
-        """Write a beat where its status or phase has changed, else every OWN_SECONDS, or often while somebody
-        watches."""
+        """Write a beat of the supervisor if its status or phase has changed; otherwise one every OWN_SECONDS, or more
+        often while somebody watches."""
         run = fleet.run
         phase = str(state_of(run)["state"])
         status = Status.SUCCESS if run.finished else Status.CANCELLED if run.detached_reason else Status.RUNNING
@@ -115,16 +116,16 @@ class SupervisorBeats:
             message=_message(fleet),
             timestamp=now.wall_time,
             ttl=SUPERVISOR_TTL,
-            session=SUPERVISOR,  # of each supervisor of the run: the next one goes on
+            session=SUPERVISOR,  # the same for each supervisor of the run, so that the next one continues the session
             task=SUPERVISOR,
         )
         with contextlib.suppress(OSError, ValueError):  # a view may be lost, as on a full disk
-            self._context.layout.private.lstat()  # a run folder that was removed is not made again
+            self._context.layout.private.lstat()  # if the run folder was removed, it must not be created again
             archive.append(self._context.layout.supervisor_beats, beat)
 
 
 def _is_excused(fleet: Fleet, name: str, now: Moment) -> bool:
-    """Whether the agent's silence says nothing: a job of its own runs meanwhile, or the disk is full."""
+    """Whether the silence of a running agent is no sign of trouble, since a job of its own runs or the disk is full."""
     agent = fleet.agents.get(name)
     return agent is not None and agent.phase is Phase.RUNNING and is_excused(fleet, agent, now.run_time)
 

@@ -1,4 +1,4 @@
-"""What the prompt of a checkpoint gives an agent, so that it need not ask: the checklist, and how its work stands."""
+"""Gathers the data for the prompt of a checkpoint: the checklist, and how the agent's work stands."""
 
 import re
 from collections.abc import Sequence
@@ -25,8 +25,8 @@ _BETTER = (Verdict.NEW_BEST, Verdict.OWN_BEST)
 
 
 def checklist_of(shared: Path) -> dict[str, Any]:
-    """`lines`: of the checklist, without comments; empty if nothing but comments and headings is there. `cut`: how many
-    lines more it has."""
+    """Read the checklist. `lines`: its lines without comments; empty if it has nothing but comments and headings.
+    `cut`: how many further lines were left out."""
     text = notes.read(shared, f"{shared}/HEARTBEAT.md") or ""
     lines = [_shortened(line.rstrip()) for line in _COMMENTS.sub("", text).splitlines() if line.strip()]
     points = [line for line in lines if not line.lstrip().startswith("#")]
@@ -38,13 +38,14 @@ def _shortened(line: str) -> str:
 
 
 def items_of(held: Sequence[Note], agent: str) -> dict[str, int]:
-    """The items (`- [ ]`, `- [x]`) of the agent's own notes: how many are done, and how many there are."""
+    """Count the items `- [ ]` and `- [x]` in the agent's own notes: `done` are ticked, `total` are all."""
     marks = [mark for note in held if note.author == agent for mark in _ITEM.findall(note.body)]
     return {"done": sum(mark != " " for mark in marks), "total": len(marks)}
 
 
 def snapshot(fleet: Fleet, name: str, recent: Sequence[Attempt], held: Sequence[Note], scale: Scale) -> dict[str, Any]:
-    """How the agent's work stands. `recent`: its latest attempts of this epoch, the newest first."""
+    """Return how the agent's work stands. `recent`: its latest attempts of this epoch, newest first. `held`: the notes
+    in which its own items are counted."""
     agent, failed = fleet.agents[name], [attempt for attempt in recent if attempt.verdict is Verdict.FAILED]
     better = next((attempt for attempt in recent if attempt.verdict in _BETTER), None)
     in_a_row = takewhile(lambda attempt: attempt.verdict is Verdict.FAILED, recent)
@@ -52,7 +53,7 @@ def snapshot(fleet: Fleet, name: str, recent: Sequence[Attempt], held: Sequence[
     return {
         "queue": sum(attempt.step in waiting for attempt in fleet.pending.values()),
         "success": better and {"number": better.number, "score": better.score, "title": better.title},
-        # Its program's, while no launch has ended well since; an attempt's has its number, which says when it was.
+        # The last error of the agent's program, until a launch ends well; else the last failed attempt with its number.
         "error": agent.last_error or next((_failure(attempt) for attempt in failed), ""),
         "failures": sum(1 for _ in in_a_row),
         "questions": [asked.text for asked in fleet.run.questions if asked.agent == name],
@@ -66,7 +67,8 @@ def _failure(attempt: Attempt) -> str:
 
 
 def _latest(latest: Sequence[Attempt], agent: Agent, scale: Scale) -> dict[str, Any]:
-    """What the latest attempts cost and gained. Money is known for the agent as a whole, so it is its average."""
+    """Return what the latest attempts cost and gained. Money is known only for the agent as a whole, so their cost is
+    estimated by its average for an attempt."""
     gained = [attempt for attempt in latest if attempt.verdict in _BETTER]
     used, graded = agent.spent.money, agent.progress.graded
     return {
@@ -79,6 +81,6 @@ def _latest(latest: Sequence[Attempt], agent: Agent, scale: Scale) -> dict[str, 
 
 
 def _time(latest: Sequence[Attempt]) -> str:
-    """Seconds from the first attempt's submission to the last one's publication."""
+    """Return in words the time from the submission of the oldest of these attempts to the publication of the newest."""
     seconds = age(latest[-1].submitted_at, -(age(latest[0].published_at, 0.0) or 0.0)) if latest else None
     return "" if seconds is None else duration(max(seconds, 0.0))

@@ -1,7 +1,8 @@
-"""Claims of notes that contradict each other, until an attempt decides between them.
+"""Finds notes that contradict each other as long as no attempt has decided which one is right.
 
-A note names in `contradicts` those that say otherwise, and in `decided_by` the attempt that decides. An attempt decides
-if it has a score and is later than every attempt that the two rest on; a note that is superseded claims nothing more.
+A note names in `contradicts` the notes that it contradicts, and in `decided_by` attempts that decide the question. Such
+an attempt decides if it has a score and a higher number than every attempt that either note rests on. A superseded note
+contradicts nothing.
 """
 
 from collections.abc import Collection, Sequence
@@ -13,7 +14,8 @@ from workspace.notes import Note
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two claims. `why`: why the attempt that is said to decide does not; empty where none is named."""
+    """Two notes that contradict each other. `why`: why an attempt named in `decided_by` does not decide; empty if none
+    is named."""
 
     claim: Note
     other: Note
@@ -23,7 +25,9 @@ class Conflict:
 def open_conflicts(
     related: Sequence[Note], named: Sequence[Note], superseded: Collection[str], find: Find
 ) -> list[Conflict]:
-    """`related`: the notes that may contradict others; `named`: those others, and more."""
+    """Return the undecided conflicts, each pair of notes once. `related`: the notes whose `contradicts` is read;
+    `named`: the notes that these name, perhaps among others; `superseded`: names of superseded notes; `find`: the
+    record of an attempt, None if there is none."""
     by_name = {note.name: note for note in named}
     found: dict[frozenset[str], Conflict] = {}
     for claim in related:
@@ -37,7 +41,7 @@ def open_conflicts(
 
 
 def _conflict(claim: Note, other: Note, find: Find) -> Conflict | None:
-    """None where an attempt has decided it."""
+    """Return the conflict of two notes; None if an attempt has decided it."""
     rests_on = max((*claim.attempts, *other.attempts), default=-1)
     why = ""
     for number in sorted({*claim.decided_by, *other.decided_by}):

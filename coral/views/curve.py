@@ -1,4 +1,4 @@
-"""A run's score over time: the fleet's best, each agent's own best, and every attempt as a point. Screens draw it."""
+"""A run's score over time: the fleet's best, each agent's own best, and every attempt as a point. Charts draw it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from attempts.record import IMPROVED, Direction, Kind, Verdict
 from attempts.standing import FAILURES
 from coral.views import axis
 
-OUTERMOST = 1.7e308  # a value and the margin around it are floats
+OUTERMOST = 1.7e308  # beyond it a value with its margin would be no finite float
 HOUR = 3600.0  # seconds
 
 
@@ -39,8 +39,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """`steps`: the fleet's proven best, first the seed. `own`: each agent's own best, from the seed on. `end`: the
-    run's clock now, or when the run ended."""
+    """The scores of one epoch over time. `steps`: the fleet's proven best, first the seed. `own`: each agent's own
+    best, first the seed. `end`: the run's clock now, or when the run ended."""
 
     direction: Direction
     steps: Sequence[BestStep] = ()
@@ -65,8 +65,9 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class LinearAxis:
-    """The scores at the two ends of a linear axis; what lies beyond is drawn at its edge. `begins`: the step that it
-    begins at, where an earlier one would hide the others."""
+    """A linear axis from the score `low` to the score `high`; scores outside are drawn at its edge. `begins`: the step
+    of the best at which the axis begins, if earlier steps are left outside because they would hide the others; else
+    None."""
 
     direction: Direction
     low: float
@@ -78,14 +79,14 @@ class LinearAxis:
         return self.low if self.direction is Direction.MAXIMIZE else self.high
 
     def is_worse(self, score: float) -> bool:
-        """Whether a score is worse than all that the axis shows."""
+        """Whether a score is worse than the worst score on the axis."""
         return self.direction.better(self.worst, score)
 
 
 def reach(lines: Iterable[Sequence[float]], scores: Iterable[float] = ()) -> tuple[float, float] | None:
-    """The lowest and the highest score that a linear axis must show, for every screen: of each line the steps that can
-    be told apart, since a first one far off would hide all later ones. Where nothing rises, also that half of the
-    `scores` which lies nearest. None where no line has a step."""
+    """Return the lowest and the highest score that a linear axis must show; None if no line has a step. `lines`: the
+    values of the curves; first values that would hide the later ones are left out, see `axis.first_shown`. If all
+    values that remain are equal, the half of `scores` nearest to them is included."""
     held = [value for values in lines for value in values[axis.first_shown(values) :]]
     if held and min(held) == max(held):
         near = sorted(scores, key=lambda score: abs(score / 4 - held[0] / 4))
@@ -94,8 +95,8 @@ def reach(lines: Iterable[Sequence[float]], scores: Iterable[float] = ()) -> tup
 
 
 def linear_axis(curve: Curve, agents: Sequence[str] = ()) -> LinearAxis | None:
-    """The linear axis of a curve and of these agents' own bests, with some margin; None where there is nothing to draw.
-    Single scores above the best are on it as well."""
+    """Return the linear axis of the fleet's curve and of the own bests of `agents`, with a margin; None if there is
+    nothing to draw. It also includes the scores of attempts that improved and are better than the best."""
     shown = [curve.steps, *(curve.own.get(name, ()) for name in agents)]
     scores = [(point, point.score) for point in curve.points if point.score is not None]
     found = reach([[step.value for step in steps] for steps in shown], (score for _, score in scores))
@@ -108,7 +109,7 @@ def linear_axis(curve: Curve, agents: Sequence[str] = ()) -> LinearAxis | None:
 
 
 def with_margin(low: float, high: float) -> tuple[float, float]:
-    """Somewhat less, and somewhat more: nothing that counts lies on the edge."""
+    """Return the range extended by a twentieth on both sides, so that no point lies on the edge."""
     margin = (high / 20 - low / 20) or abs(high) / 20 or 1.0
     return max(low - margin, -OUTERMOST), min(high + margin, OUTERMOST)
 
@@ -120,7 +121,8 @@ def curve_of(
     at: Callable[[int], float],
     end: float = 0.0,
 ) -> Curve:
-    """`bests` as from `query.curve`; `records` in the order of publication; `at`: when a record was published."""
+    """Make the curve. `bests`: from `query.curve`; `records`: in the order of publication; `at`: when a record was
+    published, in seconds of the run's clock."""
     steps = steps_of(bests, records, at)
     points = [
         point_of(record, at(record.number))
@@ -133,7 +135,8 @@ def curve_of(
 def steps_of(
     bests: Iterable[tuple[str, int, float]], records: Iterable[GradedRecord], at: Callable[[int], float]
 ) -> list[BestStep]:
-    """The fleet's best over time; `records`: at least those that proved one of the `bests`."""
+    """Return the steps of the fleet's best. `bests`: from `query.curve`; `records`: at least those that proved one of
+    the `bests`; `at`: when a record was published."""
     measured = {record.number: record.of for record in records if record.kind is Kind.CONFIRM}
     return [BestStep(at(number), measured.get(number) or number, value) for _, number, value in bests]
 
@@ -143,15 +146,15 @@ def point_of(record: GradedRecord, at: float) -> Point:
 
 
 def last_of(end: float, steps: Sequence[BestStep], points: Sequence[Point]) -> float:
-    """Where a curve ends: at `end`, or at what was published since that was said."""
+    """Return the time at which a curve ends: `end`, or that of the last step or point if it is later."""
     return max([end, *(step.at for step in steps[-1:]), *(point.at for point in points[-1:])])
 
 
 def own_steps(
     direction: Direction, records: Iterable[GradedRecord], at: Callable[[int], float]
 ) -> dict[str, list[BestStep]]:
-    """Each agent's own best over time, as `standing.own_best` has it at each moment: the highest median among its
-    attempts, the seed's while none is higher."""
+    """Return for each agent the steps of its own best, as `standing.own_best` defines it at each moment: the highest
+    median among its attempts, and the seed's until one is higher. `records`: in the order of publication."""
     agents: dict[str, _Own] = {}
     seed = _Own(direction)
     author: dict[int, str] = {}
@@ -176,7 +179,7 @@ def own_steps(
 
 
 class _Own:
-    """One agent's attempts with their scores, and the steps of the best of them; number None is the seed."""
+    """The scores of one agent's attempts, and the steps of its own best."""
 
     def __init__(self, direction: Direction) -> None:
         self._direction = direction
@@ -186,13 +189,14 @@ class _Own:
         self.steps: list[BestStep] = []
 
     def seed_is(self, seed: "_Own", at: float) -> None:
-        """Take the seed's scores for those of an attempt of its own."""
+        """Take over the scores of the seed, as if it were an attempt of this agent."""
         for number, scores in seed._scores.items():
             self._seed, self._scores[number] = number, scores
             self._step(number, at)
 
     def take(self, record: GradedRecord, number: int, at: float, *, keep: bool) -> None:
-        """One more grade of attempt `number`. `keep`: it stays, however often it fails."""
+        """Add a grade of attempt `number`. `keep`: the attempt is not dropped, even if its measurements fail
+        repeatedly."""
         if record.score is None:
             again = record.kind is Kind.CONFIRM and record.verdict is Verdict.FAILED
             self._failures[number] = self._failures.get(number, 0) + again
@@ -204,7 +208,8 @@ class _Own:
             self._step(number, at)
 
     def _step(self, changed: int, at: float) -> None:
-        """Compare the changed attempt with the best; all of them, where it was the best itself."""
+        """Add a step if the own best has changed. If the changed attempt was the best itself, all attempts are
+        compared, else only this one with the best."""
         held = self.steps[-1] if self.steps else None
         if held is None or held.number == changed:
             found = self._highest()

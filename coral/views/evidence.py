@@ -1,13 +1,13 @@
-"""Whether what a note states agrees with the records, and still holds.
+"""Checks whether the figures in a note agree with the records, and whether the note is still up to date.
 
-A note is *disputed* where the records say otherwise, and *stale* where they have moved on: the task has changed since
-every attempt that it names, or a later attempt, which it does not name, is a new best. For a synthesis that is any new
-best; for another note, one whose title names everything that the note is `about`. It is *supported* where a figure
-agrees, else *unchecked*. A note of an earlier run is *elsewhere*: no attempt here is evidence for it.
+A note is *disputed* if a record contradicts one of its figures. It is *stale* if the task has changed since the latest
+attempt that it names, or if a later attempt is a new best: for a synthesis any new best, for another note one whose
+title names everything that the note is `about`. It is *supported* if a figure agrees, else *unchecked*. A note that
+came from another run is *elsewhere*: the attempts of this run are no evidence for it.
 
-Of figures, only what cannot be read in two ways is compared: `#14 to #17, +0.0123`, the form in which prompts ask for
-a difference of two scores, `#17 scores 2.5312`, and the numbers of attempts in the note's head. Everything else is
-prose, of which nothing is said.
+Only figures with one possible meaning are compared: `#14 to #17, +0.0123`, the form in which prompts ask for a
+difference of two scores; `#17 scores 2.5312`; and the numbers of attempts in the note's head. All other text is
+ignored.
 """
 
 import re
@@ -61,7 +61,8 @@ class Evidence:
 
 
 def check_evidence(note: Note, find: Find, direction: Direction) -> Evidence:
-    """`find`: the record of an attempt, None if there is none."""
+    """Compare the note's figures with the records; `stale` stays empty. `find`: the record of an attempt, None if there
+    is none."""
     if note.is_earlier:
         return Evidence(elsewhere=True)
     text = f"{note.title}\n{note.body}"
@@ -72,8 +73,8 @@ def check_evidence(note: Note, find: Find, direction: Direction) -> Evidence:
 
 
 def judge(note: Note, find: Find, direction: Direction, epoch: int, new_bests: Sequence[int]) -> Evidence:
-    """The same, and whether the note is stale. `new_bests`: the attempts of the present epoch that were proven to be
-    the best, in the order of their numbers."""
+    """Compare the note's figures with the records, and find out whether the note is stale. `new_bests`: the attempts of
+    the present epoch that were proven to be the best, in the order of their numbers."""
     evidence = check_evidence(note, find, direction)
     if evidence.state in (NoteState.DISPUTED, NoteState.ELSEWHERE):
         return evidence
@@ -81,7 +82,8 @@ def judge(note: Note, find: Find, direction: Direction, epoch: int, new_bests: S
 
 
 def as_of(note: Note, find: Find) -> int | None:
-    """The last attempt that a note names, in its head or anywhere; None where it names none that exists."""
+    """Return the highest number of an existing attempt that the note names in its head, title or body; None if there is
+    none."""
     named = {*note.attempts, *map(int, _ATTEMPT.findall(f"{note.title}\n{note.body}"))}
     return next((number for number in sorted(named, reverse=True)[:_CHECKED] if find(number) is not None), None)
 
@@ -101,12 +103,12 @@ def _stale(note: Note, find: Find, epoch: int, new_bests: Sequence[int]) -> str:
 
 
 def _is_about(note: Note, title: str) -> bool:
-    """Whether the title of an attempt names everything that the note is about."""
+    """Whether the title of an attempt names everything in the note's `about`."""
     return bool(note.about) and all(names(title, word) for word in note.about)
 
 
 def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:
-    """For each figure what is wrong with it; empty if it agrees."""
+    """Yield for each figure what is wrong with it; an empty text if it agrees with the records."""
     for match in islice(_DIFFERENCE.finditer(text), _CHECKED):
         first, second = find(int(match[1])), find(int(match[2]))
         if first is None or second is None:
@@ -116,7 +118,7 @@ def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:
             yield f"{match[0]}: the records have no such difference"
         else:
             difference = second.score - first.score
-            # Where lower is better, a gain may be written as what it is, a decrease, or with a plus.
+            # Where lower is better, a gain may be written with a minus, as a decrease, or with a plus, as a gain.
             signs = (1.0,) if direction is Direction.MAXIMIZE else (1.0, -1.0)
             agrees = any(_is_rounded(match[3], sign * difference) for sign in signs)
             yield "" if agrees else f"{match[0]}: the records say {difference:+.6g}"
@@ -132,8 +134,8 @@ def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:
 
 
 def _is_rounded(stated: str, actual: float) -> bool:
-    """Whether a figure is the actual one, to the digits that it has; the last may be off by one, as in a difference of
-    rounded scores."""
+    """Whether the figure `stated` is `actual`, rounded to as many digits as it has. The last digit may be off by one,
+    as in a difference of rounded scores."""
     mantissa, _, exponent = stated.lower().partition("e")
     digits = len(mantissa.partition(".")[2])
     unit = 10.0 ** (int(exponent or 0) - digits)

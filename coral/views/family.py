@@ -1,7 +1,7 @@
-"""Who built on whom: chooses the attempts of a run that are worth a line, and lays them out as a tree. Pure.
+"""Chooses attempts of a run and lays them out as a tree of which attempt was built on which. Pure.
 
-The child that leads to the best goes on in the column of its parent, the others branch off: a line of a thousand
-attempts does not move to the right.
+The child on the way to the best attempt stays in its parent's column, and the other children branch off to the right:
+so a line of a thousand attempts does not move to the right.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +13,9 @@ from attempts.record import Direction, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One line of the tree. `under`: the attempt that it is drawn under; `between`: how many attempts lie between the
-    two; `hidden`: how many others were built on it that are not shown, directly."""
+    """One line of the tree. `prefix`: the lines drawn before the attempt; `child`: the attempt; `under`: the shown
+    attempt that it descends from; `between`: how many attempts that are not shown lie between the two; `hidden`: how
+    many attempts were built directly on it and are not shown."""
 
     prefix: str
     child: Child
@@ -35,7 +36,8 @@ class FamilyTree:
                 self._built_on.setdefault(child.parent, []).append(child.number)
 
     def line(self, number: int) -> list[int]:
-        """The attempt and those that it was built on, itself first."""
+        """Return the attempt, the attempt that it was built on, and so on up to the seed; empty for an unknown
+        attempt."""
         found = [number] if number in self.members else []
         while found and (parent := self.members[found[-1]].parent) in self.members:
             assert parent is not None
@@ -43,13 +45,13 @@ class FamilyTree:
         return found
 
     def handed_on(self, number: int) -> list[Child]:
-        """Whose work an attempt was built on: of each stretch of its line that one agent made the last, itself first,
-        and the attempt that the line begins with."""
+        """Return whose work an attempt was built on: itself and, going back along its line, the latest attempt of each
+        stretch that one agent made; the last one is the seed."""
         line = [self.members[held] for held in self.line(number)]
         return [one for place, one in enumerate(line) if not place or one.agent != line[place - 1].agent]
 
     def descendants(self, number: int) -> list[int]:
-        """All that was built on it, directly or not, the earliest first."""
+        """Return all attempts that were built on this one, directly or indirectly, in the order of their numbers."""
         found, todo = [], [*self._built_on.get(number, ())]
         while todo:
             found.append(todo.pop())
@@ -57,8 +59,9 @@ class FamilyTree:
         return sorted(found)
 
     def of_run(self, best: int | None, bests: Sequence[int], most: int | None) -> list[int]:
-        """What a tree of the whole run shows, at most so many: where the best comes from, then where the own bests of
-        the agents (`bests`, the best first) come from; of these lines the new bests first."""
+        """Choose at most `most` attempts for a tree of the whole run: first the line of the best and the agents' own
+        bests, then all new bests, then the lines of the own bests. `bests`: the agents' own bests, best first. Without
+        `most`, all attempts are chosen."""
         own = [self.line(number) for number in bests]
         line = self.line(best) if best is not None else []
         news = [number for number, child in self.members.items() if child.verdict is Verdict.NEW_BEST]
@@ -69,13 +72,15 @@ class FamilyTree:
         return _first(wanted, most, self.members)
 
     def around(self, number: int, most: int | None) -> list[int]:
-        """What a tree of one attempt shows: those that it was built on, and what was built on it."""
+        """Choose at most `most` attempts for a tree around one attempt: those that it was built on, and its descendants
+        with the best scores."""
         line, later = self.line(number), self.descendants(number)
         margin = None if most is None else max(most - len(later), most // 2)
         return _first([*line[:1], *line[-1:], *line[1:margin], *self._ranked(later)], most, self.members)
 
     def layout(self, chosen: Sequence[int], best: int | None) -> Iterator[Leaf]:
-        """The chosen attempts as the lines of a tree, from top to bottom."""
+        """Yield the chosen attempts as the lines of a tree, from top to bottom. `best`: the attempt whose line stays in
+        the column of its parents."""
         shown = set(chosen)
         above = {number: self._above(number, shown) for number in sorted(shown)}
         below: dict[int | None, list[int]] = {}
@@ -100,14 +105,15 @@ class FamilyTree:
         return self.members[number].verdict is Verdict.NEW_BEST
 
     def _above(self, number: int, shown: set[int]) -> tuple[int | None, int]:
-        """The closest attempt that is shown and that it was built on, and how many lie between."""
+        """Return the closest shown ancestor of an attempt, or None, and the number of attempts between the two."""
         between, parent = 0, self.members[number].parent
         while parent is not None and parent in self.members and parent not in shown:
             between, parent = between + 1, self.members[parent].parent
         return (parent if parent in shown else None), between
 
     def _highest_below(self, below: Mapping[int | None, list[int]], shown: set[int]) -> dict[int, float | None]:
-        """The best score of each attempt and of all that is shown below it; children have higher numbers."""
+        """Return for each shown attempt the best score among itself and the attempts shown below it. Children have
+        higher numbers than their parents."""
         found: dict[int, float | None] = {}
         for number in sorted(shown, reverse=True):
             held = [self.members[number].score, *(found[other] for other in below.get(number, ()))]
@@ -116,7 +122,8 @@ class FamilyTree:
         return found
 
     def _ranked(self, numbers: Iterable[int], by: Mapping[int, float | None] | None = None) -> list[int]:
-        """The best score first; those without one last."""
+        """Sort attempts by score, the best first and those without a score last. `by`: scores to use instead of their
+        own."""
 
         def place(number: int) -> tuple[bool, float, int]:
             score = by[number] if by is not None else self.members[number].score
@@ -127,6 +134,6 @@ class FamilyTree:
 
 
 def _first(wanted: Iterable[int], most: int | None, members: Mapping[int, Child]) -> list[int]:
-    """The first few different ones that there are."""
+    """Return the first `most` different numbers that are numbers of members."""
     found = [number for number in dict.fromkeys(wanted) if number in members]
     return found[:most]

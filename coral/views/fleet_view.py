@@ -1,6 +1,7 @@
-"""What can be shown from the state of a fleet alone: the same for a running one and for an earlier state of it.
+"""Makes the parts of status.json that follow from the state of a fleet alone, so that they can also be made for an
+earlier state.
 
-The heartbeats in force are also files, for agents and people: a view, and never read back.
+The heartbeats in force are also written to files, for agents and people to read; Coral never reads these back.
 """
 
 from enum import StrEnum
@@ -29,7 +30,8 @@ BATCH = 20  # files per check
 
 
 class HeartbeatFiles:
-    """The files of a run's heartbeats folder, each with its witness as we wrote it."""
+    """The files in a run's heartbeats folder. The witness of each file is kept as the supervisor wrote it, so that a
+    change by somebody else is noticed."""
 
     def __init__(self, root: Path) -> None:
         self._folder = Folder(root)
@@ -37,7 +39,7 @@ class HeartbeatFiles:
         self._next: list[str] = []
 
     def write(self, fleet: Fleet, owner: str, clock: float) -> None:
-        """Writes the file of an owner: an agent, or the fleet."""
+        """Writes the file of `owner`, which is an agent or the fleet."""
         holder = fleet.run if owner == FLEET else fleet.agents[owner]
         rows = [
             (heartbeat, due(heartbeat, holder.targets[heartbeat.name], holder.progress, clock)["in"])
@@ -47,14 +49,14 @@ class HeartbeatFiles:
         self._witnesses[owner] = self._folder.witness(owner)
 
     def altered(self) -> list[str]:
-        """Checks the next few files, and returns the owners of those that somebody changed."""
+        """Checks the next BATCH files, and returns the owners of those that somebody else has changed."""
         self._next = self._next or list(self._witnesses)
         batch, self._next = self._next[:BATCH], self._next[BATCH:]
         return [owner for owner in batch if self._folder.witness(owner) != self._witnesses[owner]]
 
 
 class Unit(StrEnum):
-    """What is counted until a heartbeat is due."""
+    """The unit in which the distance to a heartbeat is measured."""
 
     SECONDS = "seconds"
     ATTEMPTS = "attempts"
@@ -62,7 +64,8 @@ class Unit(StrEnum):
 
 
 def due(heartbeat: Heartbeat, target: float, progress: Progress, clock: float) -> dict[str, Any]:
-    """When a heartbeat is due, as status.json shows it: the amount left, its unit, and both in words."""
+    """Returns when a heartbeat is due, as status.json shows it: the amount left, its unit, and both in words. `target`:
+    the clock or the count at which it is due."""
     match heartbeat.trigger:
         case Elapsed():
             return due_data(heartbeat.name, target - clock, Unit.SECONDS)
@@ -92,8 +95,8 @@ def state_of(run: Run) -> dict[str, Any]:
 
 
 def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
-    """The numbers of the attempts that are being graded, of those that wait for it, and of those that are being graded
-    on the hold-out or wait for that."""
+    """Returns the numbers of the attempts that are being graded (`running`), that wait for a slot (`queued`), and that
+    are graded on the hold-out or wait for that (`holdout`); and whether the queue is paused or held."""
     steps = {number: pending.step for number, pending in fleet.pending.items() if not pending.is_holdout}
     return {
         "running": [number for number, step in steps.items() if step in OCCUPYING],
@@ -105,14 +108,14 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
 
 
 def seed_score(fleet: Fleet, baseline: Attempt | None) -> float | None:
-    """The seed's score, which gains are measured from: the median of its grades; None before it is graded."""
+    """Returns the median of the seed's grades, from which gains are measured; None before the seed is graded."""
     seed = fleet.standing.seed
     return seed.value if seed is not None else baseline.score if baseline is not None else None
 
 
 def scores_of(fleet: Fleet, rules: Rules) -> dict[str, Any]:
-    """The best and the lead, each with its own score and, of what was measured several times, median, mean, standard
-    deviation and count; and the noise: None where it is not known. How many attempts failed, and for which reasons."""
+    """Returns the best and the lead, each with its first score and the median, mean, standard deviation and count of
+    its grades; the noise, None if it is not known; and how many attempts failed, for which reasons."""
     standing, scoring = fleet.standing, rules.scoring
     noise = noise_of(standing, scoring)
     best, first = standing.best_measured, lead(standing, scoring)
@@ -128,7 +131,8 @@ def scores_of(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 
 def failures_of(fleet: Fleet) -> list[dict[str, Any]]:
-    """Why attempts of this epoch have failed: each reason and how many attempts it failed, the most frequent first."""
+    """Returns each reason for which attempts of this epoch failed and the number of these attempts, the most frequent
+    reason first."""
     groups = sorted(fleet.run.failures.values(), key=lambda group: -group.count)
     return [{"reason": group.reason, "count": group.count} for group in groups]
 
@@ -145,7 +149,7 @@ def measured_data(measured: Measured) -> dict[str, Any]:
 
 
 def agents_of(fleet: Fleet, clock: float, scoring: Scoring) -> list[dict[str, Any]]:
-    # Both once: with hundreds of agents they are most of the view's cost.
+    # Computed once for all agents: with hundreds of them this is most of the cost of status.json.
     common = _next_of(fleet, FLEET, fleet.run, clock)
     bests = own_bests(fleet.standing, scoring)
     return [_agent_of(fleet, agent, common, clock, bests.get(agent.name)) for agent in fleet.agents.values()]
@@ -186,7 +190,8 @@ def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 
 def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]:
-    """The run's budgets that can be used up: how much of each, in the unit of task.yaml."""
+    """Returns for each of the run's budgets that can be used up its limit and how much is used, in the unit of
+    task.yaml."""
     spent, rules = fleet.run.spent, in_force(rules, fleet.run)
     found: dict[BudgetKey, tuple[float | None, float]] = {
         BudgetKey.ATTEMPTS: (rules.budget_attempts, fleet.run.progress.graded),
@@ -202,8 +207,8 @@ def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]
 
 
 def use_unknown_of(fleet: Fleet, rules: Rules) -> list[str]:
-    """The agents whose use is not known: their program has reported none yet, or reports no money where others do. Sums
-    over all agents leave their use out."""
+    """Returns the agents whose use is not known: their program has reported none yet, or reports no money although
+    other programs do. Sums over all agents do not include them."""
     total, rules = fleet.run.spent, in_force(rules, fleet.run)
     return [
         agent.name
@@ -217,7 +222,8 @@ def _leaves_out(spent: Spent, total: Spent) -> bool:
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:
-    """None where nothing was told: that is not known to be nothing."""
+    """Returns the use for status.json. All values are None if the program has reported nothing: that does not mean that
+    it used nothing."""
     if spent == Spent():
         return dict.fromkeys(("tokens", "input", "cached", "output", "money"))
     money = None if spent.money is None else round(spent.money, 6)

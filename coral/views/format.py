@@ -1,7 +1,7 @@
 """Formats scores, durations, tokens, money and foreign text, for every screen and every prompt.
 
-It imports next to nothing, for `coral eval` uses it. Text of agents or candidates is printed only through `clean` or
-`line`: an escape sequence in a title could rewrite the screen.
+This module imports next to nothing, since `coral eval` imports it. Text of agents or candidates must be printed through
+`clean` or `line` only: an escape sequence in a title could rewrite the screen.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ NONE = "–"  # for a missing value
 
 
 def _number(value: object) -> float | None:
-    """The value if it is a number, but no bool and not nan."""
+    """Return the value if it is a number, neither a bool nor nan; else None."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) and value == value else None
 
 
 def score(value: object) -> str:
-    """A score with ten significant digits, or a dash."""
+    """Format a score with up to ten significant digits; a dash if it is no number."""
     return NONE if isinstance(value, bool) or not isinstance(value, int | float) else f"{value:.10g}"
 
 
 def scores(values: Sequence[object]) -> list[str]:
-    """Scores that are compared: with five significant digits, or as many more as whole numbers have, or as tell those
-    apart that nine do. Dashes for what is none."""
+    """Format scores that are shown below each other with the same number of significant digits: at least five, and as
+    many as are needed to show whole numbers in full and to tell apart what differs in nine digits. A dash for what is
+    no number."""
     numbers = [_number(value) for value in values]
     given = [number for number in numbers if number is not None]
     different = len({f"{number:.9g}" for number in given})
@@ -40,20 +41,20 @@ def scores(values: Sequence[object]) -> list[str]:
 
 
 def delta(value: object, base: object) -> str:
-    """The difference between `value` and `base`, with its sign; empty when one of them is missing."""
+    """Format the difference `value` - `base` with its sign; empty if one of them is missing."""
     if not isinstance(value, int | float) or not isinstance(base, int | float):
         return ""
     return f"{value - base:+.6g}"
 
 
 def metric(value: object) -> str:
-    """What a grader says beside the score."""
+    """Format the value of a metric, which a grader gives beside the score."""
     return score(value) if isinstance(value, float) else line(value)
 
 
 def duration(seconds: object, units: int = 2) -> str:
-    """A length of time in its largest units: `0.3 s`, `45 s`, `9 min 30 s`, `12 min`, `3 h 10 min`, `2 d 4 h`. Rounded
-    down, so that what is left of a duration never reads as all of it once some is gone."""
+    """Format a length of time in its largest `units` units: `0.3 s`, `45 s`, `9 min 30 s`, `12 min`, `3 h 10 min`, `2 d
+    4 h`. From ten seconds on it is rounded down, so that what is left of a duration never reads as the whole of it."""
     value = _number(seconds)
     if value is None:
         return NONE
@@ -73,13 +74,14 @@ def duration(seconds: object, units: int = 2) -> str:
 
 
 def run_clock(seconds: float) -> str:
-    """A time of the run's clock: `4:07`, `1:04:07`."""
+    """Format a time of the run's clock: `4:07`, `1:04:07`."""
     minutes, rest = divmod(max(0, int(seconds)), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
 
 
 def age(stamp: object, now: float | None = None) -> float | None:
-    """Seconds since an ISO-8601 time; None when it is none."""
+    """Return the seconds since an ISO-8601 time; None if `stamp` is none. `now`: seconds since the epoch, by default
+    the present."""
     try:
         then = datetime.fromisoformat(str(stamp)).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -88,7 +90,7 @@ def age(stamp: object, now: float | None = None) -> float | None:
 
 
 def ago(stamp: object, now: float | None = None) -> str:
-    """How long ago an ISO-8601 time was: `just now`, `4 min ago`."""
+    """Format how long ago an ISO-8601 time was: `just now`, `4 min ago`."""
     seconds = age(stamp, now)
     if seconds is None:
         return NONE
@@ -96,12 +98,12 @@ def ago(stamp: object, now: float | None = None) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 attempt`, `2 attempts`."""
+    """Format a count with its noun: `1 attempt`, `2 attempts`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def tokens(count: object) -> str:
-    """`812`, `12.3k`, `4.56M`."""
+    """Format a number of tokens: `812`, `12.3k`, `4.56M`."""
     value = _number(count)
     if value is None or not 0 <= value < 1e15:
         return "0"
@@ -111,7 +113,7 @@ def tokens(count: object) -> str:
 
 
 def money(dollars: object) -> str:
-    """US dollars: `$12.34`, and more digits where there are no cents; empty when nothing is known."""
+    """Format US dollars: `$12.34`; with two significant digits below ten cents; empty if the amount is unknown."""
     value = _number(dollars)
     if value is None or not 0 <= value < 1e12:
         return ""
@@ -119,30 +121,30 @@ def money(dollars: object) -> str:
 
 
 def usage(figures: Mapping[str, object]) -> str:
-    """What one answer of a model used: `12.3k in, 4.56M from cache, 812 out, $0.12`."""
+    """Format what one answer of a model used: `12.3k in, 4.56M from cache, 812 out, $0.12`."""
     cached = f"{tokens(figures['cached'])} from cache" if figures.get("cached") else ""
     parts = [f"{tokens(figures.get('input'))} in", cached, f"{tokens(figures.get('output'))} out"]
     return ", ".join(part for part in (*parts, money(figures.get("cost"))) if part)
 
 
 def some_of(names: Sequence[str], most: int = 4) -> str:
-    """The first few names: `a, b and c`, `a, b, c, d and 3 more`."""
+    """Format the first `most` names: `a, b and c`, or `a, b, c, d and 3 more`."""
     if len(names) > most:
         return f"{', '.join(names[:most])} and {len(names) - most} more"
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def spending(spent: Mapping[str, object]) -> str:
-    """What was spent: `12.3k tokens, $0.12`; empty where nothing was used."""
+    """Format what was spent: `12.3k tokens, $0.12`; without what is zero tokens or unknown money."""
     used = f"{tokens(spent['tokens'])} tokens" if spent.get("tokens") else ""
     return ", ".join(part for part in (used, money(spent.get("money"))) if part)
 
 
 def clean(text: object) -> str:
-    """Foreign text without control characters; line ends and tabs stay."""
+    """Return foreign text without control characters; line ends and tabs stay."""
     return printable(str(text))
 
 
 def line(text: object, limit: int = 500) -> str:
-    """Foreign text on one line, cut."""
+    """Return foreign text on one line without control characters, cut to `limit` characters."""
     return one_line(str(text), limit)

@@ -1,4 +1,4 @@
-"""How well a run is, for people and programs: the level, since when, and each reason with its text."""
+"""The health of a run, for people and programs: the level, for how long, and each reason with its text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +34,7 @@ TEXTS: Mapping[Trouble, str] = {
 
 
 def health_data(fleet: Fleet, clock: float) -> dict[str, Any]:
-    """As status.json holds it. `seconds`: for how long, at this time of the run's clock."""
+    """Return the health as status.json holds it. `clock`: the run's clock now; seconds are counted up to it."""
     level, found = health_of(fleet)
     reasons = [reason_of(one.trouble, one.of, clock - one.since) for one in found]
     return summed(level, reasons)
@@ -46,13 +46,14 @@ def reason_of(trouble: Trouble, of: str = "", seconds: float | None = None) -> d
 
 
 def summed(level: HealthLevel, reasons: list[dict[str, Any]]) -> dict[str, Any]:
-    """The level, for how many seconds at least, and the reasons."""
+    """Return the level, the reasons, and for how many seconds the longest of the reasons has lasted."""
     known = [reason["seconds"] for reason in reasons if reason["seconds"] is not None]
     return {"level": level.value, "seconds": max(known, default=None), "reasons": reasons}
 
 
 def supervisor_gone(seconds: float | None) -> dict[str, Any]:
-    """`seconds`: since the last sign of it; None: not known."""
+    """Return the health of a run whose supervisor is gone. `seconds`: since its last sign of life; None if that is not
+    known."""
     return _alone(Trouble.SUPERVISOR_GONE, seconds)
 
 

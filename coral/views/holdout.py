@@ -1,6 +1,6 @@
-"""Sets the scores of attempts beside those on the hold-out, and says where the two disagree.
+"""Compares the scores of attempts with their scores on the hold-out, and says where the two disagree.
 
-Both are single grades or medians of few: a disagreement is a reason to look, not a proof.
+Both scores are single grades or medians of a few, so a disagreement is a reason to look and no proof.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,15 @@ from attempts.record import Direction
 class Divergence(StrEnum):
     """How the hold-out contradicts what the score of an attempt says."""
 
-    FAILED = "failed"  # it has a score, and none on the hold-out
-    NO_GAIN = "no_gain"  # it is better than the seed, and not so on the hold-out
-    OVERTAKEN = "overtaken"  # an earlier attempt, whose score is lower, is higher on the hold-out
+    FAILED = "failed"  # the attempt has a score, and none on the hold-out
+    NO_GAIN = "no_gain"  # the attempt is better than the seed, but not on the hold-out
+    OVERTAKEN = "overtaken"  # an earlier attempt with a worse score is better on the hold-out
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """An attempt with its score and that on the hold-out: `holdout` is None where it has none, for that `reason`."""
+    """An attempt with its score and its score on the hold-out. `holdout`: None if it has none there; `reason` then says
+    why."""
 
     number: int
     score: float
@@ -30,7 +31,8 @@ class HeldOut:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """`by`: the attempt that overtakes it."""
+    """An attempt and how its two scores disagree, None if they do not. `by`: the earlier attempt that is better on the
+    hold-out."""
 
     row: HeldOut
     divergence: Divergence | None = None
@@ -38,7 +40,8 @@ class Compared:
 
 
 def compare(rows: Sequence[HeldOut], direction: Direction) -> list[Compared]:
-    """`rows`: the seed, then attempts in the order in which they were graded."""
+    """Compare the scores of each attempt. `rows`: first the seed, then the attempts in the order in which they were
+    graded."""
     return [Compared(row, *_divergence(row, rows[0], rows[1:place], direction)) for place, row in enumerate(rows)]
 
 

@@ -1,6 +1,6 @@
-"""The prompt of a launch: its frame, and a section for each pending message.
+"""Writes the prompt of a launch: a frame, and a section for each pending message.
 
-The templates of `heartbeats/prompts` write it, from the data of `prompt_context`.
+It renders the templates in `heartbeats/prompts` with the data of `prompt_context`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,7 +40,8 @@ def instructions(run_context: RunContext, agent: str) -> str:
 def launch_prompt(
     run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, clock: float
 ) -> tuple[str, list[str]]:
-    """The text a launch is started with, and the warnings about templates that could not be rendered."""
+    """Returns the prompt of a launch, and warnings about templates that could not be rendered or sections that were
+    cut."""
     frame = _frame(spawn)
     context = context_of(run_context, fleet, agent, spawn.last_result_seen, clock)
     messages = [message.prompt for message in spawn.messages if message.name == MESSAGE]
@@ -56,7 +57,8 @@ def launch_prompt(
 
 
 def truncate(sections: Sequence[dict[str, str]], total: int) -> list[dict[str, str]]:
-    """Cuts the longest sections until all texts together have at most `total` characters; LEAST_SHOWN of each stay."""
+    """Cuts the longest sections until all texts together have at most `total` characters; at least LEAST_SHOWN
+    characters of each stay."""
     limit = max((len(section["text"]) for section in sections), default=0)
     while limit > LEAST_SHOWN and sum(min(len(section["text"]), limit) for section in sections) > total:
         limit = max(limit * 9 // 10, LEAST_SHOWN)
@@ -73,8 +75,9 @@ def _cut(text: str, limit: int) -> str:
 def section_preview(
     run_context: RunContext, fleet: Fleet, agent: str, name: str, prompt: str, clock: float
 ) -> tuple[str, str]:
-    """The section that a heartbeat of this name and prompt would give the agent now, as if its latest attempt were just
-    published; and the warning about its template, or "". An empty prompt is the built-in one of that name."""
+    """Returns the section that a heartbeat with this name and prompt would give the agent now, as if its latest attempt
+    had just been published; and the warning about its template, or an empty text. An empty `prompt` stands for the
+    built-in prompt of that name."""
     held = run_context.results.of_agent.get(agent, ())
     context = context_of(run_context, fleet, agent, held[-1].order - 1 if held else 0, clock)
     message = PendingMessage(id="", name=name, since=clock, due=clock, prompt=prompt)
@@ -85,7 +88,8 @@ def section_preview(
 def inline_sections(
     run_context: RunContext, fleet: Fleet, agent: str, messages: tuple[PendingMessage, ...], clock: float
 ) -> list[dict[str, str]]:
-    """What `coral eval` prints of heartbeats that are delivered there; the last one ends with the next step."""
+    """Returns the sections of heartbeats that are delivered in the output of `coral eval`; the last section ends with
+    the next step."""
     context = context_of(run_context, fleet, agent, fleet.agents[agent].last_result_seen, clock)
     step = next_step(messages)
     context |= {"message": "", "reason": reason_text(Reason(ReasonKind.HEARTBEAT)), "next_step": step}
@@ -97,7 +101,8 @@ def inline_sections(
 
 
 def next_step(messages: Sequence[PendingMessage]) -> str:
-    """Which of these heartbeats says what the next attempt is; empty if none of them is built in."""
+    """Returns the heartbeat of these that tells the agent what to do next, the first in DECIDING; empty if none of them
+    has a built-in prompt."""
     names = {message.name for message in messages if not message.prompt}
     return next((name for name in DECIDING if name in names), "")
 
@@ -105,8 +110,9 @@ def next_step(messages: Sequence[PendingMessage]) -> str:
 def sections_of(
     messages: tuple[PendingMessage, ...], context: Mapping[str, Any]
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """One section for each heartbeat, which names all messages if it fired several times; and warnings. A message that
-    this conversation was given before, without an answer, is repeated in short."""
+    """Returns one section for each heartbeat, with the ids of all its messages if it fired several times; and warnings
+    about templates. A message that was in an earlier prompt of this conversation and was not answered is only referred
+    to."""
     groups: dict[tuple[str, str, int], list[PendingMessage]] = {}
     for message in messages:
         key = (message.name, message.prompt or job_notice(message), message.handed_at)

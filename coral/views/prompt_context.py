@@ -1,4 +1,5 @@
-"""What the templates of prompts are given: the run as plain dictionaries, so that they can call no method."""
+"""Gathers the data for the templates of prompts: the run as plain dictionaries, so that a template can call no
+method."""
 
 import math
 import os
@@ -39,7 +40,8 @@ _cores = cache(usable_cores)  # finding them reads several files, and each inter
 
 
 def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int, clock: float) -> dict[str, Any]:
-    """The data of every template. Results published after `last_seen` are new to the agent."""
+    """Return the data for every template. `last_seen`: results published after it are new to the agent. `clock`: the
+    run's clock."""
     shared, scale, epoch = _shared(run_context, agent), scale_of(run_context, fleet, agent), fleet.run.epoch
     notes = recent_notes(shared, LATEST)
     results = [attempt_data(attempt, scale, epoch) for attempt in run_context.results.since(agent, last_seen)]
@@ -71,12 +73,12 @@ def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int
 
 
 def research_left(agent: Agent, clock: float) -> str:
-    """How much longer an agent only reads and thinks; empty where it may begin."""
+    """Return in words how much longer the agent may only read and think; empty if it may submit attempts."""
     return "" if agent.research_until is None else duration(max(agent.research_until - clock, 0.0))
 
 
 def scale_of(run_context: RunContext, fleet: Fleet, agent: str) -> Scale:
-    """What an agent is told differences of scores relative to, now."""
+    """Return the scale by which the agent is told differences of scores: the gain so far, the noise and the seed."""
     seed, first = fleet.standing.seed, _lead_for(run_context, fleet, agent)
     scoring = run_context.rules.scoring
     gain = scoring.gain(first.value, seed.value) if first is not None and seed is not None else 0.0
@@ -84,8 +86,8 @@ def scale_of(run_context: RunContext, fleet: Fleet, agent: str) -> Scale:
 
 
 def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
-    """`earlier`: its score is not compared with those of the present `epoch`. `copy_of`: the attempt that was graded
-    with the same files before."""
+    """Return an attempt for templates. `earlier`: whether it is of an earlier epoch, so that its score cannot be
+    compared with those of `epoch`. `copy_of`: the attempt that was graded before with the same files, if any."""
     plain, earlier = to_dict(attempt), attempt.epoch < epoch
     shown = {name: plain[name] for name in SHOWN_OF_ATTEMPTS}
     is_copy = attempt.verdict is Verdict.TIED and attempt.delta is None and not earlier
@@ -94,7 +96,7 @@ def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
 
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
-    """What is left of the run's budget, in words; for an agent also what is left of its own."""
+    """Return in words what is left of the run's budget; with `agent` also what is left of that agent's own budget."""
     run, lines, unknown = fleet.run, [], use_unknown_of(fleet, rules)
     rules = in_force(rules, run)
     most, why = ("at most ", f" (what {some_of(unknown)} used is not known)") if unknown else ("", "")
@@ -167,13 +169,14 @@ def task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
 
 
 def _baseline(run_context: RunContext) -> dict[str, Any]:
-    """The seed: the number and the score of its record."""
+    """Return the number and the score of the seed's record."""
     baseline = run_context.results.baseline
     return {"number": baseline.number if baseline else 0, "score": baseline.score if baseline else None}
 
 
 def _grading(run_context: RunContext) -> dict[str, Any]:
-    """How long a grade takes and by which Python, each empty where it is not known; and the cores of the machine."""
+    """Return how long a grade takes and the Python that runs it, each empty if it is not known; and the number of
+    cores."""
     grader, seconds = run_context.config.grader, run_context.results.usual_seconds()
     return {
         "usual": "" if seconds is None else duration(seconds),
@@ -184,10 +187,10 @@ def _grading(run_context: RunContext) -> dict[str, Any]:
 
 
 def _notes(run_context: RunContext, notes: Sequence[Note]) -> list[dict[str, Any]]:
-    """The latest notes that hold. `disputed`: figures that the records do not bear out."""
+    """Return the latest notes that are not superseded. `disputed`: figures in a note that the records contradict."""
     config, find = run_context.config, cache(Store(run_context.layout.attempts).find)
     held = [note for note in notes if not note.superseded_by and not note.is_earlier]
-    if not config.workspace.share:  # what another agent did is not to be told
+    if not config.workspace.share:  # an agent must not learn what others did
         return [{"name": note.name, "title": note.title, "author": note.author, "disputed": []} for note in held]
     direction = config.grader.direction
     return [
@@ -202,7 +205,8 @@ def _notes(run_context: RunContext, notes: Sequence[Note]) -> list[dict[str, Any
 
 
 def _synthesis(shared: Path) -> dict[str, str] | None:
-    """What the latest synthesis concludes and proposes; the whole of one that has no such headings."""
+    """Return the sections Conclusions and Next of the latest synthesis; if it has no Conclusions, its whole body
+    instead. None if there is no synthesis."""
     if (note := latest_synthesis(shared)) is None:
         return None
     return {
@@ -225,14 +229,14 @@ def _own(run_context: RunContext, fleet: Fleet, agent: str, scale: Scale) -> dic
 
 
 def _held(run_context: RunContext, fleet: Fleet, agent: str) -> list[Attempt]:
-    """The agent's latest attempts of this epoch, the newest first."""
+    """Return the agent's latest attempts of this epoch, newest first."""
     held = run_context.results.of_agent.get(agent, ())
     return [attempt for attempt in reversed(held) if attempt.epoch == fleet.run.epoch]
 
 
 def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:
-    """What the tied ones among the agent's latest attempts without improvement show together, where grades are noisy:
-    each alone shows nothing. Empty for fewer than two."""
+    """Return in words what the tied attempts since the agent's last improvement show together, if grades are noisy: a
+    single one of them shows nothing. Empty if there are fewer than two."""
     standing, stagnant = fleet.standing, fleet.agents[agent].progress.stagnant
     noise = noise_of(standing, run_context.rules.scoring).deviation
     recent = run_context.results.of_agent.get(agent, ())
@@ -251,7 +255,7 @@ def _tied(run_context: RunContext, fleet: Fleet, agent: str) -> str:
 
 
 def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
-    """The scores of the fleet; where the agents of this run do not see each other, those of this agent alone."""
+    """Return the scores of the fleet; if the agents of this run do not share, those of this agent alone."""
     share, scoring, standing = run_context.config.workspace.share, run_context.rules.scoring, fleet.standing
     first = _lead_for(run_context, fleet, agent)
     best = standing.best_measured if share else first
@@ -281,13 +285,14 @@ def _fleet(run_context: RunContext, fleet: Fleet, agent: str) -> dict[str, Any]:
 
 
 def _lead_for(run_context: RunContext, fleet: Fleet, agent: str) -> Measured | None:
-    """The fleet's lead; the agent's own, where the agents of this run do not see each other."""
+    """Return the fleet's lead; if the agents of this run do not share, the agent's own best."""
     standing, scoring = fleet.standing, run_context.rules.scoring
     return lead(standing, scoring) if run_context.config.workspace.share else own_best(standing, agent, scoring)
 
 
 def _named(name: str, measured: Measured | None) -> dict[str, Any]:
-    """An attempt as four names of a prompt: `best`, `best_number`, `best_agent`, `best_title`."""
+    """Return an attempt as four names for templates: `best`, `best_number`, `best_agent`, `best_title` for the name
+    `best`."""
     if measured is None:
         return {name: None, f"{name}_number": None, f"{name}_agent": "", f"{name}_title": ""}
     agent, title = measured.agent, measured.title
@@ -300,7 +305,8 @@ def _latest_title(run_context: RunContext, agent: str) -> str:
 
 
 def _rank(highest: Mapping[str, Measured], agent: str) -> int | None:
-    """The agent's place among the agents by their highest attempts, from 1."""
+    """Return the agent's place among the agents, from 1; None if it has no score. `highest`: each agent's highest
+    attempt, best first."""
     return list(highest).index(agent) + 1 if agent in highest else None
 
 
@@ -329,9 +335,9 @@ def _heartbeats(fleet: Fleet, agent: str) -> list[dict[str, Any]]:
 
 
 def _stall(agent: Agent) -> dict[str, Any]:
-    """Why the agent counts as stalled, and how often this was found in a row."""
+    """Return why the agent counts as stalled, and how often in a row it was found to be stalled."""
     found = agent.stall
-    lasted = duration(found.lasted) if found.escalations else "too long"  # overtaken by progress, on its way
+    lasted = duration(found.lasted) if found.escalations else "too long"  # progress since then has cleared the stall
     return {"times": found.escalations, "silent": found.finding is Finding.SILENT, "lasted": lasted}
 
 

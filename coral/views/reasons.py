@@ -1,4 +1,4 @@
-"""The texts of reasons and of ends: the one place where they are worded, for every screen, prompt and file."""
+"""The texts of reasons and of ends. They are worded here alone, for every screen, prompt and file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
@@ -14,7 +14,7 @@ from coral.views.format import duration
 T = TypeVar("T")
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
 
-# The text of each kind, or how it is made of what goes with the kind.
+# The text of each kind, or a function that makes it from the reason.
 _REASONS: Mapping[Kind, str | Callable[[Reason], str]] = {
     Kind.START: "start",
     Kind.RESUMED: "resumed",
@@ -107,20 +107,20 @@ def _finding(stalled: Reason) -> str:
 
 
 def refusal(reason: Reason) -> tuple[str, str]:
-    """What the author of a submission is told that is not graded: why not, and what to do."""
+    """Return why a submission is not graded, and what its author should do."""
     if reason.kind is Kind.RESEARCH:
         return reason_text(reason), "write down what you find; end your turn to begin at once"
     return reason_text(reason), "finish the notes; the run ends when the attempts in hand are graded"
 
 
 def outcome_text(end: JobEnd) -> str:
-    """How a job ended, and why: the rest of a sentence that begins with its name."""
+    """Return how a job ended and why, as the rest of a sentence that begins with the job's name."""
     why = f" ({reason_text(end.reason)})" if end.reason is not None else ""
     return f"{_text(_OUTCOMES[end.outcome], end)}{why}"
 
 
 def job_notice(message: PendingMessage) -> str:
-    """All that an agent is told of its jobs that have ended, the last that ended at the end."""
+    """Return the text that tells an agent which of its jobs have ended and how, the latest last."""
     notices = [_notice(end) for end in message.job_ends]
     if earlier := message.earlier_job_ends:
         notices.insert(0, f"{earlier} jobs of yours ended before these; `coral job list` shows them.")
@@ -150,7 +150,7 @@ def log_text(event: LogEvent) -> str:
 
 @lru_cache(maxsize=1024)  # the status of a large fleet holds as many, and is written twice a second
 def reason_data(reason: Reason | RunEnd | None) -> Mapping[str, Any] | None:
-    """For programs: the kind, the figures that go with it, and the text."""
+    """Return a reason for programs: its kind, the figures that go with it, and its text. None for None."""
     if reason is None:
         return None
     given = {field.name: (getattr(reason, field.name), field.default) for field in fields(reason)}

@@ -1,6 +1,6 @@
-"""Writes what people and programs see of a running run: `status.json`, the timeline, the archived beats.
+"""Writes the files by which people and programs follow a run: `status.json`, the timeline and the archived beats.
 
-All of these files are views that may be deleted; the supervisor decides nothing by them.
+All of these files are views that may be deleted: the supervisor decides nothing by them.
 """
 
 import contextlib
@@ -44,7 +44,8 @@ GradeBeat = tuple[int, str, Beat]  # as grade_beats has it
 
 
 class Monitor(ObservedLaunch, Protocol):
-    """What the report shows of an agent's launch. `printed_at`: when it printed last, on the run's clock."""
+    """What `Report` needs to know of an agent's launch. `printed_at`: when the program printed last, in seconds of the
+    run's clock."""
 
     printed_at: float
 
@@ -53,7 +54,7 @@ class Report:
     def __init__(self, run_context: RunContext, started_at: str) -> None:
         self._context = run_context
         self._started_at = started_at
-        self._alerts = alerts_in(run_context.layout.events)[-ALERTS_SHOWN:]  # what was said may still hold
+        self._alerts = alerts_in(run_context.layout.events)[-ALERTS_SHOWN:]  # earlier alerts may still be valid
         self._shown: Fleet | None = None
         self._shown_at = float("-inf")
         self._pause = STATUS_SECONDS
@@ -69,13 +70,15 @@ class Report:
         self.write_line(now, event.type, log_text(event), event.agent, **given)
 
     def write_line(self, now: Moment, type: str, text: str, agent: str = "", **given: object) -> bool:
-        """Appends a line to the timeline; whether it was written. `given`: fields for programs; no empty ones."""
+        """Appends a line to the timeline; returns whether that succeeded. `given`: further fields for programs; empty
+        ones are left out."""
         line = {"at": now.wall_time, "clock": round(now.run_time, 3), "type": type, "agent": agent, "text": text}
         line |= {name: value for name, value in given.items() if value not in (None, "", [])}
         return _append(self._context.layout.events, line)
 
     def spawned(self, now: Moment, action: Spawn, warnings: Iterable[str]) -> None:
-        """`warnings`: about the templates of its prompt."""
+        """Writes to the timeline that a launch was started. `warnings`: about the templates of its prompt, one line
+        each."""
         for warning in warnings:
             self.write_line(now, "warning", warning, action.agent)
         names = list(dict.fromkeys(message.name for message in action.messages))
@@ -84,12 +87,13 @@ class Report:
         self.write_line(now, "spawned", text, action.agent, **given)
 
     def holdouts(self, fleet: Fleet) -> None:
-        """Write the scores on the hold-out where no agent reads. OSError where that cannot be written."""
+        """Writes the scores on the hold-out to a file that agents cannot read. OSError if that fails."""
         rows = [asdict(held) for held in fleet.holdouts.values()]
         write_json(self._context.layout.holdout_scores, {"format": 1, "scores": rows}, durable=False, mode=0o600)
 
     def job_ended(self, now: Moment, action: ShowJob) -> None:
-        """OSError where its record cannot be written."""
+        """Writes that a job has ended: its last beat, its record and a line of the timeline. OSError if the record
+        cannot be written."""
         self._work.job_ended(action.job, action.end, now)
         show_job_end(self._context.layout, action)
         self.write_line(now, "job", f"job {action.job.number} {outcome_text(action.end)}", action.job.agent)
@@ -98,7 +102,8 @@ class Report:
         self.write_line(now, "stopped", f"stopped: {run_end_text(action.end)}", reason=reason_data(action.end))
 
     def alert(self, now: Moment, notify: Notify) -> None:
-        """One record each, however often it is delivered. OSError where it cannot be written, as on a full disk."""
+        """Writes an alert to the timeline, once even if it is delivered again. OSError if the timeline cannot be
+        written, as on a full disk."""
         text, reason = with_reason(notify.text, notify.reason), reason_data(notify.reason)
         if not any(alert["id"] == notify.id for alert in self._alerts):
             alert = {"id": notify.id, "level": "alert", "text": text, "reason": reason, "at": now.wall_time}
@@ -109,7 +114,8 @@ class Report:
             raise OSError("the timeline cannot be written")
 
     def _was_delivered(self, id: str) -> bool:
-        """Whether the supervisor before wrote this alert: then it is near the end of the timeline."""
+        """Returns whether the previous supervisor wrote this alert before it ended: then the alert is near the end of
+        the timeline."""
         end = read_end(self._context.layout.events, DELIVERED_BYTES)
         return any(line.endswith(f'"id": "{id}"}}'.encode()) for line in end.splitlines())
 
@@ -117,8 +123,9 @@ class Report:
         self._archive.take(monitor, fleet, now)
 
     def show(self, fleet: Fleet, monitors: Mapping[str, Monitor], now: Moment, force: bool = False) -> None:
-        """Writes `status.json`, at most twice a second, and less often for a large fleet: at most a three-hundredth of
-        the time is spent on it. While nothing happens, every QUIET_STATUS_SECONDS, or often while somebody watches."""
+        """Writes `status.json`, at most twice a second, and less often for a large fleet, so that it takes at most a
+        three-hundredth of the time. While nothing happens it is written every QUIET_STATUS_SECONDS, or more often while
+        somebody watches. `force`: writes it in any case."""
         passed = now.run_time - self._shown_at
         if not force and (
             passed < self._pause or (passed < self._longest_pause() and self._is_as_shown(fleet, monitors))
@@ -127,12 +134,12 @@ class Report:
         self._shown, self._shown_at, began = fleet, now.run_time, time.monotonic()
         self._work.look(fleet, now, force=force)
         self._own.take(fleet, now)
-        # On one line: JSON with indentation is encoded in Python, and that was most of what an idle fleet cost.
+        # On one line: JSON with indentation is encoded in Python, which was most of the cost of an idle fleet.
         text = json.dumps(self._status(fleet, monitors, now), allow_nan=False)
         with contextlib.suppress(OSError):
             self._context.layout.private.lstat()  # if the run folder was removed, the view must not create it again
             make_way(self._context.layout.status)
-            # Agents with users of their own pass the run's folder: this file is none of theirs.
+            # Agents with users of their own can pass through the run's folder, and must not read this file.
             mode = 0o600 if self._context.level is Level.USER else 0o644
             write_bytes(self._context.layout.status, text.encode() + b"\n", durable=False, mode=mode)
         self._pause = min(max(STATUS_SECONDS, 300 * (time.monotonic() - began)), MAX_STATUS_SECONDS)
@@ -141,7 +148,8 @@ class Report:
         return WATCHED if self._look.is_watched() else QUIET_STATUS_SECONDS
 
     def _is_as_shown(self, fleet: Fleet, monitors: Mapping[str, Monitor]) -> bool:
-        """Whether only times have changed, which readers can compute themselves."""
+        """Returns whether nothing but times, which readers can compute themselves, has changed since `status.json` was
+        written."""
         printed = any(monitor.printed_at > self._shown_at for monitor in monitors.values())
         return fleet is self._shown and not fleet.pending and not printed
 
@@ -191,8 +199,8 @@ class Report:
         return {"slots": self._context.rules.slots, **grading_of(fleet, now.run_time), "beats": beats}
 
     def _account(self, name: str, run: Run, now: Moment) -> dict[str, Any]:
-        """The account that holds the agent up: until its usage limit is over, or its starts are paused after many
-        crashes; in seconds from now."""
+        """Returns the account that keeps the agent from starting, if any: it is at its usage limit, or its starts are
+        paused after many crashes. `left`: for how many more seconds, None if that is not known."""
         account = in_force(self._context.rules, run).accounts.get(name, "")
         limit, breaker = run.limits.get(account), run.breakers.get(account)
         if limit is not None and limit.probe != name and not limit.closed:
@@ -228,7 +236,7 @@ class Report:
 
 
 def logged_data(message: LoggedMessage) -> dict[str, object]:
-    """What the timeline holds of a heartbeat's message; no empty fields."""
+    """Returns the fields of a heartbeat's message for the timeline, without empty ones."""
     since = None if message.since is None else round(message.since, 3)
     data = {"name": message.name, "id": message.id, "attempt": message.attempt, "since": since}
     return {name: value for name, value in data.items() if value not in (None, "")}
@@ -247,7 +255,7 @@ def _append(path: Path, line: Mapping[str, Any]) -> bool:
 
 
 def show_job(layout: Layout, job: Job, state: Mapping[str, object] = MappingProxyType({"state": RUNNING})) -> None:
-    """Write the record of a job: what it runs, and how it stands or ended, for agents and people to read."""
+    """Writes the record of a job, for agents and people to read: what it runs, and whether it runs or how it ended."""
     record = {"number": job.number, "agent": job.agent, "what": job.what, "command": list(job.argv)}
     record |= {"folder": job.folder, "began": job.began}
     write_json(layout.job(job.agent, job.number), {**record, **state}, durable=False)
@@ -260,7 +268,8 @@ def show_job_end(layout: Layout, action: ShowJob) -> None:
 
 
 def end_lost_jobs(layout: Layout, agent: str, jobs: Mapping[int, Job]) -> None:
-    """Say of jobs that they ended, which run by their record and not in the fleet: their end could not be written."""
+    """Writes into the records of jobs that they have ended, if a record says `running` and the fleet does not have the
+    job: its end could not be written when it ended."""
     for path in layout.logs(agent).glob(layout.job(agent, 0).name.replace("0", "*")):
         with contextlib.suppress(OSError, ValueError):
             record = parse_object(read_bytes(path))
@@ -274,7 +283,7 @@ def _ended(end: JobEnd) -> dict[str, object]:
 
 
 def number_of(id: str) -> int:
-    """The number of an alert in its run, from 1; 0 for what is no id of an alert."""
+    """Returns the number of an alert in its run, from 1; 0 if `id` is not that of an alert."""
     last = id.rpartition("-")[2]
     return int(last) if last.isdecimal() and last.isascii() else 0
 
@@ -284,13 +293,13 @@ def is_acknowledged(alert: Mapping[str, Any], run: Run) -> bool:
 
 
 def alerts_in(timeline: Path) -> list[dict[str, Any]]:
-    """The alerts in the last ALERT_BYTES of a timeline, oldest first."""
+    """Reads the alerts in the last ALERT_BYTES of a timeline, oldest first."""
     found = []
     for line in read_end(timeline, ALERT_BYTES).splitlines():
         try:
             event = parse_object(line) if b'"type": "alert"' in line else {}
         except ValueError:
-            continue  # torn, or not ours
+            continue  # cut off, or not written by Coral
         if event.get("type") == "alert" and all(isinstance(event.get(part), str) for part in ("id", "text", "at")):
             shown = {part: event.get(part) for part in ("id", "agent", "text", "reason", "at")}
             found.append({"number": number_of(str(event["id"])), **shown, "level": "alert"})

@@ -1,5 +1,5 @@
-"""Says by how much an attempt differs from the one that it was compared with, relative to the gain so far and to the
-noise. It imports next to nothing, for `coral eval` uses it."""
+"""Says by how much an attempt differs from the one that it was compared with, also in relation to the gain so far and
+to the noise. The module imports next to nothing, since `coral eval` imports it."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,17 @@ NEGLIGIBLE = 1e-6  # share of a score: a smaller difference is practically none
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """`gain`: the fleet's so far over the seed; `noise`: one standard deviation of grades; both 0 where there is none,
-    or where it is not known. `seed`: the number of the present seed."""
+    """What differences of scores are related to. `gain`: by how much the fleet's lead is better than the seed; `noise`:
+    the standard deviation of a grade; both are 0 if there is none or it is not known. `seed`: the number of the present
+    seed's attempt."""
 
     gain: float = 0.0
     noise: float = 0.0
     seed: int = 0
 
     def of(self, attempt: Attempt) -> str:
-        """The attempt's difference from what its verdict compares it with; empty where it was compared with nothing."""
+        """Return in words the difference between the attempt and the one that its verdict compares it with; empty if it
+        was compared with none."""
         delta, score = attempt.delta, attempt.score
         if delta is None or score is None:
             return ""

@@ -1,7 +1,7 @@
-"""A launch as a conversation: its prompt and what its program printed, one entry after the other.
+"""Reads a launch as a conversation: its prompt and what its program printed, one entry after the other.
 
-The runtime's own reader reads it as a stream. Only the names of running tools are kept, so that the longest log costs
-no memory; a line that is too long is skipped, and an entry says so.
+The output is read as a stream by the runtime's own reader. Of its past only the names of running tools are kept, so the
+longest log takes no more memory than a short one. A line that is too long is skipped, and an entry says so.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from workspace.layout import Layout
 
 LONGEST_PROMPT = 400_000  # bytes
 MAX_TOOLS = 1000  # that run at the same time
-PIECES = 4  # of output at one look, so that a program which prints without end does not hold it up
+PIECES = 4  # of output read by one call, so that a program that prints without end does not hold up the reader
 _LOG = re.compile(r"(\d{4,})\.(?:jsonl|prompt\.md)")
 
 
@@ -45,8 +45,8 @@ class EntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptEntry:
-    """`tool`: a name; `id` joins a tool and its result. `until`: seconds since the epoch, when a limit ends. `unknown`:
-    the number of lines in the launch that its runtime does not know."""
+    """One entry of a conversation. `tool`: the tool's name; `id`: the same for a tool and its result. `until`: when a
+    usage limit ends, in seconds since the epoch. `unknown`: how many events of the launch its runtime does not know."""
 
     launch: int
     kind: EntryKind
@@ -62,7 +62,7 @@ class TranscriptEntry:
 
 
 def launches(layout: Layout, agent: str) -> list[int]:
-    """The launches that left a prompt or output, in their order."""
+    """Return the numbers of the agent's launches that left a prompt or output, in order."""
     try:
         with os.scandir(layout.logs(agent)) as found:
             names = [_LOG.fullmatch(path.name) for path in found]
@@ -72,15 +72,15 @@ def launches(layout: Layout, agent: str) -> list[int]:
 
 
 def entries(layout: Layout, agent: str, launch: int, runtime: Runtime) -> Iterator[TranscriptEntry]:
-    """One launch, from its prompt to the end of what it has printed by now."""
+    """Yield the entries of one launch, from its prompt to the end of what its program has printed by now."""
     if prompt := _beginning(layout.prompt(agent, launch)):
         yield TranscriptEntry(launch=launch, kind=EntryKind.PROMPT, text=prompt)
     yield from _Reader(launch, runtime).read(layout.output(agent, launch), layout.errors(agent, launch))
 
 
 class LaunchTail:
-    """Follows a launch while its program prints: first its prompt and what is in the last `most` bytes, then what came
-    since."""
+    """Follows a launch while its program prints. The first call of `new` yields its prompt and the last `most` bytes of
+    output, each later call what was printed since."""
 
     def __init__(self, layout: Layout, agent: str, launch: int, runtime: Runtime, most: int) -> None:
         output = layout.output(agent, launch)
@@ -109,14 +109,14 @@ class LaunchTail:
 
 @dataclass(frozen=True, slots=True)
 class LaunchHistory:
-    """Why each launch of an agent was started, and how it ended as its runtime judged, by the launch's number."""
+    """For each launch of an agent, by number: why it was started, and how it ended in the judgement of its runtime."""
 
     reasons: dict[int, str]
     endings: dict[int, str]
 
 
 def launch_history(layout: Layout, agent: str) -> LaunchHistory:
-    """Read from the run's timeline; that is a view, and may be gone."""
+    """Read the history of an agent's launches from the run's timeline, as far as there is one."""
     found = LaunchHistory({}, {})
     with contextlib.suppress(OSError, ValueError), open_plain(layout.events) as file:
         for line in iter(lambda: file.readline(LONGEST_LINE), b""):
@@ -156,7 +156,7 @@ class _Reader:
     def read(self, output: Path, errors: Path) -> Iterator[TranscriptEntry]:
         tail = LineTail(output)
         try:
-            pieces = os.stat(output).st_size // PIECE + 1  # noqa: PTH116 - what it prints from now on is not waited for
+            pieces = os.stat(output).st_size // PIECE + 1  # noqa: PTH116 - what is printed later is left out
         except OSError:
             return
         for _ in range(pieces):
@@ -202,7 +202,7 @@ class _Reader:
         yield from self._event(event)
 
     def _event(self, event: OutputEvent) -> Iterator[TranscriptEntry]:
-        """What happens to the agent's program, rather than what the agent says or does."""
+        """Yield the entry for an event of the agent's program, such as a retry or a limit, rather than of the agent."""
         if event.retry is not None:
             yield self._entry(EntryKind.RETRY, event.message or event.retry.reason)
         elif event.compacted:
@@ -225,7 +225,8 @@ class _Reader:
         return self._entry(kind, tool.text, tool=name, id=tool.id, failed=tool.failed, edited=edited)
 
     def _last(self, errors: Path) -> Iterator[TranscriptEntry]:
-        """The usage of the launch, and its end; with the end of its stderr where the program gives no error."""
+        """Yield the usage of the launch, and its end. If the program gave no error, the end has the last characters of
+        its stderr."""
         if self._usage is not None:
             yield self._entry(EntryKind.USAGE, usage=self._usage)
         end = self._end or OutputEvent()
@@ -239,12 +240,13 @@ class _Reader:
 
 
 def _exact(event: OutputEvent) -> float | None:
-    """The end of a limit if it was given as a number: a time of day in a sentence was read against today's clock."""
+    """Return when a limit ends if it was given as a number. A time of day in a sentence is not exact: it was read by
+    the clock of the reader."""
     return event.limit_until if event.exact else None
 
 
 def _beginning(path: Path) -> str:
-    """A prompt, up to LONGEST_PROMPT bytes; empty where there is none."""
+    """Return the first LONGEST_PROMPT bytes of a prompt as text; empty if there is none."""
     try:
         with open_plain(path) as file:
             return printable(file.read(LONGEST_PROMPT).decode("utf-8", "replace")).strip()

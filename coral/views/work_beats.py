@@ -1,7 +1,7 @@
-"""The beats of what is done for an agent beside its launches: its jobs, its attempts that are graded, its pulses.
+"""Archives the beats of an agent's work outside its launches: its jobs, the grades of its attempts, its pulses.
 
-They go to the agent's archive with the launch 0. Agents can read it: what a grader says in words is left out there, and
-of an attempt on the hold-out everything.
+They are in the agent's archive, with the launch 0. Agents can read that archive, so it holds no words of a grader and
+nothing about grades on the hold-out.
 """
 
 import contextlib
@@ -25,13 +25,13 @@ from heartbeats.interval import WATCHED, WatchedLook, Watcher
 from workspace.layout import Layout
 
 LOOK_SECONDS = 15.0  # between two looks at the work of an agent, while nobody watches
-END_BYTES = 16_384  # of the end of a file of beats, in which those are that are alive
+END_BYTES = 16_384  # of the end of a file of beats; beats before them are too old to matter
 MOST_PULSES = 5  # of an agent
-MOST_KNOWN = 50  # pieces of work of an agent, of which the last archived beat is known
+MOST_KNOWN = 50  # pieces of work of an agent whose last archived beat is remembered
 
 
 def latest_beats(path: Path) -> dict[tuple[str, str], Beat]:
-    """The last beat of each session and task at the end of a file of beats."""
+    """Return the last beat of each (session, task) in the last END_BYTES of a file of beats."""
     latest: dict[tuple[str, str], Beat] = {}
     for line in read_end(path, END_BYTES).splitlines():
         with contextlib.suppress(*BAD_DATA):
@@ -42,13 +42,14 @@ def latest_beats(path: Path) -> dict[tuple[str, str], Beat]:
 
 
 def running_pulses(layout: Layout, agent: str) -> list[Beat]:
-    """The last beat of each pulse of what the agent runs, a job or a tool, that is alive."""
+    """Return the last beat of each pulse that is alive among the jobs and tools that the agent runs, at most
+    MOST_PULSES."""
     found = latest_beats(layout.pulses(agent)).values()
     return [beat for beat in found if not beat.is_over and (age(beat.timestamp) or 0.0) <= beat.ttl][-MOST_PULSES:]
 
 
 def grade_beats(layout: Layout, fleet: Fleet) -> Iterator[tuple[int, str, Beat]]:
-    """The number, the agent and the last beat of each attempt whose grader has said how far it is."""
+    """Yield the number, the agent and the last beat of each attempt in grading whose grader has reported progress."""
     for number, pending in fleet.pending.items():
         if pending.step in OCCUPYING and not pending.is_holdout and (beat := progress_of(layout, number)) is not None:
             yield number, pending.submission.agent, beat
@@ -64,8 +65,8 @@ class WorkArchive:
         self._archived: dict[str, dict[tuple[str, str], Beat]] = {}
 
     def look(self, fleet: Fleet, now: Moment, *, force: bool = False) -> None:
-        """Archive what is new, at most every LOOK_SECONDS, or often while somebody watches: a change, or else a beat
-        for each third of the ttl."""
+        """Archive new beats, at most every LOOK_SECONDS, or more often while somebody watches. A beat is new if
+        something has changed, or after a third of its ttl. `force`: look in any case."""
         is_watched = self._look.is_watched()
         if not force and now.run_time - self._looked_at < (WATCHED if is_watched else LOOK_SECONDS):
             return
@@ -79,7 +80,7 @@ class WorkArchive:
             self._take(agent, [*pulses, *(beat for owner, beat in (*grades, *jobs) if owner == agent)])
 
     def _tell_pulses(self, fleet: Fleet) -> None:
-        """Who watches the run watches the pulses of its agents and grades, and what the built-in agent does."""
+        """Let the pulses of agents and grades beat more often, because somebody watches the run."""
         paths = [self._layout.pulses(agent.name) for agent in fleet.agents.values() if agent.phase in LIVE]
         grades = (number for number, pending in fleet.pending.items() if pending.step in OCCUPYING)
         paths += [beats_file(self._layout, number) for number in grades]
@@ -96,7 +97,7 @@ class WorkArchive:
     def _take(self, agent: str, beats: Iterable[Beat]) -> None:
         path = self._layout.beats(agent)
         if agent not in self._archived:
-            self._archived[agent] = latest_beats(path)  # what the supervisor before archived is not archived again
+            self._archived[agent] = latest_beats(path)  # what the previous supervisor archived is not archived again
         archived = self._archived[agent]
         for given in beats:
             beat = replace(given, run=self._layout.root.name, agent=agent, launch=0)
@@ -121,8 +122,8 @@ def _of_grade(number: int, beat: Beat) -> Beat:
 
 
 def _is_news(beat: Beat, before: Beat | None) -> bool:
-    """`before`: what is archived of the same work. Where that is nothing, an old beat is of work that was over before
-    anybody looked."""
+    """Whether a beat is to be archived. `before`: the last archived beat of the same work; if there is none, a beat
+    older than its ttl is ignored, since that work was over before this supervisor began."""
     now = age(beat.timestamp)
     if now is None:
         return False

@@ -1,8 +1,9 @@
-"""Who may ask the dashboard for what. Every request passes here before any page sees it.
+"""Decides which requests the dashboard answers. Every request passes through `Guard` first.
 
-A page in another tab, or a name that leads to this address, must get nothing: the Host has to be an address of this
-machine, the Origin the page's own, and each request carries a cookie that only the first address gives. A change needs
-in addition a header that only a script of this page can send.
+A page of another site in the same browser must get nothing, nor must a foreign host name that was pointed to this
+machine. Therefore the Host must be an address or a name of this machine, the Origin must be the page's own, and each
+request must carry a cookie that only the address with the token sets. A change also needs a header that only a script
+of this page can send.
 """
 
 import hashlib
@@ -37,7 +38,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-# Where the browser kept no cookie: it was closed, or the server was started again.
+# For a browser without the cookie: it was closed, or the server was started again with another token.
 LOGIN = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Coral: token needed</title>
 <meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" href="/style.css"></head>
@@ -50,14 +51,16 @@ whole address that it printed last, or paste the token here.</p><form method="ge
 
 @dataclass(frozen=True)
 class PageAccess:
-    """The token, the cookie and the host names that open the dashboard at one port."""
+    """The token of the dashboard at one port, and the values derived from it: the cookie, and the header of a
+    change."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     @property
     def cookie_name(self) -> str:
-        """Browsers send a cookie to every port of a host: two dashboards must not overwrite each other's."""
+        """The name of the cookie. It has the port in it: browsers send a cookie to every port of a host, and two
+        dashboards must not overwrite each other's."""
         return f"coral-{self.port}"
 
     @property
@@ -66,7 +69,7 @@ class PageAccess:
 
     @property
     def change(self) -> str:
-        """What the page sends along with a change."""
+        """The value of the header CHANGE_HEADER, which the page sends with each change."""
         return self._derived("change")
 
     def is_token(self, given: str) -> bool:
@@ -87,8 +90,8 @@ def _same(given: str, wanted: str) -> bool:
 
 
 def is_own_host(host: str) -> bool:
-    """Whether a Host header names this machine by an address or by its own name. Any other name may have been pointed
-    here by somebody else, to make a browser believe that his page and ours are one."""
+    """Whether a Host header names this machine by an address or by its own name. Somebody may have pointed any other
+    name to this machine, so that a browser takes a foreign page for ours."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         if urlsplit(f"//{host}").username is not None:
@@ -104,13 +107,13 @@ def is_own_host(host: str) -> bool:
 
 @cache
 def own_names() -> frozenset[str]:
-    """The names of this machine. Asked for once: a name server may take seconds to tell the full one, and the pages
-    that are open would wait as long."""
+    """Return the names of this machine. They are looked up once: a name server may take seconds to answer, and open
+    pages would wait as long."""
     return frozenset([socket.gethostname().lower(), socket.getfqdn().lower()])
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine can connect to what is bound to that address."""
+    """Whether a socket that is bound to this address can be reached from this machine alone."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
@@ -118,9 +121,8 @@ def is_loopback(address: str) -> bool:
 
 
 class Guard:
-    """Lets through what may pass, and puts the security headers on every answer that has no stricter ones of its own.
-    `open_paths`: files without any data
-    of a run, which the page needs before it has a cookie."""
+    """Refuses requests that are not allowed, and adds the security headers to every answer that has not set stricter
+    ones itself. `open_paths`: files without any data of a run, which the page needs before it has a cookie."""
 
     def __init__(self, app: ASGIApp, access: PageAccess, open_paths: frozenset[str]) -> None:
         self._app = app
@@ -146,7 +148,7 @@ class Guard:
         await (refused or self._app)(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        """The answer to what may not pass; None for what may."""
+        """Return the answer to a request that is not allowed or that logs in; None if the request may pass."""
         headers, method, path = Headers(scope=scope), scope["method"], scope["path"]
         if not is_own_host(headers.get("host", "")):
             return refusal(HTTPStatus.MISDIRECTED_REQUEST, "this is not the name of this machine")
@@ -171,7 +173,7 @@ class Guard:
     def _enter(self, given: str) -> Response:
         if not self._access.is_token(given):
             return _login()
-        # The token leaves the address bar, so that it is neither in the history nor in a picture of the screen.
+        # The redirect removes the token from the address bar, the history and any picture of the screen.
         answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
         answer.set_cookie(self._access.cookie_name, self._access.cookie, path="/", httponly=True, samesite="strict")
         return answer
@@ -180,7 +182,7 @@ class Guard:
         if not self._access.may_change(headers):
             return refusal(HTTPStatus.FORBIDDEN, "a change needs the page's own token")
         length = headers.get("content-length", "")
-        # Sent in pieces, a body would be as long as its pieces say, whatever length was named.
+        # A body that is sent in chunks may be longer than any length that the request names.
         if "transfer-encoding" in headers or not length.isdecimal() or int(length) > LONGEST_BODY:
             return refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "that is too long")
         if headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -189,7 +191,7 @@ class Guard:
 
 
 def refusal(status: HTTPStatus, message: str, hint: str = "") -> Response:
-    """An answer that says in JSON what cannot be done, and what to do."""
+    """Return an answer whose JSON says what cannot be done, and what to do."""
     content = json.dumps({"error": message, "hint": hint}).encode("utf-8", "replace")
     return Response(content, status, media_type=JSONResponse.media_type)
 
@@ -199,7 +201,8 @@ def _login() -> Response:
 
 
 def _is_own_origin(headers: Headers) -> bool:
-    """Whether a request comes from our own page, or from no page at all: from the address bar or from a program."""
+    """Whether a request comes from our own page, from no page at all (the address bar or a program), or is a
+    navigation, such as a followed link."""
     origin = headers.get("origin")
     own = headers.get("host", "").lower()
     if origin is not None and origin.lower() not in (f"http://{own}", f"https://{own}"):

@@ -1,4 +1,4 @@
-"""One agent's life: its heartbeats in force, what became of each, and its conversations."""
+"""The data of the page about one agent: its heartbeats in force, what came of each, and its conversations."""
 
 import os
 from collections import deque
@@ -30,7 +30,8 @@ Json = dict[str, object]
 
 
 def heartbeats(view: RunView, asked: Mapping[str, str]) -> Json:
-    """The heartbeats in force, of the fleet and of one agent (the first, where none is named), and the agent's lane."""
+    """Return the heartbeats in force of the fleet and of one agent, and the agent's lane. Without `agent` among the
+    parameters it is the first agent."""
     names = view.agents()
     agent = _named(names, asked.get("agent", "")) if names else ""
     folder = Folder(view.layout.heartbeats)
@@ -65,13 +66,14 @@ def _heartbeat(view: RunView, owner: str, row: LenientJson) -> Json:
 
 
 def answer(view: RunView, asked: Mapping[str, str]) -> Json:
-    """What an agent said to the heartbeats that it received with a launch. CoralError for an agent that is none."""
+    """Return what an agent said to the heartbeats in the prompt of a launch. CoralError if there is no such agent."""
     return lane_data.answer(view, _named(view.agents(), asked.get("agent", "")), asked)
 
 
 def conversation(view: RunView, asked: Mapping[str, str]) -> Json:
-    """A part of one launch's conversation: the last entries, or those before `before`; with `seen`, the size of the
-    output that the page has, nothing where there is no more. CoralError for an agent or a launch that is none."""
+    """Return a part of a launch's conversation: the last entries, or those before the entry `before`; with `text`, only
+    entries that contain it. If `seen`, the size of the output that the page has, is still its size, the entries are
+    left out. CoralError if there is no such agent or launch."""
     agent = _named(view.agents(), asked.get("agent", "")) if view.agents() else ""
     launches = transcript.launches(view.layout, agent) if agent else []
     about: Json = {"agents": view.agents(), "agent": agent, "launches": launches}
@@ -102,7 +104,8 @@ def conversation(view: RunView, asked: Mapping[str, str]) -> Json:
 
 
 def _part(view: RunView, agent: str, launch: int, asked: Mapping[str, str]) -> tuple[int, list[TranscriptEntry], int]:
-    """Where it begins, its entries, and how many there are in all. Never more than one part is held in memory."""
+    """Return the place of the first entry of a part, its entries, and the number of all entries. Only one part is held
+    in memory."""
     found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent, launch))
     text = asked.get("text", "")[:200].casefold()
     matching = (entry for entry in found if not text or text in f"{entry.tool} {entry.text}".casefold())

@@ -1,4 +1,4 @@
-"""The dashboard's addresses: what each answers, and how it answers what cannot be read."""
+"""The addresses of the dashboard: the answer to each, and the answer where a run or a file cannot be read."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -103,7 +103,8 @@ def _asset(asset: Asset) -> Callable[[Request], Response]:
 
 
 def _session(runs: Runs, access: PageAccess) -> Callable[[Request], Response]:
-    """What the page is told first: which run it shows, and what it sends along with a change."""
+    """Answers the page's first request: which run it shows, and the value of the header that it sends with each
+    change."""
 
     def answer(_: Request) -> Response:
         return as_json({"version": __version__, "run": runs.first.root.name, "change": access.change})
@@ -122,8 +123,8 @@ def _read(runs: Runs, read: Answer) -> Callable[[Request], Response]:
 
 
 def _post(runs: Runs, act: Callable[[RunView, Any], object]) -> Callable[[Request], Any]:
-    """What needs the page's own token: a request to the supervisor, whose answer is waited for as long as a command
-    would, or a prompt to render, which is work."""
+    """Answers a POST, which needs the header of a change: a request to the supervisor, whose answer is waited for as
+    long as a command would wait, or the rendering of a prompt, which takes time."""
 
     async def answer(request: Request) -> Response:
         try:
@@ -141,7 +142,8 @@ def _post(runs: Runs, act: Callable[[RunView, Any], object]) -> Callable[[Reques
 
 
 def parsed(body: bytes) -> object:
-    """The JSON of a request. ValueError for what is none; NaN and 1e999 are none, and could not be written down."""
+    """Returns the JSON value in a body. ValueError if it is no JSON; also for NaN and 1e999, which cannot be written as
+    JSON again."""
     given = json.loads(body)
     json.dumps(given, allow_nan=False)
     return given
@@ -164,7 +166,7 @@ def _live(runs: Runs) -> Callable[[Request], Any]:
 
 
 def _ping() -> ServerSentEvent:
-    """An event, since a page does not see a comment; with data, since it sees none without."""
+    """Returns a ping as an event with data: scripts of a page see neither comments nor events without data."""
     return ServerSentEvent("0", event="ping")
 
 

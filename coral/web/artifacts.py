@@ -1,5 +1,6 @@
-"""The files that a grader left with an attempt. A candidate may have made them: what a browser would run or interpret
-is a download; pictures are told by their first bytes, and of a text only the characters are shown."""
+"""Serves the files that a grader left with an attempt. A candidate may have made them: whatever a browser would run or
+interpret is only offered as a download. Pictures are recognized by their first bytes, and text is shown as plain
+characters."""
 
 import os
 from collections.abc import Mapping
@@ -30,7 +31,8 @@ Json = dict[str, object]
 
 
 def listed(view: RunView, number: int) -> list[Json]:
-    """The files of an attempt: name, size, and whether a page can show it as a picture or as text."""
+    """Return the files of an attempt, at most MOST_FILES: name, size, and whether a page can show it as a picture or as
+    text."""
     found = [_file(view, number, name) for name in names_in(view.layout.grade(number))[:MOST_FILES]]
     return [file for file in found if file is not None]
 
@@ -56,15 +58,15 @@ def _kind(start: bytes) -> str:
 
 
 def picture_type(start: bytes) -> str:
-    """The media type of a picture that browsers draw and run nothing of; empty for anything else. SVG is none: it is a
-    document with scripts."""
+    """Return the media type of a picture by its first bytes; empty for anything else. SVG does not count as a picture,
+    because it is a document that may have scripts."""
     if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for mark, kind in PICTURES.items() if start.startswith(mark)), "")
 
 
 def text_of(view: RunView, number: int, asked: Mapping[str, str]) -> Json:
-    """The characters of a file. CoralError where there is none of that name."""
+    """Return the first LONGEST_TEXT bytes of a file as text. CoralError if there is no file of that name."""
     data = _read(view, number, asked, LONGEST_TEXT + 1)
     return {
         "text": format.clean(data[:LONGEST_TEXT].decode("utf-8", "replace")),
@@ -73,7 +75,8 @@ def text_of(view: RunView, number: int, asked: Mapping[str, str]) -> Json:
 
 
 def download(view: RunView, number: int, asked: Mapping[str, str]) -> Response:
-    """A file as it is: a picture to be drawn, anything else to be saved. CoralError where there is none."""
+    """Return a file as it is: a picture to be shown, anything else to be saved. CoralError if there is none of that
+    name."""
     data = _read(view, number, asked, LONGEST_FILE)
     kind = picture_type(data)
     way = "inline" if kind and not asked.get("save") else "attachment"
@@ -85,7 +88,8 @@ def download(view: RunView, number: int, asked: Mapping[str, str]) -> Response:
 
 
 def _read(view: RunView, number: int, asked: Mapping[str, str], most: int) -> bytes:
-    """CoralError unless the name is that of a plain file beside the attempt's others."""
+    """Read a file of an attempt. CoralError unless the name is that of a plain file in the attempt's folder, which this
+    reader may see."""
     view.attempt(number, "read a file of")  # whether this attempt may be seen at all
     name = asked.get("name", "")
     is_name = name and not name.startswith(".") and "/" not in name and "\0" not in name

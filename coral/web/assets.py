@@ -1,4 +1,5 @@
-"""The page's own files, read once when the server starts: a request chooses among them by name, and opens no file."""
+"""The page's own files. They are read once, when the server starts: a request only chooses one by its name and opens no
+file."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -31,7 +32,7 @@ class Asset:
 
 @cache
 def assets() -> dict[str, Asset]:
-    """By path, `/style.css`; the page itself, which needs a cookie, is `/`."""
+    """Return the files by path, such as `/style.css`. The path of the page itself, which needs a cookie, is `/`."""
     files = {"/" + path.relative_to(STATIC).as_posix(): path for path in sorted(STATIC.rglob("*")) if path.is_file()}
     contents = {name: path.read_bytes() for name, path in files.items() if path.suffix in TYPES}
     page = contents.pop("/index.html").replace(MODULES, _preloads(imported_by(APPLICATION, contents)))
@@ -44,7 +45,7 @@ def _asset(content: bytes, suffix: str) -> Asset:
 
 
 def imported_by(name: str, contents: Mapping[str, bytes]) -> list[str]:
-    """The modules that a module imports, and those that these import, each once."""
+    """Return the modules that a module imports directly or indirectly, each once."""
     found = [name]
     for module in found:  # grows meanwhile
         folder = module.rpartition("/")[0]
@@ -54,8 +55,8 @@ def imported_by(name: str, contents: Mapping[str, bytes]) -> list[str]:
 
 
 def _preloads(modules: Iterable[str]) -> bytes:
-    """A browser finds the imports of a module when it has the module: without these it would ask for one after the
-    other, as deep as they import each other."""
+    """Return the links that preload these modules. A browser finds the imports of a module only when it has loaded it;
+    without the links it would load level after level."""
     return "\n    ".join(f'<link rel="modulepreload" href="{name}">' for name in modules).encode()
 
 

@@ -1,4 +1,4 @@
-"""The attempts' data: a table of them, one with all that is known of it, and what it changed."""
+"""The data about attempts: a table of many, all that is known of one, and what one changed."""
 
 import math
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from workspace.hub import cut_diff
 ROWS = 50  # of one page
 MOST_ROWS = 200
 LONGEST_FEEDBACK = 200_000
-CHILDREN = 50  # attempts that were built on one, of which more are only counted
+CHILDREN = 50  # attempts built on one that are listed; more are only counted
 
 Json = dict[str, object]
 
 
 def table(view: RunView, asked: Mapping[str, str]) -> Json:
-    """One page of the attempts; each with its value of a `metric` that is asked for. CoralError for a filter or
-    an order that is none."""
+    """Return one page of the table of attempts, filtered and sorted by the parameters; each row has the value of
+    `metric`, if one is given. CoralError for an unknown filter or order."""
     wanted = Wanted(asked.get("agent", ""), _choice(Kind, asked, "kind"), asked.get("text", "")[:200], view.alone)
     metric, order = _metric(asked), _choice(ListOrder, asked, "order") or ListOrder.NUMBER
     if order is ListOrder.METRIC and metric is None:
@@ -45,7 +45,7 @@ def table(view: RunView, asked: Mapping[str, str]) -> Json:
 
 
 def _metric(asked: Mapping[str, str]) -> MetricRange | None:
-    """The range of a metric that was asked for: `metric`, `least` and `greatest`."""
+    """Return the range of a metric from the parameters `metric`, `least` and `greatest`; None without `metric`."""
     name = asked.get("metric", "")
     return MetricRange(name, _bound(asked, "least"), _bound(asked, "greatest")) if name else None
 
@@ -71,7 +71,7 @@ def _choice(kinds: type[Kind] | type[Verdict] | type[ListOrder], asked: Mapping[
 
 
 def number_in(asked: Mapping[str, str], name: str, default: int) -> int:
-    """Read a whole number from the parameters of a request. Raises CoralError if it is none."""
+    """Read a whole number from the parameters of a request. CoralError if it is none."""
     given = asked.get(name, "")
     if not given:
         return default
@@ -98,13 +98,13 @@ def _row(view: RunView, record: Attempt, score: str) -> Json:
 
 
 def hint(view: RunView, number: int) -> Json:
-    """The summary that appears when a reader points at `#17` in a text."""
+    """Return the summary that appears when a reader points at `#17` in a text."""
     record = view.attempt(number)
     return _row(view, record, format.score(record.score))
 
 
 def one(view: RunView, number: int) -> Json:
-    """One attempt. CoralError when there is none."""
+    """Return all that is known of an attempt. CoralError if there is none of that number."""
     record = view.attempt(number)
     measured = view.index.ask(lambda rows: query.measured(rows, number))
     line = view.index.shown(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
@@ -128,14 +128,14 @@ def one(view: RunView, number: int) -> Json:
 
 
 def built_on(rows: query.Rows, commit: str, number: int) -> list[int]:
-    """The attempts that were built on a commit, in their order."""
+    """Return the numbers of the attempts that were built on a commit, in order."""
     statement = "SELECT number FROM records WHERE parent = ? AND number != ? AND kind IN (?, ?) ORDER BY number"
     found = rows.execute(statement, (commit, number, Kind.REAL, Kind.TUNE))
     return [int(child) for (child,) in found]
 
 
 def change(view: RunView, number: int, against: str) -> Json:
-    """What differs between an attempt and `against`: its parent, the best, the seed, or the number of another."""
+    """Return the difference between an attempt and `against`: `parent`, `best`, `seed`, or the number of an attempt."""
     record = view.attempt(number, "compare")
     other, before = _other(view, record, against)
     if not before:
@@ -145,7 +145,7 @@ def change(view: RunView, number: int, against: str) -> Json:
 
 
 def _other(view: RunView, record: Attempt, against: str) -> tuple[str, str]:
-    """The label and the commit of the attempt to compare with."""
+    """Return the label and the commit of the attempt to compare with; an empty commit if there is none."""
     if against == "parent":
         return "its parent", record.parent
     if against == "best":

@@ -1,4 +1,4 @@
-"""The score over time, as the page draws it: the best, one agent's own, and the attempts as points."""
+"""The data of the chart of scores over time: the best, one agent's own best, and the attempts as points."""
 
 import threading
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from coral.errors import CoralError
 from coral.views.curve import BestStep, Curve, Point, linear_axis
 from coral.web.reading import PublishedClocks, RunView, read_sample
 
-MOST_POINTS = 4000  # more lie on each other on any screen
+MOST_POINTS = 4000  # more would cover each other on any screen
 KEPT = 8  # curves, and clocks of runs
 
 Json = dict[str, object]
@@ -20,8 +20,8 @@ Key = tuple[Path, str]  # a run's folder, and the agent whose curve it is
 
 
 class Curves:
-    """The curves that pages asked for last, each until another attempt is published: every open page asks for the same
-    one at each improvement. One is made at a time, for the memory."""
+    """A cache of the curves that pages asked for last. A curve is made again after another attempt was published, and
+    every open page asks for it then. Only one is made at a time, to save memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -29,7 +29,8 @@ class Curves:
         self._made: dict[Key, tuple[tuple[int, int], Json]] = {}
 
     def get(self, view: RunView, asked: Mapping[str, str]) -> Json:
-        """The fleet's curve; with `agent`, that agent's. CoralError where there is no such agent."""
+        """Return the fleet's curve or, with the parameter `agent`, that agent's. CoralError if there is no such
+        agent."""
         agent = asked.get("agent", "")
         if agent and agent not in view.agents():
             raise CoralError(f"cannot draw the curve of {agent[:80]!r}: there is no such agent", "choose another")
@@ -59,14 +60,15 @@ class Curves:
 
 
 def _keep(held: dict[K, V], key: K, value: V) -> None:
-    """Put it last, and drop the first where there are too many."""
+    """Put the value at the end of the cache, and drop the first one if there are more than KEPT."""
     held[key] = value
     if len(held) > KEPT:
         del held[next(iter(held))]
 
 
 def point(view: RunView, number: int, clock: float) -> Json | None:
-    """One published attempt, as the curve shows it; None for what is no point of it."""
+    """Return a published attempt as a point of the curve; None if it is none, such as a confirmation. `clock`: when it
+    was published."""
     found = view.attempt_or_none(number)
     if found is None or not found.agent or found.kind not in (Kind.REAL, Kind.TUNE):
         return None
@@ -74,7 +76,8 @@ def point(view: RunView, number: int, clock: float) -> Json | None:
 
 
 def _axis(curve: Curve, agent: str) -> Json | None:
-    """The linear one; `begins`: the value and the attempt that it begins at, where that is not the first."""
+    """Return the linear axis; None if there is nothing to draw. `begins`: the step at which the axis begins, if that is
+    not the first."""
     found = linear_axis(curve, (agent,) if agent else ())
     if found is None:
         return None

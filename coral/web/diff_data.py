@@ -1,5 +1,5 @@
-"""A difference of git as data: files, and their lines as coloured pieces. All of it may be hostile: of a long one the
-first part is read, and lines or parts that are too long to be source text are not coloured."""
+"""Turns a difference of git into data: files, and their lines as coloured pieces. The text may be hostile: of a long
+difference only the first part is shown, and lines that are too long for source text are not coloured."""
 
 import re
 from collections.abc import Iterator
@@ -56,7 +56,8 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _TURNS = re.compile(
     "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )  # with which source text is made to look like another
-# How git begins a line, and what is said for it; a note that ends with a space is followed by the rest of the line.
+# Beginnings of git's lines, and the note shown for each. After a note that ends with a space, the rest of the line
+# is shown, too.
 _NOTES = {
     "new file": "new file",
     "deleted file": "removed",
@@ -67,12 +68,13 @@ _NOTES = {
 _SIDES = {" ": "same", "+": "added", "-": "removed"}
 
 Json = dict[str, object]
-Piece = list[str]  # a class of the stylesheet, or nothing, and the text
+Piece = list[str]  # a class of the stylesheet (empty for plain text), and the text
 
 
 @dataclass
 class _Line:
-    """`before` and `after`: its number in the file as it was and as it is; None where it is not in it."""
+    """One line of a difference. `before`, `after`: its number in the old and in the new file; None if that file does
+    not have it. `pieces`: its coloured pieces, None if it is not coloured."""
 
     kind: str
     text: str
@@ -89,7 +91,7 @@ class _File:
 
 
 def files(text: str) -> Json:
-    """The files of a difference, with what is left out of it."""
+    """Return the files of a difference, each with its lines and how many of them were left out."""
     found = list(islice(_parsed(text), MOST_FILES + 1))
     left, coloured = MOST_LINES, MOST_COLOURED
     shown = []
@@ -119,8 +121,8 @@ def _plain(line: _Line) -> list[Piece]:
 
 
 def _parsed(text: str) -> Iterator[_File]:
-    """The files one by one. A line of a file has a space, + or - before it, and is counted: it is never taken for one
-    of git's own."""
+    """Yield the files of a difference. The lines of a hunk are counted, so that a line of a file is never taken for one
+    of git's own lines."""
     lines = iter(text.split("\n"))
     file: _File | None = None
     for line in lines:
@@ -137,7 +139,7 @@ def _parsed(text: str) -> Iterator[_File]:
 
 
 def _name_in(line: str) -> str:
-    """`diff --git a/NAME b/NAME`: the name, as long as both are the same; else what follows the last ` b/`."""
+    """Return the name from `diff --git a/NAME b/NAME`, if both names are the same; else what follows the last ` b/`."""
     both = line.removeprefix("diff --git ")
     half = both[len(both) // 2 + 1 :]
     name = half if both == f"a/{half[2:]} {half}" else both.rpartition(" b/")[2]
@@ -145,13 +147,14 @@ def _name_in(line: str) -> str:
 
 
 def _clean(line: str) -> str:
-    """A line without what a screen would obey. It is split before that: a carriage return ends no line of git's."""
+    """Return a line without control characters. Lines must be split at line feeds before that, because git does not end
+    a line at a carriage return."""
     plain = format.clean(line.removesuffix("\r")).replace("\n", " ")
     return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
 
 
 def _note(file: _File, line: str) -> None:
-    """What git says of a file as a whole, as far as people want to know it."""
+    """Add to the file's notes what a line of git's says about the file as a whole, if it is of interest to people."""
     for start, note in _NOTES.items():
         if line.startswith(start):
             file.notes.append(f"{note}{_clean(line.removeprefix(start))}" if note.endswith(" ") else note)
@@ -164,7 +167,7 @@ def _hunk(found: re.Match[str], lines: Iterator[str]) -> list[_Line]:
     while left["same"] > 0 or left["added"] > 0:
         line = next(lines, None)
         if line is None:
-            break  # cut off here
+            break  # the difference was cut off here
         kind = _SIDES.get(line[:1])
         if kind is None:
             if not line.startswith("\\"):  # "No newline at end of file"
@@ -178,7 +181,8 @@ def _hunk(found: re.Match[str], lines: Iterator[str]) -> list[_Line]:
 
 
 def _colour(file: _File, most: int) -> None:
-    """Colours the first lines of a file, each part by itself: its old side and its new one as two texts."""
+    """Colour the first `most` lines of a file, hunk by hunk: the old side and the new side are coloured as two
+    texts."""
     name = LANGUAGES.get(file.name.rpartition(".")[2].lower())
     lexer = get_lexer_by_name(name, stripnl=False, ensurenl=False) if name else None
     for hunk in file.hunks:
@@ -193,14 +197,14 @@ def _colour(file: _File, most: int) -> None:
 
 def _colour_side(lines: list[_Line], lexer: Lexer) -> None:
     coloured = list(_pieces("\n".join(line.text for line in lines), lexer))
-    if len(coloured) == len(lines):  # a lexer that ends lines elsewhere would shift colours
+    if len(coloured) == len(lines):  # if the lexer splits lines elsewhere, colours would shift
         for line, pieces in zip(lines, coloured, strict=True):
             if sum(len(text) for _, text in pieces) == len(line.text):
                 line.pieces = pieces
 
 
 def _pieces(text: str, lexer: Lexer) -> Iterator[list[Piece]]:
-    """The coloured pieces of each line; neighbours of one colour are one piece."""
+    """Yield the coloured pieces of each line; neighbours of one colour are joined."""
     line: list[Piece] = []
     for token, value in lexer.get_tokens(text):
         kind = _class(token)
@@ -216,5 +220,5 @@ def _pieces(text: str, lexer: Lexer) -> Iterator[list[Piece]]:
 
 
 def _class(token: _TokenType) -> str:
-    above = token.split()  # itself and the kinds that it belongs to
+    above = token.split()  # the kind and all kinds that it is a part of
     return next((name for kind, name in CLASSES if kind in above), "")

@@ -1,4 +1,4 @@
-"""The fleet page's data: the run's status with its words, and its events."""
+"""The data of the fleet page: the run's status with the texts that `coral status` has for it, and the events."""
 
 from coral.views import format
 from coral.web.reading import (
@@ -20,7 +20,7 @@ Json = dict[str, object]
 
 
 def fleet(view: RunView) -> Json:
-    """What the page shows above the curve and below it; every text in the words of `coral status`."""
+    """Return the whole page but for the curve. All texts are worded as `coral status` words them."""
     status, late = view.status, view.lateness
     agents = status.objects("agents")
     bests = format.scores([agent.number("best") for agent in agents])
@@ -54,7 +54,8 @@ def fleet(view: RunView) -> Json:
 
 
 def _score(view: RunView) -> Json:
-    """The proven best and the lead, where it is another; None for the best's number while the seed is the best."""
+    """Return the proven best, and the lead if it is another attempt. The best's number is None while the seed is the
+    best."""
     best, lead = view.status.inner("best"), view.status.inner("lead")
     best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
     beaten = best.integer("number") is not None and not is_seed(best)
@@ -113,7 +114,8 @@ def _alert(alert: LenientJson) -> Json:
 
 
 def event(line: LenientJson) -> Json:
-    """One event of the timeline. `step`: one of those between two attempts that say nothing by themselves."""
+    """Return one event of the timeline. `step`: whether it is a step between two attempts that says nothing by
+    itself."""
     clock = line.number("clock")
     return {
         "clock": clock,

@@ -1,4 +1,5 @@
-"""What the run knows: the latest synthesis, the notes, each beside what the records say of it, and the skills."""
+"""The data of the pages about knowledge: the latest synthesis, the notes, each with what the records say of it, and the
+skills."""
 
 from collections.abc import Mapping
 
@@ -18,7 +19,8 @@ Json = dict[str, object]
 
 
 def knowledge(view: RunView, asked: Mapping[str, str]) -> Json:
-    """The front page: one read of it tells what the agents know now. `text` narrows the notes down."""
+    """Return the front page: the latest synthesis, one page of the notes, the conflicts, the dead ends and the skills.
+    The parameter `text` filters notes and skills."""
     held = KnowledgeView(view)
     text, offset = asked.get("text", "")[:200], number_in(asked, "offset", 0)
     found = [note for note in held.notes if not text or note[1].contains(text.casefold().split())]
@@ -39,7 +41,7 @@ def knowledge(view: RunView, asked: Mapping[str, str]) -> Json:
 
 
 def note(view: RunView, asked: Mapping[str, str]) -> Json:
-    """One note, rendered. CoralError when there is none of that number."""
+    """Return one note with its text as HTML. CoralError if there is none of that number."""
     held, number = KnowledgeView(view), number_in(asked, "number", 0)
     return note_data(held, held.parse(_numbered(held, number)))
 
@@ -52,7 +54,7 @@ def _numbered(held: KnowledgeView, number: int) -> NumberedNote:
 
 
 def note_data(held: KnowledgeView, found: Note) -> Json:
-    """A note with what the records say of its figures."""
+    """Return a note with its text as HTML and what the records say of its figures."""
     evidence = held.evidence(found)
     before, conclusions, after = synthesis_data.divided(body_of(found)[:LONGEST])
     return {
@@ -89,7 +91,7 @@ def _line(held: KnowledgeView, numbered: NumberedNote) -> Json:
 
 
 def skill(view: RunView, asked: Mapping[str, str]) -> Json:
-    """One skill, rendered. CoralError when there is none of that name."""
+    """Return one skill with its text as HTML. CoralError if there is none of that name."""
     name = asked.get("name", "")
     found = next((one for one in _skills(view) if one.name == name), None)
     if found is None:

@@ -1,4 +1,5 @@
-"""The lane of one agent's life: its launches and attempts, and of each heartbeat that fell due what became of it."""
+"""The data of an agent's lane, which shows over time its launches, its attempts, and what came of each heartbeat that
+was due."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -21,8 +22,9 @@ Json = dict[str, object]
 
 
 def lane(view: RunView, agent: str) -> Json:
-    """`items`, the oldest first: each has its `kind`, when it began and ended (seconds of the run's clock; None where
-    that is not known, or not over), and a text. Of a long life only the end is told: `begin` says from when on."""
+    """Return the lane of an agent. `items`: the oldest first, each with its `kind`, when it began (`at`) and ended
+    (`end`, None if it has not ended or that is not known) in seconds of the run's clock, and a text. Of a long life
+    only the end is returned; `begin` says from when on."""
     start = end_of(view.layout, LANE_BYTES)
     found = deque(events(view.layout, *TYPES, agent=agent, since=start), maxlen=EVENTS)
     life = _Life(view)
@@ -40,14 +42,14 @@ def lane(view: RunView, agent: str) -> Json:
 
 
 class _Life:
-    """Folds an agent's events into what they tell together: a launch with its end, a heartbeat with its delivery."""
+    """Combines an agent's events into items: a launch with its end, a heartbeat with its delivery."""
 
     def __init__(self, view: RunView) -> None:
         self._view = view
         self._launch: Json | None = None
-        self._interrupted: float | None = None  # when it was, since the last launch began
+        self._interrupted: float | None = None  # when the present launch was interrupted
         self._working: list[Json] = []  # the heartbeats that the agent is answering
-        self.items: list[tuple[float, Json]] = []  # by when they began
+        self.items: list[tuple[float, Json]] = []  # (when it began, item)
 
     def take(self, event: LenientJson) -> None:
         at, kind = event.number("clock"), event.text("type", 40)
@@ -91,7 +93,7 @@ class _Life:
             self._add("attempt", at, event, number=number, verdict=record.verdict, score=score)
 
     def _end_work(self, at: float) -> None:
-        """An answer is over with the agent's next attempt, or with the launch."""
+        """End the work on the received heartbeats: it ends with the agent's next attempt or with the launch."""
         for item in self._working:
             item |= {"end": at, "took": _span(item["received"], at)}
         self._working = []
@@ -116,7 +118,7 @@ def _span(start: object, end: float) -> str:
 
 
 def answer(view: RunView, agent: str, asked: Mapping[str, str]) -> Json:
-    """The first things that the agent said in the launch `launch`, with whose prompt it received its heartbeats."""
+    """Return the first replies of the agent in the launch `launch`, whose prompt had the heartbeats."""
     launch = number_in(asked, "launch", 0)
     found = transcript.entries(view.layout, agent, launch, runtime_of(view, agent, launch))
     replies = list(islice((one for one in found if one.kind is EntryKind.REPLY), REPLIES + 1))

@@ -1,4 +1,4 @@
-"""The lineage page's data: a graph of who built on whom, and whose best came from whom."""
+"""The data of the lineage page: a graph of which attempt was built on which, and where each agent's best came from."""
 
 import threading
 from collections import Counter
@@ -14,28 +14,29 @@ from coral.web.attempts_data import number_in
 from coral.web.reading import RunView
 
 MOST_NODES = 80  # of a graph
-AROUND = 50  # of them, around the attempt that was chosen
+AROUND = 50  # of these nodes, around the chosen attempt
 MOST_ROWS = 12  # of a graph; the agents with the fewest attempts in it share the last one
-MOST_AGENTS = 30  # whose best is traced
-MOST_STEPS = 6  # from agent to agent, of one best
+MOST_AGENTS = 30  # agents whose best is traced
+MOST_STEPS = 6  # from agent to agent, for one best
 KEPT = 8  # answers
 
 Json = dict[str, object]
 
 
 class LineageCache:
-    """The answers that pages asked for last, each until another attempt is published: of 100,000 attempts one takes a
-    third of a second of a core and 40 MB. One is made at a time, for the memory."""
+    """A cache of the answers that pages asked for last. An answer is made again after another attempt was published:
+    with 100,000 attempts that takes a third of a second and 40 MB. Only one is made at a time, to save memory."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._held: dict[tuple[Path, int | None], tuple[tuple[int, int], Json]] = {}
 
     def get(self, view: RunView, asked: Mapping[str, str]) -> Json:
-        """`asked`: the `around` of a chosen attempt. CoralError where there is none."""
+        """Return the graph. The parameter `around` may name a chosen attempt; CoralError if there is none of that
+        number."""
         number = number_in(asked, "around", 0) if asked.get("around") else None
         with self._lock:
-            seen = view.index.folder.stat()  # after the index was made, which changes the folder
+            seen = view.index.folder.stat()  # opens the index first: making it changes the folder
             key, version = (view.layout.root, number), (seen.st_ino, seen.st_mtime_ns)
             known, made = self._held.pop(key, ((0, 0), Json()))
             self._held[key] = (version, made if known == version else lineage(view, number))
@@ -45,8 +46,8 @@ class LineageCache:
 
 
 def lineage(view: RunView, number: int | None) -> Json:
-    """What lies around `number`, where it is given; the line of the best and the agents' own bests; and the latest, as
-    far as there is room."""
+    """Return a graph of at most MOST_NODES attempts: those around attempt `number`, if given; the lines of the best and
+    of the agents' own bests; then the latest attempts."""
     record = None if number is None else view.attempt(number, "show the lineage of")
     family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
     agents = _with_a_best(view)
@@ -69,7 +70,7 @@ def lineage(view: RunView, number: int | None) -> Json:
 
 
 def _with_a_best(view: RunView) -> list[tuple[str, int]]:
-    """The agents that have a best of their own, with its number, the best first."""
+    """Return (agent, number of its own best) for each agent that has one, the best first."""
     sign = 1.0 if view.direction.better(0.0, 1.0) else -1.0
     agents = sorted(view.status.objects("agents"), key=lambda agent: sign * (agent.number("best") or 0.0))
     return [(agent.text("name", 80), best) for agent in agents if (best := agent.integer("best_number")) is not None]
@@ -85,7 +86,7 @@ def _chosen(view: RunView, family: FamilyTree, record: Attempt | None, bests: li
 
 
 def _note(view: RunView, record: Attempt | None) -> str:
-    """Why the attempt that was chosen is not in the graph."""
+    """Return why the chosen attempt is not in the graph; empty if it is."""
     if record is None or record.epoch == view.epoch:
         return ""
     return f"#{record.number} is of epoch {record.epoch}; the graph shows epoch {view.epoch}"
@@ -108,7 +109,7 @@ def _node(view: RunView, leaf: Leaf, score: str, line: set[int]) -> Json:
 
 
 def _rows(authors: list[str]) -> list[str]:
-    """The agents that have a row of their own, in the order of their first attempt."""
+    """Return the agents that have a row of their own in the graph, in the order of their first attempts in it."""
     found = list(dict.fromkeys(authors))
     if len(found) <= MOST_ROWS:
         return found
@@ -118,7 +119,7 @@ def _rows(authors: list[str]) -> list[str]:
 
 
 def _traced(family: FamilyTree, agents: list[tuple[str, int]]) -> list[Json]:
-    """The agents' bests and whose attempts each came from."""
+    """Return each agent's best, and the attempts of other agents that it came from."""
     lines = [(agent, number, family.handed_on(number)) for agent, number in agents]
     scores = format.scores([steps[0].score if steps else None for _, _, steps in lines])
     return [

@@ -1,7 +1,7 @@
-"""Tells open pages what changes in a run, by server-sent events.
+"""Sends what changes in a run to the open pages, by server-sent events.
 
-One task for each run looks at its files while any page is open, whatever their number: what changed is read and put
-into JSON once. A look is three calls of stat, and touches nothing that the supervisor waits for.
+For each run one task watches the files, as long as any page is open: what changed is read and written as JSON once,
+however many pages there are. A check takes three calls of stat, and nothing that the supervisor waits for.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from heartbeats.interval import Watcher
 from workspace.layout import Layout
 
 LOOK_SECONDS = 0.04
-ANYWAY_SECONDS = 2.0  # a supervisor that dies changes no file
-BACKLOG = 500  # messages that a page may be behind; then it has to begin again
+ANYWAY_SECONDS = 2.0  # between two reads without a changed file: a supervisor that dies changes none
+BACKLOG = 500  # messages that a page may be behind; then it has to connect again
 FIRST_EVENTS = 300_000  # bytes of the timeline, for a page that has just been opened
 FIRST_SHOWN = 400  # events
 
@@ -35,12 +35,13 @@ class RunFeed:
         self._layout = layout
         self._pages: set[asyncio.Queue[Message | None]] = set()
         self._task: asyncio.Task[None] | None = None
-        self._starting = asyncio.Lock()  # pages that come at once share one task, for there is one reader
+        self._starting = asyncio.Lock()  # pages that connect at once share one task and its reader
         self._reader = FeedReader(layout)
         self._watcher = Watcher(layout.supervisor_beats)
 
     async def messages(self) -> AsyncIterator[Message]:
-        """First where the run stands, then every change, until the page leaves or falls too far behind."""
+        """Yield the present state of the run, then every change, until the page leaves or has BACKLOG messages not yet
+        sent."""
         queue: asyncio.Queue[Message | None] = asyncio.Queue(BACKLOG)
         self._pages.add(queue)
         try:
@@ -48,7 +49,7 @@ class RunFeed:
                 if self._task is None or self._task.done():
                     await asyncio.to_thread(self._reader.skip)
                     self._task = asyncio.create_task(self._watch())
-            # What happens meanwhile is in the queue as well: the page shows each event once.
+            # What happens meanwhile is also in the queue; the page shows each event only once.
             for message in await asyncio.to_thread(first_messages, self._layout):
                 yield message
             while (news := await queue.get()) is not None:
@@ -72,14 +73,14 @@ class RunFeed:
                     self._send(await asyncio.to_thread(self._reader.changes))
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
-            self.end()  # nobody would tell them anything any more: they begin again
+            self.end()  # nothing would be sent to these pages any more: they connect again
 
     def _send(self, messages: list[Message]) -> None:
         for queue in list(self._pages):
             try:
                 for message in messages:
                     queue.put_nowait(message)
-            except asyncio.QueueFull:  # the page is asleep: its connection ends, and it begins again when it wakes
+            except asyncio.QueueFull:  # the page is asleep: it connects again when it wakes
                 self._end(queue)
 
     def _end(self, queue: asyncio.Queue[Message | None]) -> None:
@@ -91,15 +92,15 @@ class RunFeed:
 
 @dataclass
 class FeedReader:
-    """Reads what is new in a run since it was last asked."""
+    """Reads what has changed in a run since the last call."""
 
     layout: Layout
     _timeline: Timeline | None = None
     _fleet: str = ""
-    _unread: dict[int, float] = field(default_factory=dict)  # published, and its record not found yet
+    _unread: dict[int, float] = field(default_factory=dict)  # attempts without a record yet: when published
 
     def skip(self) -> None:
-        """Leave out what is in the timeline by now: each page has read it when it was opened."""
+        """Skip what is in the timeline by now: each page reads that itself when it is opened."""
         self._timeline = Timeline(self.layout, end_of(self.layout, 0))
 
     def changes(self) -> list[Message]:
@@ -129,7 +130,7 @@ class FeedReader:
 
 
 def first_messages(layout: Layout) -> list[Message]:
-    """Where the run stands: the fleet, and the end of the timeline."""
+    """Return the present state of a run: the fleet, and the last events of the timeline."""
     with opened(layout) as view:
         fleet = fleet_json(layout, view)
     lines = Timeline(layout, end_of(layout, FIRST_EVENTS)).new()[-FIRST_SHOWN:]
@@ -140,7 +141,7 @@ def first_messages(layout: Layout) -> list[Message]:
 
 
 def fleet_json(layout: Layout, view: RunView) -> str:
-    """The fleet's page, or what is the matter with the run's folder."""
+    """Return the data of the fleet page, or a message if the run's folder is gone or cannot be read."""
     if not layout.attempts.is_dir():
         return to_json({"gone": f"the folder of this run is gone: {layout.root}"})
     try:
@@ -150,7 +151,7 @@ def fleet_json(layout: Layout, view: RunView) -> str:
 
 
 def signature(layout: Layout) -> Signature:
-    """Differs whenever something was published: the status, an event, a record."""
+    """Return a value that changes whenever the status, an event or a record is published."""
     found = []
     for path in (layout.status, layout.events, layout.attempts):
         state = (0, 0, 0)
@@ -162,5 +163,6 @@ def signature(layout: Layout) -> Signature:
 
 
 def to_json(data: object) -> str:
-    """On one line, as an event needs it; half a surrogate pair, which JSON could hold, is replaced."""
+    """Return JSON on one line, as a server-sent event needs it. It is ASCII, so that half of a surrogate pair in a text
+    can be encoded."""
     return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=True)

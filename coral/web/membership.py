@@ -1,4 +1,5 @@
-"""Adding an agent to the running fleet, and moving one: what the page offers, and the requests of `coral agent`."""
+"""Adding an agent to the running fleet, and giving an agent another runtime, model or role: the choices that the page
+offers, and requests as `coral agent` makes them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,7 @@ from coral.runs.membership import check_of_run, frozen, wanted_assignment
 from coral.runtimes.registry import RUNTIMES
 from coral.web.reading import RunView
 
-KEYS = ("runtime", "model", "role")  # not the options of a runtime: some name programs
+KEYS = ("runtime", "model", "role")  # not the options of a runtime: some of them name programs to start
 LONGEST_NAME = 80
 
 Given = Mapping[str, Any]
@@ -18,8 +19,8 @@ Json = dict[str, object]
 
 
 def choices(view: RunView, _: Mapping[str, str]) -> Json:
-    """How a new agent of each runtime would be driven, and how each agent is driven now. `first`: the runtime of a new
-    agent, where none is chosen."""
+    """Return the model and the role that a new agent of each runtime would have, and the runtime, model and role of
+    each agent now. `first`: the runtime of a new agent if none is chosen."""
     config, roster = frozen(view.layout)
     of_task = list(dict.fromkeys(part.runtime for part in assignments_of(config)))
     names = dict.fromkeys([*of_task, *RUNTIMES])
@@ -35,7 +36,8 @@ def choices(view: RunView, _: Mapping[str, str]) -> Json:
 
 
 def add(view: RunView, given: Given) -> Json:
-    """`given`: what is left out is as the task's first agents have it. CoralError for what cannot work."""
+    """Return the request to add an agent. What `given` leaves out is as for the task's first agents. CoralError if that
+    cannot work."""
     name, wanted = given.get("name", ""), _wanted(view, given)
     if not isinstance(name, str):
         raise CoralError("cannot add an agent: its name is no text", "leave it out for the next number")
@@ -44,7 +46,8 @@ def add(view: RunView, given: Given) -> Json:
 
 
 def move(view: RunView, agent: str, given: Given) -> Json:
-    """`given`: what is left out stays. CoralError for what cannot work."""
+    """Return the request to change how an agent is driven. What `given` leaves out stays as it is. CoralError if that
+    cannot work."""
     wanted = _wanted(view, given)
     if not wanted:
         raise CoralError(f"cannot move {agent}: nothing is to change", "give a model, a role or a runtime")
@@ -58,7 +61,7 @@ def _wanted(view: RunView, given: Given) -> dict[str, Any]:
         if not isinstance(value, str):
             raise CoralError(f"cannot send that: the {key} is no text", "write it, then send it")
     runtime = wanted.get("runtime", "")
-    # One that this run does not have yet is code that would be loaded here, by whoever has the token.
+    # A runtime that this run does not have yet would be loaded as code here, by whoever has the token.
     if ":" in runtime and runtime not in _runtimes_of(frozen(view.layout)[1]):
         hint = "give it to `coral agent` as --runtime"
         raise CoralError(f"cannot use the runtime {runtime[:60]!r} from here: this run does not have it", hint)

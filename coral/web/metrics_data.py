@@ -1,4 +1,4 @@
-"""The data of two figures against each other: the score, or metrics that the grader gives beside it."""
+"""The data of the chart of one figure against another: the score, or metrics that the grader gives beside it."""
 
 from collections.abc import Mapping
 
@@ -6,18 +6,18 @@ from attempts.index import metrics
 from coral.web.reading import RunView
 
 MOST_NAMES = 200
-MOST_POINTS = 4000  # more lie on each other on any screen
+MOST_POINTS = 4000  # more would cover each other on any screen
 
 Json = dict[str, object]
 
 
 def names(view: RunView, _: Mapping[str, str]) -> Json:
-    """The names of all metrics that are numbers."""
+    """Return the names of all metrics whose values are numbers, at most MOST_NAMES."""
     return {"names": view.index.ask(lambda rows: metrics.names(rows, MOST_NAMES, view.alone))}
 
 
 def pairs(view: RunView, asked: Mapping[str, str]) -> Json:
-    """Each attempt's `x` and `y`: names of metrics; the score where none is given."""
+    """Return for each attempt the values of `x` and `y`. These parameters name metrics; the default is the score."""
     x, y = asked.get("x", metrics.SCORE), asked.get("y", metrics.SCORE)
     points, total = view.index.ask(lambda rows: metrics.pairs(rows, x, y, MOST_POINTS, view.alone))
     return {

@@ -1,4 +1,4 @@
-"""The fleet as it was at a moment: what `coral replay --at` tells, as the fleet page shows it."""
+"""The data of the fleet page for a past moment, read from the journal as `coral replay --at` does."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from coral.web.reading import PastRun, RunView
 
 
 def past(view: RunView, asked: Mapping[str, str]) -> dict[str, object]:
-    """`at`: seconds of the run's clock. CoralError for a moment before the run began."""
+    """Return the fleet page as it was at `at`, in seconds of the run's clock. CoralError if the run began later."""
     at = _seconds(asked.get("at", ""))
     memory = fold_until(view.layout.journal, lambda line: line.get("at", 0.0) > at)
     if memory is None:

@@ -1,4 +1,5 @@
-"""What a heartbeat's prompt would say to an agent now, rendered here and never by the supervisor."""
+"""Renders what the prompt of a heartbeat would say to an agent now. The dashboard does that itself, so that it costs
+the supervisor nothing."""
 
 import threading
 from itertools import islice
@@ -19,12 +20,13 @@ from heartbeats.heartbeat import BUILT_IN, find
 from heartbeats.render import problems
 
 LATEST = 200  # attempts of the fleet that a prompt may speak of
-_one_at_a_time = threading.Lock()  # a template is bounded, but may take a core for a moment
+_one_at_a_time = threading.Lock()  # rendering is bounded, but may take a core for a moment
 
 
 def preview(view: RunView, given: Any) -> dict[str, object]:
-    """`given`: the agent, and the heartbeat's name and prompt as they would be set; the built-in prompt where that is
-    empty. `problem`: why the prompt would be refused, or is sent as it is written. CoralError for what is none."""
+    """Render a heartbeat's section of a prompt. `given`: the agent, the heartbeat's name and its prompt, empty for the
+    built-in one. `problem` of the result: why the prompt would be refused, or would be sent as it is written.
+    CoralError if there is no such agent or prompt."""
     agent, name, prompt = (_text(given, key) for key in ("agent", "name", "prompt"))
     if agent not in view.agents():
         raise CoralError(f"cannot find the agent {agent[:80]!r}", "choose one of the run's")
@@ -45,7 +47,7 @@ def _text(given: Any, name: str) -> str:
 
 
 def _context(view: RunView, agent: str) -> RunContext:
-    """What the supervisor would write the prompt from, as far as it is published."""
+    """Return what the supervisor would make the prompt from, as far as it is published."""
     config = load_frozen(view.layout.task_file)
     roster = Roster(config)
     rules = rules_of(config, roster, view.seed.commit if view.seed else "")

@@ -1,6 +1,7 @@
-"""What the dashboard uses of the command line: the functions that read a run, and those that word it.
+"""All that the dashboard imports from the command line and from `coral.reading`: functions that read a run, and
+functions that put it into words.
 
-Both show one run: they share each definition of a number. All imports from there stand here.
+The dashboard and the commands show the same figures because they share these.
 """
 
 from collections.abc import Iterator
@@ -64,7 +65,7 @@ __all__ = [
 
 @contextmanager
 def opened(layout: Layout) -> Iterator[RunView]:
-    """The run as it is now. Its index is closed by the thread that opened it: no other one may."""
+    """Give a view of the run as it is now. Its index is closed by the thread that opened it, as SQLite demands."""
     view = RunView(layout)
     try:
         yield view

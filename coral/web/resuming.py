@@ -1,4 +1,5 @@
-"""Resumes a run from the page: starts `coral resume` as the operator would, whose supervisor outlives this server."""
+"""Resumes a run from the page by starting `coral resume`, as the operator would. The supervisor that it starts outlives
+this server."""
 
 import json
 import re
@@ -11,13 +12,13 @@ from coral.web.reading import RunView
 
 SECONDS = 120.0  # for the command to say that the run is supervised, or why not
 LONGEST_MESSAGE = 20_000
-# No other key: some name programs, which whoever has the token could start here then.
+# No other key: some name programs, and then whoever has the token could start them here.
 _BUDGET = re.compile(r"budget\.[a-z_]+(\.[a-z_]+)?=[\w.+-]{1,40}", re.ASCII)
 
 
 def resume(view: RunView, given: Any) -> dict[str, object]:
-    """`given`: `budgets`, larger ones as `budget.hours=4 budget.money=20`; `text` for all agents; `agreed`, to go on
-    although it may cost much. CoralError if the command refuses."""
+    """Resume the run. `given`: `budgets`, new ones such as `budget.hours=4 budget.money=20`; `text`, an instruction for
+    all agents; `agreed`, whether the user agrees that it may cost much. CoralError if the command refuses."""
     given = given if isinstance(given, dict) else {}
     text, budgets = (str(given.get(name) or "").strip() for name in ("text", "budgets"))
     words = ["resume", "--run", str(view.layout.root), "--detach", "--json"]
@@ -58,6 +59,6 @@ def _started(view: RunView, words: list[str]) -> dict[str, object]:
 
 
 def _refused(errors: str) -> CoralError:
-    """The command's last message, `coral: cannot ...`, and the lines below it, which say what to do."""
+    """Return the error that the command printed last: `coral: cannot ...`, and below it what to do."""
     message, _, hint = errors.rpartition("coral: ")[2].strip().partition("\n")
     return CoralError(message, " ".join(hint.split()))

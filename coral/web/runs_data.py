@@ -1,4 +1,4 @@
-"""The runs of a folder, and two to ten of them side by side."""
+"""The data of the list of runs, and of the comparison of two to ten runs."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,7 +24,8 @@ def listing(runs: Runs) -> Json:
 
 
 def _line(view: RunView) -> Json:
-    """One run, from its status alone: to open a hundred indexes would take long."""
+    """Return one row of the list, from the run's status alone: opening the indexes of a hundred runs would take
+    long."""
     best = view.status.inner("best")
     return {
         "run": view.name,
@@ -40,7 +41,7 @@ def _line(view: RunView) -> Json:
 
 
 def compared(runs: Runs, names: list[str]) -> Json:
-    """Compare two to ten runs. Raises CoralError if the comparison would mean nothing."""
+    """Compare two to ten runs. CoralError if the comparison would mean nothing."""
     with ExitStack() as stack:
         views = [stack.enter_context(opened(runs.readable(name))) for name in names]
         concerns = comparison.check_comparable(views)
@@ -68,13 +69,14 @@ def compared(runs: Runs, names: list[str]) -> Json:
 
 
 def _edge(direction: Direction, outcomes: Sequence[RunOutcome]) -> float | None:
-    """The worse end of a linear axis, at which what is worse is drawn."""
+    """Return the worse end of a linear axis for all runs; scores that are still worse are drawn there. None if there is
+    nothing to draw."""
     found = reach([[step.value for step in one.curve.steps] for one in outcomes])
     return None if found is None else with_margin(*found)[0 if direction is Direction.MAXIMIZE else 1]
 
 
 def _changes(one: RunOutcome) -> list[Json]:
-    """The attempts that improved the best most, the largest gain first."""
+    """Return the attempts that improved the best most, the largest gain first."""
     steps = one.curve.steps
     gains = sorted(((abs(step.value - before.value), step) for before, step in pairwise(steps)), key=itemgetter(0))
     found = [(gain, record) for gain, step in gains[::-1] if (record := one.view.attempt_or_none(step.number))]

@@ -15,22 +15,24 @@ from coral.web.runs import Runs
 from workspace.layout import Layout
 
 PORT = 7331
-TOKEN = "CORAL_UI_TOKEN"  # a fixed one, so that open pages survive a restart of the server
+TOKEN = "CORAL_UI_TOKEN"  # the variable for a fixed token, with which open pages survive a restart of the server
 BACKLOG = 128
 SHUTDOWN_SECONDS = 2
 
 
 def bind(host: str, port: int | None) -> socket.socket:
-    """A socket that listens at that port; at PORT, or at a free one where that is taken, when none is given.
+    """Return a socket that listens at this port. If `port` is None, it listens at PORT or, if that is taken, at a free
+    port. CoralError if it cannot.
 
-    Whoever is told its address can connect from then on: the server answers once it has started."""
+    Browsers can connect from then on; they are answered once the server has started.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     wanted = (PORT, 0) if port is None else (port,)
     for place, number in enumerate(wanted, 1):
         bound = socket.socket(family, socket.SOCK_STREAM)
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Connections inherit it. An answer goes out in two pieces: without it the second waits until the browser has
-        # acknowledged the first, which takes 40 ms; and so does what follows the first of several live events.
+        # Connections inherit it. An answer is sent in two pieces: without it the second waits until the browser has
+        # acknowledged the first, which takes 40 ms; so do the second and later ones of several live events.
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             bound.bind((host, number))
@@ -46,8 +48,9 @@ def bind(host: str, port: int | None) -> socket.socket:
 
 
 def access_at(bound: socket.socket) -> PageAccess:
-    """The access to a bound port, by the token of the environment or a new one."""
-    port, given = int(bound.getsockname()[1]), os.environ.pop(TOKEN, "")  # nothing that this server starts is given it
+    """Return the access to the port of a bound socket, with the token from the environment or a new one. CoralError if
+    the given token is too short or not printable ASCII."""
+    port, given = int(bound.getsockname()[1]), os.environ.pop(TOKEN, "")  # no child inherits it
     if not given:
         return PageAccess(port)
     if len(given) < LEAST_TOKEN or not given.isascii() or not given.isprintable():
@@ -58,13 +61,13 @@ def access_at(bound: socket.socket) -> PageAccess:
 
 
 def address(host: str, access: PageAccess) -> str:
-    """The address that opens the page; it holds the token."""
+    """Return the address that opens the page. It has the token in it."""
     name = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(host, host)
     return f"http://{f'[{name}]' if ':' in name else name}:{access.port}/?token={quote(access.token, safe='')}"
 
 
 def warning(host: str) -> str:
-    """The warning for an address that other machines can reach; empty for loopback."""
+    """Return a warning if other machines can reach this host; empty for loopback."""
     if is_loopback(host):
         return ""
     return (

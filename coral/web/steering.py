@@ -1,4 +1,5 @@
-"""What the operator does from the page: the same requests that the commands write, and no others."""
+"""The requests that the operator can send from the page. They are the same requests that the commands send, and no
+others are accepted."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +16,7 @@ TRIGGERS = ("every", "stagnant", "minutes")
 
 
 def request(view: RunView, given: Any) -> dict[str, object]:
-    """Send it, and give the supervisor's answer. CoralError for what is no request of the page, and for a refusal."""
+    """Send a request and return the supervisor's answer. CoralError if it is no request of this page, or is refused."""
     kind = given.get("type") if isinstance(given, dict) else None
     if not isinstance(kind, str) or kind not in REQUESTS:
         raise CoralError("cannot do that: it is no request of this page", "see `coral --help`")
@@ -57,7 +58,7 @@ def _restart(view: RunView, given: Given) -> dict[str, object]:
 
 
 def _budget(_: RunView, given: Given) -> dict[str, object]:
-    """As `coral set`: a number, `none` for no limit, `task` for what the task has."""
+    """Return a request as of `coral set`: a number, `none` for no limit, or `task` for the value in the task."""
     key, value = _text(given, "key", "budget"), _text(given, "value", "value")
     return set_request(f"budget.{key}={value}")
 
@@ -68,7 +69,8 @@ def _stop(_: RunView, given: Given) -> dict[str, object]:
 
 
 def _heartbeat(_: RunView, given: Given) -> dict[str, object]:
-    """What is not named stays as it is in force. A prompt that cannot be rendered is refused, as by the command."""
+    """Return a request that changes what it names of a heartbeat and nothing else. A prompt that cannot be rendered is
+    refused, as by the command."""
     held = given.get("heartbeat")
     entry = held if isinstance(held, dict) else {}
     name = _text(entry, "name", "heartbeat's name")

@@ -1,4 +1,5 @@
-"""What the syntheses of a run conclude: each conclusion beside its attempts, and what changed from one to another."""
+"""The data about syntheses: each conclusion with the attempts that it cites, and what changed from one synthesis to
+another."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -14,9 +15,9 @@ from workspace.history import versions
 from workspace.notes import Note, NumberedNote, RawNote
 
 HEADING = "conclusions"
-NOTES, VERSIONS = 20, 20  # the last syntheses, and of each that is written anew the last texts
+NOTES, VERSIONS = 20, 20  # the last syntheses, and the last versions of each
 CONCLUSIONS = 40
-CITED = 12  # attempts beside one conclusion
+CITED = 12  # attempts shown with one conclusion
 LONGEST_LINE = 2000
 _SECTION = re.compile(r"^#{1,6} +(.*?) *$", re.MULTILINE)
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)]) +", re.MULTILINE)
@@ -26,7 +27,8 @@ Json = dict[str, object]
 
 
 def divided(body: str) -> tuple[str, list[str], str]:
-    """The text before its conclusions, each of them, and the text after; all of it before where there are none."""
+    """Return the text of a synthesis before its conclusions, the conclusions, and the text after them. If there are
+    none, or more than CONCLUSIONS, all text is in the first part."""
     headings = list(_SECTION.finditer(body))
     for place, heading in enumerate(headings):
         if heading[1].casefold() == HEADING:
@@ -38,7 +40,7 @@ def divided(body: str) -> tuple[str, list[str], str]:
 
 
 def conclusion(held: KnowledgeView, note: Note, text: str) -> Json:
-    """One conclusion with the attempts that it cites, and whether the records bear out its figures."""
+    """Return one conclusion with the attempts that it cites, and whether the records support its figures."""
     cited = tuple(dict.fromkeys(map(int, _ATTEMPT.findall(text))))
     numbers = cited[:CITED]
     evidence = check_evidence(replace(note, title="", body=text, attempts=numbers), held.find, held.view.direction)
@@ -58,8 +60,9 @@ def conclusion(held: KnowledgeView, note: Note, text: str) -> Json:
 
 
 def compared(view: RunView, asked: Mapping[str, str]) -> Json:
-    """All syntheses, the oldest first, and what changed from `old` to `new`: the last two, where none is named. One
-    that is written anew each time is told with its earlier texts. CoralError for a synthesis that is none."""
+    """Return a list of the last syntheses, oldest first, and what changed from the synthesis `old` to `new`; by default
+    between the last two. Of a file that is overwritten by each synthesis, earlier versions are listed, too. CoralError
+    if one is not in the list."""
     held = KnowledgeView(view)
     found = {_id(raw): held.parse((number, raw)) for number, raw in _syntheses(held)}
     ids = list(found)
@@ -92,7 +95,7 @@ def _id(raw: RawNote) -> str:
 
 
 def _syntheses(held: KnowledgeView) -> Iterator[NumberedNote]:
-    """The oldest first; before each the earlier texts that the history of the notes has of it."""
+    """Yield the last syntheses, oldest first, each after its earlier versions in the history of the notes."""
     layout = held.view.layout
     for number, raw in held.syntheses[-NOTES:]:
         path = Path(raw.path)

@@ -1,5 +1,5 @@
-"""`coral agent`: pause an agent, let it go on, restart or retire it; add one to the running fleet, or drive one in
-another way. The others are not disturbed."""
+"""`coral agent`: pauses agents, lets them go on, restarts, retires or moves them, or adds one to the running fleet; the
+other agents are not disturbed."""
 
 import argparse
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     for agent in agents:
         try:
             answers.append(send_request.answer_to(view.layout, sender, _request(args, view.layout, agent)))
-        except CoralError as error:  # the others are asked all the same
+        except CoralError as error:  # the other requests are sent all the same
             refused.append(error)
         else:
             if not args.json:

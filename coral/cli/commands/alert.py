@@ -1,4 +1,4 @@
-"""`coral alert`: an agent tells the operator what needs a person; so may a script of the operator."""
+"""`coral alert`: lets an agent, or a script of the operator, tell the operator what needs a person."""
 
 import argparse
 

@@ -1,4 +1,5 @@
-"""`coral alerts`: what the supervisor and agents say needs a person, who was told of it, and what is acknowledged."""
+"""`coral alerts`: shows what needs a person in the words of the supervisor and of agents, what is acknowledged, and
+where alerts are sent."""
 
 import argparse
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _alerts(layout: Layout) -> list[dict[str, Any]]:
-    """The latest alerts; those count as acknowledged, too, whose question is answered."""
+    """Return the latest alerts. An alert is acknowledged also if the question that it tells of is answered."""
     status = RunView(layout).status
     last, answered = status.integer("alerts_acknowledged") or 0, status.integers("alerts_answered")
     return [
@@ -64,7 +65,7 @@ def _alerts(layout: Layout) -> list[dict[str, Any]]:
 
 
 def _line(alert: Mapping[str, Any]) -> Text:
-    """The number, when, who and what; yellow until it is acknowledged."""
+    """Return an alert as a line: its number, its agent, its text, its age; yellow until it is acknowledged."""
     who = format.line(str(alert.get("agent") or ""), 60)
     text = format.line(alert["text"], LONGEST)
     text = f"{who}: {text}" if who else text
@@ -74,7 +75,7 @@ def _line(alert: Mapping[str, Any]) -> Text:
 
 
 def _targets(layout: Layout) -> list[dict[str, object]]:
-    """Who is told, and whether that works: `problem` is empty if the last message was taken."""
+    """Return the targets of alerts; `problem` is empty if the last message was accepted."""
     try:
         found, problems = targets_of(load_frozen(layout.task_file).alerts)
     except CoralError:

@@ -1,4 +1,5 @@
-"""`coral answer`: answer a question of an agent, as `coral status` lists them. It arrives when a turn or eval ends."""
+"""`coral answer`: answers a question of an agent, as `coral status` lists them. The agent gets the answer when its turn
+or its `coral eval` ends."""
 
 import argparse
 

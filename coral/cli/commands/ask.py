@@ -1,4 +1,4 @@
-"""`coral ask`: an agent asks the operator. It goes on meanwhile; the answer comes as a message."""
+"""`coral ask`: lets an agent ask the operator. The agent goes on meanwhile, and gets the answer as a message."""
 
 import argparse
 

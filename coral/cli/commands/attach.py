@@ -1,4 +1,4 @@
-"""`coral attach`: the live view of a run that another process supervises. Leaving it stops nothing."""
+"""`coral attach`: shows a run live that another process supervises. Leaving the view stops nothing."""
 
 import argparse
 

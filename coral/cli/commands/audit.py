@@ -1,4 +1,4 @@
-"""`coral audit`: attack a task's grader, and say what got through, where, and what to write instead."""
+"""`coral audit`: attacks a task's grader, and says which attacks succeeded, where, and how to write it instead."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""`coral chat`: talk to an agent that asks a model, in the terminal, with its tools and its memory.
+"""`coral chat`: lets a person talk in the terminal to a built-in agent with a model, which has its tools and its
+memory.
 
-The person is the outer loop: whenever the agent yields, the next word is theirs. An agent of a run is talked to while
-its run stands still; one of a task, without a run, works in a copy of the seed that is removed in the end.
+Whenever the agent yields, the person has the next word. An agent of a run can be talked to while nobody supervises the
+run. For a task without a run, the agent works in a copy of the seed, which is removed in the end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from workspace.layout import Layout
 
 PROMPT = "> "
-SESSION = "chat"  # of an agent that had none
+SESSION = "chat"  # the session of an agent that had none
 
 
 def add_arguments(parser: Parser) -> None:
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _place(args: argparse.Namespace) -> Iterator[tuple[Layout, str]]:
-    """The run and the agent; for a task a run of its own, which nobody supervises and which is removed."""
+    """Give the run and the agent; for a task, a temporary run that nobody supervises."""
     if not Path(args.who).exists() and "/" not in args.who:
         layout = run_lookup.run_of(args)
         if args.who not in {path.name for path in (layout.clone(args.who).parent).glob("*")}:
@@ -83,7 +84,7 @@ def _place(args: argparse.Namespace) -> Iterator[tuple[Layout, str]]:
 
 
 def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
-    """The agent with its newest memory."""
+    """Return the agent with its newest memory. CoralError if it is no built-in agent with a model."""
     from coral.agent_setup.roster import Roster
     from coral.cli.ui.chat_output import ChatOutput
     from coral.config.load import load_frozen
@@ -112,7 +113,7 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
 
 
 def _typed(terminal: bool) -> Iterator[str]:
-    """Read the lines that a person types, until an empty one."""
+    """Yield the lines that a person types, until an empty one."""
     while True:
         try:
             line = input(PROMPT if terminal else "")

@@ -1,6 +1,7 @@
-"""`coral check`: the task's public check on the workspace around here, or on the seed of a task. Nothing is submitted.
+"""`coral check`: runs the task's public check on the workspace around the current directory, or on the seed of a task.
+Nothing is submitted.
 
-The check runs as for the built-in agent: on a copy of the files, by the Python that runs Coral.
+The check runs as for the built-in agent: on a copy of the files, with the Python that runs Coral.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _candidate(task: str | None, scratch: Path) -> tuple[Path, str]:
-    """The folder to check, and the check: of the agent's workspace around here, else of a task, whose seed may be
-    written to `scratch`."""
+    """Return the folder to check, and the check: those of the agent's workspace around the current directory, else of a
+    task. The files of a seed may be written to `scratch`."""
     from workspace.layout import find_agent
 
     found = None if task else find_agent(here())

@@ -1,4 +1,4 @@
-"""`coral checkout`: put the workspace on any attempt of the run. Standard library only."""
+"""`coral checkout`: sets the workspace to any attempt of the run. Standard library only."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 JSON_HELP = "for programs: commit, attempt, saved"
 LEAD = "lead"
-NUMBER = re.compile(r"#?[0-9]{1,9}")  # a commit in digits alone has more of them
+NUMBER = re.compile(r"#?[0-9]{1,9}")  # a commit that is all digits is longer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lead(layout: Layout) -> str:
-    """The number of the attempt with the highest median; of the own ones, for an agent that may see no other."""
+    """Return the number of the lead; for an agent that may see only its own attempts, that of its own best."""
     status = read(layout.status)
     alone = alone_in(layout)
     own = (agent.text("best_number") for agent in status.objects("agents") if agent.text("name") == alone)
@@ -56,7 +56,7 @@ def _lead(layout: Layout) -> str:
 
 
 def print_position(layout: Layout, moved: Moved, *, as_json: bool) -> None:
-    """Where the workspace is now, and where what it held before was kept."""
+    """Print where the workspace is now, and where its uncommitted changes are kept."""
     if as_json:
         there = _with_commit(layout, moved.commit)
         number = there[-1].number if there else None
@@ -80,7 +80,8 @@ def _commit(layout: Layout, number: str) -> str:
 
 
 def _visible(layout: Layout, commit: str) -> str:
-    """The commit, which any clone can reach in the hub. CoralError if it is an attempt that this agent may not see."""
+    """Return the commit, which any clone can reach in the hub. CoralError if it belongs to an attempt that this agent
+    may not see."""
     if agent := alone_in(layout):
         for attempt in _with_commit(layout, commit):
             check_may_see(agent, attempt, "check out")
@@ -88,7 +89,7 @@ def _visible(layout: Layout, commit: str) -> str:
 
 
 def _name(layout: Layout, commit: str) -> str:
-    """The number and score of the last attempt at this commit, else the commit. What measured it again is no other."""
+    """Return the number and the score of the last attempt with this commit, confirmations left out; else the commit."""
     for attempt in reversed(_with_commit(layout, commit)):
         who = f" by {attempt.agent}" if attempt.agent else " (the seed)"
         return f"#{attempt.number}{who}: {format.score(attempt.score)}"
@@ -104,6 +105,6 @@ def _with_commit(layout: Layout, start: str) -> list[Attempt]:
 
 
 def _index(layout: Layout) -> Index:
-    from attempts.index.index import Index  # a database takes as long to load as all the rest
+    from attempts.index.index import Index  # loading a database takes as long as all else
 
     return Index(layout.attempts)

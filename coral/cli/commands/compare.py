@@ -1,4 +1,4 @@
-"""`coral compare`: two to ten runs side by side: results, settings that differ, curves over time and over attempts."""
+"""`coral compare`: compares two to ten runs: results, settings that differ, curves over time and over attempts."""
 
 import argparse
 import csv
@@ -94,7 +94,7 @@ def _csv(outcomes: Sequence[RunOutcome]) -> int:
 
 
 def _columns(outcomes: Sequence[RunOutcome]) -> list[str]:
-    """Without what no run has."""
+    """Return the columns for which at least one run has a value."""
     has = {
         ".lead?": any(_lead(outcome) is not None for outcome in outcomes),
         ">cost": any(outcome.money is not None for outcome in outcomes),
@@ -136,7 +136,7 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
 
 
 def _lead(outcome: RunOutcome) -> float | None:
-    """The lead, where it is not the best itself."""
+    """Return the score of the lead; None if the lead is the proven best."""
     lead = outcome.view.status.inner("lead")
     return lead.number("median") if lead.data.get("proven") is False else None
 
@@ -167,7 +167,7 @@ def _curves(
     series: Callable[[RunOutcome], list[tuple[float, float]]],
     end_text: Callable[[float], str],
 ) -> None:
-    """The curves of all runs on one axis; later runs lie over earlier ones."""
+    """Print the curves of all runs on one axis; later runs lie over earlier ones."""
     lines = [BestLine(series(outcome), _style(place)) for place, outcome in enumerate(outcomes)]
     end = max((line.points[-1][0] for line in lines if line.points), default=0.0)
     drawn = draw(lines, (), min(out.width - 2, WIDEST), HEIGHT, end, end_text(end))

@@ -1,4 +1,4 @@
-"""`coral completion`: a script by which a shell completes commands, options and topics."""
+"""`coral completion`: prints a script by which a shell completes commands, options and topics."""
 
 import argparse
 
@@ -31,7 +31,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _say_what_it_takes(action: argparse.Action) -> None:
-    """Files and folders are completed by the shell, topics from the pages that are here."""
+    """Mark an argument as a file or a folder, which the shell completes, or as one of the topics of the
+    documentation."""
     import shtab
 
     if action.metavar in _FOLDERS:

@@ -1,4 +1,4 @@
-"""`coral diff`: what the next `coral eval` would submit, against the last commit. Standard library only."""
+"""`coral diff`: shows the uncommitted changes, which the next `coral eval` would submit. Standard library only."""
 
 import argparse
 import os
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def coloured(text: str) -> str:
-    """A difference with added and removed lines in colour, and without escape sequences of its own."""
+    """Return a difference with added and removed lines in colour, and without escape sequences of its own."""
     lines = []
     for line in text.replace("\x1b", "␛").splitlines():
         colour = BOLD if line.startswith(("diff ", "--- ", "+++ ")) else COLOURS.get(line[:1], "")

@@ -1,7 +1,8 @@
-"""`coral doctor`: what this machine has for a fleet of agents, what is missing, and what to do about it.
+"""`coral doctor`: says what this machine has for a fleet of agents, what is missing, and what to do about it.
 
-It starts only programs that are asked for their version or, with `--ping`, for one word. Nothing depends on its result.
-Of the run here it says what is wrong with its folders; `--fix` repairs what loses nothing.
+Agent programs are started only to ask them for their version or, with `--ping`, for one word. No other command depends
+on the result. For the run around the current directory it also says what is wrong with its folders; `--fix` repairs
+what can be repaired without losing anything.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_the_run(args: argparse.Namespace) -> Iterator[Check]:
-    """What is wrong with the run that is named or around here, all of it before anything is repaired. CoralError where
-    none is, if one is needed."""
+    """Yield what is wrong with the named run or the one around the current directory, all of it before anything is
+    repaired. CoralError if there is no run although one is named or `--fix` is given."""
     from coral.preflight.repairs import broken_folders, check_of, repaired
 
     layout = run_around(here())
@@ -75,8 +76,8 @@ def _of_the_run(args: argparse.Namespace) -> Iterator[Check]:
 
 
 def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
-    """All findings. `task`: named, else the one around here; one that cannot be read is a finding, and none is fine.
-    `pinged`: None sends no request to any program."""
+    """Yield all findings about the machine. `task`: its folder; by default the one around the current directory, if
+    any. A task that cannot be read is a finding. `pinged`: runtimes to ping; None sends no request to any program."""
     from coral.config.load import load
     from coral.errors import CoralError
     from coral.preflight.doctor import Check, Health, inspect_machine

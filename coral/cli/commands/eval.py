@@ -1,7 +1,8 @@
-"""`coral eval`: commit the workspace, submit it, wait for the grade. Standard library only: agents run it all day.
+"""`coral eval`: commits the workspace, submits it and waits for the grade. Standard library only, because agents run it
+all day.
 
-Whatever happens after the commit, the submission stays and is graded. Nothing is imported at the top: that would take
-longer than all of `coral eval --help`.
+Whatever happens after the commit, the submission remains and is graded. Most modules are imported only when they are
+needed: importing them here would take longer than all of `coral eval --help`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class Submitter:
-    """Makes one submission; `id` is empty until it is written, `seconds` is how long to wait for its grade."""
+    """Makes one submission. `id`: empty until the submission is written; `seconds`: how long to wait for its grade."""
 
     def __init__(self, layout: Layout, agent: str, args: argparse.Namespace) -> None:
         self.layout, self.agent, self.args = layout, agent, args
@@ -74,7 +75,7 @@ class Submitter:
         self.dead_ends: list[tuple[str, str, list[str]]] = []
 
     def imports(self) -> Iterator[None]:
-        """Import what `submit` needs, a part each time that git is at work: together they take as long."""
+        """Import what `submit` needs, one part at each `next`, while git is at work."""
         import importlib
 
         for part in ("attempts.inbox", "datetime", "coral.views.format"):
@@ -91,7 +92,8 @@ class Submitter:
         self.dead_ends = find_dead_ends(clone / SHARED, clone / ".git" / "coral-dead-ends.json")
 
     def _warn(self, made: Made) -> None:
-        """Say which dead ends this attempt runs into, before anything is spent on it. It is submitted all the same."""
+        """Print which dead ends this attempt runs into, before anything is spent on it. It is submitted all the
+        same."""
         from functools import cache
 
         from workspace.dead_ends import met_by
@@ -105,7 +107,7 @@ class Submitter:
             print(f"{len(met) - WARNED} more dead ends: coral notes --dead-ends", file=sys.stderr, flush=True)
 
     def submit(self, made: Made) -> None:
-        """Write the submission; an exception here leaves the workspace and its branch as they were."""
+        """Write the submission. An exception here leaves the workspace and its branch as they were."""
         from datetime import UTC, datetime
 
         from attempts import inbox
@@ -136,7 +138,8 @@ class Submitter:
             raise CoralError(f"cannot submit {self.id}: it is in the inbox already", "submit again") from None
 
     def _refuse_unchanged(self, own: list[str], made: Made) -> None:
-        """CoralError if this tree is pending or graded. `--again` asks for one more grade of it."""
+        """Raise CoralError if this tree waits for its grade or has been graded, unless `--again` asks for one more
+        grade."""
         from attempts.store import Store
         from coral.cli.run_data import submissions
         from coral.errors import CoralError

@@ -1,4 +1,4 @@
-"""`coral examples`: the tasks that come with Coral; `copy` makes one of them yours."""
+"""`coral examples`: lists the tasks that come with Coral; `copy` copies one of them into a folder of the user's."""
 
 import argparse
 import shlex
@@ -11,10 +11,10 @@ from coral.config.load import TASK_FILE
 from coral.config.schema import SHIPPED
 from coral.errors import CoralError
 
-# In an installation they lie in this package; in a clone, from which it may be run as well, beside it.
+# In an installation the examples are in this package; in a clone of the repository, beside it.
 PLACES = (Path(__file__).parents[2] / "examples", Path(__file__).parents[3] / "examples")
 LEFT_OUT = shutil.ignore_patterns("runs", "__pycache__")
-IN_A_CLONE = f"../../coral/config/{SHIPPED.name}"  # where the schema lies for an editor that has opened a clone
+IN_A_CLONE = f"../../coral/config/{SHIPPED.name}"  # the path of the schema in a clone
 
 
 def add_arguments(parser: Parser) -> None:
@@ -41,12 +41,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def folders() -> list[Path]:
-    """The folder of each example, by name."""
+    """Return the folders of the examples, sorted."""
     return sorted(path.parent for place in PLACES for path in place.glob(f"*/{TASK_FILE}"))
 
 
 def _about(folder: Path) -> tuple[str, str]:
-    """Title and first sentence of its page."""
+    """Return the title and the first sentence of an example's README."""
     title, _, rest = (folder / "README.md").read_text(encoding="utf-8").partition("\n")
     paragraph = " ".join(rest.strip().partition("\n\n")[0].split())
     return title.lstrip("# "), paragraph.partition(". ")[0].removesuffix(".") + "."
@@ -67,13 +67,13 @@ def _copy(name: str, folder: Path, *, as_json: bool) -> int:
 
 
 def _write(source: Path, folder: Path) -> None:
-    """The copy is whole, or it is not there. It gets the schema, which an editor of task.yaml looks for."""
+    """Copy an example, all of it or nothing. The copy gets the schema, by which an editor checks task.yaml."""
     try:
         shutil.copytree(source, folder, ignore=LEFT_OUT, copy_function=shutil.copyfile)
     except FileExistsError:
         hint = f"name another folder: coral examples copy {source.name} DIR"
         raise CoralError(f"cannot copy {source.name} to {folder}: that is there already", hint) from None
-    except OSError as error:  # copytree collects what failed, and says it in a list
+    except OSError as error:  # copytree raises one error with a list of all failures
         shutil.rmtree(folder, ignore_errors=True)
         why = error.strerror or "some files cannot be written"
         raise CoralError(f"cannot copy {source.name} to {folder}: {why}", "name a folder you may write") from error

@@ -1,7 +1,7 @@
-"""`coral export`: an attempt as a branch of the user's repository, or as a patch.
+"""`coral export`: writes an attempt into a branch of the user's repository, or into a patch.
 
-The branch is one commit. No working tree, no index, no hook and no configuration of the user's is touched or run, and
-nothing else of Coral ever writes there.
+The branch gets one commit. The user's working tree and index are not changed, no hook runs and no configuration of the
+user's is used. Nothing else of Coral ever writes into the user's repository.
 """
 
 import argparse
@@ -79,13 +79,14 @@ def _patch(view: RunView, attempt: Attempt, target: str, *, as_json: bool) -> in
 
 
 def _seed(view: RunView, attempt: Attempt) -> str:
-    """The commit of the seed in the attempt's epoch."""
+    """Return the commit of the seed in the attempt's epoch."""
     number = view.index.ask(lambda rows: query.seed(rows, attempt.epoch))
     return view.attempt(number or 0, "export").commit
 
 
 def _repository(view: RunView, given: str | None) -> Path:
-    """The user's repository; what lies inside a run is Coral's, so from there it is the one around the runs."""
+    """Return the user's repository. A repository inside a run is Coral's, so from there the one around the folder of
+    runs is taken. CoralError if there is none."""
     start = Path(given).expanduser() if given else here()
     inside = find_run(start)
     found = repository_around(inside.root.parent if inside and not given else start)
@@ -99,7 +100,7 @@ def _repository(view: RunView, given: str | None) -> Path:
 
 
 def repository_around(path: Path) -> Path | None:
-    """The git directory of the repository that `path` is in."""
+    """Return the git directory of the repository that `path` is in; None if it is in none."""
     for folder in (path.resolve(), *path.resolve().parents):
         inside = folder / ".git"
         if inside.is_file():  # a linked worktree, or a submodule
@@ -113,7 +114,8 @@ def repository_around(path: Path) -> Path | None:
 
 
 def _make_branch(view: RunView, attempt: Attempt, repository: Path, branch: str) -> str:
-    """Make `branch` with one commit: the attempt's files, on the user's commit that the run started from."""
+    """Make `branch` with one commit that has the attempt's files, on top of the user's commit that the run started
+    from. Return the new commit."""
     hub, user = Git(view.layout.hub), Git(repository)
     _check_branch(user, branch)
     seed = hub.text("rev-parse", f"{_seed(view, attempt)}^{{tree}}")
@@ -154,7 +156,8 @@ def _check_branch(user: Git, branch: str) -> None:
 
 
 def _base(user: Git, seed: str) -> tuple[str, tuple[str, ...]]:
-    """The commit that holds the seed and the folder in it, from the root: () when the seed is the whole commit."""
+    """Return the user's commit that holds the seed, and the path of the seed's folder in it; () if the seed is the
+    whole commit."""
     try:
         head = user.text("rev-parse", "--verify", "HEAD^{commit}")
     except GitError:
@@ -173,7 +176,7 @@ def _base(user: Git, seed: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _with_folder(user: Git, tree: str, folder: tuple[str, ...], new: str) -> str:
-    """`tree` with the folder at the path `folder` replaced by the tree `new`."""
+    """Return a copy of `tree` in which the folder at the path `folder` is replaced by the tree `new`."""
     if not folder:
         return new
     lines = []

@@ -1,4 +1,4 @@
-"""`coral grading`: hold the queue of attempts that wait for their grade, release it, or cancel one of them."""
+"""`coral grading`: holds the queue of attempts that wait for their grade, releases it, or cancels the grade of one."""
 
 import argparse
 

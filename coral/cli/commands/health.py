@@ -1,4 +1,4 @@
-"""`coral health`: whether a run is well, in one line and an exit code, for cron, systemd and containers."""
+"""`coral health`: says whether a run is healthy, in one line and an exit code, for cron, systemd and containers."""
 
 import argparse
 

@@ -1,4 +1,5 @@
-"""`coral heartbeat`: the heartbeats in force and when they are due. Changes are requests that the supervisor judges."""
+"""`coral heartbeat`: shows the heartbeats in force and when they are due; changes are requests, which the supervisor
+grants or refuses."""
 
 import argparse
 import json
@@ -20,7 +21,7 @@ from heartbeats.heartbeat import Delivery, Scope
 from workspace.layout import OPERATOR, Layout
 
 CHANGES = ("every", "stagnant", "minutes", "scope", "delivery", "prompt")
-UNGROUPED = 6  # agents that get rows of their own; more are grouped by equal heartbeats
+UNGROUPED = 6  # agents that get rows of their own; if there are more, those with equal heartbeats share rows
 COLUMNS = ("whose", "heartbeat", "when*", "next*", "delivery?", "set by?", "prompt*?")
 
 Rows = Mapping[str, list[LenientJson]]
@@ -85,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _parties(layout: Layout, args: argparse.Namespace) -> tuple[str, str]:
-    """The sender of the request and the owner of the heartbeats. From a workspace its agent asks, for itself."""
+    """Return the sender of the request and the owner of the heartbeats. In a workspace the sender is its agent, which
+    can change only its own heartbeats or the fleet's."""
     agent = visibility.agent_inside()
     if agent is None:
         sender = send_request.as_operator("change the heartbeats of others")
@@ -106,13 +108,13 @@ def _request(args: argparse.Namespace) -> dict[str, object]:
         raise CoralError(f"cannot set {args.name}: nothing to change was named", "coral heartbeat set --help")
     if "prompt" in changes:
         changes["prompt"] = _prompt(args.name, args.prompt, raw=args.raw)
-    # The supervisor, which knows what is in force, keeps what is not named.
+    # What is not named stays as it is: the supervisor knows what is in force.
     return {"type": "set_heartbeat", "heartbeat": {"name": args.name, **changes}}
 
 
 def _prompt(name: str, given: str, *, raw: bool) -> str:
-    """CoralError if it is empty, which would change nothing, or cannot be rendered: agents would read it unrendered,
-    which `raw` insists on."""
+    """Return the prompt, which `given` is or names as @FILE. CoralError if it is empty or, without `raw`, cannot be
+    rendered."""
     from heartbeats.render import problems  # only here: most changes have no prompt
 
     try:
@@ -138,7 +140,7 @@ def _show(view: RunView, args: argparse.Namespace) -> int:
     if not any(rows.values()):
         print("no heartbeat is in force yet: the supervisor writes the list when the run begins")
         return 0
-    # Only here: the verbs do without, and it takes most of the time.
+    # Imported here, since it takes most of the time and the verbs do not need it.
     from coral.cli.ui.table import print_table
 
     lines = []
@@ -161,7 +163,7 @@ def _owners(view: RunView, args: argparse.Namespace) -> list[str]:
 
 
 def _groups(rows: Rows) -> list[tuple[str, str]]:
-    """(name of the group, one owner in it)."""
+    """Return (name of the group, one owner in it) for each group of owners with the same heartbeats."""
     owners = [owner for owner in rows if rows[owner]]
     if len(owners) <= UNGROUPED + 1:
         return [(owner, owner) for owner in owners]
@@ -173,8 +175,8 @@ def _groups(rows: Rows) -> list[tuple[str, str]]:
 
 
 def due_of(view: RunView, owner: str, row: LenientJson) -> str:
-    """How far away it is: from status.json, which is a second old at most, else from the file of heartbeats. Empty for
-    an agent that has retired."""
+    """Return in words when a heartbeat is due: from status.json, which is at most some seconds old, else from the file
+    of heartbeats. Empty for an agent that has retired."""
     for agent in view.status.objects("agents"):
         if agent.text("name") == owner or owner == FLEET:
             for coming in agent.objects("next"):

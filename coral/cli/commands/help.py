@@ -1,4 +1,5 @@
-"""`coral help`: a page of the documentation in the terminal; the help of a command that has no page; the man page."""
+"""`coral help`: shows a page of the documentation in the terminal, the help of a command that has no page, or the man
+page."""
 
 import argparse
 import sys
@@ -50,7 +51,7 @@ def _list(*, as_json: bool) -> int:
 
 
 def _command(words: list[str]) -> int:
-    """`coral help heartbeat set` is `coral heartbeat set --help`."""
+    """Print the help of a command: `coral help heartbeat set` is `coral heartbeat set --help`."""
     name, *verbs = words
     parser = parser_of(name)
     for verb in verbs:

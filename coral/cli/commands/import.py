@@ -1,4 +1,4 @@
-"""`coral import`: make a task from one of another system, and say what was translated and what was left out."""
+"""`coral import`: makes a task from a task of another system, and says what was translated and what was left out."""
 
 from __future__ import annotations
 

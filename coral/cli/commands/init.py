@@ -1,4 +1,4 @@
-"""`coral init`: make a small task that works as it is, with comments that explain it; or, with `--from`, one for a
+"""`coral init`: makes a small task that works as it is, with comments that explain it; with `--from`, a task for a
 repository, graded by its tests or by the number that a command prints. Nothing is overwritten."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coral.importing.repository import Proposal, Repository
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "task"
-HIDDEN = {"gitignore": ".gitignore"}  # kept under other names, or git would obey them in our own repository
+HIDDEN = {"gitignore": ".gitignore"}  # kept under other names, since git would obey them in our own repository
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,7 +75,7 @@ def _from(args: argparse.Namespace) -> int:
 
 
 def _chosen(repository: Repository, args: argparse.Namespace, *, interactive: bool) -> Proposal:
-    """How the repository is graded: as the options say, as somebody chooses, or as is proposed first."""
+    """Return how the repository is graded: as the options say, as the user chooses, or as is proposed first."""
     from coral.importing.repository import Proposal
 
     if args.command:
@@ -102,12 +102,13 @@ def _answer(question: str) -> str:
 
 
 def make(folder: Path) -> None:
-    """Write the task into the folder, all of it or, where a file of it exists already, nothing."""
+    """Write the task into the folder; nothing if one of its files exists already, but for `.gitignore`, which is
+    kept."""
     name = folder.absolute().resolve().name or "task"
     files = dict(_files(name if any(c.isascii() and c.isalnum() for c in name) else "task"))
     present = sorted(str(path) for path in files if (folder / path).exists() or (folder / path).is_symlink())
     if present == [".gitignore"]:
-        del files[Path(".gitignore")]  # a repository has one; it is the user's
+        del files[Path(".gitignore")]  # the user's own is kept
     elif present:
         exist = f"{', '.join(present)} exist{'s' * (len(present) == 1)} already"
         hint = "name a folder that has nothing of a task yet: coral init DIR"
@@ -122,7 +123,7 @@ def make(folder: Path) -> None:
 
 
 def _files(name: str) -> Iterator[tuple[Path, str]]:
-    """What to write: the path in the new task, and its text."""
+    """Yield (path in the new task, text) for each file to write."""
     for source in sorted(path for path in TEMPLATE.rglob("*") if path.is_file() and path.suffix != ".pyc"):
         path = source.relative_to(TEMPLATE)
         text = source.read_text(encoding="utf-8").replace("@NAME@", quoted(name))

@@ -1,6 +1,7 @@
-"""`coral job`: long work beside an agent's launches. The supervisor starts it, ends it and writes its record.
+"""`coral job`: long work of an agent that goes on between its launches. The supervisor starts it, ends it and writes
+its record.
 
-An agent sees and ends its own jobs, the operator those of everybody.
+An agent sees and ends its own jobs only; the operator sees and ends those of all agents.
 """
 
 import argparse
@@ -23,10 +24,10 @@ from coral.views import format
 from workspace.layout import Layout
 
 LINES = 40
-MAX_BYTES = 1 << 20  # of an output that are searched for its last lines
+MAX_BYTES = 1 << 20  # at the end of an output, in which its last lines are looked for
 EXIT_UNKNOWN = 4
-BEGINNING = 2.0  # seconds after which a job that was granted has a record, or will have none
-DOUBT = 10.0  # seconds after which a wait asks whether anybody supervises the run
+BEGINNING = 2.0  # seconds within which a job that was granted gets its record
+DOUBT = 10.0  # seconds between two checks of a wait whether anybody supervises the run
 
 
 def add_arguments(parser: Parser) -> None:
@@ -37,7 +38,7 @@ def add_arguments(parser: Parser) -> None:
         "start", help="start a command that survives interrupts", example="-m 'wide net' python train.py"
     )
     start.add_argument("-m", "--message", metavar="WHAT", default="", help="what it is, in a few words")
-    # All that follows belongs to the command, options as well, so that nobody has to write `--`.
+    # All that follows belongs to the command, even options, so that nobody has to write `--`.
     start.add_argument("command", nargs=argparse.PARSER, metavar="COMMAND", help="the command and its arguments")
     verbs.add_parser("list", help="all jobs, those that run and those that have ended", example="")
     log = verbs.add_parser("log", help="the last lines that a job printed", example="1 -n 100")
@@ -65,7 +66,8 @@ def _about(parser: argparse.ArgumentParser, default: str | None = None) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """The run; the agent in whose workspace the command runs, and the one whose jobs it is about, if there are any."""
+    """Where the command runs. `agent`: the agent in whose workspace that is, None for the operator; `whose`: the agent
+    whose jobs the command is about, None for all."""
 
     layout: Layout
     agent: str | None
@@ -88,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         case "stop":
             sender = place.agent or send_request.as_operator("end the jobs of others")
             if send_request.unsupervised(layout):
-                _record(place, args.number)  # no supervisor would answer that there is no such job
+                _record(place, args.number)  # CoralError if there is no such job: no supervisor could answer that
             return send_request.ask(layout, sender, {"type": "stop_job", "number": args.number}, as_json=args.json)
         case "wait":
             return _wait(place, args.number, patience(args.timeout), args.json)
@@ -117,7 +119,7 @@ def _list(place: Place, as_json: bool) -> int:
     if not records:
         print("no jobs yet: coral job start -m 'what it is' -- COMMAND")
         return 0
-    # Only here: the other verbs do without, and it takes most of the time.
+    # Imported here, since it takes most of the time and the other verbs do not need it.
     from coral.cli.ui.table import print_table, tone
 
     rows = []
@@ -171,7 +173,8 @@ def _print(record: LenientJson, text: str, as_json: bool) -> None:
 
 
 def _started(place: Place, number: int) -> LenientJson:
-    """The record of a job that may have been started just now: its record comes a little later than the answer."""
+    """Return the record of a job that may have been started just now: its record comes a little later than the answer
+    to the request."""
     for _ in send_request.pauses(0.0 if send_request.unsupervised(place.layout) else BEGINNING):
         with contextlib.suppress(CoralError):
             return _record(place, number)
@@ -179,7 +182,7 @@ def _started(place: Place, number: int) -> LenientJson:
 
 
 def _acknowledge(place: Place, record: LenientJson) -> None:
-    """Tell the supervisor that the agent has seen the end of its job, so that it is not interrupted for it."""
+    """Tell the supervisor that the agent has seen the end of its job, so that the agent is not interrupted for it."""
     if place.agent is not None and record.text("state") == "ended":
         request = {"type": "acknowledge", "jobs": [record.integer("number")]}
         send_request.send(place.layout, place.agent, request)

@@ -1,4 +1,4 @@
-"""`coral knowledge publish`: collect what a run has learned, for later runs and for others."""
+"""`coral knowledge publish`: writes what a run has learned into a folder, for later runs and for other people."""
 
 import argparse
 from pathlib import Path

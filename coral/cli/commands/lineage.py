@@ -1,4 +1,5 @@
-"""`coral lineage`: who built on whom, as a tree; of one attempt, what it was built on and what was built on it."""
+"""`coral lineage`: shows as a tree which attempt was built on which; for one attempt, what it was built on and what was
+built on it."""
 
 import argparse
 

@@ -1,4 +1,5 @@
-"""`coral log`: the leaderboard, or with --recent the latest attempts; --agent, --kind and --search narrow it down."""
+"""`coral log`: prints the leaderboard, or with --recent the latest attempts; --agent, --kind and --search filter
+them."""
 
 import argparse
 import csv
@@ -21,7 +22,7 @@ from coral.reading.run_view import RunView
 from coral.views import format
 
 COLUMNS = (">#", ".score", ".median", ".mean?", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
-SHOWN = 5  # attempts that are named of one kind of failure
+SHOWN = 5  # attempts that are named for one reason of failure
 MEASURED_AGAIN = (".median", ".mean?", ".±sd", ">n")  # left out where every attempt was graded once
 
 
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _nothing(args: argparse.Namespace, totals: query.Totals) -> str:
-    """Why no attempt is listed."""
+    """Return why no attempt is listed."""
     if not totals.attempts + totals.unreadable:
         return "no attempt yet"
     if args.agent or args.kind or args.search or not totals.unscored:
@@ -79,7 +80,7 @@ def _nothing(args: argparse.Namespace, totals: query.Totals) -> str:
 
 
 def _failures(view: RunView, wanted: Wanted, most: int | None, *, as_json: bool) -> int:
-    """The kinds of failures, the most frequent first."""
+    """Print the reasons of failures, the most frequent first."""
     groups = view.index.ask(lambda rows: query.failures(rows, wanted))[:most]
     if as_json:
         return print_json(
@@ -94,13 +95,13 @@ def _failures(view: RunView, wanted: Wanted, most: int | None, *, as_json: bool)
 
 
 def _numbered(numbers: Sequence[int]) -> str:
-    """The latest few, newest first."""
+    """Return the latest SHOWN numbers as text, newest first."""
     shown = ", ".join(f"#{number}" for number in numbers[: -SHOWN - 1 : -1])
     return shown + (" …" if len(numbers) > SHOWN else "")
 
 
 def leaderboard(lines: Iterable[MeasuredAttempt], view: RunView, width: int) -> Table:
-    """The lines as a table; the best attempt of the fleet stands out, unless that is the seed."""
+    """Return the attempts as a table. The proven best stands out, unless it is the seed."""
     lines = list(lines)
     left_out = () if any(len(line.scores) > 1 for line in lines) else MEASURED_AGAIN
     columns = [column for column in COLUMNS if column not in left_out]
@@ -133,12 +134,13 @@ def _row(line: MeasuredAttempt, view: RunView) -> list[str | Text]:
 
 
 def _open(attempt: Attempt) -> str:
-    """Marks a score that code of the candidate may have written itself."""
+    """Return a mark for a score that code of the candidate may have written itself; else an empty text."""
     return ", open" if attempt.channel == OPEN and attempt.score is not None else ""
 
 
 def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
-    """As it was graded; an attempt whose lead was proven later is the best all the same."""
+    """Return the verdict at the time of the grade; an attempt that was proven to be the best only later is marked as
+    such."""
     if attempt.kind is Kind.BASELINE:
         return dim("the seed")
     is_later = attempt.number == view.proven and attempt.verdict is not Verdict.NEW_BEST
@@ -147,7 +149,7 @@ def _verdict(attempt: Attempt, kind: str, view: RunView) -> Text:
 
 
 def _print_csv(lines: Sequence[MeasuredAttempt]) -> int:
-    """The columns of `flat`; an empty field is no value."""
+    """Print the columns of `flat` as CSV. An empty field means that there is no value."""
     rows = [flat(line) for line in lines]
     metrics = sorted({name for row in rows for name in row}.difference(FIELDS))
     writer = csv.DictWriter(sys.stdout, [*FIELDS, *metrics], restval="", lineterminator="\n")
@@ -162,7 +164,7 @@ def _earlier(totals: query.Totals) -> str:
 
 
 def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
-    """What the list leaves out, records that cannot be read, and why no more attempts will come."""
+    """Print what the list leaves out, how many records cannot be read, and why no more attempts will come."""
     if args.recent or args.agent or args.kind or args.search:
         return
     totals = view.index.ask(lambda rows: query.totals(rows, view.alone))

@@ -1,4 +1,5 @@
-"""`coral notes`: what the agents concluded first, in full; below it what speaks against it, and what is new."""
+"""`coral notes`: prints the latest synthesis in full, then what contradicts it and what is new; its options list or
+read other notes."""
 
 import argparse
 import re
@@ -70,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chosen(args: argparse.Namespace, knowledge: KnowledgeView) -> list[NumberedNote]:
-    """The notes that the options name, the latest first; all of them without."""
+    """Return the notes that the options select, latest first; without options all notes."""
     if args.read:
         return [_named(knowledge.notes, args.read)]
     if args.recent is not None:
@@ -91,7 +92,7 @@ def _chosen(args: argparse.Namespace, knowledge: KnowledgeView) -> list[Numbered
 
 
 def _is_against(knowledge: KnowledgeView, note: Note) -> bool:
-    """Whether the records speak against a note. A synthesis that a later one has replaced claims nothing any more."""
+    """Whether a note is disputed or stale. An earlier synthesis never is, since the last one replaces it."""
     replaced = note.is_synthesis and knowledge.synthesis is not None and note.number != knowledge.synthesis.number
     return not replaced and knowledge.evidence(note).state in AGAINST
 
@@ -126,7 +127,7 @@ def _say(text: str) -> int:
 
 
 def _moment(text: str, view: RunView) -> float:
-    """A time that a person typed, in seconds of the epoch."""
+    """Parse a time that a person typed; return seconds since the epoch."""
     if (ago := _AGO.fullmatch(text.strip())) is not None:
         return time.time() - int(ago[1]) * _SECONDS[ago[2]]
     try:
@@ -168,19 +169,20 @@ def _diff(args: argparse.Namespace, knowledge: KnowledgeView) -> int:
 
 
 def _before(note: NumberedNote, layout: Layout) -> list[NumberedNote]:
-    """The last earlier version of a note whose text differs, from the history of the notes; empty if there is none."""
-    from workspace.history import versions  # with it comes git, which the others do without
+    """Return the last earlier version of a note with another text, from the history of the notes; empty if there is
+    none."""
+    from workspace.history import versions  # here, since it imports git, which the others do not need
 
     number, raw = note
     path, now = Path(raw.path), raw.text
     if not path.is_relative_to(layout.shared):
-        return []  # of an agent that works alone: the history has the shared folder
+        return []  # the note of an agent that works alone: the history is of the shared folder alone
     earlier = versions(layout.history, path.relative_to(layout.shared).as_posix())
     return [(number, replace(raw, text=then, created=at)) for at, then in earlier if then != now][:1]
 
 
 def _history(layout: Layout, as_json: bool) -> int:
-    from workspace.history import history  # with it comes git, which the others do without
+    from workspace.history import history  # here, since it imports git, which the others do not need
 
     changes = history(layout.history, CHANGES)
     if as_json:

@@ -1,4 +1,4 @@
-"""`coral notify test`: send a test message to each target of a task's alerts, and say what came of it."""
+"""`coral notify test`: sends a test message to each target of a task's alerts, and says whether it was accepted."""
 
 import argparse
 from concurrent.futures import ThreadPoolExecutor
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> int:
         {"target": "", "sent": False, "reason": f"{error}; {error.hint}"} for error in problems
     ]
     if targets:
-        with steps() as say, ThreadPoolExecutor(len(targets)) as pool:  # one that hangs holds up no other
+        with steps() as say, ThreadPoolExecutor(len(targets)) as pool:  # one target that hangs delays no other
             say(f"a message to {', '.join(target.name for target in targets)}")
             rows += pool.map(partial(_send, config.task.name), targets)
     if args.json:

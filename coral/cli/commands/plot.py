@@ -1,4 +1,4 @@
-"""`coral plot`: the score of a run over time as a picture."""
+"""`coral plot`: draws the score of a run over time as a picture."""
 
 import argparse
 from pathlib import Path

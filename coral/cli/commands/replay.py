@@ -1,4 +1,5 @@
-"""`coral replay`: decide again everything that was decided, and compare; with `--at`, show the fleet as it was."""
+"""`coral replay`: decides all events of the journal again and compares the decisions; with `--at`, shows the fleet as
+it was."""
 
 import argparse
 import json
@@ -101,7 +102,8 @@ def _play_beats(layout: Layout, agent: str, as_json: bool) -> int:
 
 
 def _progress(say: Callable[[str], None]) -> Callable[[Replay], None]:
-    """Prints how many decisions were compared, once that takes long."""
+    """Return a function that says how many decisions were compared: first after FIRST_PROGRESS seconds, then every
+    PROGRESS_EVERY seconds."""
     due = time.monotonic() + FIRST_PROGRESS
 
     def report(found: Replay) -> None:
@@ -147,7 +149,8 @@ def _one_line(plain: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class PastRun(RunView):
-    """A run at an earlier time: its status is what the journal up to then tells, and no file is believed for it."""
+    """A run at an earlier time. Its status is made from the journal up to then; status.json, which shows the present,
+    is not read."""
 
     memory: RecoveredState
 
@@ -185,7 +188,7 @@ def _show_past(layout: Layout, at: str, as_json: bool) -> int:
 
 
 def past_status(memory: RecoveredState) -> dict[str, Any]:
-    """What `status.json` said then, as far as the state of the fleet tells."""
+    """Return what `status.json` held then, as far as it follows from the state of the fleet."""
     fleet, rules = memory.fleet, memory.rules or Rules()
     return {
         "run": fleet.run.id,
@@ -207,7 +210,7 @@ def past_status(memory: RecoveredState) -> dict[str, Any]:
 
 
 def _with_beat(view: dict[str, Any], memory: RecoveredState) -> dict[str, Any]:
-    """With the last sign of life that was worth a line of the journal."""
+    """Add the agent's last sign of life that is in the journal."""
     agent = memory.fleet.agents[view["name"]]
     age = round(memory.clock - agent.last_output_at, 1)
     beat = {"phase": agent.activity, "message": "", "age": age} if agent.phase in LIVE and agent.has_output else None
@@ -215,7 +218,8 @@ def _with_beat(view: dict[str, Any], memory: RecoveredState) -> dict[str, Any]:
 
 
 def is_after(at: str) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether a line of the journal is later than a time: `1h30m` of the run's clock, or an ISO time."""
+    """Return a function that says whether a line of the journal is later than `at`: `1h30m` of the run's clock, or an
+    ISO time."""
     found = SPAN.fullmatch(at.strip())
     if found and any(found.groups()):
         end = sum(float(part or 0) * unit for part, unit in zip(found.groups(), UNITS, strict=True))

@@ -1,4 +1,4 @@
-"""`coral report`: the run as one HTML file, to read, to print or to send."""
+"""`coral report`: writes the run as one HTML file, to read, to print or to send."""
 
 import argparse
 from pathlib import Path

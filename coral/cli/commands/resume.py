@@ -1,4 +1,4 @@
-"""`coral resume`: continue a run that was stopped, or whose supervisor died."""
+"""`coral resume`: continues a run that was stopped, or whose supervisor died."""
 
 import argparse
 import contextlib
@@ -86,13 +86,13 @@ def run(args: argparse.Namespace) -> int:
         )
     elif args.reload:
         print("coral: nothing of the task has changed since the run took it in", file=sys.stderr)
-    # What is staged has the overrides in it.
+    # The staged task has the overrides in it.
     return watch(layout, args, () if staged else tuple(args.overrides), None if change or args.overrides else config)
 
 
 def _roll_back_if_damaged(layout: Layout, *, agreed: bool) -> None:
-    """Go back to the last good state of a damaged journal. CoralError where there is none, or where that would believe
-    records that agents could have written, and nobody says yes."""
+    """Roll a damaged journal back to its last good state. CoralError if there is none; or if records that agents could
+    have written would be believed, and the user does not agree."""
     with hold_lock(layout.lock):
         if (plan := planned(layout)) is None:
             return
@@ -110,7 +110,8 @@ def _roll_back_if_damaged(layout: Layout, *, agreed: bool) -> None:
 
 
 def _check_untouched(layout: Layout, *, agreed: bool) -> bool:
-    """Ask, where somebody has changed the run while nobody supervised it. CoralError without a yes."""
+    """Ask the user whether to go on if somebody has changed the run while nobody supervised it. CoralError if the user
+    does not agree. Return whether nothing was changed."""
     found = changes_since_supervised(layout)
     if not found:
         return True
@@ -126,7 +127,7 @@ def _check_untouched(layout: Layout, *, agreed: bool) -> bool:
 
 
 def _check_changes(layout: Layout, args: argparse.Namespace, before: Config, config: Config) -> None:
-    """CoralError says why the run cannot go on with this task; what a start would refuse is refused."""
+    """Raise CoralError if the run cannot go on with the changed task, or a start would refuse it."""
     fleet = fold(layout.journal).fleet
     check_same_programs(before, config, fleet.agents, fleet.run.members)
     if not args.reload and (changes_scores(before, config) or changes_holdout(before, config)):
@@ -138,7 +139,7 @@ def _check_changes(layout: Layout, args: argparse.Namespace, before: Config, con
 
 
 def _reloaded(before: Config, overrides: list[str]) -> Config:
-    """The task as it is now, with all the overrides that the run was ever given."""
+    """Return the task as it is now, with all overrides that the run was ever given."""
     try:
         return load(before.path, (*before.overrides, *overrides))
     except CoralError as error:
@@ -146,7 +147,8 @@ def _reloaded(before: Config, overrides: list[str]) -> Config:
 
 
 def _stage(layout: Layout, args: argparse.Namespace, config: Config) -> TaskChanged:
-    """Stage the task; or raise why the run would not go on with it, before the seed is graded where that is known."""
+    """Stage the task for the next supervisor. CoralError if the run would not go on with it; where that is known
+    beforehand, before the seed is graded."""
     run = fold(layout.journal).fleet.run
     if not run.opened:
         raise CoralError(f"cannot reload the task of {layout.root.name}: it has not begun", "`coral start` begins anew")
@@ -168,7 +170,8 @@ def _stage(layout: Layout, args: argparse.Namespace, config: Config) -> TaskChan
 
 
 def _tell_change(change: TaskChanged, differing: list[str] | None) -> None:
-    """`differing`: None where an earlier resume was interrupted before the run went on with the task."""
+    """Print that the task was taken in. `differing`: the files that changed; None if an interrupted reload is
+    completed."""
     what = "an interrupted reload is completed"
     if differing is not None:
         what = f"{format.some_of(differing)} changed" if differing else "other overrides"
@@ -191,7 +194,8 @@ def _why(end: EndsAtOnce) -> str:
 
 
 def _how(layout: Layout, overrides: list[str], end: EndsAtOnce) -> str:
-    """The command that would continue the run: with larger budgets, and with the other overrides that were given."""
+    """Return the command that would continue the run: with larger budgets, and with the other overrides that were
+    given."""
     if not end.overrides:
         return f"`{command('status', layout)}` shows why each agent ended"
     raised = {override.partition("=")[0] for override in end.overrides}

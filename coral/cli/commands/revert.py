@@ -1,4 +1,5 @@
-"""`coral revert`: back to the last commit, or from there to the one before. Nothing is lost. Standard library only."""
+"""`coral revert`: sets the workspace back to the last commit or, if nothing is uncommitted, to the one before. Nothing
+is lost. Standard library only."""
 
 import argparse
 

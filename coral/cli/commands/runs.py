@@ -1,4 +1,4 @@
-"""`coral runs`: the runs in the nearest folder of runs, newest first."""
+"""`coral runs`: lists the runs in the nearest folder of runs, newest first."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`coral set`: change a budget of the running run. It takes effect at once, and agents are told."""
+"""`coral set`: changes a budget of a running run. The change takes effect at once, and agents are told of it."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`coral show`: one attempt with all that is known of it, and on request its change."""
+"""`coral show`: shows one attempt with all that is known of it and, on request, its change."""
 
 import argparse
 
@@ -106,7 +106,7 @@ def _closed(attempt: Attempt) -> str:
 
 
 def _measured(view: RunView, attempt: Attempt) -> str:
-    """What it scored each time, where it was measured several times."""
+    """Return all scores of an attempt that was measured several times; else an empty text."""
     scores = _scores(view, attempt)
     if len(scores) < 2:
         return ""
@@ -129,7 +129,7 @@ def _on_the_holdout(view: RunView, attempt: Attempt) -> str:
 
 
 def _lineage(view: RunView, attempt: Attempt) -> str:
-    """The attempts it was built on, oldest first, with their scores."""
+    """Return the attempts that it was built on, oldest first, with their scores."""
     if attempt.kind is Kind.BASELINE:
         return ""
     found = view.index.shown(lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone)))
@@ -140,7 +140,7 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
 
 
 def _artifacts(view: RunView, attempt: Attempt) -> str:
-    """The files that the grader left."""
+    """Return the folder and the names of the files that the grader left."""
     folder = view.layout.grade(attempt.number)
     names = names_in(folder)
     return f"{folder}: {', '.join(format.line(name, 60) for name in names)}" if names else ""

@@ -1,4 +1,4 @@
-"""`coral skills`: what the agents distilled for reuse, and each in full."""
+"""`coral skills`: lists what agents wrote down for reuse, shows one in full, or runs the tests of skills."""
 
 import argparse
 from dataclasses import asdict
@@ -57,7 +57,7 @@ def _list(layout: Layout, skills: list[Skill]) -> None:
 
 
 def _test(layout: Layout, skills: list[Skill], *, as_json: bool) -> int:
-    """Exit code 1 if a test fails."""
+    """Run the tests of skills and print the results; return exit code 1 if one fails."""
     outcomes = [(skill, outcome) for skill in skills if (outcome := run_tests(layout, skill)) is not None]
     if as_json:
         print_json([{"skill": skill.name, **asdict(outcome)} for skill, outcome in outcomes])

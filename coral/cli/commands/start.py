@@ -1,4 +1,5 @@
-"""`coral start`: make a run of a task, grade its seed, and supervise the fleet in this terminal until the run ends."""
+"""`coral start`: makes a run of a task, grades its seed, and supervises the fleet in this terminal until the run
+ends."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_watching(parser: argparse.ArgumentParser) -> None:
-    """How the run is watched: shared by `start` and `resume`."""
+    """Add the options of how a run is watched, which `start` and `resume` share."""
     parser.add_argument("--detach", action="store_true", help="supervise in the background and return at once")
     parser.add_argument("--plain", action="store_true", help="one line per event instead of a live view")
     parser.add_argument("--verbose", action="store_true", help="every step of each launch, as with the key v")
@@ -48,7 +49,7 @@ def add_watching(parser: argparse.ArgumentParser) -> None:
 
 
 def check_watching(args: argparse.Namespace) -> None:
-    """Refuse `--json` for what is watched, before anything is started."""
+    """Raise CoralError for options of watching that contradict each other, before anything is started."""
     if args.json and not args.detach:
         raise CoralError("cannot print JSON of a run that is watched", "add --detach, and use `coral status --json`")
     if args.ui and args.detach:
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
             _bring_in(brought, layout, config)
             return watch(layout, args, config=config)
         except (CoralError, KeyboardInterrupt) as error:
-            if has_begun(layout) or not layout.private.exists():  # of what was moved away, nothing is known here
+            if has_begun(layout) or not layout.private.exists():  # nothing is known of a run that was moved away
                 raise
             remove_run(layout)
             if isinstance(error, KeyboardInterrupt):
@@ -100,7 +101,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _notices(config: Config, task: str | None, layout: Layout) -> list[str]:
-    """What is said of a run before it begins; empty texts among it. None of it stops the start."""
+    """Return what the user is told of a run before it begins; some of the texts may be empty. None of them stops the
+    start."""
     from attempts.store import Store
     from coral.agent_setup.own_user import places_of_agents
     from coral.agent_setup.prices import budget_warning
@@ -126,7 +128,7 @@ def _notices(config: Config, task: str | None, layout: Layout) -> list[str]:
 
 
 def _translated_text(config: Config, task: str | None) -> str:
-    """What is said of a task of the other CORAL; empty where all of it has a counterpart."""
+    """Return a sentence about a task of the other CORAL of which not all could be translated; else an empty text."""
     if not config.translated:
         return ""
     name = f" {shlex.quote(task)}" if task else ""
@@ -135,7 +137,7 @@ def _translated_text(config: Config, task: str | None) -> str:
 
 
 def _earlier(sources: list[str]) -> list[EarlierKnowledge]:
-    """What earlier runs have learned, read before anything is made."""
+    """Read what earlier runs have learned, before anything is made."""
     if not sources:
         return []
     from coral.cli.run_data.earlier import read
@@ -144,7 +146,8 @@ def _earlier(sources: list[str]) -> list[EarlierKnowledge]:
 
 
 def _bring_in(brought: list[EarlierKnowledge], layout: Layout, config: Config) -> None:
-    """Put it into the knowledge of the fleet; of each agent, where they do not share theirs."""
+    """Write what earlier runs have learned into the knowledge of the fleet; if agents do not share, into that of each
+    agent."""
     if not brought:
         return
     from coral.agent_setup.roster import Roster
@@ -156,8 +159,8 @@ def _bring_in(brought: list[EarlierKnowledge], layout: Layout, config: Config) -
 
 
 def ask_for_cost(config: Config, runs: Path, verb: str, *, agreed: bool) -> None:
-    """Print the expected cost of the run. If it is above `budget.ask_above`, ask the user; CoralError without a yes.
-    `verb`: what the user wants to do, start or resume."""
+    """Print the expected cost of the run. If it is above `budget.ask_above` or unknown, ask the user; CoralError if the
+    user does not agree. `verb`: what the user wants to do, start or resume."""
     from coral.preflight.forecast import forecast
 
     expected = forecast(config, runs)
@@ -173,7 +176,7 @@ def ask_for_cost(config: Config, runs: Path, verb: str, *, agreed: bool) -> None
 
 
 def confirmed(question: str) -> bool:
-    """Whether somebody says yes; nobody does where there is no terminal."""
+    """Ask the user; return whether the answer is yes. Without a terminal it is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     print(question, end="", file=sys.stderr, flush=True)
@@ -181,14 +184,16 @@ def confirmed(question: str) -> bool:
 
 
 def _import_ahead() -> None:
-    """What is needed once the run is made. It takes long to import, and can be while git and the grader are at work."""
+    """Import what is needed once the run is made. That takes long, so it is done while git and the grader are at
+    work."""
     import coral.supervisor.loop  # noqa: F401
 
 
 def watch(
     layout: Layout, args: argparse.Namespace, overrides: tuple[str, ...] = (), config: Config | None = None
 ) -> int:
-    """Supervise a prepared run: in the background, or here with the live view beside it and the summary at the end."""
+    """Supervise a prepared run: in the background, or in this process with the live view beside it and the summary at
+    the end. Return the exit code."""
     if args.detach:
         from coral.runs.detach import detach
 
@@ -216,10 +221,10 @@ def _watch_here(
     def show() -> None:
         while not over.is_set() and shown_supervisor(layout) != os.getpid():
             over.wait(BEGIN_LOOK_SECONDS)
-        # Not before the agents are started, which would wait for it: to import what draws takes as long as that.
+        # Only once the agents are started: importing what draws takes as long as that, and they would wait for it.
         from coral.cli.ui.live import follow
 
-        with contextlib.suppress(BrokenPipeError):  # nobody reads any more, as after `| head`: the run continues
+        with contextlib.suppress(BrokenPipeError):  # no reader is left, as after `| head`: the run continues
             follow(layout, over.is_set, plain=args.plain, verbose=args.verbose, since=since, hint=hint)
 
     view = threading.Thread(target=show, name="view", daemon=True)
@@ -230,7 +235,7 @@ def _watch_here(
         finally:
             over.set()
             view.join(5)
-        # Who presses Ctrl-C twice, or too late, asked for the end that has come.
+        # `hold` also keeps a second or a late Ctrl-C, which would cut off the summary.
         from coral.cli.ui.summary import summarize
 
         summarize(layout)
@@ -245,7 +250,7 @@ def _print_detached(layout: Layout, pid: int, *, as_json: bool) -> int:
 
 
 def shown(path: Path) -> str:
-    """A path as it is shortest to type from here."""
+    """Return a path as it is shortest to type from here."""
     try:
         return str(path.relative_to(here()))
     except ValueError:

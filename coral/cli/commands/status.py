@@ -1,4 +1,5 @@
-"""`coral status`: where a run stands, from the status.json that its supervisor writes; the live view shows the same."""
+"""`coral status`: shows the state of a run, from the status.json that its supervisor writes. The live view shows the
+same."""
 
 import argparse
 import math
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _timeline(view: RunView, *, as_json: bool) -> int:
-    """The end of the timeline: now, or the last beat of a run that nobody supervises."""
+    """Print when each agent was alive, up to now; for a run that nobody supervises, up to its last status."""
     clock = time.time()
     until = clock - (format.age(view.status.text("wall"), clock) or 0.0) + view.lateness
     names = [agent.text("name") for agent in view.status.objects("agents")]
@@ -80,12 +81,12 @@ def print_heading(out: Console, view: RunView) -> None:
 
 
 def heading(view: RunView) -> list[Text]:
-    """The run, its best attempt, what is being graded and what is left of the budget: three or four lines."""
+    """Return three or four lines: the run, its best attempt, what is being graded, and what is left of the budget."""
     return [*summary_lines(view), *_budget(view.status)]
 
 
 def summary_lines(view: RunView) -> list[Text]:
-    """The heading without the budget."""
+    """Return the heading without the budget."""
     status = view.status
     clock = status.number("clock")
     epoch = [Text(f"epoch {view.epoch}")] if view.epoch > 1 else []
@@ -102,7 +103,7 @@ def _budget(status: LenientJson) -> list[Text]:
 
 
 def _best(view: RunView) -> Text:
-    """The proven best; where nobody has beaten the seed, that. And the lead, where it is another attempt."""
+    """Return the proven best, which is the seed while nobody has beaten it; and the lead, if it is another attempt."""
     best, lead = view.status.inner("best"), view.status.inner("lead")
     number = best.integer("number")
     best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
@@ -124,8 +125,8 @@ def _best(view: RunView) -> Text:
 
 
 def _attempt(view: RunView, measured: LenientJson) -> str:
-    """What follows its score, ` ±0.003 (4 grades) #17 by agent-2`: the standard error, by the noise of all that was
-    measured again, since a few grades of one attempt may agree by chance."""
+    """Return what is said after a score: ` ±0.003 (4 grades) #17 by agent-2`. The standard error follows from the noise
+    of all repeated measurements, since a few grades of one attempt may agree by chance."""
     count, noise = measured.integer("count") or 1, view.status.number("noise")
     error = f" ±{noise / math.sqrt(count):.2g}" if noise else ""
     grades = f" ({count} grades)" if count > 1 else ""
@@ -160,7 +161,7 @@ def _work(view: RunView) -> Text:
 
 
 def _failed(status: LenientJson) -> str:
-    """How many attempts failed, and the reason that most of them have: `, 71 failed (70: its result has no score)`."""
+    """Return how many attempts failed, and the most frequent reason: `, 71 failed (70: its result has no score)`."""
     failed = status.integer("failed") or 0
     most = next(iter(status.objects("failures")), LenientJson({}))
     reason = f" ({most.text('count')}: {most.text('reason', 80)})" if most.text("reason") else ""
@@ -168,7 +169,7 @@ def _failed(status: LenientJson) -> str:
 
 
 def resume_command(view: RunView) -> str:
-    """The command that continues the run; where budgets have ended it, with those twice as large."""
+    """Return the command that continues the run. If budgets have ended it, they are twice as large in the command."""
     how = command("resume", view.layout)
     reason = view.status.inner("reason")
     budget, kind = reason.inner("budget"), reason.text("kind") if view.state == "stopped" else ""
@@ -187,10 +188,10 @@ def resume_command(view: RunView) -> str:
 
 
 def warnings(view: RunView) -> list[Text]:
-    """What the operator must know first."""
+    """Return the lines that the operator must read first."""
     how, lines = resume_command(view), list[Text]()
     if not view.status:
-        # A sealed agent sees the records. Neither this file nor those of the task are in its sandbox.
+        # A sealed agent sees the records, but neither status.json nor the task's files are in its sandbox.
         is_hidden = visibility.is_agent() and not view.is_open
         why = "a sealed agent cannot read its status.json" if is_hidden else "its status.json is missing or damaged"
         text = f"{why}; `coral log` still reads the attempts"
@@ -220,7 +221,7 @@ def warnings(view: RunView) -> list[Text]:
 
 
 def _troubles(health: Mapping[str, Any]) -> list[Text]:
-    """What is wrong and for how long, one line each; none where the run is well."""
+    """Return what is wrong and for how long, one line each; empty if the run is healthy."""
     color = "red" if health["level"] == HealthLevel.UNHEALTHY else "yellow"
     return [
         Text(f"{health['level']}: {reason['text']}{_for(reason['seconds'])}", style=color)

@@ -1,6 +1,7 @@
-"""`coral stop`: ask the supervisor to end the run, and wait until it has: at exit code 0 nothing of the run is left.
+"""`coral stop`: asks the supervisor to end the run, and waits until it has ended. With exit code 0 no process of the
+run is left.
 
-With `--keep-agents` only the supervisor ends; agents and grades continue, and `coral resume` takes them over.
+With `--keep-agents` only the supervisor ends: agents and grades continue, and `coral resume` takes them over.
 """
 
 import argparse
@@ -75,8 +76,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _has_ended(layout: Layout) -> bool:
-    """CoralError where the journal is damaged: then what runs was ended."""
-    # Only here: it takes as long to load as all the rest, and a supervisor is asked to stop before that.
+    """Return whether the run has ended. If its journal is damaged, end the processes of the run, then raise
+    CoralError."""
+    # Imported here, since loading it takes as long as all else, and a supervisor is asked to stop before that.
     from coral.journal.fold import has_ended
     from coral.journal.segments import DamageError
 
@@ -93,8 +95,8 @@ def _has_ended(layout: Layout) -> bool:
 
 
 def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
-    """Ask the supervisor to end the run; whether it has in time. Where it is gone without having ended the run (it was
-    killed, perhaps while stopping, or it has left), the run's agents may live: then end the run here."""
+    """Ask the supervisor to end the run; return whether it has ended in time. If the supervisor is gone without having
+    ended the run (it was killed or it has left), agents may still be alive: then end the run in this process."""
     _ask(layout, sender, args.reason)
     print(f"stopping {layout.root.name} ...", file=sys.stderr)
     for _ in send_request.pauses(args.timeout):
@@ -104,8 +106,8 @@ def _stop(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
 
 
 def _drain(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
-    """Ask the supervisor to end the run after the grades; whether it has in time. CoralError if it refuses, or if
-    nobody is there to grade."""
+    """Ask the supervisor to end the run after the grades; return whether it has ended in time. CoralError if the
+    supervisor refuses, or if there is none that could grade."""
     if RunView(layout).supervisor is None:
         hint = f"`{command('resume', layout)}` grades what waits; `{command('stop', layout)}` ends its processes"
         raise CoralError(f"cannot stop {layout.root.name} after its grades: nobody supervises it", hint)
@@ -121,14 +123,14 @@ def _drain(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
 
 
 def _await_exit(supervisor: Identity) -> None:
-    """It has released the run's lock as one of the last things that it does; a program that calls us may live on."""
+    """Wait until the supervisor's process has exited, which it does soon after it has released the run's lock."""
     for _ in send_request.pauses(EXIT_SECONDS if supervisor.pid != os.getpid() else 0.0):
         if not is_alive(supervisor):
             return
 
 
 def _ask(layout: Layout, sender: str, reason: str) -> None:
-    """Ask by a request; where none can be written, by a signal, which cannot give the reason."""
+    """Ask by a request; if none can be written, by a signal, which cannot give the reason."""
     try:
         send_request.send(layout, sender, {"type": "stop", "reason": reason})
     except OSError as error:
@@ -142,7 +144,7 @@ def _ask(layout: Layout, sender: str, reason: str) -> None:
 
 
 def _end(layout: Layout, sender: str, reason: str) -> bool:
-    """Supervise the run just to end it; False where another supervisor was faster: it reads the request."""
+    """Supervise the run just to end it. Return False if another supervisor was faster, which then reads the request."""
     from coral.fleet.reasons import RunEnd, RunEndKind
     from coral.supervisor.lock import holder
     from coral.supervisor.loop import end_processes, supervise
@@ -162,7 +164,7 @@ def _end(layout: Layout, sender: str, reason: str) -> bool:
 
 
 def _is_sound(layout: Layout) -> bool:
-    """Whether the run's task can be read; if not, nobody can supervise the run."""
+    """Whether the run's task can be read. If it cannot, nobody can supervise the run."""
     from coral.config.load import load_frozen
 
     try:
@@ -173,7 +175,7 @@ def _is_sound(layout: Layout) -> bool:
 
 
 def _leave(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
-    """Ask the supervisor to leave; whether it has in time. CoralError if it refuses."""
+    """Ask the supervisor to leave; return whether it has left in time. CoralError if it refuses."""
     if RunView(layout).supervisor is None:
         send_request.take_back(layout, sender, "leave")
         return True
@@ -183,7 +185,7 @@ def _leave(layout: Layout, sender: str, args: argparse.Namespace) -> bool:
         if answered is not None and not answered.data.get("ok"):
             raise CoralError(answered.text("message"), answered.text("hint"))
         if RunView(layout).supervisor is None:
-            send_request.take_back(layout, sender, "leave")  # it may have been killed before it read this
+            send_request.take_back(layout, sender, "leave")  # it may have been killed before reading it
             return True
     return False
 

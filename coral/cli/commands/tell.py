@@ -1,4 +1,5 @@
-"""`coral tell`: a message from the operator. Agents get it at their next heartbeat, result or launch."""
+"""`coral tell`: sends a message from the operator to agents. They get it with their next heartbeat, result or
+launch."""
 
 import argparse
 
@@ -27,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_agent(view: RunView, agent: str | None) -> None:
-    """Refuse the name of an agent that the run does not have."""
+    """Raise CoralError if the run has no agent of this name."""
     agents = view.agents()
     if agent is not None and agent not in agents:
         raise CoralError(f"cannot find the agent {agent!r} in {view.name}", f"its agents: {', '.join(agents)}")

@@ -1,6 +1,6 @@
-"""`coral transcript AGENT`: what an agent was told, said and did, read from what its program printed.
+"""`coral transcript AGENT`: shows what an agent was told, said and did, from what its program printed.
 
-A launch is read line by line: a long log costs time and no memory.
+A launch is read line by line, so that a long log takes no more memory than a short one.
 """
 
 import argparse
@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _agent(view: RunView, named: str | None) -> str:
-    """Whose transcript: the one named, the one whose workspace this is, or the only one there is."""
+    """Return the agent whose transcript is shown: the named one, the one in whose workspace this process runs, or the
+    only one."""
     found = find_agent(here())
     own = found[1] if found is not None and found[0].root == view.layout.root.resolve() else ""
     agents = view.agents()
@@ -100,8 +101,8 @@ def _launch(agent: str, launches: list[int], wanted: int | None) -> int:
 
 
 def runtime_of(view: RunView, agent: str, launch: int) -> Runtime:
-    """The runtime of an agent's launch: by status.json, since the operator may have moved the agent; with its options
-    from the frozen task, where that has them and can be read."""
+    """Return the runtime of an agent's launch. Its name is from status.json, since the operator may have moved the
+    agent. Its options are those of the frozen task for this runtime, if there are any and the task can be read."""
     from coral.agent_setup.roster import assignments_of, members_of
     from coral.config.load import load_frozen
 
@@ -120,7 +121,7 @@ def runtime_of(view: RunView, agent: str, launch: int) -> Runtime:
 
 
 def _last(entries: Iterator[TranscriptEntry], most: int) -> tuple[Iterable[TranscriptEntry], int]:
-    """The last entries, and how many came before them. Never more than that are held in memory."""
+    """Return the last `most` entries, and how many came before them. No more than that are held in memory."""
     if most <= 0:
         return entries, 0
     kept = deque(enumerate(entries), maxlen=most)
@@ -128,7 +129,7 @@ def _last(entries: Iterator[TranscriptEntry], most: int) -> tuple[Iterable[Trans
 
 
 def _data(entry: TranscriptEntry) -> dict[str, object]:
-    """The entry for programs, without empty fields."""
+    """Return an entry for JSON, without empty fields."""
     plain = {name: value for name, value in asdict(entry).items() if value not in ("", None, False, 0)}
     if entry.usage is not None:
         plain["usage"] = {name: value for name, value in asdict(entry.usage).items() if value is not None}
@@ -187,7 +188,7 @@ def text_of(entry: TranscriptEntry) -> str:
 
 
 def end_of_launch(entry: TranscriptEntry, timeline: LaunchHistory, view: RunView) -> str:
-    """How the launch ended: in the program's own words, else as the supervisor judged."""
+    """Return how the launch ended: in the program's own words, else as its runtime judged."""
     ending = str(entry.ending or timeline.endings.get(entry.launch, ""))
     if not ending:
         is_running = entry.launch in timeline.reasons and view.supervisor is not None
@@ -203,7 +204,7 @@ def _until(entry: TranscriptEntry) -> str:
 
 
 def _further(view: RunView, agent: str, launches: list[int], chosen: list[int], earlier: int) -> None:
-    """What is not shown, and how to see it."""
+    """Print what is not shown, and how to see it."""
     notes = []
     if earlier:
         notes.append(f"{earlier} earlier {'entry' if earlier == 1 else 'entries'}: -n 0 shows all")

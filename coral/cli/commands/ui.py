@@ -1,4 +1,5 @@
-"""`coral ui`: the dashboard of a run in a browser. It reads what the run publishes; what it changes it requests."""
+"""`coral ui`: serves the dashboard of a run for a browser. It reads what the run publishes; to change something it
+sends requests."""
 
 import argparse
 import json
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def check_installed() -> None:
-    """CoralError where the extra is missing."""
+    """Raise CoralError if the packages for the dashboard are not installed."""
     missing = next((name for name in PACKAGES if find_spec(name) is None), None)
     if missing is not None:
         raise CoralError(f"cannot serve the dashboard: {missing} is not installed", installs("ui"))
@@ -60,11 +61,11 @@ def check_installed() -> None:
 
 @contextmanager
 def beside(layout: Layout) -> Iterator[str]:
-    """Serve the dashboard in a process of its own meanwhile; gives its address. It ends with this process in any case,
-    for then its standard input ends. CoralError if it cannot be served."""
+    """Serve the dashboard in a process of its own, and give its address. That process also ends if this one dies,
+    because its standard input ends then. CoralError if the dashboard cannot be served."""
     command = [sys.executable, "-P", "-m", "coral", "ui", "--run", str(layout.root), "--json", "--until-input-ends"]
     pipe = subprocess.PIPE
-    # A session of its own: Ctrl-C is for the run.
+    # In a session of its own, so that Ctrl-C goes to the run alone.
     process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, text=True)
     assert process.stdin is not None
     assert process.stdout is not None

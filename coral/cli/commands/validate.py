@@ -1,6 +1,6 @@
-"""`coral validate`: all that can be checked of a task before money is spent, one line per check.
+"""`coral validate`: makes all checks of a task that are possible before money is spent, one line for each.
 
-It grades the seed for real, in a temporary folder, and leaves nothing behind.
+The seed is graded for real, in a temporary folder of which nothing is left.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _found(args: argparse.Namespace) -> list[TaskFinding]:
-    """Every finding; for people, each is printed as soon as it is known."""
+    """Return every finding; for people, the findings are printed as they become known."""
     from coral.cli.ui.progress import steps
     from coral.config.load import load
     from coral.preflight.task_check import TaskFinding, grade_findings, quick_findings
@@ -69,7 +69,7 @@ def _found(args: argparse.Namespace) -> list[TaskFinding]:
 
 
 def _translated(config: Config) -> Iterator[TaskFinding]:
-    """What is said of a task of the other CORAL."""
+    """Yield a finding about a task of the other CORAL."""
     from coral.preflight.task_check import TaskFinding
 
     if config.translated is not None:

@@ -1,4 +1,4 @@
-"""`coral verify`: grade a record again, strictly, and say whether its score is the same."""
+"""`coral verify`: grades the commit of a record again, strictly, and says whether the score is the same."""
 
 import argparse
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""`coral wait`: wait for the grade of a submission, print it, and stay for the heartbeats that follow it.
+"""`coral wait`: waits for the grade of a submission, prints it, and stays for the heartbeats that follow.
 
 Standard library only.
 """
@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_json: bool) -> int:
-    """Wait for one submission of this agent, print what became of it, and stay for what follows."""
+    """Wait for one submission of this agent, print what came of it, and stay for the heartbeats that follow. Return the
+    exit code."""
     try:
         outcome = submissions.wait(layout, agent, submission, seconds)
     except KeyboardInterrupt:
@@ -80,8 +81,8 @@ def finish(layout: Layout, agent: str, submission: str, seconds: float, *, as_js
 
 
 def interrupted(layout: Layout, agent: str, submission: str, *, as_json: bool) -> int:
-    """Print the result if it is there: a heartbeat interrupts at the moment at which the record is published. Else say
-    that the submission stays; the prompt that follows has the result."""
+    """Print the result if it is there, because a heartbeat may interrupt just when the record is published; else print
+    that the submission remains. Its result is then in the next prompt. Return the exit code."""
     store = Store(layout.attempts)
     outcome = submissions.outcome_of(store, agent, submission)
     if outcome.attempt is None:
@@ -92,7 +93,7 @@ def interrupted(layout: Layout, agent: str, submission: str, *, as_json: bool) -
 
 
 def _submission(store: Store, agent: str, own: list[str], number: int) -> str:
-    """The one of the agent's own submissions that became attempt `number`; empty when none did."""
+    """Return the agent's own submission that became attempt `number`; empty if none did."""
     for id in reversed(own):
         if LenientJson(store.read_reply(agent, id)).integer("attempt") == number:
             return id
@@ -136,13 +137,15 @@ def _pending(outcome: SubmissionState) -> None:
 
 
 def _acknowledge(layout: Layout, agent: str, inline: tuple[Inline, ...]) -> None:
-    """Tell the supervisor that these heartbeats were delivered here, so that it interrupts nobody for them."""
+    """Tell the supervisor that these heartbeats were delivered by this command, so that it does not interrupt the agent
+    for them."""
     if ids := [heartbeat.id for heartbeat in inline if heartbeat.id]:
         send_request.send(layout, agent, {"type": "acknowledge", "messages": ids})
 
 
 def _stay(names: tuple[str, ...], as_json: bool) -> None:
-    """Keep the agent here: the interrupt comes in milliseconds, and cuts off nothing but this wait."""
+    """Keep the agent in this command, which the interrupt ends within milliseconds, so that the interrupt cuts off no
+    other work."""
     if not as_json:
         listed = ", ".join(names)
         print(f"\nA heartbeat follows ({listed}): you will be interrupted here and continue with it.", flush=True)
@@ -152,7 +155,7 @@ def _stay(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def _result(attempt: Attempt, scale: Scale) -> str:
-    """The result of an attempt, in words for the agent that made it."""
+    """Return the result of an attempt in words for the agent that made it."""
     score = format.score(attempt.score) if attempt.score is not None else "no score"
     of = f" of #{attempt.of}" if attempt.kind is Kind.CONFIRM else ""
     kind = f" ({attempt.kind}{of})" if attempt.kind in (Kind.TUNE, Kind.CONFIRM) else ""

@@ -1,4 +1,4 @@
-"""`coral watch`: the signs of life of long work that uses `heartbeats.Pulse`, in a run or anywhere else."""
+"""`coral watch`: shows the beats of long work that uses `heartbeats.Pulse`, in a run or anywhere else."""
 
 import argparse
 import sys
@@ -69,11 +69,11 @@ def _exit_code(board: PulseBoard) -> int:
 
 
 def _follow(board: PulseBoard, is_over: Callable[[], bool], *, lines: bool) -> None:
-    """Take beats in until it is over; with `lines`, print a line for each change of a state or a phase."""
+    """Read beats until `is_over()`. With `lines`, print a line for each change of a status or a phase."""
     states: dict[tuple[int, str], str] = {}
     while True:
         now = time.monotonic()
-        changes = [(pulse, pulse.heard_at) for pulse in board.update(now)]  # each as it was when its beat was written
+        changes = [(pulse, pulse.heard_at) for pulse in board.update(now)]  # (pulse, when its beat was heard)
         for pulse, at in [*changes, *((pulse, now) for pulse in board.pulses.values())]:
             whose, state = (id(pulse.source), pulse.beat.session), f"{pulse.state(at)} {pulse.beat.phase}"
             if lines and states.get(whose) != state:
@@ -86,12 +86,12 @@ def _follow(board: PulseBoard, is_over: Callable[[], bool], *, lines: bool) -> N
 
 @dataclass(slots=True)
 class _Screen:
-    """The live board, one line chosen."""
+    """The live board; one of its lines is chosen."""
 
     board: PulseBoard
     is_over: Callable[[], bool]
     chosen: int = 0
-    asked: str = ""  # the session that the next `c` cancels
+    asked: str = ""  # the session that a second `c` cancels
     note: str = ""
     left: bool = False
 
@@ -116,7 +116,7 @@ class _Screen:
                 self._choose(key.name, list(self.board.pulses.values()))
 
     def _choose(self, key: str, pulses: list[WatchedPulse]) -> None:
-        """Move the choice, or cancel what is chosen, at the second `c`."""
+        """Move the choice, or cancel the chosen pulse at the second `c`."""
         step = (key in DOWN) - (key in UP)
         self.chosen = min(max(self.chosen + step, 0), len(pulses) - 1)
         pulse, asked = pulses[self.chosen], self.asked

@@ -1,4 +1,4 @@
-"""The reference of the command line, made from the parsers: as Markdown, and as a man page."""
+"""Makes the reference of the command line from the parsers: as Markdown, and as a man page."""
 
 import argparse
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from coral.cli.parser import Parser
 
 
 def whole_parser() -> Parser:
-    """One parser of everything that can follow `coral`."""
+    """Return one parser with all commands and their verbs."""
     root = Parser(prog="coral")
     root.add_argument("-V", "--version", action="store_true", help="print the version")
     commands = root.verbs()
@@ -20,12 +20,13 @@ def whole_parser() -> Parser:
 
 
 def parsers(parser: Parser) -> list[Parser]:
-    """A parser and those of all verbs below it."""
+    """Return a parser and the parsers of all verbs below it."""
     return [parser, *(below for verb in parser.known_verbs().values() for below in parsers(verb))]
 
 
 def command_reference() -> str:
-    """A heading for each group, command and verb, with usage, arguments, exit codes and an example."""
+    """Return Markdown with a heading for each group, command and verb, with usage, arguments, exit codes and an
+    example."""
     return "\n".join(_reference())
 
 
@@ -53,7 +54,7 @@ def _command(parser: Parser, heading: str) -> Iterator[str]:
 
 
 def arguments(parser: argparse.ArgumentParser) -> list[tuple[str, str]]:
-    """The arguments as they are written, each with its meaning; without --help and the verbs."""
+    """Return (the argument as it is typed, its meaning) for each argument but --help and the verbs."""
     return [
         (_written(action), (action.help or "") % {**vars(action), "prog": parser.prog})
         for action in parser._actions
@@ -71,7 +72,7 @@ def _written(action: argparse.Action) -> str:
 
 
 def man_page() -> str:
-    """The man page of `coral`, for `man -l -`."""
+    """Return the man page of `coral`, for `man -l -`."""
     return "\n".join(_man()) + "\n"
 
 
@@ -102,6 +103,6 @@ def _man_command(parser: Parser) -> Iterator[str]:
 
 
 def _roff(text: str) -> str:
-    """The text with what roff would obey escaped."""
+    """Escape what roff would take for a command."""
     escaped = text.replace("\\", "\\e").replace("-", "\\-")
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped

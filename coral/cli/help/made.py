@@ -1,4 +1,5 @@
-"""The parts of pages that code writes, as Markdown: what it knows cannot go stale in a page."""
+"""Makes those parts of documentation pages that follow from the code, as Markdown, so that they are never out of
+date."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -27,7 +28,7 @@ def _command_exit_codes() -> str:
 
 
 def _prompt_names() -> str:
-    """Every name that a prompt may use, with the value that it has in the example."""
+    """Return a table of all names that a prompt may use, with their values in the example."""
     from heartbeats.example import example_context
 
     rows = [f"| `{name}` | {value} |" for name, value in _leaves("", example_context())]
@@ -41,7 +42,8 @@ def _prompt_filters() -> str:
 
 
 def _leaves(path: str, value: object) -> Iterator[tuple[str, str]]:
-    """The values below a name. Of a list: what its first element has."""
+    """Yield (name, value) for each value below a name. For a list of mappings, the fields of its first element are
+    named."""
     if isinstance(value, Mapping):
         for name, inner in sorted(value.items()) if not path else value.items():
             yield from _leaves(f"{path}.{name}" if path else str(name), inner)

@@ -1,8 +1,7 @@
-"""The pages of the documentation as `coral help` shows them, and as the site is built from them.
+"""The pages of the documentation, as `coral help` shows them and as the site is built from them.
 
-A page is a Markdown file in docs/. What code knows better does not stand in it: a line that ends in
-`<!-- made: NAME -->` is replaced by what the code says (see `made.MADE`). The rest of the line is for those who read
-the file itself.
+A page is a Markdown file in docs/. What follows from the code is not written there: a line that ends in `<!-- made:
+NAME -->` is replaced by what `made.MADE` makes for that name. The rest of that line is for readers of the file itself.
 """
 
 import re
@@ -13,7 +12,7 @@ from coral.cli.help.made import MADE
 from coral.errors import CoralError
 
 PACKAGE = Path(__file__).parents[2]
-FOLDERS = (PACKAGE / "docs", PACKAGE.parent / "docs")  # in an installed wheel; in a checkout
+FOLDERS = (PACKAGE / "docs", PACKAGE.parent / "docs")  # of an installed wheel, of a checkout
 MADE_HERE = re.compile(r"^.*<!-- made: ([a-z-]+) -->$", re.MULTILINE)
 _COMMENT = re.compile(r"^<!--.*?-->\n", re.MULTILINE | re.DOTALL)
 _IMAGE = re.compile(r"^!\[.*?\]\(.*?\)\n", re.MULTILINE)
@@ -25,7 +24,7 @@ _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`topic`: by which it is asked for, the name of its file."""
+    """A page. `topic`: the name of its file, by which the user asks for it."""
 
     topic: str
     path: Path
@@ -36,27 +35,27 @@ class Page:
         return found[1] if found else self.topic
 
     def markdown(self) -> str:
-        """The whole page, with what the code says in it."""
+        """Return the whole page, with the parts that are made by code."""
         return filled(self.path.read_text(encoding="utf-8"))
 
     def plain(self) -> str:
-        """The page for a terminal: no pictures and no comments; a link to a page names the topic."""
+        """Return the page for a terminal: without pictures and comments, and with the topic in place of a link to
+        another page."""
         return as_words(_IMAGE.sub("", _COMMENT.sub("", self.markdown())))
 
 
 def filled(text: str) -> str:
-    """The text, in which each line with `<!-- made: NAME -->` is replaced by what it names. KeyError for an unknown
-    name."""
+    """Replace each line with `<!-- made: NAME -->` by what is made for that name. KeyError for an unknown name."""
     return MADE_HERE.sub(lambda found: MADE[found[1]]().rstrip(), text)
 
 
 def as_words(text: str) -> str:
-    """The text with its links in words: of a page by its topic."""
+    """Replace links by their texts; a link to another page is followed by its topic."""
     return _LINK.sub(_named, text)
 
 
 def _named(found: re.Match[str]) -> str:
-    """A link in words; code as it is."""
+    """Return a link as words, and code as it is."""
     text, target = found[2], Path((found[3] or "").partition("#")[0])
     if not text:
         return found[0]
@@ -65,7 +64,7 @@ def _named(found: re.Match[str]) -> str:
 
 
 def pages() -> dict[str, Page]:
-    """All pages by topic."""
+    """Return all pages by topic. CoralError if the folder of the documentation is missing."""
     folder = next((folder for folder in FOLDERS if folder.is_dir()), None)
     if folder is None:
         raise CoralError(f"cannot show help: {FOLDERS[0]} is missing", "install Coral again; `coral --help` needs none")
@@ -73,7 +72,8 @@ def pages() -> dict[str, Page]:
 
 
 def page_of(topic: str) -> Page:
-    """The page of a topic, however it is written: `task.yaml` and `Task-YAML` are the same."""
+    """Return the page of a topic, however it is written: `task.yaml` and `Task-YAML` are the same. CoralError if there
+    is none."""
     from difflib import get_close_matches
 
     known, asked = pages(), re.sub(r"[ ._]+", "-", topic.strip().lower())

@@ -1,4 +1,4 @@
-"""The reference of what `import coral` gives, from the code: each name with its text, its fields and its methods."""
+"""Makes the reference of `import coral` from the code: each name with its docstring, its fields and its methods."""
 
 import inspect
 import re
@@ -13,7 +13,7 @@ _MODULES = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z_])")  # before a name in an
 
 
 def python_reference() -> str:
-    """Every public name, functions first, then the classes in the order in which a reader meets them."""
+    """Return an entry for every public name: first the functions, then the classes."""
     names = sorted(coral.__all__, key=lambda name: (name[0].isupper(), list(coral.__all__).index(name)))
     return "\n\n".join("\n".join(_entry(name, getattr(coral, name))) for name in names)
 
@@ -36,7 +36,7 @@ def _entry(name: str, found: object) -> Iterator[str]:
 
 
 def _members(found: type) -> Iterator[tuple[str, str, str]]:
-    """Properties and methods, those of base classes of ours, too."""
+    """Yield (name, type, docstring) for each property and method, also those of base classes of ours."""
     own = [base for base in found.__mro__ if base.__module__.split(".")[0] in ("coral", "attempts", "workspace")]
     members = {name: member for base in reversed(own) for name, member in vars(base).items()}
     for name, member in members.items():

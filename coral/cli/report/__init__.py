@@ -1,1 +1,1 @@
-"""The report of a run: one HTML file."""
+"""Writes the report of a run: one HTML file."""

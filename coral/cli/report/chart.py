@@ -1,7 +1,8 @@
-"""Draws a run's curve as SVG: no script, no style of its own but classes, so that a page's policy can forbid both.
+"""Draws a run's curve as SVG, without scripts and with classes instead of styles, so that a page's policy can forbid
+both.
 
-Of many attempts those that improved are all drawn, and of the others the first in each cell of a grid: what lies on top
-of each other would look the same. What lies outside of the axis is drawn at its edge, which the picture says.
+Of many attempts, all new bests are drawn, and of the others with one verdict the first in each cell of a grid, since
+the rest would only cover it. What lies outside of the axis is drawn at its edge, and the picture says so.
 """
 
 import math
@@ -15,10 +16,10 @@ from coral.views import axis, format
 from coral.views.curve import BestStep, Curve, LinearAxis, Point, linear_axis
 
 GRID = 3.0  # pixels of a cell's side
-ONE_BY_ONE = 1500  # attempts that improved, which are drawn as marks that say what they are
-COLOURS = 8  # agents that have one of their own
+ONE_BY_ONE = 1500  # most attempts that improved which are drawn as marks with a title each
+COLOURS = 8  # agents with a colour of their own
 MARGIN_TOP, MARGIN_RIGHT, MARGIN_BOTTOM = 10.0, 14.0, 26.0
-DIGIT = 7.2  # pixels of a label's character
+DIGIT = 7.2  # pixels, the width of a character of a label
 NAMES = {verdict: verdict.replace(" ", "-") for verdict in Verdict}
 
 
@@ -29,7 +30,8 @@ class AxisScale(StrEnum):
 
 @dataclass(frozen=True)
 class Frame:
-    """Where things lie in a picture. `low` and `high`: the values at the bottom and at the top of the plot."""
+    """Maps times and values to places in a picture. `low` and `high`: the values at the bottom and at the top of the
+    plot."""
 
     width: float
     height: float
@@ -48,7 +50,7 @@ class Frame:
         return self.left + share * (self.width - MARGIN_RIGHT - self.left)
 
     def y(self, value: float) -> float:
-        """Values outside of the axis lie on its edge."""
+        """Return the height of a value. Values outside of the axis are placed on its edge."""
         low, high = self.low, self.high
         if self.is_log:
             value, low, high = (math.log10(max(part, min(self.low, self.high))) for part in (value, low, high))
@@ -59,18 +61,20 @@ class Frame:
 
 @dataclass(frozen=True)
 class Chart:
-    """The picture of a curve. `outside`: attempts worse than the axis shows; `left_out`: those that share a cell."""
+    """The picture of a curve. `outside`: how many attempts are worse than the axis shows; `left_out`: how many are not
+    drawn because they share a cell."""
 
     svg: Html
     outside: int = 0
     left_out: int = 0
-    begins: BestStep | None = None  # where the axis begins after a step that would hide the others
+    begins: BestStep | None = None  # where the axis begins, if earlier steps are left outside
 
 
 def draw(
     curve: Curve, scale: AxisScale, width: float, height: float, *, agents: Sequence[str] = (), title: str
 ) -> Chart:
-    """`agents`: whose own bests are drawn instead of the attempts; the first few have colours."""
+    """Draw the curve. `agents`: if given, their own bests are drawn instead of the attempts; only the first COLOURS
+    have colours."""
     linear = linear_axis(curve) if scale is AxisScale.SCORE else None
     value = (lambda score: score) if scale is AxisScale.SCORE else curve.gap
     frame = _frame(curve, scale, width, height)
@@ -94,7 +98,7 @@ def draw(
 
 
 def description(curve: Curve) -> str:
-    """What the picture shows, in words."""
+    """Return in words what the picture shows."""
     if not curve.steps:
         return "There is no score yet."
     first, last = curve.steps[0], curve.steps[-1]
@@ -108,7 +112,7 @@ def description(curve: Curve) -> str:
 
 
 def bounds(curve: Curve, scale: AxisScale) -> tuple[float, float] | None:
-    """The values at the bottom and at the top of the axis; None where there is nothing to draw."""
+    """Return the values at the bottom and at the top of the axis; None if there is nothing to draw."""
     if not curve.steps:
         return None
     if scale is AxisScale.GAP:
@@ -118,7 +122,7 @@ def bounds(curve: Curve, scale: AxisScale) -> tuple[float, float] | None:
 
 
 def edge_note(curve: Curve, linear: LinearAxis) -> str:
-    """What lies at the edge of a linear axis; empty where nothing does."""
+    """Return what is drawn at the edge of a linear axis, in words; empty if nothing is."""
     held = [step.value for step in curve.steps] + [point.score for point in curve.points if point.score is not None]
     if not any(map(linear.is_worse, held)):
         return ""
@@ -136,7 +140,8 @@ def _frame(curve: Curve, scale: AxisScale, width: float, height: float) -> Frame
 
 
 def _gap_bounds(curve: Curve) -> tuple[float, float] | None:
-    """The largest gap of a step at the top; at the bottom half the smallest of anything, for those that have none."""
+    """Return the bounds of the axis of gaps: at the bottom half the smallest gap of all, where those without a gap are
+    drawn; at the top somewhat more than the largest gap of a step. None if no step has a gap."""
     gaps = [gap for step in curve.steps if (gap := curve.gap(step.value)) > 0]
     largest = max(gaps, default=math.inf)
     if not math.isfinite(largest):
@@ -181,14 +186,14 @@ def _axes(frame: Frame, scale: AxisScale, curve: Curve) -> Html:
 
 
 def _edge(frame: Frame, curve: Curve, linear: LinearAxis | None) -> Html:
-    """Write the note about the edge into the corner where no curve begins."""
+    """Return the note about the edge, placed in the corner where no curve begins."""
     note = edge_note(curve, linear) if linear else ""
     y = frame.bottom - 6 if curve.direction is Direction.MINIMIZE else MARGIN_TOP + 8
     return element("text", note, x=f"{frame.left + 6:.1f}", y=f"{y:.1f}", class_="tick") if note else Html("")
 
 
 def _line(steps: Sequence[BestStep], frame: Frame, value: Callable[[float], float], end: float, kind: str) -> Html:
-    """A staircase up to the end."""
+    """Return a staircase through the steps, up to the end."""
     if not steps:
         return Html("")
     path = [f"M{frame.x(steps[0].at):.1f} {frame.y(value(steps[0].value)):.1f}"]
@@ -197,7 +202,7 @@ def _line(steps: Sequence[BestStep], frame: Frame, value: Callable[[float], floa
 
 
 def _agent_lines(curve: Curve, frame: Frame, value: Callable[[float], float], agents: Sequence[str]) -> Html:
-    """The ones with colours on top of the others."""
+    """Return the lines of the agents, those with colours on top."""
     lines = [
         _line(_thin_steps(curve.own.get(name, ()), frame), frame, value, curve.end, colour_of(place))
         for place, name in reversed(list(enumerate(agents)))
@@ -206,12 +211,12 @@ def _agent_lines(curve: Curve, frame: Frame, value: Callable[[float], float], ag
 
 
 def colour_of(place: int) -> str:
-    """The class of an agent's line, by its place among all."""
+    """Return the class of an agent's line, by its place among the agents."""
     return f"agent-{place + 1}" if place < COLOURS else "other"
 
 
 def _thin_steps(steps: Sequence[BestStep], frame: Frame) -> list[BestStep]:
-    """Of several steps within one pixel the last: it is where the line goes on from."""
+    """Keep of several steps within one pixel the last, from which the line goes on."""
     kept: dict[int, BestStep] = {round(frame.x(step.at)): step for step in steps}
     return list(kept.values())
 
@@ -226,7 +231,7 @@ def _thinned(points: Sequence[Point], frame: Frame, value: Callable[[float], flo
 
 
 def _thinned_failures(points: Sequence[Point], frame: Frame) -> list[Html]:
-    """Attempts without a score: ticks at the bottom."""
+    """Return attempts without a score as ticks at the bottom."""
     failed = [point for point in points if point.score is None]
     drawn = axis.first_in_cells(failed, lambda point: int(frame.x(point.at) / GRID))
     path = "".join(f"M{frame.x(point.at):.1f} {frame.bottom - 5:.1f}v5" for point in drawn)
@@ -234,7 +239,8 @@ def _thinned_failures(points: Sequence[Point], frame: Frame) -> list[Html]:
 
 
 def _marks(points: Sequence[Point], frame: Frame, value: Callable[[float], float]) -> Html:
-    """Those that improved one by one, where they are not too many; the others as one path for each verdict."""
+    """Return the attempts: those that improved as marks of their own if there are not too many, and the others as one
+    path for each verdict."""
     improved = [point for point in points if point.improved]
     single = improved if len(improved) <= ONE_BY_ONE else []
     named = {point.number for point in single}

@@ -1,4 +1,5 @@
-"""The curves of a report, each twice: wide for a screen or paper, narrow for a telephone. One of the two is shown."""
+"""Makes the curves of a report. Each is drawn twice, wide for a screen or paper and narrow for a telephone, and the
+page shows one of the two."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from coral.views.curve import Curve
 
 WIDE, NARROW = (900.0, 340.0), (360.0, 280.0)
 SHOWN = (Verdict.NEW_BEST, Verdict.OWN_BEST, Verdict.TIED, Verdict.WORSE, Verdict.FAILED)
-LINES = 60  # agents of whom a line is drawn
+LINES = 60  # agents whose line is drawn
 
 
 def curves(curve: Curve) -> Html:
@@ -48,7 +49,7 @@ def _both(wide: Html, narrow: Html) -> Html:
 
 
 def _omissions(curve: Curve, chart: Chart) -> str:
-    """What the picture leaves out, and by which rule."""
+    """Return in words what the picture leaves out, and by which rule."""
     parts = []
     if chart.begins is not None:
         worse = "above" if curve.direction is Direction.MINIMIZE else "below"
@@ -96,6 +97,7 @@ def _per_agent(curve: Curve) -> Html | None:
 
 
 def ranked_agents(curve: Curve) -> Sequence[str]:
-    """The agents that have a score, the best first; of equal ones the earlier."""
+    """Return the agents that have a score, the best first. Of equal agents, the one that reached its score earlier
+    comes first."""
     held = {name: steps[-1] for name, steps in curve.own.items() if steps}
     return sorted(held, key=lambda name: (curve.gap(held[name].value), held[name].at))

@@ -1,4 +1,5 @@
-"""Renders Markdown that agents wrote into HTML that runs nothing: no raw HTML, no pictures, links to the web alone."""
+"""Renders Markdown that agents wrote as HTML that can run nothing: no raw HTML, no pictures, and links only to the
+web."""
 
 from functools import cache
 
@@ -14,12 +15,12 @@ DEEPEST = 20  # levels of lists and quotes
 
 class _Safe(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
-        """What a link may lead to; anything else stays text."""
+        """Whether a link may lead to this address; a link that may not is shown as text."""
         return url.strip().lower().startswith(SAFE)
 
 
 def rendered(text: str) -> Html:
-    """Markdown as HTML; its headings begin below those of the page."""
+    """Return Markdown as HTML. Its headings are two levels lower than written, to fit below those of the page."""
     return Html(_renderer().render(clean(text)))
 
 

@@ -1,4 +1,4 @@
-"""Makes HTML and SVG of elements: every text is escaped, and only what was made here is taken as markup."""
+"""Makes HTML and SVG from elements. Every text is escaped: only what this module made is taken as markup."""
 
 from html import escape
 
@@ -16,8 +16,8 @@ VOID = frozenset({"meta", "br", "hr"})
 
 
 def element(tag: str, *children: Child, **attributes: object) -> Html:
-    """`<tag name="value">children</tag>`. Of an attribute's name a last `_` is dropped, others become `-`; a value that
-    is None or empty leaves it out."""
+    """Return `<tag name="value">children</tag>`. In the name of an attribute, a last `_` is dropped and other ones
+    become `-`. Attributes whose value is None or empty are left out."""
     opened = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(clean(value))}"'
         for name, value in attributes.items()

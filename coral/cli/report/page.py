@@ -1,4 +1,4 @@
-"""A run as one HTML file that needs no server, no network and no script: good to send, to print, to attach."""
+"""Writes a run as one HTML file that needs no server, no network and no script: to send, to print, to attach."""
 
 import hashlib
 from base64 import b64encode
@@ -23,7 +23,7 @@ MARKDOWN = 60_000  # characters of one note
 
 
 def page(view: RunView) -> str:
-    """The whole document."""
+    """Return the whole document."""
     figures_read = read_figures(view.layout)
     config, curve = config_of(view), read_curve(view, figures_read.clocks)
     sections = [
@@ -55,13 +55,14 @@ def page(view: RunView) -> str:
 
 
 def policy(style: str) -> str:
-    """Nothing may be loaded or run; only our own style, by its digest."""
+    """Return a policy that lets the page load and run nothing, and use only our own style, by its digest."""
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 def conclusions(view: RunView) -> Html:
-    """The latest synthesis in full, with what the records say of its figures; the titles of the latest notes."""
+    """Return the latest synthesis in full, with what the records say of its figures; and the titles of the latest
+    notes."""
     knowledge = KnowledgeView(view)
     notes, note = knowledge.notes, knowledge.synthesis
     parts: list[Html | None] = []
@@ -96,7 +97,7 @@ def conclusions(view: RunView) -> Html:
 
 
 def heartbeats(view: RunView, figures_read: TimelineFigures) -> Html | None:
-    """How many messages of each heartbeat reached agents, and how many did not and why."""
+    """Return a table of how many messages of each heartbeat agents received, and how many they did not and why."""
     waiting = Counter(name for agent in view.status.objects("agents") for name in agent.texts("pending"))
     names = dict.fromkeys([*figures_read.heartbeats, *waiting])
     rows = [

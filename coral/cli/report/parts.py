@@ -1,4 +1,4 @@
-"""What the sections of a report are made of: sections, tables with headers, pairs of name and value."""
+"""The building blocks of a report: sections, tables with headers, and pairs of name and value."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ def section(name: str, title: str, *children: Child) -> Html:
 
 
 def data_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Child]]) -> Html:
-    """A table with headers; a column named `>n` holds figures. The first cell of a row is its header."""
+    """Return a table with headers. A column named `>n` holds figures. The first cell of a row is the row's header."""
     marks = ["figure" if name.startswith(">") else "" for name in columns]
     head = [
         element("th", name.removeprefix(">"), scope="col", class_=mark)
@@ -20,7 +20,7 @@ def data_table(caption: str, columns: Sequence[str], rows: Iterable[Sequence[Chi
     table = element(
         "table", element("caption", caption), element("thead", element("tr", *head)), element("tbody", *body)
     )
-    # Scrolled by keyboard as well, where it is wider than the page.
+    # With a tabindex, so that a table wider than the page can be scrolled by keyboard, too.
     return element("div", table, class_="scroll", role="region", aria_label=caption, tabindex="0")
 
 

@@ -1,6 +1,6 @@
-"""A run's curve as a file of its own: SVG as a report draws it, any other format by matplotlib.
+"""Draws a run's curve as a file of its own: SVG as in a report, any other format by matplotlib.
 
-What is drawn is the same: the fleet's best, the attempts by their verdicts, and the axis of the report.
+All formats show the same: the fleet's best, the attempts by their verdicts, and the axis of the report.
 """
 
 from importlib.util import find_spec
@@ -24,7 +24,7 @@ COLOURS = {Verdict.WORSE: "#9a9d9f", Verdict.TIED: "#9a7500", Verdict.OWN_BEST: 
 
 
 def picture(curve: Curve, scale: AxisScale, title: str, suffix: str) -> bytes:
-    """The file's content; `suffix` says of which format. CoralError where it cannot be drawn."""
+    """Return the file's content. `suffix`: the format, such as `.png`. CoralError if it cannot be drawn."""
     if suffix not in (SVG, *DRAWN):
         known = ", ".join((SVG, *DRAWN))
         raise CoralError(f"cannot draw a picture of the kind {suffix or 'without an ending'!r}", f"name it {known}")
@@ -35,7 +35,8 @@ def picture(curve: Curve, scale: AxisScale, title: str, suffix: str) -> bytes:
 
 
 def _svg(curve: Curve, scale: AxisScale, title: str) -> bytes:
-    """With the page's style inside, which browsers and editors of pictures read; on the page's ground."""
+    """Return the SVG with a background and with the style of a report inside, which browsers and drawing programs
+    read."""
     drawn = draw(curve, scale, *SIZE, title=title).svg
     style = element("style", Html(STYLE.read_text(encoding="utf-8")))
     ground = element("rect", width="100%", height="100%", class_="ground")
@@ -54,7 +55,7 @@ def _by_matplotlib(curve: Curve, scale: AxisScale, title: str, suffix: str) -> b
     low, high = bounds(curve, scale) or (0.0, 1.0)
 
     def value(score: float) -> float:
-        """What lies beyond the axis is drawn at its edge."""
+        """Return the value to draw for a score. What lies outside of the axis is drawn at its edge."""
         return min(max(score if scale is AxisScale.SCORE else curve.gap(score), low), high)
 
     unit, name = next((unit, name) for unit, name in UNITS if curve.end >= 2 * unit or unit == 1)

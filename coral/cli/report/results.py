@@ -1,4 +1,5 @@
-"""The attempts in a report: the leaderboard, how the best came about and what it changed, what failed, the hold-out."""
+"""The attempts in a report: the leaderboard, what the best was built on and what it changed, what failed, and the
+hold-out."""
 
 import re
 from itertools import pairwise
@@ -62,7 +63,7 @@ def _verdict(attempt: Attempt, more: str = "") -> Html:
 
 
 def lineage(view: RunView) -> Html | None:
-    """The attempts that the best was built on, from the seed on."""
+    """Return a table of the attempts that the best was built on, the oldest first; None if there is no proven best."""
     best = view.proven
     if best is None:
         return None
@@ -87,7 +88,7 @@ def lineage(view: RunView) -> Html | None:
 
 
 def difference(view: RunView) -> Html | None:
-    """What the best changed of the seed."""
+    """Return the difference between the seed and the best."""
     best, seed = view.attempt_or_none(view.proven), view.seed
     if best is None or seed is None:
         return None
@@ -100,7 +101,7 @@ def difference(view: RunView) -> Html | None:
 
 
 def coloured(text: str) -> Html:
-    """A difference, line by line; long ones are cut, and say so."""
+    """Return a difference line by line. Long lines and long differences are cut, and say so."""
     lines = format.clean(text).split("\n")
     shown = [_diff_line(line) for line in lines[:DIFF_LINES]]
     left = len(lines) - len(shown)
@@ -139,7 +140,7 @@ def _numbers(numbers: tuple[int, ...]) -> str:
 
 
 def holdout(view: RunView) -> Html | None:
-    """The scores that agents never saw, beside those that they did."""
+    """Return a table of scores on the hold-out beside the scores that agents saw; None if there are none."""
     if len(view.holdouts) < 2:
         return None
     rows = [

@@ -1,4 +1,5 @@
-"""The top of a report: the task, what came of it, what it took, why it ended. And the bottom: how the run was made."""
+"""The top of a report - the task, what came of it, what it took, why it ended - and its end, which says how the run was
+made."""
 
 from collections.abc import Iterable, Sequence
 
@@ -19,7 +20,7 @@ from workspace.seal import Level
 
 
 def heading(view: RunView, config: Config | None, curve: Curve) -> Html:
-    """Title, the figures that matter most, and the task in its author's words."""
+    """Return the title, the most important figures, and the task in its author's words."""
     when = view.status.text("started_at")[:16].replace("T", " ")
     about = " · ".join(part for part in (view.name, view.state, f"started {when} UTC" if when else "") if part)
     task = config.task.description if config else ""
@@ -42,7 +43,7 @@ def _tile(name: str, value: str, more: str) -> Html:
 
 def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     status, lead = view.status, view.status.inner("lead")
-    best = view.attempt_or_none(view.proven)  # from the records, which stay when status.json is gone
+    best = view.attempt_or_none(view.proven)  # from the records, which remain if status.json is lost
     value = curve.best if best else None
     best_score, lead_score, seed = format.scores([value, lead.number("median"), view.baseline])
     if best is None:
@@ -87,7 +88,7 @@ def _ended(view: RunView) -> str:
 
 
 def making(view: RunView, config: Config | None) -> Html:
-    """How the run was made: versions, trust, agents, settings."""
+    """Return how the run was made: versions, seal, agents, settings."""
     best = view.attempt_or_none(view.best)
     seal = view.status.text("seal")
     facts = [
@@ -114,7 +115,7 @@ def making(view: RunView, config: Config | None) -> Html:
 
 
 def _versions(view: RunView) -> Sequence[str]:
-    """The versions that wrote the journal, as its files begin."""
+    """Return the versions of Coral that the files of the journal begin with."""
     found: dict[str, None] = {}
     try:
         for path in segments(view.layout.journal):

@@ -1,1 +1,1 @@
-"""What the commands do for a run: find it, send requests, follow submissions, compare runs."""
+"""What the commands do with runs: find them, send requests, follow submissions and pulses, compare runs."""

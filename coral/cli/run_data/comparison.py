@@ -1,4 +1,4 @@
-"""Several runs side by side: what came of each, what it took, and in which settings they differ."""
+"""Compares several runs: what came of each, what it used, and in which settings they differ."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ MOST = 10  # runs: more cannot be told apart on a screen
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """One run. `settings`: all of them, by dotted key; None where its task cannot be read."""
+    """What came of one run. `settings`: all of them, by dotted key; None if the run's task cannot be read."""
 
     view: RunView
     curve: Curve
@@ -23,13 +23,13 @@ class RunOutcome:
 
     @property
     def gain(self) -> float | None:
-        """How much better the proven best is than the seed, in units of the score; above 0 is better."""
+        """By how much the proven best is better than the seed, in units of the score; 0 while the seed is the best."""
         best, seed = self.curve.best, self.view.baseline
         return None if best is None or seed is None else abs(best - seed)
 
     @property
     def attempts(self) -> int:
-        """Real attempts with any verdict but void."""
+        """The number of real attempts with any verdict but void."""
         return self.view.status.integer("attempts") or 0
 
     @property
@@ -45,12 +45,13 @@ class RunOutcome:
         return self.view.status.inner("spent").number("tokens")
 
     def over_time(self) -> list[tuple[float, float]]:
-        """(Seconds of the run's clock, the best from then on)."""
+        """Return (seconds of the run's clock, the best from then on) for each step, and for the end."""
         points = [(step.at, step.value) for step in self.curve.steps]
         return [*points, (self.curve.end, points[-1][1])] if points else []
 
     def over_attempts(self) -> list[tuple[float, float]]:
-        """(How many attempts were graded, the best from then on). Trials of numbers count, voids do not."""
+        """Return (how many attempts were graded, the best from then on) for each step, and for the end. Attempts of the
+        kind tune are counted, void ones are not."""
         points: list[tuple[float, float]] = []
         graded = 0
         steps = list(self.curve.steps)
@@ -95,7 +96,7 @@ def outcome_of(view: RunView) -> RunOutcome:
 
 
 def check_comparable(views: Sequence[RunView]) -> list[str]:
-    """What makes the comparison doubtful, in sentences. CoralError where it would mean nothing."""
+    """Return sentences about what makes a comparison of these runs doubtful. CoralError if it would mean nothing."""
     if not 2 <= len(views) <= MOST:
         raise CoralError(f"cannot compare {len(views)} runs: it takes 2 to {MOST}", "coral compare RUN RUN ...")
     roots = [view.layout.root.resolve() for view in views]
@@ -117,7 +118,8 @@ def check_comparable(views: Sequence[RunView]) -> list[str]:
 
 
 def differing(outcomes: Sequence[RunOutcome]) -> list[tuple[str, list[str]]]:
-    """The settings in which they differ, each with its value in every run; empty where one has no such setting."""
+    """Return the settings in which the runs differ, each with its value in every run; empty for a run without that
+    setting."""
     held = [one.settings or {} for one in outcomes]
     keys = dict.fromkeys(key for values in held for key in values)
     rows = [(key, [values.get(key, "") for values in held]) for key in keys]
@@ -125,7 +127,8 @@ def differing(outcomes: Sequence[RunOutcome]) -> list[tuple[str, list[str]]]:
 
 
 def labels(views: Sequence[RunView]) -> list[str]:
-    """A short name for each: the end of its run's name, as long as it must be to tell them apart."""
+    """Return a label for each run, the shortest that tells the runs apart: the last part of its name, its name, or its
+    task and its name."""
     names = [view.name for view in views]
     tails = [name.rpartition("-")[2] for name in names]
     if len(set(tails)) == len(names) and all(tails):

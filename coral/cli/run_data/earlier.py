@@ -1,7 +1,9 @@
-"""What a run leaves to later ones: its conclusions and skills; published into a folder, and brought into a new run.
+"""Hands knowledge from one run to later ones: its conclusions and skills are published into a folder, or brought into a
+new run.
 
-Attempts of another run are no evidence: in a new run the notes lie in `notes/earlier/`, their attempts are called
-`there#17`, and nothing compares them with its records. A note of the new run that supersedes one makes it evidence.
+Attempts of another run are no evidence. In a new run the notes are in `notes/earlier/`, their attempts are written as
+`there#17`, and they are not compared with the new run's records. Only a note of the new run that supersedes such a note
+can make its claim evidence.
 """
 
 import re
@@ -29,12 +31,12 @@ MOST = 200  # notes, and skills, of one run
 HEAD = 65_536  # bytes of a skill in which its head is looked for
 SOURCES = 100  # runs whose knowledge one folder holds
 _ATTEMPT = re.compile(r"(?<![\w&/])#(?=\d)")
-_OF_THIS_RUN = ("form", "start")  # keys of a skill's head that name attempts: only programs of that run can read them
+_OF_THIS_RUN = ("form", "start")  # keys of a skill's head that name attempts, so that no other run can use it
 
 
 @dataclass(frozen=True, slots=True)
 class EarlierKnowledge:
-    """What one run leaves. `label`: how notes and skills from there are told apart, a folder's name."""
+    """What one run hands on. `label`: the name of the folder for its notes and skills, which tells runs apart."""
 
     label: str
     notes: tuple[Note, ...]
@@ -42,7 +44,8 @@ class EarlierKnowledge:
 
 
 def of_run(layout: Layout) -> EarlierKnowledge:
-    """A run's last synthesis, its dead ends, and the notes that its records support; its own skills."""
+    """Return what a run hands on: its last synthesis, its dead ends, the notes that its records support, and its own
+    skills."""
     knowledge = KnowledgeView(RunView(layout))
     latest = [knowledge.synthesis] if knowledge.synthesis is not None else []
     others = (knowledge.parse(note) for note in reversed(knowledge.notes))
@@ -53,7 +56,7 @@ def of_run(layout: Layout) -> EarlierKnowledge:
 
 
 def read(source: str) -> list[EarlierKnowledge]:
-    """What a run, or a folder that was published into, holds. CoralError where that is nothing."""
+    """Return what a run, or a folder of published knowledge, holds. CoralError if there is nothing."""
     path = Path(source).expanduser()
     if path.is_dir() and not (path / "private").is_dir():
         found = list(islice(_in_folder(path), SOURCES))
@@ -65,7 +68,7 @@ def read(source: str) -> list[EarlierKnowledge]:
 
 
 def publish(earlier: EarlierKnowledge, to: Path) -> None:
-    """Write it into a folder of its own, in the place of what was published of that run before."""
+    """Write what a run hands on into the folder `to`, in place of what was published there before."""
     try:
         to.mkdir(parents=True, exist_ok=True)
         for name in ("notes", "skills"):
@@ -77,7 +80,8 @@ def publish(earlier: EarlierKnowledge, to: Path) -> None:
 
 
 def bring_in(earlier: EarlierKnowledge, shared: Path) -> None:
-    """Put it where the agents of a new run find it, marked as from there."""
+    """Write what an earlier run handed on into the knowledge of a new run, marked with the label of that earlier
+    run."""
     try:
         _write(earlier, shared, f"notes/{EARLIER}{earlier.label}", f"skills/{EARLIER}{earlier.label}", is_here=True)
     except OSError as error:
@@ -91,7 +95,7 @@ def _holds(knowledge: KnowledgeView, note: Note) -> bool:
 
 
 def _is_for_others(skill: Skill) -> bool:
-    """Whether another run can use it, and it is no skill of yet another run."""
+    """Whether another run can use a skill, and the skill did not itself come from an earlier run."""
     try:
         front, _ = frontmatter.split(read_bytes(skill.path, HEAD).decode(errors="replace"))
     except (OSError, ValueError):
@@ -100,7 +104,7 @@ def _is_for_others(skill: Skill) -> bool:
 
 
 def _in_folder(folder: Path) -> Iterator[EarlierKnowledge]:
-    """The knowledge in a folder and the two levels below it: that of one run, or of many."""
+    """Yield the knowledge in a folder and the two levels below it, which may be of one run or of many."""
     for depth in ("", "*", "*/*"):
         for place in sorted(folder.glob(depth)) if depth else [folder]:
             if place.is_symlink() or not any((place / name).is_dir() for name in ("notes", "skills")):
@@ -124,11 +128,12 @@ def _write(earlier: EarlierKnowledge, to: Path, notes: str, skills: str, *, is_h
 
 
 def _note(label: str, note: Note, *, is_here: bool) -> str:
-    """`is_here`: in the new run, where its attempts are attempts of another one."""
+    """Return the text of a note to be written. `is_here`: into a new run, so that its attempts are marked as those of
+    another run."""
     about = [word for word in note.about if not (is_here and word.startswith("#"))]
     kind = note.kind
     if note.is_dead_end and about != list(note.about):
-        kind = "note"  # it is one only where an attempt of that run is the start
+        kind = "note"  # it is a dead end only together with an attempt of that run
     front: dict[str, Value] = {
         "title": _elsewhere(note.title) if is_here else note.title,
         "author": note.author,
@@ -153,7 +158,7 @@ def _skill(label: str, skill: Skill, *, is_here: bool) -> str:
 
 
 def _elsewhere(text: str) -> str:
-    """A text in which every attempt is said to be one of that run."""
+    """Return a text in which every `#17` is written as `there#17`."""
     return _ATTEMPT.sub("there#", text)
 
 

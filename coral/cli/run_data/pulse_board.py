@@ -1,7 +1,7 @@
-"""What is known of the pulses that somebody watches: the last beat of each, and whether it is alive.
+"""Keeps the last beat of each watched pulse, and tells whether the pulse is alive.
 
-How long a pulse is silent is measured by the watcher's monotonic clock, which stands while the machine is suspended.
-Timestamps only say how old the beats are that a file holds already at the first look.
+For how long a pulse has been silent is measured by the watcher's monotonic clock, which stands still while the machine
+is suspended. Timestamps are used only at the first look, for the age of the beats that a file already holds.
 """
 
 from collections.abc import Iterator
@@ -11,25 +11,25 @@ from coral.cli.run_data.pulses import BeatSource
 from coral.views import format
 from heartbeats.beat import Beat, Status
 
-MOST = 1000  # pulses that are kept; of those that are over, the first ones go first
+MOST = 1000  # pulses that are kept; beyond that, those that are over are dropped
 DEAD = "dead"
-LEAST_SHARE = 0.02  # of the work, below which an estimate of what is left would be a guess
+LEAST_SHARE = 0.02  # of the work; less progress is too little to estimate the rest
 
 
 @dataclass(slots=True)
 class WatchedPulse:
     beat: Beat
     source: BeatSource
-    heard_at: float  # on the watcher's clock, as every time here
+    heard_at: float  # by the watcher's clock, as every time in this module
     asked_to_stop: bool = False
-    started: tuple[float, float] | None = None  # when its progress was first known, and what it was
+    started: tuple[float, float] | None = None  # (when its progress was first known, that progress)
 
     def state(self, now: float) -> str:
-        """Its status, or that it is dead: silent for longer than its ttl."""
+        """Return the status of the last beat, or `dead` if the pulse has been silent for longer than its ttl."""
         return DEAD if not self.beat.is_over and now - self.heard_at > self.beat.ttl else self.beat.status.value
 
     def left(self, now: float) -> float | None:
-        """Seconds until it is done, at its pace so far; None where that is not known."""
+        """Return in how many seconds the work will be done at its pace so far; None if that is not known."""
         if self.started is None or self.beat.progress is None or self.state(now) != Status.RUNNING:
             return None
         at, share = self.started
@@ -40,11 +40,11 @@ class WatchedPulse:
 @dataclass(slots=True)
 class PulseBoard:
     sources: list[BeatSource]
-    pulses: dict[tuple[int, str], WatchedPulse] = field(default_factory=dict)  # by place of the source and session
+    pulses: dict[tuple[int, str], WatchedPulse] = field(default_factory=dict)  # by (place of the source, session)
     _has_looked: bool = False
 
     def update(self, now: float) -> list[WatchedPulse]:
-        """Take in what is new; returns the pulses whose state or phase has changed, once for each change."""
+        """Read new beats; return the pulses whose status or phase has changed, once for each change."""
         changed: list[WatchedPulse] = []
         for place, source in enumerate(self.sources):
             for beat in source.new():
@@ -52,7 +52,7 @@ class PulseBoard:
                 before = self.pulses.get(key)
                 if before is not None and before.beat.is_over and not beat.is_over:
                     if beat.timestamp <= before.beat.timestamp:
-                        continue  # its end was told already
+                        continue  # an old beat: the end was reported already
                     del self.pulses[key]  # it has begun again, as a supervisor does in a resumed run
                 earlier = None if before is None else (before.beat.status, before.beat.phase)
                 pulse = self._take(key, beat, source, now)
@@ -73,7 +73,8 @@ class PulseBoard:
         return pulse
 
     def _forget(self, beat: Beat, source: BeatSource, now: float) -> None:
-        """Work that was started again takes the place of what is over or dead; what lives beside it stays."""
+        """Make room for a new pulse: drop an ended or dead pulse of the same work, which was started again; and if
+        there are too many, other ended or dead ones."""
         for key, old in list(self.pulses.items()):
             is_gone = old.beat.is_over or old.state(now) == DEAD
             same = old.source is source and (old.beat.task, old.beat.agent) == (beat.task, beat.agent)
@@ -84,12 +85,12 @@ class PulseBoard:
         return [pulse.state(now) for pulse in self.pulses.values()]
 
     def all_ended(self, now: float) -> bool:
-        """Whether there was something to watch, and nothing of it is alive."""
+        """Whether there were pulses and all of them have ended or are dead."""
         ends = {Status.SUCCESS, Status.ERROR, Status.CANCELLED, DEAD}
         return bool(self.pulses) and all(state in ends for state in self.states(now))
 
     def cancel(self, pulse: WatchedPulse) -> str:
-        """Ask a pulse to stop; returns why that was not possible, or nothing."""
+        """Ask a pulse to stop. Return why that was not possible; an empty text if it was."""
         try:
             pulse.source.cancel(pulse.beat.session)
         except OSError as error:
@@ -98,7 +99,7 @@ class PulseBoard:
         return ""
 
     def data(self, now: float) -> Iterator[dict[str, object]]:
-        """Each pulse, for programs."""
+        """Yield each pulse as an object for JSON."""
         for pulse in self.pulses.values():
             beat = pulse.beat
             yield {

@@ -1,4 +1,4 @@
-"""Where beats of pulses come from, for who watches: files that are read on and on, and sockets that are listened on."""
+"""Reads the beats of pulses for a watcher: from files that grow, and from sockets to which pulses connect."""
 
 import contextlib
 import os
@@ -26,20 +26,20 @@ class BeatSource(Protocol):
         """Return the beats that arrived since the last call."""
 
     def cancel(self, session: str) -> None:
-        """Ask the work of a session to stop. Raises OSError if the request cannot be written."""
+        """Ask the work of a session to stop. OSError if the request cannot be written."""
 
     def close(self) -> None: ...
 
 
 def open_source(path: Path) -> BeatSource:
-    """Open a file or a socket of beats. Raises CoralError if the path can be neither."""
+    """Open a file or a socket of beats. CoralError if the path can be neither."""
     if problem := _problem(path):
         raise CoralError(f"cannot watch {path}: {problem}", "name the file or the socket of a Pulse: docs/pulse.md")
     return BeatSocket(path) if is_socket(path) else BeatFile(path)
 
 
 def _problem(path: Path) -> str:
-    """Why nothing can come from this path, even later; empty if something can."""
+    """Return why no beats can ever come from this path; empty if they can, perhaps later."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -54,7 +54,8 @@ def _problem(path: Path) -> str:
 
 
 class BeatFile:
-    """A file that pulses append to. It may come later, and be replaced once it is long."""
+    """Reads a file to which pulses append. The file may not exist yet, and is replaced by a new one when it has become
+    long."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
@@ -66,9 +67,9 @@ class BeatFile:
     def new(self) -> Iterator[Beat]:
         self._watcher.touch()
         yield from self._read()
-        with contextlib.suppress(OSError, ValueError):  # there is none yet
+        with contextlib.suppress(OSError, ValueError):  # there is no file yet
             if self._file is None or self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino:
-                yield from self._read()  # what came before it was replaced
+                yield from self._read()  # what was written before the file was replaced
                 self.close()
                 self._file = open_plain(self._path)
                 yield from self._read()
@@ -95,10 +96,10 @@ class BeatFile:
 
 
 class BeatSocket:
-    """A socket that pulses connect to."""
+    """Listens on a socket to which pulses connect."""
 
     def __init__(self, path: Path) -> None:
-        """Listen on the socket. Raises CoralError if that fails, or another process listens there."""
+        """CoralError if the socket cannot be made, or another process listens there."""
         self.name = path.name
         self._path = path
         self._parts: dict[socket.socket, bytes] = {}
@@ -116,7 +117,7 @@ class BeatSocket:
             raise CoralError(f"cannot listen on {path}: {error}", hint) from error
 
     def _clear_the_way(self) -> None:
-        """Remove a socket on which nobody listens any more. OSError where somebody does."""
+        """Remove the file of a socket on which no process listens any more. OSError if one does."""
         if not self._path.is_socket():
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -128,7 +129,7 @@ class BeatSocket:
                 raise OSError("somebody listens on it already")
 
     def new(self) -> Iterator[Beat]:
-        with contextlib.suppress(OSError):  # nobody else wants to connect
+        with contextlib.suppress(OSError):  # no further connection waits
             while len(self._parts) < MOST_CONNECTIONS:
                 connection = self._server.accept()[0]
                 connection.setblocking(False)
@@ -166,7 +167,7 @@ class BeatSocket:
 
 
 def _beats(lines: list[bytes]) -> Iterator[Beat]:
-    """The beats among these lines; other lines are skipped."""
+    """Yield the beats in these lines; other lines are skipped."""
     for line in lines:
         with contextlib.suppress(ValueError):
             yield from_dict(parse_object(line))

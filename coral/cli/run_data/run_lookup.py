@@ -1,6 +1,7 @@
-"""Which run a command is about: the one around the current directory, the one named, or else the newest near it.
+"""Finds the run that a command is about: the one that is named, the one around the current directory, or else the
+newest nearby.
 
-Nothing is remembered between commands: a run is found by its place.
+Nothing is remembered from one command to the next: a run is found only by its place.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ NO_RUN = "start one with `coral start TASK`, or name one: --run PATH"
 
 
 def add_arguments(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """The two options of every command that is about a run."""
+    """Add the two options of every command that is about a run, --run and --task."""
     parser.add_argument("--run", metavar="RUN", default=default, help="its folder, its name, or either end of its name")
     parser.add_argument("--task", metavar="NAME", default=default, help="the newest run of this task")
 
 
 def agent_here() -> tuple[Layout, str]:
-    """The run and the agent whose workspace this is. CoralError anywhere else."""
+    """Return the run and the agent in whose workspace the current directory is. CoralError if it is in none."""
     found = find_agent(here())
     if found is None:
         hint = "go to a run's workspace/agents/<agent>, or look at a run with `coral status`"
@@ -36,7 +37,8 @@ def agent_here() -> tuple[Layout, str]:
 
 
 def run_of(args: argparse.Namespace) -> Layout:
-    """The run that the options name, the one that the current directory is in, or the newest found from there."""
+    """Return the run that the options name, else the one that the current directory is in, else the newest that is
+    found from there. CoralError if there is none."""
     if args.run:
         return named(str(args.run), args.task)
     inside = run_around(here())
@@ -50,7 +52,8 @@ def run_of(args: argparse.Namespace) -> Layout:
 
 
 def from_here(task: str | None) -> list[Layout]:
-    """The runs in the nearest `runs` folder that has any, newest first; in a task's folder only its own, if any."""
+    """Return the runs in the nearest `runs` folder that has any, newest first. In a task's folder only the runs of that
+    task are returned, if there are any."""
     folder = find_runs(here())
     runs = runs_under(folder) if folder else []
     if task:
@@ -61,7 +64,8 @@ def from_here(task: str | None) -> list[Layout]:
 
 
 def flag(run: Layout) -> str:
-    """The option with which a command typed from here means this run: none if it is the one it would take anyway."""
+    """Return the option with which a command typed here is about this run; empty if that is the run that it would take
+    anyway."""
     inside = run_around(here())
     default = [inside] if inside else from_here(None)
     if default and default[0].root == run.root:
@@ -71,8 +75,10 @@ def flag(run: Layout) -> str:
 
 
 def task_of(to: str, given: str | None, overrides: list[str]) -> tuple[Path, list[str], Path]:
-    """The task for the command `to`, its overrides, and the folder in which its runs belong. `coral start
-    agents.count=4` means the task around here. Its runs stay beside it, and never land in its seed."""
+    """Return the task file for the command `to`, its overrides, and the folder in which the folder of its runs is made:
+    the current directory if `given` names a task. Otherwise `given` is an override, as in `coral start agents.count=4`,
+    or None, and the closest task from the current directory up is meant; its runs are made in the task's folder, never
+    in its seed."""
     if given is not None and ("=" not in given or Path(given).exists()):
         return _existing_task(to, given), overrides, here()
     folder = task_folder()
@@ -96,14 +102,15 @@ def _existing_task(to: str, given: str) -> Path:
 
 
 def task_folder() -> Path | None:
-    """The closest folder that has a task, from the current directory up."""
+    """Return the closest folder that has a task, from the current directory up; None if there is none."""
     start = here()
     return next((folder for folder in (start, *start.parents) if (folder / TASK_FILE).is_file()), None)
 
 
 def origin(run: Layout) -> Path | None:
-    """The folder of the task that a run was started from: the `origin` of its frozen task."""
-    from attempts.files import open_plain  # not at the top, or each `coral eval` would import it before it starts git
+    """Return the folder of the task that a run was started from, by the `origin` in its frozen task; None if it cannot
+    be read."""
+    from attempts.files import open_plain  # here, since each `coral eval` would import it before it starts git
 
     with contextlib.suppress(OSError, ValueError), open_plain(run.task_file) as file:
         for line in (next(file, b"").decode() for _ in range(5)):
@@ -113,8 +120,9 @@ def origin(run: Layout) -> Path | None:
 
 
 def program() -> str:
-    """`coral` where PATH leads to this installation, else the path of its script from here."""
-    import shutil  # with it come three kinds of compression, which an eval does without
+    """Return how the user can type this program: `coral` if PATH leads to this installation, else the path of its
+    script."""
+    import shutil  # here, since it imports three kinds of compression, which an eval does not need
 
     script = Path(sys.executable).parent / "coral"
     found = shutil.which("coral")
@@ -127,5 +135,5 @@ def program() -> str:
 
 
 def command(name: str, run: Layout) -> str:
-    """A command about this run as the user can type it: `coral attach --run NAME`."""
+    """Return a command about this run as the user can type it: `coral attach --run NAME`."""
     return f"{program()} {name}{flag(run)}"

@@ -1,6 +1,7 @@
-"""Requests to the supervisor: a file in the sender's folder of requests, and the answer in its folder of replies.
+"""Sends requests to the supervisor: each is a file in the sender's folder of requests, and its answer is a file in the
+folder of replies.
 
-A request stays when nobody answers: the supervisor reads it later, or when the run is resumed.
+A request remains if nobody answers: the supervisor reads it later, or when the run is resumed.
 """
 
 import os
@@ -24,7 +25,8 @@ JSON_HELP = "for programs: run, request, answered, message, hint"
 
 
 def send(layout: Layout, sender: str, request: Mapping[str, object]) -> str:
-    """Write a request and return its id. Later ones have later ids, whatever the clock says, and come later."""
+    """Write a request and return its id. A later request has a greater id, whatever the clock says, and so is read
+    later."""
     requests, replies = layout.requests_of(sender), layout.replies_to(sender)
     while True:
         id = next_id(max([*_ids(requests), *_ids(replies)], default=""))
@@ -42,14 +44,15 @@ def _ids(folder: Path) -> Iterator[str]:
 
 
 def take_back(layout: Layout, sender: str, *types: str) -> None:
-    """Remove unread requests of these types: the next supervisor would carry out what one that is gone was asked."""
+    """Remove unread requests of these types, which were meant for a supervisor that is gone: the next one would carry
+    them out."""
     for path in layout.requests_of(sender).glob("*.json"):
         if lenient_json.read(path).text("type") in types:
             path.unlink(missing_ok=True)
 
 
 def answer(layout: Layout, sender: str, id: str, seconds: float) -> LenientJson | None:
-    """The answer to a request, or None when there is none in that time."""
+    """Wait for the answer to a request; None if there is none within `seconds`."""
     path = layout.replies_to(sender) / f"{id}.json"
     for _ in pauses(seconds):
         if found := lenient_json.read(path):
@@ -58,7 +61,8 @@ def answer(layout: Layout, sender: str, id: str, seconds: float) -> LenientJson 
 
 
 def ask(layout: Layout, sender: str, request: Mapping[str, object], *, as_json: bool) -> int:
-    """Send a request and print its answer; 0 when it was granted or is not answered yet. CoralError if refused."""
+    """Send a request and print its answer; return 0 if it was granted or is not answered yet. CoralError if it is
+    refused."""
     answered = answer_to(layout, sender, request)
     if as_json:
         return print_json(answered, None)
@@ -74,13 +78,14 @@ def show(answered: Mapping[str, object]) -> None:
 
 
 def name_run(layout: Layout, sender: str) -> None:
-    """Tell the operator, who may have several runs, which one was reached. On standard error: it is no answer."""
+    """Tell the operator, who may have several runs, which run got the request; on standard error, since it is no part
+    of the answer."""
     if sender == OPERATOR:
         print(f"  run: {layout.root.parent.name}/{layout.root.name}", file=sys.stderr)
 
 
 def answer_to(layout: Layout, sender: str, request: Mapping[str, object]) -> dict[str, object]:
-    """Send a request; the answer for programs, see JSON_HELP. CoralError if refused."""
+    """Send a request and return its answer for programs, with the keys of JSON_HELP. CoralError if it is refused."""
     is_idle = unsupervised(layout)
     if is_idle:
         _check_beforehand(layout, sender, request)
@@ -94,7 +99,8 @@ def answer_to(layout: Layout, sender: str, request: Mapping[str, object]) -> dic
 
 
 def _check_beforehand(layout: Layout, sender: str, request: Mapping[str, object]) -> None:
-    """CoralError if the supervisor would refuse the request when it resumes the run, as far as that is known now."""
+    """Raise CoralError if the supervisor would refuse the request when it resumes the run, as far as that is known
+    now."""
     from coral.fleet.actions import Answer
     from coral.fleet.decide import decide
     from coral.fleet.events import Moment, Requested, Resumed
@@ -114,7 +120,7 @@ def _check_beforehand(layout: Layout, sender: str, request: Mapping[str, object]
 
 
 def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:
-    """What becomes of a request that nobody has answered; and for the operator, where to see it."""
+    """Return what will come of a request that is not answered, and for the operator how to see it."""
     message = "requested; there is no answer yet: it takes effect when the supervisor reads it"
     if is_idle:
         message = "requested; nobody supervises this run: it takes effect when the run is resumed"
@@ -125,7 +131,8 @@ def _pending(layout: Layout, sender: str, is_idle: bool) -> tuple[str, str]:
 
 
 def unsupervised(layout: Layout) -> bool:
-    """Whether it is certain that nobody supervises the run. A sealed agent cannot see the lock: then it is not."""
+    """Whether it is certain that nobody supervises the run. For a sealed agent it never is, since it cannot see the
+    lock."""
     if not can_see_private(layout):
         return False
     from coral.supervisor.lock import holder
@@ -134,7 +141,7 @@ def unsupervised(layout: Layout) -> bool:
 
 
 def as_operator(what: str) -> str:
-    """The operator's name as a sender. CoralError for a program that runs as an agent."""
+    """Return the name of the operator as a sender. CoralError for a program that runs as an agent."""
     agent = os.environ.get("CORAL_AGENT")
     if agent:
         raise CoralError(f"cannot {what}: that is for the operator, and you are {agent}", "ask with an ALERT: line")
@@ -142,9 +149,9 @@ def as_operator(what: str) -> str:
 
 
 def pauses(seconds: float) -> Iterator[float]:
-    """Yields the seconds that have passed, whenever it is time to look again: at once, and last after `seconds`. A
-    pause is a twentieth of the time that has passed, from 2 to 50 ms; after 10 s it is one second, so that a long wait
-    costs nothing."""
+    """Yield the seconds that have passed, each time that the caller should look again: at once, and for the last time
+    after `seconds`. A pause is a twentieth of the time that has passed, from 2 to 50 ms; after 10 s it is one second,
+    so that a long wait costs next to nothing."""
     start = time.monotonic()
     while True:
         passed = time.monotonic() - start

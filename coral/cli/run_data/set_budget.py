@@ -1,4 +1,4 @@
-"""The request that changes a budget of the running run, from `budget.hours=12` as an operator writes it."""
+"""Makes the request that changes a budget of a running run, from `budget.hours=12` as an operator writes it."""
 
 import math
 
@@ -10,7 +10,8 @@ HINT = "coral set budget.hours=12"
 
 
 def set_request(setting: str) -> dict[str, object]:
-    """CoralError for what is no budget, and for a value that is no number; only the supervisor knows all keys."""
+    """Return the request. CoralError if the setting is no budget or its value no number; whether there is such a budget
+    is only known to the supervisor."""
     key, equals, value = setting.partition("=")
     if not equals:
         raise CoralError(f"cannot set {setting!r}: it lacks a value", HINT)

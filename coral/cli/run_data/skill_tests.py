@@ -1,7 +1,7 @@
-"""The tests that skills bring along: each runs sealed and limited, on a copy of the skill's folder.
+"""Runs the tests that come with skills, each sealed and limited, on a copy of the skill's folder.
 
-A skill's folder may have `test.sh`, or files `test_*.py`: a program that ends well, whose functions `test_*` are called
-too. What came of them is kept for the operator, and counts as long as the folder stays as it was.
+A test is `test.sh`, or a file `test_*.py`: a program that must succeed, and whose functions `test_*` are then called.
+The result is kept for the operator, and is valid until the folder changes.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from workspace.knowledge import Skill
 from workspace.layout import Layout, can_see_private
 from workspace.plain_file import read_below, walk, write_below
 
-SECONDS = 60.0  # that one test may take
-MEMORY = 4_000_000_000  # bytes of addresses
-_FILES, _DEEP, _LARGEST = 200, 3, 4_000_000  # of a skill that are copied: files, levels, bytes of a file
+SECONDS = 60.0  # for one test
+MEMORY = 4_000_000_000  # bytes of address space
+_FILES, _DEEP, _LARGEST = 200, 3, 4_000_000  # most that is copied of a skill: files, levels of folders, bytes of a file
 _RUN = """
 import runpy, sys
 sys.path.insert(0, ".")
@@ -36,7 +36,7 @@ for name, test in list(found.items()):
 
 @dataclass(frozen=True, slots=True)
 class SkillTest:
-    """What a skill's tests have shown. `why`: of the first that failed."""
+    """The result of a skill's tests. `tests`: how many there are; `why`: why the first failed, if one failed."""
 
     passed: bool
     tests: int
@@ -44,7 +44,7 @@ class SkillTest:
 
 
 def run_tests(layout: Layout, skill: Skill) -> SkillTest | None:
-    """Run a skill's tests; None where it has none. CoralError where no sandbox works."""
+    """Run a skill's tests and keep the result; None if it has none. CoralError if no sandbox works on this machine."""
     folder = skill.path.parent
     found = tests_of(folder)
     if not found:
@@ -57,8 +57,8 @@ def run_tests(layout: Layout, skill: Skill) -> SkillTest | None:
 
 
 def last_test(layout: Layout, skill: Skill) -> tuple[str, bool]:
-    """What is known of a skill's tests: `2 tests passed`, why one fails, that they were not run on it as it is now, or
-    nothing where it has none; and whether one fails."""
+    """Return what is known of a skill's tests in words, and whether one fails: `2 tests passed`, why one fails, or that
+    they were not run on the skill as it is now; empty if it has none."""
     found = tests_of(skill.path.parent)
     if not found:
         return "", False
@@ -76,7 +76,7 @@ def as_text(test: SkillTest) -> str:
 
 
 def tests_of(folder: Path) -> list[str]:
-    """The names of its tests."""
+    """Return the names of the tests in a skill's folder."""
     files = [entry.name for entry in walk(folder, 0, _FILES)]
     return [name for name in files if name == "test.sh" or (name.startswith("test_") and name.endswith(".py"))]
 
@@ -102,7 +102,8 @@ def _copy(folder: Path, to: Path) -> None:
 
 
 def contents(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The regular files of a skill, by name; those that are too large, or too many, are left out."""
+    """Yield (name, content) of the regular files in a skill's folder; files that are too large or too many are left
+    out."""
     for count, entry in enumerate(walk(folder, _DEEP, _FILES)):
         name = str(Path(entry.path).relative_to(folder))
         content = read_below(folder, name, _LARGEST + 1)
@@ -122,7 +123,7 @@ def _key(layout: Layout, folder: Path) -> str:
 
 
 def _keep(layout: Layout, folder: Path, outcome: SkillTest) -> None:
-    """Keep it for the operator: an agent cannot write where it is kept."""
+    """Keep the result where no agent can write. Does nothing if an agent ran the tests."""
     if not can_see_private(layout) or visibility.is_agent():
         return
     known: Mapping[str, object] = lenient_json.read(layout.skill_tests).data

@@ -1,7 +1,8 @@
-"""An agent's own submissions: what became of each, and the wait for its grade. Standard library only.
+"""Follows an agent's own submissions: what came of each, and the wait for its grade. Standard library only.
 
-The reply to a submission says its number, then that its record is published. Nothing here reads status.json or needs
-`private`, which a sealed agent cannot read. A submission stays, whatever becomes of the wait.
+The reply to a submission names the attempt's number, and later says that its record is published. Neither status.json
+nor `private` is read here, since a sealed agent cannot read them. A submission remains, whatever happens to the process
+that waits.
 """
 
 import os
@@ -16,8 +17,8 @@ from coral.reading.lenient_json import LenientJson, read
 from coral.views.scale import Scale
 from workspace.layout import Layout
 
-FOLLOW_UP_SECONDS = 2.0  # that a published record waits for the reply that names the heartbeats which follow
-DOUBT = 0.3  # seconds without a number before asking whether there is a supervisor at all, and then every ten
+FOLLOW_UP_SECONDS = 2.0  # to wait after the record for the reply that names the heartbeats which follow
+DOUBT = 0.3  # seconds without a record before checking whether there is a supervisor; then every ten
 PENDING_LOOKED_AT = 20  # of the latest submissions
 
 
@@ -32,10 +33,10 @@ class Inline:
 
 @dataclass(frozen=True)
 class SubmissionState:
-    """What is known of a submission: nothing, a number, a refusal, or a record and what follows from it.
+    """What is known of a submission: nothing, its number, its refusal, or its record and what follows from it.
 
-    `scale`: of the differences of scores when the record was published. `settled`: nothing more will come. `abandoned`:
-    nothing will come before somebody resumes the run.
+    `scale`: the scale of differences of scores when the record was published. `settled`: nothing more will come.
+    `abandoned`: nothing will come until somebody resumes the run.
     """
 
     number: int | None = None
@@ -51,7 +52,8 @@ class SubmissionState:
 
 
 def wait(layout: Layout, agent: str, submission: str, seconds: float) -> SubmissionState:
-    """Wait until the grade is published, the submission refused or the run abandoned, at most `seconds`."""
+    """Wait until the grade is published, the submission is refused, or nobody supervises the run any more, at most
+    `seconds`."""
     store, outcome = Store(layout.attempts), SubmissionState()
     published_at, doubt = float("inf"), DOUBT
     for passed in pauses(seconds):
@@ -89,15 +91,15 @@ def _scale(data: LenientJson) -> Scale:
 
 
 def launch_here(agent: str) -> int:
-    """The number of the agent's launch that this command runs in; 0 where it runs in none, as in a person's terminal
-    or in a job: what follows from a grade reaches the agent elsewhere then. What followed from a grade of an earlier
-    launch was delivered by the launches since."""
+    """Return the number of the agent's launch that this process runs in; 0 if it runs in none, as in a person's
+    terminal or in a job. Heartbeats that follow from a grade are shown only to the launch that was running then: in no
+    launch, or a later one, the agent gets them otherwise."""
     who, _, number = os.environ.get("CORAL_LAUNCH", "").partition("/")[2].rpartition("/")
     return int(number) if who == agent and number.isdecimal() and number.isascii() else 0
 
 
 def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: str) -> SubmissionState | None:
-    """What is known of the newest submission of this commit that waits for its grade; None if there is none."""
+    """Return what is known of the newest submission of this commit that waits for its grade; None if there is none."""
     for submission in reversed(own[-PENDING_LOOKED_AT:]):
         outcome = outcome_of(store, agent, submission)
         waits = outcome.attempt is None and not outcome.refused
@@ -107,9 +109,10 @@ def pending(layout: Layout, store: Store, agent: str, own: list[str], commit: st
 
 
 def graded(store: Store, tree: str, *, tune: bool) -> Attempt | None:
-    """The newest attempt with this tree. A void one does not count: it says nothing about the tree; nor, without
-    `tune`, a trial of numbers: that may be submitted for good afterwards."""
-    from attempts.index import query  # a database takes as long to load as all the rest, and few need it
+    """Return the newest attempt with this tree; None if there is none. Void attempts do not count, since they say
+    nothing about the tree. Attempts of the kind tune count only with `tune`: their tree may be submitted as a real
+    attempt afterwards."""
+    from attempts.index import query  # loading a database takes as long as all else, and few need it
     from attempts.index.index import Index
 
     for number in Index(store.root).ask(lambda rows: list(query.with_tree(rows, tree))):
@@ -122,7 +125,8 @@ def graded(store: Store, tree: str, *, tune: bool) -> Attempt | None:
 
 
 def _commit_of(layout: Layout, agent: str, submission: str, outcome: SubmissionState) -> str:
-    """The commit of a submission that is not graded yet: from the inbox, later from where the hub pins it."""
+    """Return the commit of a submission that is not graded yet: from the inbox or, once it has a number, from its ref
+    in the hub."""
     if outcome.number is None:
         return read(layout.attempts / "inbox" / agent / f"{submission}.json").text("commit")
     try:

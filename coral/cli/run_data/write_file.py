@@ -1,4 +1,4 @@
-"""Writes a file that the user named: whole or not at all, and over another only if the user says so."""
+"""Writes a file that the user named: the whole of it or nothing, and over an existing file only if the user says so."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from coral.errors import CoralError
 
 
 def write_result(target: Path, data: bytes, *, force: bool) -> None:
-    """CoralError where it exists and is not to be replaced, or cannot be written."""
+    """Write the file. CoralError if it exists and `force` is not given, or if it cannot be written."""
     if target.exists() and not force:
         raise CoralError(f"cannot write {target}: it exists", "name another file, or add --force")
     beside = target.with_name(f".{target.name}.{os.getpid()}.partial")

@@ -1,4 +1,4 @@
-"""The agents of a run as a table, and what a row of it says of one: what it does now, and what comes next."""
+"""Draws the agents of a run as a table. A row says what an agent does now, and which heartbeats it gets next."""
 
 from collections.abc import Mapping
 
@@ -32,8 +32,8 @@ def agents_table(
     first: int = 0,
     chosen: str = "",
 ) -> Table:
-    """One row per agent, at most `most`, from the one at `first` on; `late` is how old the status is, in seconds.
-    `styles`: of their names. The one that is chosen is marked."""
+    """Return a table with a row for each agent, from the one at `first` on, at most `most`. `late`: the age of the
+    status in seconds. `styles`: colours of the agents' names. `chosen`: the agent whose row is marked."""
     agents = status.objects("agents")
     shown = agents[first:][:most]
     best = status.inner("best").text("agent")
@@ -55,7 +55,8 @@ def agents_table(
 
 
 def _marked(name: object, *, is_chosen: bool) -> Text:
-    """Mark the chosen row by a character too, for terminals without colours."""
+    """Return the name of an agent; that of the chosen one is marked, also by a character, for terminals without
+    colours."""
     text = name.copy() if isinstance(name, Text) else Text(str(name))
     if is_chosen:
         text.stylize("reverse")
@@ -78,7 +79,7 @@ def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> li
 
 
 def activity(agent: LenientJson, late: float) -> Text:
-    """The last sign of life, or why the agent has no process; and its jobs that run."""
+    """Return the agent's last sign of life, or why it has no process; then its running jobs and pulses."""
     text = _sign(agent, late)
     for job in agent.objects("jobs"):
         seconds = job.number("seconds")
@@ -94,7 +95,7 @@ def _sign(agent: LenientJson, late: float) -> Text:
     until = agent.number("until")
     rests = agent.text("phase") in ("waiting", "parked", "retired")
     if rests or not beat:
-        # The deadline of an agent at work is the end of the patience with it, which nobody waits for.
+        # The deadline of an agent at work is when it counts as stalled, which nobody waits for.
         left = f" · {format.duration(until - late)} left" if until and rests else ""
         if rests and (held := _held(agent.inner("held"), late)):
             return held
@@ -117,7 +118,7 @@ def _sign(agent: LenientJson, late: float) -> Text:
 
 
 def _held(held: LenientJson, late: float) -> Text | None:
-    """Which account holds the agent up, why, and for how long."""
+    """Return which account keeps the agent from starting, why, and for how long; None if none does."""
     by, left = held.text("by"), held.number("left")
     if by not in ("limit", "crashes"):
         return None
@@ -130,7 +131,7 @@ _SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its
 
 
 def coming(agent: LenientJson) -> Text:
-    """List the heartbeats that wait for the agent, then those that are due next."""
+    """Return the heartbeats that wait for the agent, then those that are due next."""
     parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
     coming = agent.objects("next")
     # A heartbeat after every attempt is no news, unless there is no other.
@@ -144,12 +145,13 @@ def _follows_every_attempt(due: LenientJson) -> bool:
 
 
 def _left(due: LenientJson) -> str:
-    """Say how far away it is: for attempts as a number alone, since the heartbeat's name says what it counts."""
+    """Return in words how far away a heartbeat is; for attempts the number alone, since the heartbeat's name says what
+    is counted."""
     return due.text("in", 40) if due.text("unit") == "seconds" or _follows_every_attempt(due) else due.text("left", 40)
 
 
 def progress_text(beat: LenientJson | None) -> str:
-    """How far a grader or a pulse says it is: ` (40 %, fold 3 of 7)`."""
+    """Return how far a grader or a pulse says that it is: ` (40 %, fold 3 of 7)`; empty if it says nothing."""
     if beat is None:
         return ""
     share = beat.number("progress")

@@ -1,4 +1,4 @@
-"""Budgets as bars, each with a forecast of when it is used up if the run goes on as it has so far."""
+"""Draws budgets as bars, each with a forecast of when it will be used up if the run goes on as it has so far."""
 
 from rich.text import Text
 
@@ -10,7 +10,7 @@ WIDTH = 12  # characters of a bar
 
 
 def bars(status: LenientJson, late: float) -> list[Text]:
-    """One text for each budget. `late`: how old the status is, in seconds."""
+    """Return one line for each budget. `late`: the age of the status in seconds."""
     return [_bar(use) for use in uses(status, late)]
 
 

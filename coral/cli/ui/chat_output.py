@@ -1,4 +1,5 @@
-"""What an agent prints, for a person: what it says stands out, its tools are one quiet line each."""
+"""Prints the output of the built-in agent for a person: its replies in full, and one short line for each call of a
+tool."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ SAYS = "send_message"
 
 
 class ChatOutput(Output):
-    """`as_json`: the lines that the agent prints for programs, as they are."""
+    """`as_json`: print the agent's lines as they are, for programs."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
@@ -25,7 +26,7 @@ class ChatOutput(Output):
 
 
 def shown(data: Mapping[str, Any]) -> str:
-    """The lines for one line of the agent's output; empty for what a person need not see."""
+    """Return the text for one line of the agent's output; empty for what a person need not see."""
     match data["type"]:
         case "text":
             return clean(str(data["reply"]))
@@ -41,7 +42,8 @@ def shown(data: Mapping[str, Any]) -> str:
 
 
 def _tool(tool: Mapping[str, Any]) -> str:
-    """A call with its arguments, or the beginning of what came of it. What is said is shown as such, not as a call."""
+    """Return a line for the call of a tool with its arguments, or for the beginning of its result. A call of SAYS is
+    left out, since its text is shown as a reply."""
     if tool["failed"]:
         return f"  ! {_short(tool['text'])}"
     if tool["name"] == SAYS:
@@ -53,7 +55,7 @@ def _tool(tool: Mapping[str, Any]) -> str:
 
 
 def _arguments(tool: Mapping[str, Any]) -> str:
-    """Write the arguments as `name=value`, without `request_heartbeat`, which tells a person nothing."""
+    """Return the arguments as `name=value`, without `request_heartbeat`, which tells a person nothing."""
     try:
         given = json.loads(tool["text"])
     except ValueError:

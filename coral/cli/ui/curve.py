@@ -1,7 +1,8 @@
-"""Draws scores over time or over attempts with the dots of braille characters: best-so-far lines, attempts as points.
+"""Draws scores over time or over attempts with the dots of braille characters: the best so far as lines, attempts as
+points.
 
-A character has one colour: that of a line where one crosses it, else that of its first point. The axis begins where the
-steps can be told apart (`curve.reach`): what lies beyond is drawn at its edge, whose label is then ≤ or ≥.
+A character has one colour: that of a line through it, else that of its first point. The axis shows the range of
+`curve.reach`. What lies outside is drawn at the edge, whose label then begins with ≤ or ≥.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ RUN_STYLES = ("green", *AGENT_STYLES)
 
 @dataclass(frozen=True, slots=True)
 class BestLine:
-    """The best so far from each x on, in order."""
+    """A line of the best so far. `points`: (x, the best from there on), in order."""
 
     points: Sequence[tuple[float, float]]
     style: str = "green"
@@ -35,8 +36,8 @@ class Dot:
 def draw(
     lines: Sequence[BestLine], dots: Sequence[Dot], width: int, height: int, end: float, end_text: str
 ) -> list[Text]:
-    """`height` lines of at most `width` characters, and one for the axis, which goes from 0 to `end`. An empty list
-    without points, or where it would not fit."""
+    """Return the picture: `height` lines of at most `width` characters, and below them the axis from 0 to `end`. Empty
+    if there is nothing to draw or the picture would not fit."""
     lines = [line for line in lines if line.points]
     held = [[y for _, y in line.points] for line in lines]
     shown = reach(held, (dot.y for dot in dots))
@@ -62,13 +63,14 @@ def draw(
 
 
 def _labels(low: float, high: float, drawn: Sequence[float]) -> tuple[str, str]:
-    """Those of the two ends, which say where something that lies beyond is drawn at the edge."""
+    """Return the labels of the top and the bottom. A label begins with ≥ or ≤ if something that lies outside is drawn
+    at that edge."""
     top, bottom = scores([high, low])
     return f"≥{top}" if max(drawn) > high else top, f"≤{bottom}" if min(drawn) < low else bottom
 
 
 class _Grid:
-    """Dots, two wide and four high in each character, with the style of each character."""
+    """A grid of dots, two wide and four high in each character, with the style of each character."""
 
     def __init__(self, columns: int, height: int, low: float, high: float, end: float) -> None:
         self._bits = [[0] * columns for _ in range(height)]
@@ -103,7 +105,7 @@ class _Grid:
         return min(int(share * self._across), self._across - 1)
 
     def _row(self, y: float) -> int:
-        # In quarters: the whole range of floats is more than a float can hold.
+        # Divided by four: a range of floats may be larger than the largest float.
         whole = self._high / 4 - self._low / 4
         share = (self._high / 4 - min(max(y, self._low), self._high) / 4) / whole if whole > 0 else 0.5
         return round(share * (self._down - 1))

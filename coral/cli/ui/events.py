@@ -1,6 +1,6 @@
-"""The timeline as people read it: one line for each heartbeat, and without the steps that every heartbeat takes.
+"""Prints the timeline for people: one line for each heartbeat, without the steps that every heartbeat takes.
 
-With `verbose` each event is a line: what was interrupted, what ended, what was started again, what was withdrawn.
+With `verbose` each event is a line, also what was interrupted, ended, started again or withdrawn.
 """
 
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ from coral.fleet.reasons import ReasonKind
 from coral.reading.lenient_json import LenientJson
 from coral.views import format
 
-# Events whose text says of what type they are, or of which attempt.
+# Events whose text says what their type is.
 SELF_EVIDENT = frozenset(
     ["published", "exited", "spawned", "stalled", "crashed", "outage", "stopped", "job", "verifying", "verified"]
 )
 STYLES = {"alert": "yellow", "refused": "yellow", "heartbeat": "cyan", "interrupted": "cyan", "stopped": "bold"}
 STEPS = frozenset(["interrupted", "exited", "withdrawn", "skipped"])
-ROUTINE = frozenset([ReasonKind.HEARTBEAT, ReasonKind.PROGRESS, ReasonKind.TURN_ENDED])  # of a launch
-# What an agent does that has received a heartbeat; any other: "gets NAME".
+ROUTINE = frozenset([ReasonKind.HEARTBEAT, ReasonKind.PROGRESS, ReasonKind.TURN_ENDED])  # reasons of a launch
+# What an agent does that has received the heartbeat; for any other heartbeat "gets NAME".
 DOES: Mapping[str, str] = {
     "reflect": "reflects",
     "consolidate": "consolidates what the fleet knows",
@@ -35,7 +35,7 @@ DOES: Mapping[str, str] = {
 
 
 def is_step(event: LenientJson) -> bool:
-    """Whether it is one of the steps between two attempts that say nothing by themselves."""
+    """Whether an event is one of the steps between two attempts that say nothing by themselves."""
     kind = event.text("type", 40)
     return kind in STEPS or (kind == "spawned" and event.inner("reason").data.get("kind") in ROUTINE)
 
@@ -43,7 +43,8 @@ def is_step(event: LenientJson) -> bool:
 def event_line(
     event: LenientJson, *, verbose: bool = False, styles: Mapping[str, str] | None = None, narrow: bool = False
 ) -> Text:
-    """One event: when on the run's clock, who, what. `styles`: of the agents' names. `narrow`: without columns."""
+    """Return an event as a line: the time on the run's clock, the agent, the text. `styles`: colours of the agents'
+    names. `narrow`: without columns."""
     clock = event.number("clock")
     when = format.run_clock(clock) if clock is not None else ""
     agent = event.text("agent", 40)
@@ -58,7 +59,7 @@ def event_line(
 
 
 def event_text(event: LenientJson, *, verbose: bool = False) -> str:
-    """The text of an event, without its time and its agent."""
+    """Return the text of an event, without its time and its agent."""
     number, text = event.integer("attempt"), event.text("text", 1000)
     if number is not None and not text.startswith(f"#{number}"):
         text = f"#{number} {text}"
@@ -68,7 +69,8 @@ def event_text(event: LenientJson, *, verbose: bool = False) -> str:
 
 
 def _received(event: LenientJson) -> str:
-    """`reflects on #7, consolidates what the fleet knows`; empty for anything but a heartbeat that was received."""
+    """Return what an agent does that has received heartbeats: `reflects on #7, consolidates what the fleet knows`.
+    Empty for any other event."""
     if event.text("type", 40) != "heartbeat":
         return ""
     return ", ".join(dict.fromkeys(_does(message) for message in event.objects("messages")))

@@ -1,4 +1,4 @@
-"""The scores on the hold-out beside those that agents see: a table for the operator."""
+"""Shows the operator the scores on the hold-out beside the scores that agents see."""
 
 from rich.text import Text
 
@@ -12,7 +12,7 @@ MOST = 10
 
 
 def holdout_table(view: RunView, width: int) -> Table:
-    """The seed, and the last attempts that were graded on the hold-out."""
+    """Return a table of the seed and the last attempts that were graded on the hold-out."""
     compared = view.holdouts
     seed, rest = compared[0], compared[1:]
     rows = [_row(view, one, seed) for one in (seed, *rest[-MOST:])]
@@ -20,7 +20,7 @@ def holdout_table(view: RunView, width: int) -> Table:
 
 
 def holdout_line(view: RunView) -> Text | None:
-    """What the hold-out says of the best; None where it says nothing yet, or the best is the seed."""
+    """Return what the hold-out says of the best; None if the best is the seed or was not graded on the hold-out yet."""
     best = view.status.inner("best").integer("number")
     found = next((one for one in view.holdouts[1:] if one.row.number == best), None)
     if found is None:

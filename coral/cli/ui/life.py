@@ -1,4 +1,4 @@
-"""Who was alive over the run, drawn: a line for each agent."""
+"""Draws when each agent was alive, idle, dead or parked: a line for each agent."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,8 +12,9 @@ SIGNS = {Life.ALIVE: ("█", "green"), Life.IDLE: ("▒", "yellow"), Life.DEAD: 
 
 
 def life_lines(agents: Mapping[str, Sequence[LifeSpan]], until: float, width: int) -> list[Text]:
-    """A character stands for a part of the time since the first beat, and shows what most of that part was; but an
-    agent that was dead in it is shown as dead."""
+    """Return a line for each agent, an axis and a legend. Each character stands for an equal part of the time from the
+    first beat until `until`. It shows in which state the agent was for most of that part; but any part in which it was
+    dead is shown as dead."""
     start = min((spans[0].start for spans in agents.values() if spans), default=until)
     names = max((len(name) for name in agents), default=0)
     columns = max(min(width - names - 2, 120), 10)

@@ -1,5 +1,5 @@
-"""The live view of a run, twice a second and at each key. Where standard output is no terminal: one plain line per
-event."""
+"""Shows a run live: the view is drawn twice a second and at each key. If standard output is no terminal, each event is
+printed as a line."""
 
 import sys
 import time
@@ -22,12 +22,12 @@ from heartbeats.interval import Watcher
 from workspace.layout import Layout
 
 PERIOD = 0.5
-LOOK_FOR_ANSWER = 0.05  # seconds between two looks, while a request waits for one
-NOTICE = 20.0  # seconds that an answer stands there, unless a key is pressed
+LOOK_FOR_ANSWER = 0.05  # seconds between two looks for an answer, while a request waits for one
+NOTICE = 20.0  # seconds for which an answer is shown, unless a key is pressed
 
 
 class LiveView:
-    """A run, what is shown of it, and what its keys do."""
+    """A run, what is shown of it, and what each key does."""
 
     def __init__(self, layout: Layout, hint: str, *, verbose: bool) -> None:
         self.watch = RunFollower(layout)
@@ -38,7 +38,7 @@ class LiveView:
         self._notice_at = 0.0
 
     def update(self) -> None:
-        """Read what is new."""
+        """Read what has changed in the run."""
         self.watch.update()
         agents = self.watch.view.status.objects("agents")
         paused = [row.text("name") for row in agents if row.inner("reason").text("kind") == ReasonKind.PAUSED]
@@ -83,8 +83,9 @@ def follow(
     verbose: bool = False,
     since: int = 0,
 ) -> None:
-    """Show the run until `over()`, and its last state once more. `hint` stands below the view. In lines, the events are
-    shown from `since` on, in bytes of their file; with `verbose` every step."""
+    """Show the run until `over()` is true, and then its last state once more. `hint`: the text below the view. `plain`:
+    print lines even on a terminal. For lines, `since` is the byte of the timeline at which they begin, and `verbose`
+    shows every step."""
     watcher, out = Watcher(layout.supervisor_beats), console()
     if plain or not sys.stdout.isatty() or out.is_dumb_terminal:
         _print_events(Timeline(layout, since), over, watcher, verbose=verbose)
@@ -103,7 +104,7 @@ def follow(
 
 
 def _obey(view: LiveView, screen: TerminalScreen, out: Console, until: float) -> None:
-    """Do what the keys say until it is time to read on, and show that at once."""
+    """Handle keys until `until`, when the run is to be read again; draw the effect of each at once."""
     while (left := until - time.monotonic()) > 0:
         waits = view.requests.waiting > 0
         keys = screen.pressed(min(left, LOOK_FOR_ANSWER) if waits else left)

@@ -1,5 +1,5 @@
-"""What is drawn of a run at once: whether it is getting anywhere first - the curve, new bests, what the agents
-concluded, what is left - then the agents, and the latest events or the conversation of one of them."""
+"""Draws one picture of a run: first whether it makes progress (curve, new bests, the agents' conclusions, budgets),
+then the agents, then the latest events or the conversation of one agent."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -26,7 +26,7 @@ CURVE = 7  # lines
 WIDEST = 110
 NARROW = 60  # columns, below which events stand without columns of their own
 BESIDE_TRANSCRIPT = 6  # agents that are shown above a conversation
-SMALL = 30  # rows, below which the heading is short while one reads
+SMALL = 30  # rows of a screen, below which the heading is short while somebody reads
 NOTICE = 3  # rows
 OF_EVENTS = ("? keys", "j k choose", "t transcript", "m tell", "p pause", "PgUp scroll", "v every step")
 OF_TRANSCRIPT = ("Esc back", "? keys", "j k choose", "m tell", "p pause", "PgUp scroll")
@@ -39,8 +39,8 @@ def frame(
     state: ViewState | None = None,
     conversation: LiveTranscript | None = None,
 ) -> Group:
-    """It fills the screen; what does not fit is left out: the oldest events first, then the curve, then agents. `hint`:
-    how the view is left."""
+    """Return a picture that fills the screen. What does not fit is left out: the oldest events first, then the curve,
+    then agents. `hint`: how to leave the view."""
     state = state or ViewState()
     width, height = out.size
     below = [*_answer(state, out, width), _footer(state, hint, width)]
@@ -56,7 +56,7 @@ def _body(
     watch: RunFollower, out: Console, state: ViewState, conversation: LiveTranscript | None, free: int
 ) -> list[Text | Table]:
     width, talks = out.width, state.showing is Showing.TRANSCRIPT and conversation is not None
-    reads = talks or state.events.keep is not None  # who reads needs the space
+    reads = talks or state.events.keep is not None  # a reader needs the space
     top = [*_top(watch, width), *warnings(watch.view)]
     top = [*(top[:2] if reads and free < SMALL else top), Text("")]
     parts: list[Text | Table] = [_fit(line) for line in top[: max(1, free - 5)]]
@@ -79,7 +79,7 @@ def _body(
 
 
 def _agents(watch: RunFollower, state: ViewState, free: int, width: int, *, talks: bool) -> tuple[Table, int]:
-    """As many agents as fit, the chosen one among them; and how many rows that takes."""
+    """Return a table of as many agents as fit, among them the chosen one; and the number of its rows."""
     names = [agent.text("name") for agent in watch.view.status.objects("agents")]
     count = len(names)
     if talks:
@@ -94,7 +94,7 @@ def _agents(watch: RunFollower, state: ViewState, free: int, width: int, *, talk
 
 
 def _events(watch: RunFollower, state: ViewState, width: int, height: int) -> list[Text]:
-    """The events in the window, and how many are newer."""
+    """Return the events in the window, and a line about how many are newer."""
     events = watch.all_events if state.verbose else watch.events
     first, end = state.events.window([(number, 0) for number, _ in events], height)
     styles, narrow = watch.styles(), width < NARROW
@@ -106,7 +106,8 @@ def _events(watch: RunFollower, state: ViewState, width: int, height: int) -> li
 
 
 def _talk(conversation: LiveTranscript, out: Console, state: ViewState, height: int) -> list[Text]:
-    """The rows of the conversation in the window, below whose it is."""
+    """Return a title with the agent's name, the rows of its conversation in the window, and a line about how many are
+    newer."""
     positions, rows = conversation.rows(out, out.width)
     first, end = state.transcript.window(positions, height - 1)
     title = _fit(Text(f"the conversation of {conversation.agent}", style="bold"))
@@ -119,7 +120,7 @@ def _newer(count: int, noun: str) -> list[Text]:
 
 
 def _answer(state: ViewState, out: Console, width: int) -> list[Text]:
-    """The message that is being written, or the answer to the last key."""
+    """Return the message that is being typed, or the answer to the last key."""
     if state.line is not None:
         return [_message(state.line, width)]
     if not state.notice:
@@ -130,7 +131,7 @@ def _answer(state: ViewState, out: Console, width: int) -> list[Text]:
 
 
 def _message(line: MessageLine, width: int) -> Text:
-    """The line up to the cursor, and what comes after it as far as it fits."""
+    """Return the typed line, scrolled so that its cursor is visible."""
     label = f"tell {named(line.to)}: "
     before, at, after = line.text[: line.cursor], line.text[line.cursor : line.cursor + 1], line.text[line.cursor + 1 :]
     free = max(4, width - len(label) - 2)
@@ -141,7 +142,7 @@ def _message(line: MessageLine, width: int) -> Text:
 
 
 def _footer(state: ViewState, hint: str, width: int) -> Text:
-    """The keys that matter now, as many as fit before how to leave the view."""
+    """Return the line of the keys that matter now, as many as fit before the hint how to leave the view."""
     if state.line is not None:
         return _fit(dim("Enter sends · Esc leaves it"))
     if state.lists_keys:
@@ -162,7 +163,7 @@ def _keys() -> list[Text | Table]:
 
 
 class _Cropped:
-    """Renderables as exactly so many lines, so that what stands below them stays at the bottom of the screen."""
+    """Draws its parts as exactly `height` lines, so that what follows is at the bottom of the screen."""
 
     def __init__(self, parts: Sequence[Text | Table], height: int) -> None:
         self._parts, self._height = parts, max(0, height)
@@ -175,7 +176,7 @@ class _Cropped:
 
 
 def _top(watch: RunFollower, width: int) -> list[Text]:
-    """The run and its best; what was gained lately and concluded; the budgets, as many in a line as fit."""
+    """Return the heading of the run, its progress, and its budgets, as many in a line as fit."""
     view = watch.view
     budgets = bars(view.status, view.lateness)
     lines = [*(summary_lines(view) if budgets else heading(view)), progress(watch)]
@@ -185,13 +186,14 @@ def _top(watch: RunFollower, width: int) -> list[Text]:
             amounts[-1] = Text.assemble(amounts[-1], "   ", bar)
         else:
             amounts.append(Text.assemble("budget ", bar))
-    # What ends the run and is no amount, a target or a plateau, is said in words; these come after the amounts.
+    # A target or a plateau is no amount: it is only in `lines`, after those of the amounts.
     others = view.status.inner("budget").texts("lines")[len(budgets) :] if budgets else []
     return [*lines, *amounts, *([Text("budget " + " · ".join(others))] if others else [])]
 
 
 def progress(watch: RunFollower) -> Text:
-    """Whether it is getting anywhere: new bests in the last hour, the cost of an hour, the last conclusion."""
+    """Return whether the run makes progress: new bests in the last hour, what it costs an hour, the latest
+    conclusion."""
     view = watch.view
     clock = (view.status.number("clock") or 0.0) + view.lateness
     gained = [at for at, _ in watch.points[1:]]
@@ -213,7 +215,7 @@ def _fit(text: Text) -> Text:
 
 
 def curve(watch: RunFollower, width: int, height: int) -> list[Text]:
-    """The best so far up to now, and the attempts in the colours of their agents."""
+    """Return the chart of the best so far up to now, with the attempts in the colours of their agents."""
     points, styles = watch.until_now(), watch.styles()
     dots = [Dot(at, score, styles.get(agent, "bright_black")) for at, score, agent in watch.attempts]
     end = points[-1][0]

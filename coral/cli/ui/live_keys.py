@@ -1,4 +1,4 @@
-"""What a terminal sends, as keys with names: characters, arrows and the like, and text that was pasted."""
+"""Decodes what a terminal sends into keys with names: characters, arrows and the like, and pasted text."""
 
 import codecs
 import re
@@ -16,14 +16,15 @@ _CONTROLS |= {"\x01": "home", "\x05": "end", "\x15": "clear", "\x17": "clear wor
 
 
 class Key(NamedTuple):
-    """A character is its own name. `text`: what it puts into a line; empty for a key that writes nothing."""
+    """A key. The name of a character is that character. `text`: what the key writes into a line; empty if it writes
+    nothing."""
 
     name: str
     text: str = ""
 
 
 class KeyDecoder:
-    """Bytes in, keys out. A sequence may come in pieces: what is not whole waits for the rest."""
+    """Decodes bytes into keys. A sequence may arrive in pieces; an incomplete one is kept until the rest arrives."""
 
     def __init__(self) -> None:
         self._letters = codecs.getincrementaldecoder("utf-8")("replace")
@@ -31,7 +32,7 @@ class KeyDecoder:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the rest of a sequence may come, or the key Esc was pressed: both begin alike."""
+        """Whether an incomplete sequence is kept. It may also be the key Esc, with which every sequence begins."""
         return bool(self._left)
 
     def feed(self, data: bytes) -> list[Key]:
@@ -39,7 +40,8 @@ class KeyDecoder:
         return list(self._whole())
 
     def give_up(self) -> list[Key]:
-        """Nothing more came: then it was Esc. The end of a paste always comes."""
+        """Return the key Esc for an incomplete sequence, because no more bytes came. An incomplete paste is kept: its
+        end always comes."""
         if not self._left or self._left.startswith(PASTE):
             return []
         self._left = ""

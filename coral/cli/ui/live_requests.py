@@ -1,4 +1,4 @@
-"""Requests of the live view: each is sent, and its answer waited for, beside the view, which goes on meanwhile."""
+"""Sends the requests of the live view in threads, so that the view goes on while an answer is waited for."""
 
 import queue
 import threading
@@ -16,7 +16,7 @@ class LiveAnswer(NamedTuple):
 
 
 class LiveRequests:
-    """`waiting`: how many are not answered yet."""
+    """The requests that were sent. `waiting`: how many of them are not answered yet."""
 
     def __init__(self, layout: Layout) -> None:
         self.waiting = 0

@@ -1,5 +1,5 @@
-"""What the live view shows at the moment, and what each key does to it. Nothing is read or sent here: a key that asks
-the supervisor for something gives the request."""
+"""What the live view shows at the moment, and how each key changes that. Nothing is read or sent here: a key that asks
+something of the supervisor returns the request."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Showing(StrEnum):
 
 @dataclass(slots=True)
 class MessageLine:
-    """The line in which a message is written. `to`: an agent, or EVERYBODY."""
+    """The line in which a message is typed. `to`: the recipient, an agent or EVERYBODY."""
 
     to: str
     text: str = ""
@@ -62,7 +62,8 @@ class MessageLine:
 
 @dataclass(slots=True)
 class ViewState:
-    """`chosen`: an agent, or empty. `notice`: the answer to the last key; `refused`: of a request that was."""
+    """What is shown. `chosen`: an agent, or empty. `notice`: the answer to the last key; `refused`: whether that answer
+    refuses a request."""
 
     verbose: bool = False
     has_keyboard: bool = True
@@ -70,7 +71,7 @@ class ViewState:
     paused: Collection[str] = ()
     chosen: str = ""
     showing: Showing = Showing.EVENTS
-    lists_keys: bool = False  # in place of all else
+    lists_keys: bool = False  # whether the list of keys is shown in place of all else
     line: MessageLine | None = None
     notice: str = ""
     refused: bool = False
@@ -79,7 +80,8 @@ class ViewState:
 
     @property
     def target(self) -> str:
-        """Return the agent that a key acts on: the chosen one, or the only one."""
+        """The agent that a key acts on: the chosen one, or the only one; empty if there are several and none is
+        chosen."""
         return self.chosen or (self.agents[0] if len(self.agents) == 1 else "")
 
     @property
@@ -87,7 +89,7 @@ class ViewState:
         return self.transcript if self.showing is Showing.TRANSCRIPT else self.events
 
     def know(self, agents: Sequence[str], paused: Collection[str]) -> None:
-        """The agents of the run now, and which of them are paused."""
+        """Take in which agents the run has now, and which of them are paused."""
         self.agents, self.paused = agents, paused
         if self.chosen not in agents:
             self.chosen = ""
@@ -98,11 +100,11 @@ class ViewState:
         self.notice, self.refused = text, refused
 
     def press(self, key: Key) -> Request | None:
-        """Carry out a key. Returns the request to send, if the key asks for one."""
+        """Handle a key. Return the request to send, if the key asks for one."""
         self.say("")
         if self.line is not None:
             return self._write(self.line, key)
-        if self.lists_keys:  # any key ends that
+        if self.lists_keys:  # any key closes the list
             self.lists_keys = False
             return None
         match key.name:
@@ -119,7 +121,7 @@ class ViewState:
         return None
 
     def _look(self, key: Key) -> None:
-        """Carry out a key that changes only what is shown."""
+        """Handle a key that changes only what is shown."""
         match key.name:
             case "j" | "down" | "tab":
                 self._choose(1, around=key.name == "tab")
@@ -157,7 +159,8 @@ class ViewState:
             self.say(NOBODY)
 
     def _back(self) -> None:
-        """From the transcript to the events, from older events to the newest, from the chosen agent to none."""
+        """Go back one step: from the transcript to the events, from older events to the newest, from the chosen agent
+        to none."""
         if self.showing is Showing.TRANSCRIPT:
             self.showing = Showing.EVENTS
             self.transcript.to_newest()

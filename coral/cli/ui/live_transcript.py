@@ -1,4 +1,4 @@
-"""An agent's conversation in the live view: its last lines, and what comes while one looks, launch after launch."""
+"""Shows an agent's conversation in the live view: its last lines, and then those that come, launch after launch."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,13 +17,13 @@ from coral.views.transcript import EntryKind, LaunchHistory, LaunchTail, Transcr
 LATEST = 500_000  # bytes of a launch's output
 KEPT = 2000  # lines
 LONGEST = 4000  # characters of a line
-LABEL = 10  # its width
+LABEL = 10  # the width of a label
 AT_FIRST = 2  # launches: one that has just begun has little to show
 ENDED = ("waiting", "parked", "retired")  # phases in which an agent has no process
 
 
 class LiveTranscript:
-    """The conversation of one agent. `update` reads what is new in it."""
+    """The conversation of one agent. `update` reads what is new in it; `problem` says why it cannot be read."""
 
     def __init__(self, agent: str) -> None:
         self.agent = agent
@@ -36,7 +36,8 @@ class LiveTranscript:
         self._width = 0
 
     def update(self, view: RunView, events: Iterable[LenientJson]) -> None:
-        """`events`: the latest of the run, which tell why launches began and how they ended."""
+        """Read what is new. `events`: the latest events of the run, which tell why launches began and how they
+        ended."""
         try:
             launches = [launch for launch in transcript.launches(view.layout, self.agent) if launch > self._launch]
             history = _history(events, self.agent)
@@ -52,7 +53,7 @@ class LiveTranscript:
             self.problem = f"cannot read it: {error}"
 
     def rows(self, out: Console, width: int) -> tuple[list[Position], list[Text]]:
-        """All its lines, as rows of that width, and where each stands."""
+        """Return all lines wrapped into rows of this width, and the position of each row."""
         if width != self._width:
             self._rows, self._width = {}, width
         first = self._lines[0][0] if self._lines else 0
@@ -80,7 +81,7 @@ class LiveTranscript:
 
     def _add(self, entries: Iterable[TranscriptEntry], view: RunView, history: LaunchHistory) -> None:
         for entry in entries:
-            if entry.kind is EntryKind.USAGE:  # it may be that of the part that was read
+            if entry.kind is EntryKind.USAGE:  # it may be that of the part that was read alone
                 continue
             style = "red" if entry.failed else STYLES.get(entry.kind, "dim" if entry.kind in QUIET else "")
             text = end_of_launch(entry, history, view) if entry.kind is EntryKind.END else text_of(entry)
@@ -99,7 +100,8 @@ def _some(lines: list[str], most: int | None) -> Iterator[str]:
 
 
 def _wrapped(label: str | None, text: Text, out: Console, width: int) -> Iterator[Text]:
-    """A line as rows: its label before the first, the others below its text. A title has no label, and is cut."""
+    """Yield a line as rows: its label stands before the first row, and the others are indented. A title, which has no
+    label, is cut instead."""
     if label is None:
         title = text.copy()
         title.truncate(width, overflow="ellipsis")
@@ -111,7 +113,7 @@ def _wrapped(label: str | None, text: Text, out: Console, width: int) -> Iterato
 
 
 def _history(events: Iterable[LenientJson], agent: str) -> LaunchHistory:
-    """Collect why each launch of the agent in these events began, and how it ended."""
+    """Return why each launch of the agent in these events began, and how it ended."""
     found = LaunchHistory({}, {})
     for event in events:
         launch = event.integer("launch")

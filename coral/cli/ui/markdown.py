@@ -1,4 +1,5 @@
-"""Markdown that agents wrote, rendered for a terminal. Import it late: that takes as long as everything else."""
+"""Renders Markdown that agents wrote for a terminal. Import this module only when it is needed: that takes as long as
+importing everything else."""
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
@@ -8,7 +9,7 @@ from coral.views.format import clean
 
 
 class _Heading(Heading):
-    """Headings at the left, in three weights: rich centres the first kind."""
+    """Draws headings at the left, in three weights; rich would centre those of the first level."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -21,5 +22,5 @@ class _Markdown(Markdown):
 
 
 def markdown(text: str, indent: int = 2) -> Padding:
-    """The text rendered; links show their targets."""
+    """Return the text rendered. The addresses of links are shown."""
     return Padding(_Markdown(clean(text), hyperlinks=False), (0, 0, 0, indent))

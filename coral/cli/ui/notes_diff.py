@@ -1,4 +1,4 @@
-"""What changed from one note to another, section by section."""
+"""Compares two notes, section by section."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _HEADING = re.compile(r"^#{2,6} +(.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SectionChange:
-    """The lines of one section that only the older note has, and those that only the newer one has."""
+    """The lines of one section that only the older note has (`gone`) and that only the newer one has (`new`)."""
 
     heading: str
     gone: tuple[str, ...]
@@ -25,7 +25,8 @@ class SectionChange:
 
 
 def changes(old: Note, new: Note) -> list[SectionChange]:
-    """The sections that differ, those of the newer note first. The order of lines says nothing, nor do blank ones."""
+    """Return the sections that differ, in the order of the newer note. The order of lines and blank lines are
+    ignored."""
     before, after = _sections(old), _sections(new)
     found = []
     for heading in dict.fromkeys((*after, *before)):
@@ -51,8 +52,8 @@ def print_changes(out: Console, old: Note, new: Note, found: Sequence[SectionCha
 
 
 def _sections(note: Note) -> dict[str, dict[str, None]]:
-    """The lines of each section, each once; what stands before the first heading is the section "". Linear: a note may
-    have 100,000 lines."""
+    """Return the lines of each section, each once; those before the first heading are in the section "". The time is
+    linear: a note may have 100,000 lines."""
     parts = _HEADING.split(note.body)
     named = zip(["", *parts[1::2]], parts[::2], strict=True)
     found: dict[str, dict[str, None]] = {}

@@ -1,6 +1,6 @@
 """Writes what a run has learned as Markdown: one page, or a folder with a page for each note.
 
-It may be shown on a site: control characters, HTML and images of notes are taken out of effect.
+The result may be published on a site, so control characters, HTML and images in notes are made ineffective.
 """
 
 import re
@@ -24,7 +24,8 @@ _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
 def export(knowledge: KnowledgeView, to: Path) -> int:
-    """Write it; returns how many files. CoralError where there is something already, or nothing can be written."""
+    """Write the notes to `to`; return the number of files. CoralError if something is there already, or it cannot be
+    written."""
     if to.exists() and (not to.is_dir() or to.suffix == _PAGE or any(to.iterdir())):
         raise CoralError(f"cannot export to {to}: there is something already", "name a new folder or a new file")
     notes = [note for note in map(knowledge.parse, reversed(knowledge.notes)) if _is_current(knowledge, note)]
@@ -44,7 +45,7 @@ def export(knowledge: KnowledgeView, to: Path) -> int:
 
 
 def harmless(text: str) -> str:
-    """Markdown whose HTML and images show as text; code stays as it is."""
+    """Return Markdown in which HTML and images are shown as text. Code stays as it is."""
     lines, fence = [], ""
     for line in format.clean(text).splitlines():
         found = _FENCE.match(line)
@@ -60,7 +61,7 @@ def _harmless(line: str) -> str:
 
 
 def _is_current(knowledge: KnowledgeView, note: Note) -> bool:
-    """Whether it is neither superseded nor a synthesis before the last."""
+    """Whether a note is neither superseded nor an earlier synthesis."""
     replaced = note.is_synthesis and knowledge.synthesis is not None and note.number != knowledge.synthesis.number
     return not replaced and note.name not in knowledge.superseded
 
@@ -114,6 +115,6 @@ def _link_text(note: Note) -> str:
 
 
 def _file(note: Note) -> str:
-    """Its place below the folder: a name that no note can choose to lead elsewhere."""
+    """Return the path of a note's page in the folder. It is made so that no name of a note can lead outside."""
     words = re.sub(r"[^A-Za-z0-9]+", "-", note.name).strip("-").lower()[:60]
     return f"notes/{note.number:04d}-{words or 'note'}.md"

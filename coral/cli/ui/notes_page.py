@@ -1,6 +1,6 @@
-"""What a run has learned, on one page: the synthesis, what speaks against it, dead ends, and what is new.
+"""Prints what a run has learned on one page: the synthesis, what contradicts it, dead ends, and what is new.
 
-Notes are text of agents: everything of theirs is printed through `format`, `Text` or `markdown`.
+Notes are text of agents, so every part of them must be printed through `format`, `Text` or `markdown`.
 """
 
 import time
@@ -19,13 +19,13 @@ from workspace.notes import Note, NumberedNote
 
 LISTED = 15
 FLAGGED = 5
-LOOKED_AT = 100  # of the latest notes, in search of those that the records speak against
+LOOKED_AT = 100  # of the latest notes, in search of disputed or stale ones
 AGAINST = (NoteState.DISPUTED, NoteState.STALE)
 MORE = "coral notes --read N reads one · --all · --search TEXT · --about NAME · --disputed · diff · export"
 
 
 def print_page(out: Console, knowledge: KnowledgeView, last_look: float | None) -> None:
-    """`last_look`: when the reader last looked, in seconds of the epoch; None: never."""
+    """Print the page. `last_look`: when the reader last looked, in seconds since the epoch; None if never."""
     if not knowledge.view.alone:
         print_heading(out, knowledge.view)
         out.print()
@@ -41,7 +41,7 @@ def print_page(out: Console, knowledge: KnowledgeView, last_look: float | None) 
 
 
 def print_synthesis(out: Console, knowledge: KnowledgeView, note: Note) -> None:
-    """A synthesis in full, and how current it is."""
+    """Print a synthesis in full, and how many attempts came after it."""
     print_in_full(out, knowledge, [note])
     last = knowledge.as_of(note)
     attempts = knowledge.view.last_attempt
@@ -82,7 +82,7 @@ def print_list(out: Console, knowledge: KnowledgeView, notes: Sequence[NumberedN
 
 
 def _say_evidence(out: Console, knowledge: KnowledgeView, note: Note) -> None:
-    """The records beside what a note states; nothing where it has nothing that can be compared."""
+    """Print what the records say of the figures in a note; nothing if it has no such figures."""
     evidence = knowledge.evidence(note)
     if replaced := knowledge.superseded.get(note.name):
         out.print(dim(f"superseded by {replaced}"))
@@ -96,12 +96,12 @@ def _say_evidence(out: Console, knowledge: KnowledgeView, note: Note) -> None:
 
 
 def reasons_against(evidence: Evidence) -> tuple[str, ...]:
-    """Why a note is disputed or stale."""
+    """Return why a note is disputed or stale."""
     return evidence.disputed or ((evidence.stale,) if evidence.stale else ())
 
 
 def _claims(out: Console, knowledge: KnowledgeView) -> None:
-    """What each agent has taken up."""
+    """Print what each agent says that it is working on."""
     if knowledge.claims:
         print_title(out, "Taken up")
         rows = [[claim.agent, claim.gap, format.ago(claim.created), claim.note] for claim in knowledge.claims]
@@ -138,7 +138,7 @@ def _dead_ends(out: Console, knowledge: KnowledgeView) -> None:
 
 
 def _against(out: Console, knowledge: KnowledgeView) -> None:
-    """Of the latest notes, those that the records speak against."""
+    """Print those of the latest notes that are disputed or stale."""
     latest = [note for note in map(knowledge.parse, knowledge.notes[-LOOKED_AT:][::-1]) if not note.is_synthesis]
     current = [note for note in latest if note.name not in knowledge.superseded and not note.is_dead_end]
     judged = [(note, knowledge.evidence(note)) for note in current]
@@ -155,8 +155,8 @@ def _against(out: Console, knowledge: KnowledgeView) -> None:
 
 
 def _new(out: Console, knowledge: KnowledgeView, last_look: float | None) -> None:
-    """What was written since the reader last looked; at the first time, the latest notes."""
-    hidden = {number for number, _ in knowledge.syntheses}  # the last is shown above, and replaces those before
+    """Print the notes that were written since the reader last looked; the first time, the latest notes."""
+    hidden = {number for number, _ in knowledge.syntheses}  # the last one is shown above, and replaces the others
     notes = knowledge.notes if last_look is None else knowledge.since(last_look)
     current = [note for note in reversed(notes) if note[1].name not in knowledge.superseded]
     chosen = [note for note in current if note[0] not in hidden]
@@ -165,7 +165,7 @@ def _new(out: Console, knowledge: KnowledgeView, last_look: float | None) -> Non
         if not chosen:
             out.print()
             kept = format.plural(len(knowledge.notes), "note")
-            nothing = "nothing else" if current else "nothing"  # a synthesis since then stands above
+            nothing = "nothing else" if current else "nothing"  # a new synthesis was printed above
             out.print(dim(f"{nothing} is new since you looked {ago} ago; `coral notes --all` lists {kept}"))
             return
         print_title(out, f"New since you looked {ago} ago")
@@ -176,7 +176,7 @@ def _new(out: Console, knowledge: KnowledgeView, last_look: float | None) -> Non
 
 
 def title_line(note: Note) -> Text:
-    """A note in one line: number, title, author, age, the attempts it rests on."""
+    """Return a note as one line: number, title, author, age, and the attempts that it rests on."""
     about = [part for part in (note.author, format.ago(note.created), _attempts(note)) if part]
     return Text.assemble(dim(f"{note.number}  "), (note.title, "bold"), dim("  " + " · ".join(about)))
 
@@ -187,6 +187,6 @@ def _attempts(note: Note) -> str:
 
 
 def body_of(note: Note) -> str:
-    """The body without a first heading that only repeats the title."""
+    """Return the body of a note without a first heading that only repeats its title."""
     first, _, rest = note.body.lstrip().partition("\n")
     return rest if first.startswith("#") and first.lstrip("# ").strip() == note.title else note.body

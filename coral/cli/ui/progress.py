@@ -1,4 +1,4 @@
-"""The step that long work is at: a line that changes on a terminal, one line per step anywhere else."""
+"""Shows the current step of long work: in one changing line on a terminal, in one line for each step anywhere else."""
 
 import contextlib
 import sys
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 @contextlib.contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
-    """Shows one step at a time; what is yielded takes the name of the step that begins now."""
+    """Give a function that takes the name of the step that begins now, and shows it in place of the step before."""
     if not sys.stderr.isatty():
         yield lambda text: print(text, file=sys.stderr, flush=True)
         return

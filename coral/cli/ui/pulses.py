@@ -1,4 +1,4 @@
-"""Pulses on a screen: a board with a line for each, and one line in words."""
+"""Shows pulses: a table with a row for each, and one pulse as a line of words."""
 
 from rich.console import Console, Group
 from rich.text import Text
@@ -10,13 +10,14 @@ from coral.views import format
 from heartbeats.beat import Status
 
 WIDTH = 20  # characters of a bar
-SETTLING = 3.0  # seconds of silence that are not worth a word
+SETTLING = 3.0  # seconds of silence below which "now" is shown
 STYLES = {Status.SUCCESS: "green", Status.ERROR: "red", DEAD: "red", Status.RUNNING: "default"}
 COLUMNS = ("", "task*", "state", "progress", "phase*?", "message*", ">left?", ">last beat")
 
 
 def pulses_table(board: PulseBoard, now: float, out: Console, chosen: int | None, foot: str) -> Group:
-    """The board, as much of it as fits, around the chosen line; below it `foot`."""
+    """Return a table of the pulses, as many as fit around the one at `chosen`, all of them if that is None; below it
+    `foot`."""
     pulses = list(board.pulses.values())
     fits = len(pulses) if chosen is None else max(out.height - 3, 1)
     first = 0 if chosen is None else min(max(chosen - fits + 1, 0), max(len(pulses) - fits, 0))

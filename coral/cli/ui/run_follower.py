@@ -1,5 +1,5 @@
-"""What the live view shows of a run: its status, its latest events, the curve and the attempts. Each update reads only
-what is new."""
+"""Reads what the live view shows of a run: its status, its latest events, the curve and the attempts. Each update reads
+only what is new."""
 
 import time
 from collections import deque
@@ -18,18 +18,19 @@ from workspace.notes import Note, latest_synthesis
 
 KEPT = 2000  # events that one can scroll back to
 ATTEMPTS = 3000  # the latest, which are drawn as points
-BestSoFar = list[tuple[str, int, float]]  # when a record proved a new best, its number, and the best from then on
+BestSoFar = list[tuple[str, int, float]]  # (when published, number of the record, the best from then on)
 LATEST = 1_000_000  # bytes of the timeline, in which these events are
 LOOK_AT_NOTES = 10.0  # seconds between two looks for a new conclusion
 
 
 class RunFollower:
-    """What a live view shows: the latest status and events, the best score so far over seconds, and the attempts."""
+    """What a live view shows. `points`: (seconds of the run's clock, the best from then on). `attempts`: the latest
+    ones with a score."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.view = RunView(layout)
-        self.events: deque[tuple[int, LenientJson]] = deque(maxlen=KEPT)  # those that say something by themselves
+        self.events: deque[tuple[int, LenientJson]] = deque(maxlen=KEPT)  # without steps; see `is_step`
         self.all_events: deque[tuple[int, LenientJson]] = deque(maxlen=KEPT)  # numbered as they were read
         self.points: list[tuple[float, float]] = []
         self.attempts: deque[tuple[float, float, str]] = deque(maxlen=ATTEMPTS)  # seconds, score, agent
@@ -46,7 +47,7 @@ class RunFollower:
         earlier = self.view
         self.view = RunView(self.layout)
         if not self.view.status and earlier.status:
-            self.view = earlier  # an unreadable file for a moment must not blank the screen
+            self.view = earlier  # a file that is unreadable for a moment must not blank the screen
         records = [record for record in map(self.view.attempt_or_none, self._read_events()) if record is not None]
         if not self._curve or any(record.verdict is Verdict.NEW_BEST for record in records):
             self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.alone))
@@ -58,17 +59,17 @@ class RunFollower:
             self.conclusion = latest_synthesis(self.layout.shared)
 
     def until_now(self) -> list[tuple[float, float]]:
-        """The points up to now: a fleet without improvement shows as a flat line."""
+        """Return the points up to the present, so that a fleet without improvement shows as a flat line."""
         clock, (last, best) = self.view.status.number("clock"), self.points[-1]
         return [*self.points, (clock, best)] if clock is not None and clock > last else self.points
 
     def styles(self) -> Mapping[str, str]:
-        """A colour for each of the first agents."""
+        """Return a colour for each of the first agents."""
         names = [agent.text("name") for agent in self.view.status.objects("agents")]
         return dict(zip(names, AGENT_STYLES, strict=False))
 
     def _read_events(self) -> list[int]:
-        """Read the new events; returns the numbers of the attempts that were published."""
+        """Read the new events; return the numbers of the attempts that were published."""
         published: list[int] = []
         events = self._timeline.new()
         for event in events:
@@ -85,7 +86,7 @@ class RunFollower:
         return published
 
     def _add_attempts(self, records: Iterable[Attempt]) -> None:
-        """At first the latest from the index, then what was published since."""
+        """Add the latest attempts from the index at the first call, and later the records that were published since."""
         if self._is_first:
             self._is_first = False
             found = self.view.index.ask(lambda rows: history.graded(rows, self.view.alone, ATTEMPTS))

@@ -1,14 +1,14 @@
-"""A part of a list that grows at its end: the newest, or a place that stays when more come."""
+"""Scrolls in a list that grows at its end: shows the newest rows, or stays at a place while more rows come."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
 
-Position = tuple[int, int]  # of a line in its list, counted from the first there ever was; of a row in that line
+Position = tuple[int, int]  # (number of the line, from the first that there ever was; place of the row in that line)
 
 
 class Scroll:
-    """`keep`: the last row that is read; None for the newest. A row that tells how many are newer takes the place of
-    one."""
+    """The place in the list. `keep`: the position of the last row shown; None to show the newest. A row that says how
+    many rows are newer takes the place of one row."""
 
     def __init__(self) -> None:
         self.keep: Position | None = None
@@ -16,14 +16,14 @@ class Scroll:
         self._height = 1
 
     def window(self, positions: Sequence[Position], height: int) -> tuple[int, int]:
-        """Which of these rows are shown, from the first to before the last, where so many fit; fewer by one where there
-        are newer ones."""
+        """Return which of these rows are shown, as (first, end), if `height` rows fit. If there are newer rows, one
+        less is shown."""
         self._positions, self._height = positions, max(height, 1)
         end = self._end()
         return max(0, end - (self._height if end == len(positions) else self._fewer)), end
 
     def page(self, pages: int) -> None:
-        """Move by so many pages towards the newest row, or if negative towards the oldest. One row stays visible."""
+        """Move by `pages` pages towards the newest row or, if negative, towards the oldest. One row stays visible."""
         self._show_until(self._end() + pages * max(1, self._fewer - 1))
 
     def to_oldest(self) -> None:

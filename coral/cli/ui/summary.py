@@ -1,4 +1,5 @@
-"""What `coral start` ends with: the leaderboard, the score curve, the agents' conclusions, and what to do next."""
+"""Prints the summary with which `coral start` ends: the leaderboard, the curve, the agents' conclusions, and what to do
+next."""
 
 from rich.console import Console
 from rich.text import Text
@@ -25,7 +26,7 @@ CURVE = 8
 
 
 def summarize(layout: Layout) -> None:
-    """Print it; of a run in which little happened, what there is."""
+    """Print the summary; parts for which the run has nothing are left out."""
     watch, out = RunFollower(layout), console()
     watch.update()
     view = watch.view
@@ -49,7 +50,7 @@ def summarize(layout: Layout) -> None:
 
 
 def _conclusions(out: Console, view: RunView) -> None:
-    """The synthesis in full, and how current it is: what the run has learned."""
+    """Print the latest synthesis in full and how current it is; if there is none, the titles of the latest notes."""
     knowledge = KnowledgeView(view)
     if knowledge.synthesis is not None:
         print_title(out, "What the agents concluded")
@@ -61,7 +62,8 @@ def _conclusions(out: Console, view: RunView) -> None:
 
 
 def _further(out: Console, view: RunView, best: int | None) -> None:
-    """`best`: None where nobody has beaten the seed; then there is nothing to export."""
+    """Print commands to go on with. `best`: the proven best; None if nobody has beaten the seed, so that nothing can be
+    exported."""
     print_title(out, "To look further")
     rows = [("log", "all attempts"), ("notes", "everything the agents wrote down")]
     if best:
@@ -88,7 +90,8 @@ def _verify(view: RunView, best: int) -> tuple[str, str]:
 
 
 def _export(view: RunView, best: int) -> tuple[str, str]:
-    """To a branch, unless it is known that the task lies in no repository: then a patch is what works."""
+    """Return the command that exports the best: to a branch, or as a patch if the task is known to be in no
+    repository."""
     origin = run_lookup.origin(view.layout)
     if origin is not None and repository_around(origin) is None:
         return f"export {best} --patch {best}.patch", "its change as a patch"

@@ -1,8 +1,8 @@
-"""rich, set up once: colour for people, plain columns for pipes, no foreign text as markup, tables that always fit.
+"""Sets up rich once: colours for people, plain columns for pipes, foreign text never taken for markup, and tables that
+always fit.
 
-Some columns of a table keep their width, some shrink, some are left out when narrow.
-rich alone would shorten every column at once, the numbers too; and it would take a fifth of a second to lay out a table
-of five hundred agents.
+Some columns of a table keep their width, some shrink, and some are left out of a narrow table. rich alone would shorten
+all columns, even those of numbers, and would take a fifth of a second for a table of five hundred agents.
 """
 
 import os
@@ -25,29 +25,30 @@ TONES = dict.fromkeys(("new best", "running"), "green") | dict.fromkeys(
 TONES |= {"failed": "red", "dead": "red", "void": "magenta", "retired": "dim"}
 GAP = 2
 LEAST = 16  # characters that a column which shrinks keeps
-SCANT = 8  # characters below which it shows nothing
+SCANT = 8  # characters below which such a column is of no use
 
 
 class _Screen(Console):
     def on_broken_pipe(self) -> None:
-        """rich would exit with 1, but a reader that left, as in `coral log | head`, is no failure."""
+        """Raise BrokenPipeError, which `main` handles: rich would exit with 1, but it is no failure if the reader left,
+        as in `coral log | head`."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Standard output. Its width is the terminal's, or that of $COLUMNS."""
+    """Return the console of standard output. Its width is the terminal's or $COLUMNS, and PIPE_WIDTH for a pipe."""
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS") else PIPE_WIDTH
     return _Screen(highlight=False, markup=False, emoji=False, soft_wrap=False, width=width)
 
 
 def tone(word: str) -> Text:
-    """A verdict or a state in its colour."""
+    """Return a verdict or a state in its colour."""
     return Text(word, style=TONES.get(word, "default"))
 
 
 def verdict_text(attempt: Attempt) -> Text:
-    """The verdict in its colour. Of a confirmation, which grades an earlier attempt again: that attempt, and whether
-    the grade failed or proved it the best."""
+    """Return the verdict in its colour. For a confirmation, return which attempt it grades again, and whether the grade
+    failed or proved that attempt to be the best."""
     if attempt.kind is not Kind.CONFIRM:
         return tone(attempt.verdict)
     if attempt.verdict is Verdict.NEW_BEST:
@@ -67,14 +68,14 @@ def print_title(out: Console, text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Lines of cells, as rich prints them; each cell is one line, and cut or filled to the width of its column."""
+    """A table that rich can print. Each cell is one line, cut or filled to the width of its column."""
 
     widths: Sequence[int]
     rights: Sequence[bool]
     lines: list[Sequence[Text]]
 
     def add_row(self, *cells: Text) -> None:
-        """Add a line at the end; columns without a cell stay empty."""
+        """Add a line at the end. Columns without a cell stay empty."""
         self.lines.append(cells)
 
     def __rich_console__(self, console: Console, _: ConsoleOptions) -> Iterator[Segment]:
@@ -101,16 +102,17 @@ def _filled(cell: Text, width: int, right: bool, console: Console) -> Iterator[S
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], width: int) -> Table:
-    """A table at most `width` wide.
+    """Make a table that is at most `width` wide.
 
-    A column is its name with marks: `>n` aligned right, `.n` aligned at the decimal point, `n*` shrinks when space is
-    short, `n?` is left out when it is shorter still, and `n??` when so little is left that it would show nothing.
+    A column is given by its name with marks: `>n` is aligned right, `.n` is aligned at the decimal point, `n*` shrinks
+    if the table is too wide, `n?` is left out if that is not enough, and `n??` is left out last, if shrunk columns
+    would be too narrow to read.
     """
     rows = list(rows)
     kept = _kept([_Column(column, [row[index] for row in rows]) for index, column in enumerate(columns)], width)
     widths = []
     for wanted in _widths(kept, width):
-        if width > 0:  # cut at the right edge, where even the least is too much
+        if width > 0:  # a column beyond the right edge is left out
             widths.append(min(wanted, width))
         width -= wanted + GAP
     lines: list[Sequence[Text]] = list(zip(*(column.cells for column in kept), strict=True))
@@ -123,7 +125,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
 
 
 class _Column:
-    """A column as `table` gets it: what its marks say, and its cells below its name."""
+    """A column of a table: the meaning of its marks, and its cells, the first of which is its name."""
 
     def __init__(self, marked: str, cells: Sequence[object]) -> None:
         self.right, self.shrinks = marked.startswith(">"), "*" in marked
@@ -134,12 +136,12 @@ class _Column:
         self.width = max(cell.cell_len for cell in self.cells)
 
     def least(self, kept: int) -> int:
-        """The width below which it does not go, where one that shrinks keeps so many characters."""
+        """Return the least width of the column. `kept`: how many characters a column that shrinks must keep."""
         return min(self.width, kept) if self.shrinks else self.width
 
 
 def _kept(columns: Sequence[_Column], width: int) -> list[_Column]:
-    """The columns that fit; of those that may be left out, the last goes first."""
+    """Return the columns that fit. Of those that may be left out, the last ones are left out first."""
     kept = list(columns)
 
     def needed(least: int) -> int:
@@ -157,7 +159,8 @@ def _kept(columns: Sequence[_Column], width: int) -> list[_Column]:
 
 
 def _widths(columns: Sequence[_Column], width: int) -> list[int]:
-    """The width of each column: those that shrink share what the others leave, and none gets more than it needs."""
+    """Return the width of each column: those that shrink share what the others leave, and none gets more than it
+    needs."""
     widths = [column.width for column in columns]
     shrinking = [place for place, column in enumerate(columns) if column.shrinks]
     left = width - GAP * (len(columns) - 1) - sum(column.width for column in columns if not column.shrinks)
@@ -168,6 +171,6 @@ def _widths(columns: Sequence[_Column], width: int) -> list[int]:
 
 
 def _aligned(cells: list[Text]) -> list[Text]:
-    """Numbers with their decimal points below each other, so that the larger one is seen at a glance."""
+    """Align numbers at their decimal points, so that the larger one is seen at a glance."""
     heads = [(cell.plain + ".").index(".") for cell in cells]
     return [Text(" " * (max(heads) - head)).append_text(cell) for cell, head in zip(cells, heads, strict=True)]

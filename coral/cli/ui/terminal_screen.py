@@ -1,8 +1,8 @@
-"""The terminal while a view fills it: the other screen, without a cursor, each key at once. It is put back when the
-view ends, and before Ctrl-Z stops this process.
+"""Uses the whole terminal for a view: the alternate screen, without a cursor, with each key read at once. The terminal
+is restored when the view ends, and before Ctrl-Z stops this process.
 
-In the background it draws nothing and reads nothing, for that would stop the process; `fg` brings the view back. Keys
-are read only where standard input is a terminal.
+In the background nothing is drawn or read, because that would stop the process; `fg` brings the view back. Keys are
+read only if standard input is a terminal.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from coral.cli.ui.live_keys import Key, KeyDecoder
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-ENTER = "\x1b[?1049h\x1b[?25l\x1b[?2004h"  # the other screen, no cursor, pasted text is marked as such
+ENTER = "\x1b[?1049h\x1b[?25l\x1b[?2004h"  # the alternate screen, no cursor, marks around pasted text
 LEAVE = "\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l"
-REST_OF_KEY = 0.05  # seconds in which the rest of an arrow key comes, also through a network; otherwise it was Esc
-PATIENCE = 1.0  # seconds that Ctrl-Z waits for a view that draws; a terminal that takes nothing must not hold it up
+REST_OF_KEY = 0.05  # seconds within which the rest of a sequence comes, even over a network; otherwise it was Esc
+PATIENCE = 1.0  # seconds for which Ctrl-Z waits while a view draws: a terminal that hangs must not block it
 AT_ONCE = 4096  # bytes
-_screens: list[TerminalScreen] = []  # the one that is shown now, if any
+_screens: list[TerminalScreen] = []  # the screen that is shown now, if any
 
 
 @contextlib.contextmanager
 def full_screen(out: Console) -> Iterator[TerminalScreen]:
-    """The terminal of standard output, until the view ends, however it ends."""
+    """Give a screen on the terminal of standard output, and restore the terminal however the view ends."""
     screen = TerminalScreen(out)
     with suspendable():
         try:
@@ -47,7 +47,8 @@ def full_screen(out: Console) -> Iterator[TerminalScreen]:
 
 
 class TerminalScreen:
-    """`lock`: held while it writes. Ctrl-Z comes in the main thread, which is this or another one."""
+    """The terminal while a view fills it. `lock`: held while it is written to, because Ctrl-Z is handled in the main
+    thread and the view may be in another."""
 
     def __init__(self, out: Console) -> None:
         self.lock = threading.RLock()
@@ -56,10 +57,10 @@ class TerminalScreen:
         self._decoder = KeyDecoder()
         self._is_shown = False
         self._drawn = ""
-        self._before: tuple[int, list[Any]] | None = None  # the terminal that gives keys, and how it was set
+        self._before: tuple[int, list[Any]] | None = None  # the descriptor of the keyboard, and its modes before
 
     def draw(self, view: RenderableType) -> None:
-        """Fill the screen with it."""
+        """Fill the screen with a view."""
         from rich.screen import Screen
 
         with self._out.capture() as captured:
@@ -69,7 +70,7 @@ class TerminalScreen:
             self.show()
 
     def show(self) -> None:
-        """Take the terminal, unless it is another program's now, and show what was drawn last."""
+        """Show what was drawn last; nothing while another program has the terminal."""
         with self.lock:
             if not _in_foreground(self._file):
                 return
@@ -78,7 +79,8 @@ class TerminalScreen:
             self._write(f"{entering}\x1b[H{self._drawn}")
 
     def leave(self) -> None:
-        """Set the terminal as it was; not from the background, where it is not as we left it."""
+        """Restore the terminal as it was. Nothing is done in the background, where another program may have changed
+        it."""
         import termios
 
         with self.lock:
@@ -96,7 +98,7 @@ class TerminalScreen:
         return self._before is not None
 
     def pressed(self, seconds: float) -> list[Key]:
-        """What is pressed in the next seconds, up to the first keys that come."""
+        """Wait at most `seconds` for keys; return the first that come."""
         keys = self._read(seconds)
         if not keys and self._decoder.is_waiting:
             keys = self._read(REST_OF_KEY) or self._decoder.give_up()
@@ -112,11 +114,12 @@ class TerminalScreen:
         with contextlib.suppress(OSError):
             if _in_foreground(file) and (data := os.read(file, AT_ONCE)):
                 return self._decoder.feed(data)
-        time.sleep(seconds)  # the other end was closed: it would be ready for ever
+        time.sleep(seconds)  # the other end was closed: select would return at once
         return []
 
     def _set_modes(self) -> None:
-        """Set the terminal to give each key at once; again if somebody else, such as a shell, has set it since."""
+        """Set the terminal to give each key at once. This is done again if another program, such as a shell, has
+        changed it since."""
         import termios
         import tty
 
@@ -131,7 +134,7 @@ class TerminalScreen:
                 tty.setcbreak(file, termios.TCSANOW)
 
     def _write(self, text: str) -> None:
-        """Write to the descriptor: the handler of Ctrl-Z must not use a Python file that is being written to."""
+        """Write to the descriptor: the handler of Ctrl-Z must not use a Python file that is just being written to."""
         data = text.encode(self._out.encoding, "replace")
         with contextlib.suppress(OSError):  # the terminal is gone
             while data:
@@ -140,8 +143,8 @@ class TerminalScreen:
 
 @contextlib.contextmanager
 def suspendable() -> Iterator[None]:
-    """Ctrl-Z leaves the screen before it stops the process, and shows it again afterwards. Without effect in a thread,
-    whose program does this in its main thread; and where Ctrl-Z means something else already."""
+    """Let Ctrl-Z leave the screen before it stops the process, and show it again afterwards. This has no effect outside
+    of the main thread, or if Ctrl-Z is handled by somebody else already."""
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTSTP) is not signal.SIG_DFL:
         yield
@@ -154,7 +157,8 @@ def suspendable() -> Iterator[None]:
 
 
 def _suspend(number: int, _: FrameType | None) -> None:
-    """While the process is stopped, the lock keeps a view in another thread from drawing at the last moment."""
+    """Handle Ctrl-Z. The lock is held while the process is stopped, so that a view in another thread cannot draw just
+    before."""
     with contextlib.ExitStack() as stack:
         screen = _screens[-1] if _screens else None
         if screen is not None and screen.lock.acquire(timeout=PATIENCE):
@@ -168,7 +172,7 @@ def _suspend(number: int, _: FrameType | None) -> None:
 
 
 def _in_foreground(file: int) -> bool:
-    """Whether this process may use the terminal. One that is not its own is nobody's to take away."""
+    """Whether this process may use the terminal; also if the file is no terminal that controls this process."""
     try:
         return os.tcgetpgrp(file) == os.getpgrp()
     except OSError:
@@ -176,7 +180,7 @@ def _in_foreground(file: int) -> bool:
 
 
 def _keyboard() -> int | None:
-    """Standard input, if it is the terminal from which this process is controlled."""
+    """Return the descriptor of standard input if it is the terminal that controls this process, else None."""
     try:
         file = sys.stdin.fileno()
         return file if os.isatty(file) and os.tcgetpgrp(file) == os.getpgrp() else None
