@@ -1,8 +1,8 @@
-"""The one process of a run that speaks to Ray, so that nothing of it is imported elsewhere and its death costs nothing.
+"""The bridge: the one process of a run that imports Ray and speaks to it. When it dies, no grade is lost.
 
 It submits the grades of local clients (`coral.cluster.remote_grade`) through the run's owner on the cluster
-(`coral.cluster.owner`) and hands them what comes of these. One bridge works at a time: another waits for its lock. It
-ends when its standard input has ended and no client is left.
+(`coral.cluster.owner`) and sends the events of the grades back to the clients. One bridge works at a time: another
+waits for its lock. It ends when its standard input has ended and no client is left.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from coral.cluster import wire
 from coral.cluster.shipping import Shipping
 
 CONNECT_SECONDS = 20.0
-LEASE_SECONDS = 120.0  # that an owner lives without a bridge
-LINGER_SECONDS = 10.0  # without a client, once nobody supervises the run
-UNCLAIMED_SECONDS = 10.0  # until a grade is ended that no client asks for
+LEASE_SECONDS = 120.0  # for which an owner lives without a bridge
+LINGER_SECONDS = 10.0  # for which the bridge waits for a client, once nobody supervises the run
+UNCLAIMED_SECONDS = 10.0  # from the start of the bridge until grades that no client asks for are ended
 NEWS_SECONDS = 1.0
 NAMESPACE = "coral"
 _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
@@ -47,7 +47,8 @@ def _end(failed: threading.ExceptHookArgs) -> None:
 
 
 def _locked(folder: Path) -> bool:
-    """Waits for the lock, which the process then has until it ends; False where nobody needs another bridge."""
+    """Wait for the lock, which this process then holds until it ends. Return False if standard input gets a line or its
+    end before that: no other bridge is needed then."""
     lock = os.open(folder / wire.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     while True:
         with contextlib.suppress(BlockingIOError):
@@ -62,16 +63,16 @@ class _Client:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection, self._sending = connection, threading.Lock()
-        self.tried: _Try | None = None  # the one that it has asked for last
+        self.tried: _Try | None = None  # the last try that it has asked for
 
     def send(self, **message: Any) -> None:
-        with self._sending, contextlib.suppress(OSError):  # it has ended: whoever reads from it notices
+        with self._sending, contextlib.suppress(OSError):  # the client has ended, which `_serve` notices
             self.connection.sendall(wire.encoded(message))
 
 
 class _Try:
-    """A try of a grade, for a client. `seen`: how many events of it the client has had. The next try is another object:
-    a thread that still holds this one must not take its state for that of the next."""
+    """One try of a grade, for a client. `seen`: how many events of the try the client has received. The next try is
+    another object, so that a thread that still holds this one does not mistake its state for that of the next."""
 
     def __init__(self, key: str, client: _Client, seen: int) -> None:
         self.key, self.client, self.seen = key, client, seen
@@ -83,7 +84,7 @@ class _Bridge:
     def __init__(self, folder: Path, address: str) -> None:
         self._folder, self._address = folder, address
         self._tries: dict[str, _Try] = {}
-        self._changed, self._arrived = threading.Lock(), threading.Event()  # the second: a client, while there is none
+        self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was added
         self._shipping = Shipping()
         self._began = self._last_client = time.monotonic()
         self._connect()
@@ -93,7 +94,8 @@ class _Bridge:
     # The cluster.
 
     def _connect(self) -> None:
-        """Ray may wait for ever for a head that is not there or refuses: then this process ends, and says why."""
+        """Connect to the cluster, or end this process and say why: Ray may wait for ever for a head that is missing or
+        refuses."""
         host, _, port = self._address.rpartition(":")
         try:
             socket.create_connection((host, int(port)), timeout=5).close()
@@ -198,7 +200,7 @@ class _Bridge:
                 self._submit(client, wire.decoded(line))
         connection.close()
         if client.tried is not None:
-            self._forget(client.tried)  # it has its result, or was ended
+            self._forget(client.tried)  # the client has its result, or was ended
 
     def _submit(self, client: _Client, message: dict[str, Any]) -> None:
         key, order, asked = message["submit"], message["order"], message["resources"]
@@ -261,7 +263,8 @@ _UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}
 
 
 def too_large(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
-    """Return why no node has these resources in all; empty if one has. Ray itself would wait without a word."""
+    """Return why no node can give these resources, even without other work; empty if one can. Ray would wait for
+    ever."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in alive):
         return ""

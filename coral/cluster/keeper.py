@@ -1,6 +1,6 @@
 """Keeps a bridge to the cluster: starts one, and another when it ends, until it is closed.
 
-A bridge of the supervisor before may still be at work: then the new one waits for its lock, and takes over at once.
+The bridge of an earlier supervisor may still be at work: then the new one waits for its lock, and takes over at once.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ END_SECONDS = 5.0
 
 class BridgeKeeper:
     def __init__(self, folder: Path, address: str) -> None:
-        """`folder`: where the bridge has its socket. CoralError where Ray is not installed."""
+        """Start a bridge. `folder`: where it has its socket. CoralError if Ray is not installed."""
         if find_spec("ray") is None:
             raise CoralError("cannot grade on a cluster: the package ray is missing", installs("ray"))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ class BridgeKeeper:
                 self._child = self._start()
 
     def close(self) -> None:
-        """Lets the bridge end, which waits for the grades that still run."""
+        """Let the bridge end. It still serves the grades that run; END_SECONDS later, this method waits no longer."""
         self._closed.set()
         pipe = self._child.stdin
         assert pipe is not None
