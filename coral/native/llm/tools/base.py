@@ -1,4 +1,4 @@
-"""What every tool is: a pydantic model of its arguments, which the model fills in, and what it does.
+"""The base of all tools: a pydantic model of a tool's arguments, which the model fills in, with what the tool does.
 
 The docstring of a tool, the descriptions of its fields and the texts of its errors are read by the model.
 """
@@ -24,4 +24,4 @@ class AgentTool(BaseModel):
 
     @abstractmethod
     def perform(self, bench: Workbench) -> str:
-        """Do it, and say what came of it. ToolError says what did not work and what would have."""
+        """Do what the tool does, and return its result. ToolError says what did not work and what would have worked."""
