@@ -1,4 +1,5 @@
-"""The brains: policies from a situation and an event to calls. A brain is pure: it reads no file and does no action.
+"""The brains: policies from a situation and an event to calls. A brain is pure: it reads no file and performs no
+action.
 
 `search` needs no model: it searches over the numbers and choices of the editable files, and answers each heartbeat by
 doing what it asks. The brain `llm` is in `llm/`: it asks a model, and has a loop, tools and a memory of its own.

@@ -19,7 +19,7 @@ from coral.native.prompt import HeartbeatSection
 from coral.native.tool_error import ToolError
 from heartbeats.interval import OwnInterval
 
-INTERRUPT_SECONDS = 0.015  # for the command to end by the same signal, before that is passed on
+INTERRUPT_SECONDS = 0.015  # seconds for the command to end by the same signal, before it is passed on
 EXIT_PENDING = 2  # submitted, not graded yet
 
 

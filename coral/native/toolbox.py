@@ -45,7 +45,7 @@ from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
 from workspace.knowledge import write_note, write_skill
 
-PROMPT_SECONDS = 5.0  # a `coral wait` that ends within these knows that nobody supervises
+PROMPT_SECONDS = 5.0  # a `coral wait` that gives up within this time knows that nobody supervises
 WAIT_SECONDS = 600.0  # for one `coral wait`; after it the next begins
 LONGEST_REASON = 300  # characters
 SYNTHESES = {"consolidate", "conclude"}  # heartbeats that ask for a synthesis

@@ -1,4 +1,4 @@
-"""The skill that native agents write for each other: which families have paid, in words and in figures.
+"""The skill that native agents write for each other: which families have gained, in words and in figures.
 
 The front matter of its SKILL.md carries the counts of each family and the best start; a search that loads it chooses
 its families and its start by them. A file that is not of this form is somebody else's skill and is left alone.

@@ -60,10 +60,10 @@ class HeldCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmMemory:
-    """`message_count`: messages since the session began, also those that are out of view. `started`: the id of the call
-    that is being performed. `chain`: steps in a row since the last prompt. `failures`: the last calls that
-    failed, as name and arguments. `attempts`: the commits of its own attempts, by number. `checked`: whether the check
-    has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
+    """The memory of one session. `message_count`: messages since the session began, also those that are out of view.
+    `started`: the id of the call that is being performed. `chain`: steps in a row since the last prompt. `failures`:
+    the last calls that failed, as name and arguments. `attempts`: the commits of its own attempts, by number.
+    `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
 
     session: str
     launches: int = 0

@@ -105,7 +105,7 @@ class Perception:
         if not old:
             return
         self.bench.output.compacted(f"{len(old)} messages become a summary")
-        # Both in the model's window and in ours: a third of it for the old part, in characters.
+        # As many characters as the window has tokens, which is about a third of it: three characters are one token.
         text = window.as_text(old, self.bench.options.window)
         summary = window.clip(self._summary(memory.summary, text), self.bench.options.window // 8)
         if named := window.mentions((PromptMessage(text=memory.summary), *old)):

@@ -97,7 +97,8 @@ def evolvable(space: SearchSpace) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeResult:
-    """`candidate` is what should be submitted; the next episode of this family goes on from `chain`."""
+    """The result of an episode. `candidate`: the point to submit; `chain`: the point from which the next episode of
+    this family goes on."""
 
     candidate: EvaluatedPoint
     chain: EvaluatedPoint

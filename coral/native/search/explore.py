@@ -38,8 +38,9 @@ SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candid
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Load numpy and scipy for one thread. OpenBLAS starts one for each core, which in a fleet wait for each other: an
-    evolution of 57 variables then takes six times the CPU. The check's process keeps its own setting."""
+    """Have OpenBLAS use one thread if numpy and scipy are loaded in this context. By itself it starts one for each
+    core, which in a fleet wait for each other: an evolution of 57 variables then takes six times the CPU. The check's
+    process keeps its own setting."""
     before = os.environ.get(THREADS)
     os.environ[THREADS] = before or "1"
     try:

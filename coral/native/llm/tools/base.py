@@ -14,7 +14,8 @@ NEXT = "true: you get the result at once and make your next step. false: you yie
 
 
 class AgentTool(BaseModel):
-    """`works`: whether a call that succeeds changes something, so that a turn with it was not in vain."""
+    """The base class of tools. `works`: whether a call that succeeds changes something, so that its turn counts as
+    work."""
 
     model_config = ConfigDict(extra="forbid")
     name: ClassVar[str]

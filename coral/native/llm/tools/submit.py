@@ -16,7 +16,7 @@ from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.workbench import Workbench
 from coral.native.tool_error import ToolError
 
-WAIT_SECONDS, PROMPT_SECONDS = 600.0, 5.0  # of one `coral wait`; if it ends within the second, nobody grades
+WAIT_SECONDS, PROMPT_SECONDS = 600.0, 5.0  # of one `coral wait`; if it ends within PROMPT_SECONDS, nobody grades
 
 
 class SubmitTool(AgentTool):
