@@ -1,4 +1,4 @@
-"""What the runtimes of well-known agent programs share; each subclass adds what is particular to its program.
+"""The base class of the runtimes of well-known agent programs; each subclass adds what is particular to its program.
 
 Coral starts the real program and not its launcher, with telemetry and self-update off. The program keeps its state in
 a folder of the agent, into which the user's login is linked. The program's own words decide what its end means.

@@ -1,4 +1,4 @@
-"""The runtimes by the name that a task gives them."""
+"""Finds and checks runtimes by the name that a task gives them."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches

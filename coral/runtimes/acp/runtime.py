@@ -1,4 +1,5 @@
-"""Any agent that speaks the Agent Client Protocol, by the command that starts it; our small client sends it the prompt.
+"""Runs any agent that speaks the Agent Client Protocol, by the command that starts it; a small client of ours sends it
+the prompt.
 
 The client needs the protocol's SDK, which is an extra. The agent keeps its state and login where it always does.
 """

@@ -12,7 +12,7 @@ LONGEST = 100_000  # bytes; the kernel's limit for one argument is a little high
 
 
 class Scripted(OwnProgram):
-    """The option `script` is a list of steps, or the path of a JSON or YAML file that holds one."""
+    """The runtime `scripted`. Option `script`: a list of steps, or the path of a JSON or YAML file that holds one."""
 
     name = "scripted"
     module = "coral.runtimes.scripted.program"
