@@ -9,7 +9,7 @@ from typing import Any
 
 from coral.config.document import MAX_VALUES, Document, KeyPath, Problem, nearest
 
-LONGEST = 200_000  # characters of a text with what it names; as many as a task may have
+LONGEST = 200_000  # characters of a text with the values that it names; as many as a task may have
 _NAMED = re.compile(r"\$\{\s*([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)\s*\}")
 
 

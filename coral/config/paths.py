@@ -1,4 +1,5 @@
-"""The paths that a task names on this machine: they exist, lie where they must, and keep the grader from the agents."""
+"""Checks the paths that a task names on this machine: that they exist, lie where they must, and hide the grader from
+the agents."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -39,7 +40,7 @@ def path_problems(
     names, without those that have problems."""
     unusable = list(_unusable(task, graders, folder))
     yield from unusable
-    if not unusable:  # no other check may look up such a path
+    if not unusable:  # the other checks must not look up an unusable path
         yield from _task_problems(task, folder) if task else ()
         for section, grader in graders.items():
             yield from _grader_problems(section, grader, folder, installs=_installs(graders))

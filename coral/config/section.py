@@ -1,4 +1,5 @@
-"""What every section of task.yaml is made of: strict, frozen models, keys with a sentence, the types of values."""
+"""The parts of which every section of task.yaml is made: strict, frozen models, keys with a sentence, types of
+values."""
 
 from typing import Annotated, Any
 
