@@ -1,5 +1,5 @@
 """Restricts this process, and all that it starts, to the files that a view names. Landlock, a part of Linux, enforces
-that; no privilege is needed. Or gives it a user of its own, for which it must be root.
+that; no privilege is needed. Or makes this process run as a user of its own, for which it must be root.
 
 `landlock.py RULES PROGRAM...` restricts itself and becomes the program. RULES are those of
 `coral.grader.sandbox`, marshalled, in hexadecimal: to import json takes as long as all the rest.

@@ -27,7 +27,8 @@ _SHOWN = 4000  # characters of one artifact
 
 @dataclass
 class EvaluationResult:
-    """What an evaluator may return instead of a dict of metrics. `artifacts`: texts for who improves the program."""
+    """What an evaluator may return instead of a dict of metrics. `artifacts`: texts for the author of the next
+    program."""
 
     metrics: dict[str, Any]
     artifacts: dict[str, str | bytes] = field(default_factory=dict)
