@@ -108,7 +108,7 @@ def keep_artifacts(source: Path, target: Path) -> None:
     """Copies the plain files that lie directly in a folder, up to MOST_ARTIFACTS files and ARTIFACT_BYTES in all. A
     candidate may have made them."""
     left, kept = ARTIFACT_BYTES, 0
-    with contextlib.suppress(OSError):  # there is no such folder, or no room: a record does without
+    with contextlib.suppress(OSError):  # there is no such folder, or no room: the record then has no artifacts
         for path in sorted(source.iterdir()):
             if kept == MOST_ARTIFACTS:
                 return

@@ -23,7 +23,8 @@ SHARE_OF_TAKEN = 0.9  # of what the disk has lost: a grade whose folder holds as
 
 @dataclass(frozen=True, slots=True)
 class GradeLimits:
-    """`threads`: processes and threads. `memory` and `disk`: bytes; None: a share of what the machine has."""
+    """The limits of one grade. `threads`: processes and threads; `memory`, `disk`: bytes; None: a share of the
+    machine's."""
 
     threads: int
     memory: int | None
