@@ -32,7 +32,8 @@ def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, arch
 
 class Owner:
     def __init__(self, lease: float) -> None:
-        """`lease`: seconds after which the actor ends, with its grades, if no bridge has asked for news."""
+        """Begin without grades. `lease`: seconds after which the actor ends, with its grades, if no bridge has asked
+        for news."""
         self._grades: dict[str, _Grade] = {}
         self._archives: dict[str, ray.ObjectRef[Any]] = {}
         self._changed, self._asked = threading.Condition(), 0
