@@ -239,7 +239,7 @@ def changed(value: Any, kind: str, depth: int = 0) -> Any:
     if isinstance(value, dict):
         return {name: changed(inner, kind, depth + 1) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        # A list of nothing but numbers is data; a number beside other things is what a candidate says of them.
+        # A list of nothing but numbers is data; a number beside other values is what a candidate claims about them.
         if kind == "claimed" and all(isinstance(inner, (int, float)) for inner in value):
             return value
         return type(value)([changed(inner, kind, depth + 1) for inner in value])
