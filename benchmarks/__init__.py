@@ -1,1 +1,1 @@
-"""How fast Coral is, measured on real runs; `python -m benchmarks` writes docs/benchmarks.md."""
+"""Measures how fast Coral is, on real runs; `python -m benchmarks` writes docs/benchmarks.md."""

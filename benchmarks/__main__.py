@@ -63,7 +63,7 @@ ALL: tuple[Benchmark, ...] = (
     packing,
     native,
 )
-# Measured only where named: they take longer than all the others, or need a browser.
+# Measured only if they are named: they take longer than all the others, or need a browser.
 ASKED_FOR: tuple[Benchmark, ...] = (dashboard, tabs, packing, native)
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"

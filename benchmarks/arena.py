@@ -1,7 +1,8 @@
-"""Real runs in a temporary folder, started as a user starts them. When an arena is closed nothing of them is left.
+"""Makes real runs in a temporary folder, started as a user starts them. Closing the arena removes them and their
+processes.
 
-Everything that is started inherits BENCH_NOTES, the folder where agents and graders note their times: it is also what
-tells their processes from all others.
+All processes inherit BENCH_NOTES, the folder where agents and graders note their times; by it, the arena finds the
+processes that are left.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Started:
     lines: tuple[tuple[int, str], ...]
 
     def attempts(self) -> list[Attempt]:
-        """What was published, without the baseline."""
+        """Return the published attempts, without the baseline."""
         store = Store(self.layout.attempts)
         return [store.read(number) for number in store.numbers() if number > 0]
 
@@ -64,7 +65,7 @@ class Arena:
         self._environment = {**os.environ, MARK: str(self.notes)}
 
     def small_task(self) -> Path:
-        """The task of instant grades, in a repository of thirty files, with one to change."""
+        """Make the task of instant grades: its repository has thirty small files, and one that agents change."""
         task = self.root / "task"
         shutil.copytree(HERE / "task", task)
         for number in range(FILES):
@@ -76,7 +77,7 @@ class Arena:
         return task
 
     def start(self, task: Path, *overrides: str) -> Started:
-        """`coral start --detach`; its lines are read as they come."""
+        """Run `coral start --detach` and read its lines as they come. BenchmarkError if it fails."""
         # Agents and graders are sealed, and note their times outside.
         shown = [f"{section}.writable=[{self.notes}]" for section in ("workspace", "grader")]
         command = [*CORAL, "start", "--detach", str(task), *shown, *overrides]
@@ -97,8 +98,8 @@ class Arena:
         return Started(runs_under(self.root / "runs")[0], began, lines)
 
     def fail(self, task: Path, *overrides: str, saying: str, prefix: Sequence[str] = ()) -> float:
-        """A `coral start --detach` that cannot work; in milliseconds, how long it took to say so in these words. It
-        must leave nothing behind."""
+        """Run a `coral start --detach` that cannot work; return how long it took, in milliseconds. BenchmarkError if it
+        does not fail with the words `saying`, or leaves something behind."""
         command = [*prefix, *CORAL, "start", "--detach", str(task), *overrides]
         began = time.perf_counter_ns()
         done = subprocess.run(
@@ -112,14 +113,14 @@ class Arena:
         return took
 
     def call(self, *words: str) -> None:
-        """Any other command, which must succeed."""
+        """Run any other command. BenchmarkError if it fails."""
         done = self._call(*words)
         if done.returncode:
             raise BenchmarkError(f"coral {words[0]} failed:\n{done.stdout}{done.stderr}")
 
     @contextmanager
     def beside(self, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """Any command that goes on until its input ends."""
+        """Run a command that goes on until its input ends, which is at the end of the context."""
         pipe = subprocess.PIPE
         with subprocess.Popen(
             [*CORAL, *words], cwd=self.root, env=self._environment, stdin=pipe, stdout=pipe, text=True
@@ -130,7 +131,7 @@ class Arena:
         self._stop(run.layout)
 
     def wait_for_end(self, run: Started, seconds: float, tell: Callable[[], None] = lambda: None) -> None:
-        """Until the run has ended by itself, as its budget says."""
+        """Wait until the run has ended by itself, by its budget. `tell`: called at each look."""
 
         def ended() -> bool:
             tell()
@@ -139,7 +140,7 @@ class Arena:
         wait_until(ended, seconds, "the end of the run")
 
     def close(self) -> None:
-        """Stop the runs, kill what is left of them, remove the folder; a second Ctrl-C does not cut this short."""
+        """Stop the runs, kill the processes that are left, and remove the folder, whatever Ctrl-C comes meanwhile."""
         with _undisturbed():
             try:
                 for layout in runs_under(self.root / "runs"):
@@ -168,7 +169,7 @@ class Arena:
             psutil.wait_procs(left, timeout=1)
 
     def _left(self) -> list[psutil.Process]:
-        """The processes that carry our mark, whoever is their parent."""
+        """Return the processes with this arena's BENCH_NOTES in their environment, whatever their parent is."""
         return [
             process
             for process in psutil.process_iter(["environ", "status"])
@@ -187,12 +188,12 @@ def arena() -> Iterator[Arena]:
 
 
 def agents_run(program: str, *arguments: str) -> str:
-    """The override that makes every agent run one of the programs in `agents/`."""
+    """Return the override that makes every agent run a program of the folder `agents`."""
     return f"agents.options={_options(program, *arguments)}"
 
 
 def agents_run_each(programs: Mapping[str, int]) -> str:
-    """The override for a mixed fleet: so many agents run each of these programs."""
+    """Return the override for a mixed fleet. `programs`: how many agents run each program of the folder `agents`."""
     parts = (f"{{runtime: command, count: {n}, options: {_options(program)}}}" for program, n in programs.items())
     return f"agents.assignments=[{', '.join(parts)}]"
 

@@ -1,4 +1,4 @@
-"""How long a launch of the built-in agent with a model takes until its first request is there."""
+"""Measures how long a launch of the built-in agent with a model takes until its first request has come."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.results import Result
 
 NAME = "asking"
 LAUNCHES, QUICK_LAUNCHES = 40, 5
-STEPS = 12  # that the session has behind it which is resumed
+STEPS = 12  # that the session has made before it is resumed
 BARE, NEW, RESUMED = "python -c pass", "a new session", "a session that is resumed"
 TARGET = Target(median=150)
 

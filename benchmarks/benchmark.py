@@ -1,4 +1,4 @@
-"""What a benchmark is: it measures when asked, and says what its results mean. It knows where no result is kept."""
+"""Defines a benchmark: it measures, and says what its results mean. It does not know where results are kept."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from benchmarks.results import Result
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is wanted. `quick`: a try, not a figure. `kept`: results that need not be measured again. `tabs`, `minutes`:
-    other numbers than the benchmark's own, which is a try as well."""
+    """What to measure. `quick`: a try with few values, which is not kept. `only`: a part of the benchmark. `tabs`,
+    `minutes`: other numbers than the benchmark's own, which makes it a try as well. `kept`: names of results that need
+    not be measured again. `say`: takes lines about the progress."""
 
     quick: bool = False
     only: str = ""
@@ -25,8 +26,8 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Full:
-    """What a measurement in full is kept as: its settings, and how many values each of its series has; None is as many
-    as came. A result that is kept and is not like that was measured by an older benchmark."""
+    """The form of a result that was measured in full: its settings, and how many values each of its series has; None
+    for any number. A kept result of another form was measured by an older version of the benchmark."""
 
     settings: Mapping[str, float]
     series: Mapping[str, int | None]
@@ -38,17 +39,17 @@ class Benchmark(Protocol):
     NAME: str
 
     def measure(self, ask: Ask) -> Iterable[Result]:
-        """One result at a time, each complete when it comes."""
+        """Measure, and yield each result when it is complete."""
         ...
 
     def full(self) -> Mapping[str, Full]:
-        """Its results, by name, as they are to be kept."""
+        """Return the form of each result, by name."""
         ...
 
     def checks(self, results: Mapping[str, Result]) -> list[Check]:
-        """Its figures against their targets."""
+        """Compare the figures of the results with their targets."""
         ...
 
     def section(self, results: Mapping[str, Result]) -> list[str]:
-        """What the page says, as lines of Markdown, from the results that there are."""
+        """Return the benchmark's section of the page, as lines of Markdown, from the results that there are."""
         ...

@@ -1,6 +1,6 @@
-"""Chromium, as a visitor of the dashboard has it, and what its pages say of their own times.
+"""Opens pages of the dashboard in Chromium, as a visitor does, and reads the times that were taken in them.
 
-Times are taken in the page, by observers that are there before its own scripts: a question from outside comes late.
+Times are taken in the page, by observers that are added before its own scripts: asking from outside would be late.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# Kept with the promise of the milliseconds until the frame that shows what `selector` finds.
+# Makes a promise of the milliseconds until the frame that shows an element of `selector`.
 _SHOWN = """
 window.shown = (selector, began) => new Promise((resolve, reject) => {
   const observer = new MutationObserver(() => {
@@ -39,7 +39,7 @@ _MOVED = """([hash, selector]) => {
   return moved;
 }"""
 
-# Wraps uPlot's constructor: whatever a chart draws is compared with what was drawn before.
+# Wraps uPlot's constructor, so that the points that a chart draws are compared with those that it drew before.
 _DRAWN = """
 window.drawn = new Map();
 let plot;
@@ -58,7 +58,7 @@ Object.defineProperty(window, "uPlot", { get: () => plot, set: (made) => (plot =
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser of this machine, without a window."""
+    """Start the browser of this machine, without a window. BenchmarkError if there is none."""
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
@@ -77,7 +77,8 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def opened(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
-    """A page in a profile of its own, which knows nothing of the dashboard. Its `scripts` run before the page's own."""
+    """Open a page in a new profile, which has nothing of the dashboard in its cache. `scripts` run before the page's
+    own."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     try:
         for script in scripts:
@@ -90,34 +91,34 @@ def opened(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
 
 
 def first_content(browser: Browser, address: str, selector: str) -> float:
-    """Milliseconds from the beginning of the navigation to the frame that shows it, in a new profile."""
+    """Return the milliseconds from the begin of the navigation to the frame that shows `selector`, in a new profile."""
     with opened(browser, address, _SHOWN, _OPENED % json.dumps(selector)) as page:
         return _number(_evaluate(page, "window.opened"))
 
 
 @contextmanager
 def visit(browser: Browser, address: str, selector: str = "h2") -> Iterator[Page]:
-    """A page that is open and shows that; `content_after_move` moves it."""
+    """Open a page and wait until it shows `selector`; `content_after_move` moves it to another address."""
     with opened(browser, address, _SHOWN, _OPENED % json.dumps(selector)) as page:
         _evaluate(page, "window.opened")
         yield page
 
 
 def content_after_move(page: Page, hash: str, selector: str) -> float:
-    """Milliseconds from a change of the page to the frame that shows it, in a page that is open."""
+    """Return the milliseconds from a change of an open page's address to the frame that shows `selector`."""
     return _number(_evaluate(page, _MOVED, [hash, selector]))
 
 
 @contextmanager
 def watched_curve(browser: Browser, address: str, *scripts: str) -> Iterator[Page]:
-    """The fleet's page; `drawn` says what its curve has drawn. `scripts` run before the page's own."""
+    """Open the fleet's page, of which `drawn` returns what its curve has drawn. `scripts` run before the page's own."""
     with opened(browser, address, _SHOWN, _DRAWN, _OPENED % json.dumps(".chart canvas"), *scripts) as page:
         _evaluate(page, "window.opened")
         yield page
 
 
 def drawn(page: Page) -> dict[float, float]:
-    """When each point was on the screen, in milliseconds of the wall clock, by its time on the run's clock."""
+    """Return when each point was on the screen, in milliseconds of the wall clock, by its time on the run's clock."""
     rows = _evaluate(page, "[...window.drawn].filter(([, at]) => at !== null)")
     return {_number(time): _number(at) for time, at in rows}
 

@@ -1,4 +1,4 @@
-"""How long `coral eval --help` takes: what agents pay before anything happens, thousands of times."""
+"""Measures how long `coral eval --help` takes: the time before any work, which agents spend thousands of times."""
 
 from __future__ import annotations
 

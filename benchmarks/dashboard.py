@@ -1,4 +1,4 @@
-"""How soon the dashboard shows a page, and an attempt that was published, in a real browser on the same machine.
+"""Measures how soon the dashboard shows a page, and a published attempt, in a real browser on the same machine.
 
 The runs are real and live: a native fleet that works, and a fleet of 500 agents after 100,000 attempts.
 """
@@ -51,7 +51,7 @@ ROWS = {
     LIVE: f"{FULL.native} native agents at work",
     LARGE: f"{FULL.agents} agents, {FULL.attempts:,} attempts",
 }
-# Where each page is, and what is its content: a selector of what only an answer of the server brings.
+# The address of each page, and its content: a selector of an element that only an answer of the server brings.
 PAGES = {
     "fleet": ("fleet", "tr[data-agent]"),
     "attempts": ("attempts", "tr[data-row]"),
@@ -135,7 +135,7 @@ def _moved(page: str) -> str:
 
 @contextmanager
 def _native_fleet(size: Size) -> Iterator[tuple[Arena, Started]]:
-    """Wait until the run has some attempts and notes."""
+    """Start a native fleet, and wait until the run has some attempts and a note."""
     with arena() as place:
         options = (f"agents.count={size.native}", f"agents.options={{seconds: {SECONDS:g}}}", "budget.hours=2")
         run = place.start(TASK, "agents.runtime=native", *options)
@@ -175,7 +175,8 @@ def _pages(browser: Browser, server: Server, visits: int) -> dict[str, list[floa
 
 
 def _points(browser: Browser, server: Server, run: Started, count: int) -> list[float]:
-    """From the moment that the record of an attempt has its name to its point on the screen, in milliseconds."""
+    """Measure, in milliseconds, from the moment that the record of an attempt has its name to its point on the
+    screen."""
     with browsing.watched_curve(browser, server.address) as page:
         clocks = _published(run, count)
         what = f"the points of {count} attempts"
@@ -186,7 +187,7 @@ def _points(browser: Browser, server: Server, run: Started, count: int) -> list[
 
 
 def _published(run: Started, count: int) -> dict[int, float]:
-    """The next attempts that are points of the curve, each with its time on the run's clock."""
+    """Wait for the next `count` attempts that are points of the curve; return the time of each on the run's clock."""
     clocks: dict[int, float] = {}
     timeline, store = Timeline(run.layout, end_of(run.layout, 0)), Store(run.layout.attempts)
     deadline = time.monotonic() + 60 + 10 * count

@@ -1,4 +1,4 @@
-"""`coral ui` in a process of its own, and open pages without a browser: threads that ask for what a page asks for."""
+"""Runs `coral ui`, and stands in for open pages without a browser: by threads that ask for what a page asks for."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from attempts.record import IMPROVED
 from benchmarks.arena import Arena, BenchmarkError, Started
 
 END_SECONDS = 10.0
-SILENT_SECONDS = 9.0  # the server says something every three
+SILENT_SECONDS = 9.0  # the server sends something every three seconds
 RETRY_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """`address` opens the dashboard of `run`; it holds the token."""
+    """A running `coral ui`. `address`: opens the dashboard of `run`, with the token in it."""
 
     process: psutil.Process
     run: str
     address: str
 
     def memory(self) -> float:
-        """In MB: what it holds, its part of what it shares with others; without that part where no system tells it."""
+        """Return the memory of the server in MB: its proportional share (PSS), or RSS on a system that has no PSS."""
         found = self.process.memory_full_info()
         return float(getattr(found, "pss", found.rss)) / 1e6
 

@@ -1,6 +1,6 @@
-"""How long an agent waits for one `coral eval` when grading itself costs nothing: in young runs, old ones, large ones.
+"""Measures how long one `coral eval` takes an agent when grading itself costs nothing: in young, old and large runs.
 
-The agent takes the time around the whole command; submission, grader and record say when each part of it ended.
+The agent takes the time around the whole command; the submission, the grader and the record tell when each part ended.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ GRADERS = {
 }
 WHY = "Compare its parts: most of it are processes - the interpreter twice, git a dozen times."
 WHY_GROWN = "Compare the parts: what grew is what depends on the history."
-# Attempts before those that are measured. What depends on them is the same for both: one goes all the way.
+# Attempts before those that are measured. What depends on them is the same for both graders: one has the longest.
 PRIOR = {"function": (0, 1_000, 10_000, 100_000), "command": (0, 10_000)}
 QUICK_PRIOR = (0, 50)
 VALUES, QUICK_VALUES = 60, 8
-# Agents in all, of which one submits. What depends on them is the same for both graders.
+# Agents in all, of which one submits. What depends on their number is the same for both graders.
 FLEETS, QUICK_FLEETS = (16, 100, 500), (4,)
 FLEET_VALUES, QUICK_FLEET_VALUES = 25, 4
-SETTLING = 10.0  # seconds: until the start of a fleet costs nothing any more
+SETTLING = 10.0  # seconds until the start of a fleet takes no more of the machine
 SETTINGS = {"values": VALUES, "values in a fleet": FLEET_VALUES}
 FLAT = Target(median=1.2)
 RARE = "{name: reflect, every: 10}, {name: consolidate, every: 100}, {name: redirect, stagnant: 1000000}"
@@ -134,7 +134,7 @@ def _run(
 
 
 def begin(place: Arena, overrides: tuple[str, ...]) -> Started:
-    """A run of one agent, which submits when it is told to."""
+    """Start a run of one agent, which submits as often as the file `goal` says."""
     task = place.small_task()
     if overrides:
         path = task / "task.yaml"
@@ -145,7 +145,7 @@ def begin(place: Arena, overrides: tuple[str, ...]) -> Started:
 
 
 def _in_fleet(place: Arena, agents: int, count: int, ask: Ask) -> list[dict[str, float]]:
-    """One agent of so many submits; the others have said one word and sleep."""
+    """Measure evals of one agent in a fleet; the others have printed one line and sleep."""
     ask.say(f"preparing {agents} agents")
     (place.notes / "goal").write_text("0")
     fleet = agents_run_each({"evaluating.py": 1, "up.sh": agents - 1})
@@ -157,7 +157,7 @@ def _in_fleet(place: Arena, agents: int, count: int, ask: Ask) -> list[dict[str,
 
 
 def measured(run: Started, place: Arena, prior: int, done: int, count: int) -> list[dict[str, float]]:
-    """Let the agent, which has submitted `done` times, go on until it has `count` times more."""
+    """Let the agent, which has submitted `done` times, submit `count` times more; return the times of these evals."""
     (place.notes / "goal").write_text(f"{done + count}")
     wait_until(lambda: len(_noted(place)) >= done + count, 60 + 2 * count, f"{count} evals")
     return _rows(run, place, prior, _noted(place)[done:])
@@ -169,7 +169,7 @@ def _noted(place: Arena) -> list[str]:
 
 
 def _rows(run: Started, place: Arena, prior: int, lines: list[str]) -> list[dict[str, float]]:
-    """What each eval and its parts took, in milliseconds."""
+    """Return how long each eval and its parts took, in milliseconds."""
     store, rows = Store(run.layout.attempts), []
     late = (store.read(number) for number in store.numbers() if number > prior)
     attempts = {attempt.title: attempt for attempt in late}

@@ -1,4 +1,4 @@
-"""How long a start that cannot work takes until it has said why and nothing of it is left."""
+"""Measures how long a start that cannot work takes until it has said why and has removed what it made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CAUSES = {
     DISK: "the disk is full",
 }
 SAID = {PROGRAM: "not on PATH", GRADER: "no_such_module", DISK: "the disk is full"}
-# A disk of its own, which is gone with the command; what is timed begins when it is mounted and full.
+# Mounts a disk that is gone with the command; the time begins when the disk is mounted and full.
 ON_A_FULL_DISK = """
 mount -t tmpfs -o size=1m tmpfs "$1" && disk=$1 times=$2 && shift 2 || exit 99
 head -c 2000000 /dev/zero > "$disk/ballast" 2> /dev/null
@@ -82,7 +82,7 @@ _WHY = "Most of it is the interpreter and its imports: compare the parts of a st
 
 
 def _broken_task(place: Arena) -> Path:
-    """Its grader imports what is not there. That does not matter where a start comes to its end before."""
+    """Make a task whose grader imports a module that is missing. A start that fails before does not notice."""
     task = place.small_task()
     path = task / "task.yaml"
     text = path.read_text().replace("command: sh $CORAL_PRIVATE/grade.sh", "entry: grade.py:grade")

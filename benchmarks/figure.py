@@ -1,4 +1,4 @@
-"""What is said about raw values: medians, spreads, and whether a target is met. Nothing here measures or is kept."""
+"""Makes figures of raw values: medians, spreads, and whether a target is met. It measures nothing and keeps nothing."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a figure should be at most, in its own unit."""
+    """The most that a figure should be, in its own unit."""
 
     median: float
     p99: float | None = None
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The nearest rank: the smallest measured value that `percent` of all values do not exceed. Never interpolated,
-    so that the 99th of fewer than a hundred values is the largest."""
+    """Return a percentile by nearest rank: the smallest value that `percent` of all values do not exceed. It is never
+    interpolated: the 99th of fewer than a hundred values is the largest."""
     if not values:
         raise ValueError("there is no percentile of nothing")
     rank = max(1, math.ceil(len(values) * percent / 100))
@@ -56,7 +56,7 @@ def summarize(values: Sequence[float]) -> Summary:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A figure held against its target. `why` is what there is to say if it is missed."""
+    """A figure compared with its targets. `why`: the explanation to show if it misses one."""
 
     what: str
     measured: str
@@ -81,5 +81,5 @@ def _verdict(name: str, value: float, most: float, unit: str) -> str:
 
 
 def number(value: float) -> str:
-    """Three significant digits, but all digits before the point."""
+    """Write a number with three significant digits, but all digits before the point."""
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"

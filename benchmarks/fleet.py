@@ -1,6 +1,6 @@
-"""What a supervisor costs, and how soon it acts, while a fleet works: the same work, done by more and more agents.
+"""Measures what a supervisor uses, and how soon it acts, while a fleet works: the same work, by more and more agents.
 
-For 500 agents the pace is a real one, an attempt per agent in ten minutes. Agents sleep in a shell between their
+For 500 agents the pace is realistic: an attempt of each agent in ten minutes. Agents sleep in a shell between their
 attempts, so that hundreds of them fit one machine.
 """
 
@@ -25,7 +25,7 @@ NAME = "fleet"
 PACE = 1.2  # seconds between two attempts of the fleet
 WINDOW = 5.0  # seconds of one value
 WINDOWS = {1: 4, 16: 4, 100: 4, 500: 18}  # values for so many agents
-SETTLING = 10.0  # seconds: until the start itself costs nothing any more
+SETTLING = 10.0  # seconds until the start itself takes no more of the machine
 SLOTS = 2
 SETTINGS = {"pace": PACE, "window": WINDOW, "slots": SLOTS}
 CPU, MEMORY, THREADS = "cpu", "memory", "threads"
@@ -87,7 +87,8 @@ _WHY_LATE = (
 
 
 def start(place: Arena, agents: int) -> Started:
-    """A run whose agents submit in turn, one every PACE seconds; all of them are there."""
+    """Start a run whose agents submit in turn, one every PACE seconds, and wait until all of them have printed a
+    line."""
     program = agents_run("paced.sh", f"{1000 * PACE * agents:.0f}", str(agents), sys.executable)
     work = ("agents.runtime=command", program, f"agents.count={agents}", f"grader.slots={SLOTS}")
     run = place.start(place.small_task(), *work)
@@ -96,7 +97,7 @@ def start(place: Arena, agents: int) -> Started:
 
 
 def resume(place: Arena, run: Started, agents: int) -> None:
-    """Go on with a run that was stopped; all agents are there again, and begin anew to take turns."""
+    """Resume a run that was stopped, and wait for its agents, which begin to take turns again."""
     for pattern in ("up-*", "due-*", "first-*", "began"):
         for path in place.notes.glob(pattern):
             path.unlink()
@@ -125,7 +126,7 @@ def watch(
 
 
 def _soon(place: Arena, run: Started, began: int) -> list[float]:
-    """From grades to interrupts; every attempt came to one."""
+    """Return the times from grades to interrupts, once every attempt has led to one."""
     wanted = ends(place.notes, began)
 
     def all_came() -> bool:

@@ -1,7 +1,7 @@
-"""Attempts that nobody made: a long history without the days it takes, in every place where a run keeps one.
+"""Makes up attempts: a long history, in every place where a run keeps one, without the days that it would take.
 
-Journal, ledger, records, references and timeline are as a supervisor leaves them that decided all of it. Only the
-commits are one and the same, the seed.
+Journal, ledger, records, references and timeline are as a supervisor that decided all of it would leave them. But all
+attempts have the same commit, the seed.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from coral.fleet.transaction import Transaction
 from coral.journal import Journal, published
 from coral.records.ledger import Ledger
 
-AT_ONCE = 500  # attempts in one line of the journal: each line is waited for until it is on the disk
+AT_ONCE = 500  # attempts in one line of the journal, since each line is synced to the disk
 
 
 def fill(run: Started, count: int, agents: int) -> None:
-    """Add attempts to a run that has stopped, until it has so many, in turn for its first `agents` agents.
+    """Add attempts to a run that has stopped, until it has `count`, in turn for its first `agents` agents.
 
-    About one in fifty is an improvement. What it owes its agents for them is delivered.
+    About one in fifty is an improvement. The messages that the attempts would send to agents count as delivered.
     """
     with closing(Journal(run.layout.journal)) as journal:
         first, clock = journal.recovered.fleet.run.next_number, journal.recovered.clock
         _write_journal(journal, range(first, count + 1), agents, (run.layout.private / "seed").read_text().strip())
-        journal.begin_next()  # what is made up does not follow from its events, which a resume would find out
+        journal.begin_next()  # no events led to the made-up decisions, which a resume of this file would notice
     store, references, events = Store(run.layout.attempts), [], []
     for attempt in published(run.layout.journal):
         if attempt.number < first:
             continue
-        # In the timeline they lie evenly over the time that the run has had.
+        # In the timeline they are spread evenly over the time that the run has had.
         events.append(_event(attempt, clock * (attempt.number + 1 - first) / (count + 1 - first)))
         write_json(run.record(attempt.number), to_dict(attempt), durable=False)
         references.append(f"{attempt.commit} refs/attempts/{attempt.number}")
@@ -59,20 +59,20 @@ def fill(run: Started, count: int, agents: int) -> None:
 
 
 def index(run: Started) -> None:
-    """What a supervisor does beside its work: without it, the first one who looks does."""
+    """Bring the index up to date, as a supervisor does; otherwise the first command that reads it would."""
     with closing(Index(run.layout.attempts)) as found:
         found.refresh()
 
 
 def _write_references(path: Path, lines: list[str]) -> None:
-    """In the one file that git packs references into: a file for each, as they are left, takes minutes to remove."""
+    """Write references into the file that git packs them into: removing one file for each would take minutes."""
     there = path.read_text().splitlines()[1:] if path.exists() else []
     lines = sorted((*there, *lines), key=lambda line: line.partition(" ")[2])
     path.write_text("\n".join(("# pack-refs with: peeled fully-peeled sorted ", *lines, "")))
 
 
 def _event(attempt: Attempt, clock: float) -> str:
-    """The line of the timeline that tells of a publication."""
+    """Return the line of the timeline about a publication."""
     text = f"{attempt.verdict} {attempt.score:.10g}: {attempt.title}"
     line = {"at": attempt.published_at, "clock": clock, "type": "published", "agent": attempt.agent, "text": text}
     return json.dumps({**line, "attempt": attempt.number}) + "\n"
@@ -81,7 +81,7 @@ def _event(attempt: Attempt, clock: float) -> str:
 def _write_journal(journal: Journal, numbers: range, agents: int, seed: str) -> None:
     rules = journal.recovered.rules
     assert rules is not None
-    # The run's clock stands still: else every heartbeat of the clock would be due when the run is resumed.
+    # The run's clock stands still: otherwise all heartbeats by time would be due when the run is resumed.
     fleet, now = journal.recovered.fleet, Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
     names = list(fleet.agents)[:agents]
     for some in (numbers[at : at + AT_ONCE] for at in range(0, len(numbers), AT_ONCE)):

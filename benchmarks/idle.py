@@ -1,4 +1,4 @@
-"""What a supervisor costs while nothing happens: more and more agents that say nothing, a longer and longer history."""
+"""Measures what a supervisor uses while nothing happens: with more and more silent agents, and longer histories."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from coral.supervisor.lock import holder
 
 NAME = "idle"
 TARGET = Target(median=1)
-AGENTS, ATTEMPTS = 100, 10_000  # what the target is said for; the one is held while the other grows
+AGENTS, ATTEMPTS = 100, 10_000  # for which the target holds; one stays the same while the other grows
 FLEETS, QUICK_FLEETS = (1, 16, 100, 500), (1, 5)
 COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 100)
 WINDOW, WINDOWS = 10.0, 6  # seconds of one value; values
-SETTLING = 30.0  # seconds: until the start itself costs nothing any more, and those who are silent count as such
+SETTLING = 30.0  # seconds until the start takes no more of the machine, and silent agents count as silent
 SETTINGS = {"agents": AGENTS, "attempts": ATTEMPTS, "window": WINDOW}
 CPU, MEMORY = "cpu", "memory"
 UNITS = {CPU: "% of a core", MEMORY: "MB"}
@@ -77,7 +77,7 @@ _WHY = (
 
 
 def _sizes(quick: bool = False) -> dict[int, tuple[int, ...]]:
-    """For so many agents, the numbers of attempts that are looked at one after the other."""
+    """Return, by the number of agents, the numbers of attempts that are measured one after the other."""
     fleets, counts = (QUICK_FLEETS, QUICK_COUNTS) if quick else (FLEETS, COUNTS)
     agents, attempts = (fleets[-1], counts[-1]) if quick else (AGENTS, ATTEMPTS)
     return {fleet: counts if fleet == agents else (attempts,) for fleet in fleets}
@@ -88,14 +88,15 @@ def _key(agents: int, attempts: int, part: str) -> str:
 
 
 def start(place: Arena, agents: int) -> Started:
-    """A run that has stopped, whose agents will say one word and sleep when it is resumed."""
+    """Make a run and stop it. When it is resumed, its agents print one line and sleep."""
     run = place.start(place.small_task(), "agents.runtime=command", agents_run("up.sh"), f"agents.count={agents}")
     place.stop(run)
     return run
 
 
 def resume(place: Arena, run: Started, agents: int, attempts: int) -> psutil.Process:
-    """Go on with a run that was stopped as if it had so many attempts; its supervisor, once all agents are there."""
+    """Resume a run that was stopped, after making up attempts until it has `attempts`. Return its supervisor once all
+    agents have printed a line."""
     history.fill(run, attempts, agents)
     history.index(run)
     os.sync()  # a disk that still writes what was made up would be measured
@@ -119,7 +120,7 @@ def _watch(supervisor: psutil.Process, windows: int) -> dict[str, list[float]]:
 
 
 def share(supervisor: psutil.Process, seconds: float) -> float:
-    """How much of a core a process uses during so many seconds, in percent; its children apart."""
+    """Return how much of a core a process uses during `seconds`, in percent, without its children."""
     before, began = supervisor.cpu_times(), time.monotonic()
     time.sleep(seconds)
     after, passed = supervisor.cpu_times(), time.monotonic() - began

@@ -1,4 +1,4 @@
-"""How soon an agent is interrupted after the grader of its attempt has ended.
+"""Measures how soon an agent is interrupted after the grader of its attempt has ended.
 
 The grader's last act is to note the time and end; the agent notes when its SIGINT arrives. They are paired by attempt.
 """
@@ -19,7 +19,7 @@ NAME = "interrupt"
 TARGET = Target(median=20, p99=100)
 AGENTS = 4
 ATTEMPTS, QUICK_ATTEMPTS = 200, 12
-# A pause as long as a short thought, and none: four agents without one keep two cores busy with starting programs.
+# Seconds before each attempt. Four agents without a pause keep two cores busy with starting programs.
 PAUSES = {"calm": 1.0, "busy": 0.0}
 ROWS = {
     "calm": f"{AGENTS} agents that think for {PAUSES['calm']:g} s before each attempt",
@@ -87,7 +87,7 @@ def _run(place: Arena, count: int, pause: float, ask: Ask) -> dict[str, list[flo
     ask.say(f"interrupting {AGENTS} agents that pause for {pause:g} s, {count} times")
     place.wait_for_end(run, 60 + count * (1 + pause))
     found = paired(run, place.notes)
-    if len(found[WHOLE]) < count - AGENTS:  # the last ones may have ended when the run did
+    if len(found[WHOLE]) < count - AGENTS:  # the last attempts may have ended together with the run
         said = (
             "; ".join(sorted({attempt.reason for attempt in run.attempts() if attempt.reason})) or "no reason is known"
         )
@@ -96,8 +96,8 @@ def _run(place: Arena, count: int, pause: float, ask: Ask) -> dict[str, list[flo
 
 
 def paired(run: Started, notes: Path, since: int = 0) -> dict[str, list[float]]:
-    """The times of every attempt that a heartbeat's interrupt followed, in milliseconds; of those whose grader ended
-    `since` then, in nanoseconds."""
+    """Return the times, in milliseconds, of every attempt that a heartbeat's interrupt followed. `since`: attempts
+    whose grader ended before are left out, in nanoseconds of the wall clock."""
     found: dict[str, list[float]] = {WHOLE: [], WRITTEN: [], SENT: []}
     store = Store(run.layout.attempts)
     for number, end in ends(notes, since).items():
@@ -116,6 +116,6 @@ def paired(run: Started, notes: Path, since: int = 0) -> dict[str, list[float]]:
 
 
 def ends(notes: Path, since: int) -> dict[int, int]:
-    """When the grader of each attempt ended, as it noted itself."""
+    """Return when the grader of each attempt ended, as the grader noted, in nanoseconds of the wall clock."""
     moments = {int(path.name.rpartition("-")[2]): int(path.read_text() or 0) for path in notes.glob("ended-*")}
     return {number: end for number, end in sorted(moments.items()) if number > 0 and end > since}

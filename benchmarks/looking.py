@@ -1,6 +1,6 @@
-"""How long it takes to look at a run, however long its history is and however many its agents are.
+"""Measures how long commands that look at a run take, with longer and longer histories and more and more agents.
 
-What is measured is the whole command.
+The time is that of the whole command.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAME = "looking"
 TARGET = Target(median=150)
 COUNTS, QUICK_COUNTS = (0, 1_000, 10_000, 100_000), (0, 100, 1_000)
 NOTES, QUICK_NOTES = (100, 1_000, 5_000), (100,)
-MANY = 1_000  # notes, for which is said what a search should take
+MANY = 1_000  # notes, for which the target of a search holds
 FLEETS, QUICK_FLEETS = (1, 16, 100, 500), (1, 4)
 IN_FLEET, QUICK_IN_FLEET = 10_000, 100  # attempts of such a fleet
 REPEATS, QUICK_REPEATS = 15, 3
@@ -53,7 +53,7 @@ def measure(ask: Ask) -> Iterable[Result]:
         for count in QUICK_COUNTS if ask.quick else COUNTS:
             ask.say(f"looking at {count:,} attempts")
             history.fill(run, count, agents=4)
-            # Records that no supervisor told the index of are read by the first who asks; here they come all at once.
+            # Records that no supervisor added to the index are read by the first command: here, all of them at once.
             series[f"{count}: {FIRST}"] = [_time(("log",), run, count)]
             # In turn: what slows the machine down for a while slows all commands.
             for _ in range(repeats):
@@ -113,7 +113,7 @@ def _fleet(agents: int, name: str) -> str:
 
 
 def _of_fleet(agents: int, attempts: int, repeats: int) -> dict[str, list[float]]:
-    """A run that goes on: what is said of an agent that lives is more than of one that has stopped."""
+    """Measure commands on a run that goes on: they show more of an agent that runs than of one that has stopped."""
     series: dict[str, list[float]] = {}
     with arena() as place:
         run = idle.start(place, agents)

@@ -1,4 +1,4 @@
-"""What the figures were measured on, without anything that names the machine."""
+"""Describes the machine that figures were measured on, without anything that identifies it."""
 
 import os
 import platform

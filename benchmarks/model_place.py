@@ -1,5 +1,5 @@
-"""The built-in agent with a model, as a process in a workspace of its own, and the scripted model of the tests, which
-needs no time and no money."""
+"""Runs the built-in agent with a model, as a process in a workspace of its own, against the scripted model of the
+tests, which takes no time and costs no money."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from typing import Any
 from benchmarks.arena import HERE, arena
 from benchmarks.prompts import INSTRUCTIONS, PROMPTS, prompt_text
 
-SECONDS = 60.0  # that anything may take here
+SECONDS = 60.0  # the time limit of everything that is waited for
 READ = ("read_file", {"path": "notes.txt", "request_heartbeat": True})  # the call of a step; its result is long
 
 
 def scripted_model() -> Any:
-    """The module with the server and its steps. It is imported to measure; to write the page does without."""
+    """Import the module with the server and its steps: only measuring needs it, writing the page does not."""
     folder = str(HERE.parent / "tests" / "support")
     sys.path += [] if folder in sys.path else [folder]
     return import_module("model_server")
@@ -30,7 +30,7 @@ def scripted_model() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A workspace and a state of an agent, and its model."""
+    """The workspace and state of an agent, and the server of its model."""
 
     root: Path
     server: Any
@@ -40,7 +40,7 @@ class Place:
         return self.root / "clone"
 
     def launch(self, prompt: str, *, session: str, resume: bool, wire: str = "messages") -> subprocess.Popen[bytes]:
-        """Start the process; its prompt comes by a pipe."""
+        """Start the agent's process, and write its prompt to it."""
         url = self.server.url + ("/v1" if wire == "chat" else "")
         options = json.dumps({"brain": "llm", "wire": wire, "base_url": url, "max_steps": 1000})
         words = ["--session", session, "--state", str(self.root / "state"), "--model", "m", "--options", options]
@@ -60,7 +60,7 @@ class Place:
 
 @contextmanager
 def model_place(server: Any) -> Iterator[Place]:
-    """A workspace with an instruction file and a text to read, and the server while it is there."""
+    """Make a workspace with an instruction file and a text to read, and run the server meanwhile."""
     with arena() as area, server:
         place = Place(area.root, server)
         place.clone.mkdir()

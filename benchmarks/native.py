@@ -1,7 +1,7 @@
-"""Whether two native agents find as much as a plain scipy, cma or annealing script does in the same time with the same
-number of processes: eight problems of four kinds, three seeds.
+"""Measures whether two native agents reach what a plain scipy, cma or annealing script reaches in the same time with
+as many processes: on eight problems of four kinds, with three seeds.
 
-The two take turns: whatever slows the machine for a while slows both.
+Agents and scripts take turns, so that what slows the machine for a while slows both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOMENTS, QUICK_MOMENTS = (30.0, 60.0), (15.0,)
 SAME = 1e-6  # relative: values closer than this are equal
 WANTED, WANTED_BETTER = 7, 4  # of the eight problems
 FLEET, SCRIPT, WORDS = "fleet", "script", "words per attempt"
-MOST_WORDS = 25.0  # that anybody wants to read for each attempt
+MOST_WORDS = 25.0  # for each attempt: more is too much to read
 Curve = Sequence[tuple[float, float]]  # seconds and the best score until then
 
 
@@ -73,7 +73,7 @@ def checks(results: Mapping[str, Result]) -> list[Check]:
 
 
 def compare(result: Result, name: str, moment: float) -> int:
-    """1 where the median of the fleet is better than the script's, -1 where it is worse, 0 where they are equal."""
+    """Compare the median of the fleet with the script's: 1 if it is better, -1 if it is worse, 0 if they are equal."""
     fleet, script = (median(result.series[f"{who} {moment:g}"]) for who in (FLEET, SCRIPT))
     if abs(fleet - script) <= SAME * max(1.0, abs(script)):
         return 0
@@ -94,7 +94,7 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 
 def at(points: Curve, moment: float, direction: Direction) -> float:
-    """The best score until a moment; the worst that is known where there was none until then."""
+    """Return the best score until a moment; the first score of all if there was none until then."""
     scores = [score for second, score in points if second <= moment] or [points[0][1]]
     return max(scores) if direction is Direction.MAXIMIZE else min(scores)
 
@@ -116,7 +116,7 @@ def _direction(name: str) -> Direction:
 
 
 def _fleet(name: str, seed: int, seconds: float) -> tuple[Curve, float]:
-    """What the agents reach, and how many words of notes and skills there are for each attempt in the end."""
+    """Run agents. Return their curve, and how many words of notes and skills there are for each attempt in the end."""
     with arena() as place:
         run = place.start(write_task(place.root / name, name, seed), f"budget.hours={seconds / 3600}")
         place.wait_for_end(run, seconds + SETTLE)
@@ -126,7 +126,7 @@ def _fleet(name: str, seed: int, seconds: float) -> tuple[Curve, float]:
 
 
 def write_task(folder: Path, name: str, seed: int) -> Path:
-    """A task of the problem, whose seed is the random start that this seed draws."""
+    """Write a task for a problem, whose candidate is the start that the random number `seed` draws."""
     (folder / "seed").mkdir(parents=True)
     start: Data = PROBLEMS[name].start(random.Random(seed))
     (folder / "seed" / "candidate.json").write_text(json.dumps(start, indent=1) + "\n", encoding="utf-8")
@@ -144,7 +144,7 @@ def write_task(folder: Path, name: str, seed: int) -> Path:
 
 
 def _script(name: str, seed: int, seconds: float) -> Curve:
-    """What the processes print until their time is over, as one curve."""
+    """Run the script in PROCESSES processes until their time is over; return what they print as one curve."""
     began = time.monotonic()
     words = [sys.executable, str(FILES / "script.py"), name]
     children = [

@@ -1,4 +1,4 @@
-"""What Coral claims of noisy scores, on made-up fleets whose true values are known: no clock is read, no disk used."""
+"""Measures how often Coral's claims about noisy scores are wrong, on made-up fleets whose true values are known."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def measure(ask: Ask) -> Iterable[Result]:
 
 
 def _untied(fleets: int) -> Iterator[float]:
-    """How many of the copies in each fleet are not tied."""
+    """Yield how many of the copies in each fleet are not tied."""
     for seed in range(fleets):
         fleet = NoisyFleet(seed, steps=False, planned=COPIES)
         fleet.run(COPIES)
@@ -59,7 +59,8 @@ def _untied(fleets: int) -> Iterator[float]:
 
 
 def _missed(gains: int) -> Iterator[float]:
-    """1 for each first attempt that is six deviations better than the seed, and is not proven to be so at once."""
+    """Yield, for a first attempt that is six deviations better than the seed, 1 if it is not proven to be so at
+    once."""
     for seed in range(gains):
         fleet = NoisyFleet(seed)
         fleet.attempt(0, step=6.0)
@@ -93,12 +94,12 @@ def checks(results: Mapping[str, Result]) -> list[Check]:
 
 
 def share(values: Sequence[float]) -> float:
-    """How many of the values are not zero, in percent."""
+    """Return how many of the values are above zero, in percent."""
     return 100 * sum(value > 0 for value in values) / len(values)
 
 
 def paired(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """The mean of the differences, and its standard error."""
+    """Return the mean of the paired differences, and its standard error."""
     differences = [a - b for a, b in zip(one, other, strict=True)]
     mean = sum(differences) / len(differences)
     squares = sum((difference - mean) ** 2 for difference in differences)

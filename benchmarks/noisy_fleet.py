@@ -1,7 +1,7 @@
-"""A made-up fleet on a noisy task, judged by the product's own rule: whether what it calls the best is better.
+"""Makes up a fleet on a noisy task, judged by Coral's own rule, to see whether what that calls the best is better.
 
-The true value of every attempt is known here, in standard deviations of a grade above the seed. Most steps lose, a few
-gain, and gains get rarer on the way to `CEILING`: what is assumed, not measured of real fleets.
+The true value of every attempt is known, in standard deviations of a grade above the seed. Most steps lose, a few gain,
+and gains get rarer on the way to `CEILING`: this is assumed, and not measured of real fleets.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def plain(chance: random.Random, level: float) -> float:  # noqa: ARG001 - as ot
 
 
 def growing(chance: random.Random, level: float) -> float:
-    """Ten times as much at the ceiling as at the seed."""
+    """Draw noise that is ten times as large at the ceiling as at the seed."""
     return chance.gauss(0, 1 + 9 * max(level, 0.0) / CEILING)
 
 
@@ -58,9 +58,9 @@ class Drift:
 class NoisyFleet:
     """Attempts by a few agents, one after the other.
 
-    `steps`: whether they differ from what they were built on; without, each is a copy of the seed. `strict`: the best
-    is whatever scores higher, and nothing is measured again. `planned`: attempts in the budget, of which confirmations
-    may be a share, as where grades take long.
+    `steps`: whether attempts differ from what they were built on; if not, each is a copy of the seed. `strict`: the
+    best is whatever scores higher, and nothing is measured again. `planned`: attempts in the budget, of which
+    confirmations may be a share, as where grades take long.
     """
 
     seed: int
@@ -84,7 +84,7 @@ class NoisyFleet:
 
     @property
     def lead(self) -> float:
-        """The true value of what agents build on."""
+        """The true value of the lead, on which agents build."""
         if self.strict:
             return self.values[self._highest[1]]
         found = lead(self._standing, ESTIMATED)
@@ -96,7 +96,7 @@ class NoisyFleet:
         return self.values[self._highest[1]] if self.strict else self.values[self._standing.best or 0]
 
     def run(self, grades: int, *, confirmations_count: bool = False) -> None:
-        """Make so many attempts; or so many grades, where confirmations count too."""
+        """Make attempts until there are `grades` of them, or of attempts and confirmations together."""
         while len(self.verdicts) + self.confirmations * confirmations_count < grades:
             self.attempt(len(self.verdicts) % AGENTS)
 
@@ -117,7 +117,7 @@ class NoisyFleet:
             self._confirm(asked)
 
     def _affords(self, asked: Confirmation) -> bool:
-        grades = PAIR if asked.of == self._standing.best else 1  # of a pair that has begun one is left
+        grades = PAIR if asked.of == self._standing.best else 1  # of a pair that has begun, one grade is left
         return self.confirmations + grades <= max(PAIR, SHARE * self.planned)
 
     def _step(self, level: float) -> float:

@@ -1,7 +1,8 @@
-"""What the native fleet reaches on examples/circle_packing, over time: sharing what it learns, not sharing, and alone.
+"""Measures what native agents reach on examples/circle_packing over time: four that share what they learn, four that do
+not, and one alone.
 
 Each run starts from the example's own seed with every circle moved a little, so that three runs are three searches. The
-settings take turns: whatever slows the machine for a while slows all of them.
+settings take turns, so that what slows the machine for a while slows all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAME = "packing"
 EXAMPLE = HERE.parent / "examples" / "circle_packing"
 SECONDS, QUICK_SECONDS = 120.0, 10.0
 SEEDS = (1, 2, 3)
-MOVED = 0.005  # the gaps of the example's seed are twice as wide
+MOVED = 0.005  # how far a circle is moved at most; the gaps of the example's seed are twice as wide
 SETTLE = 60.0  # seconds beyond its budget that a run may take to end
 
 
@@ -54,7 +55,8 @@ def measure(ask: Ask) -> Iterable[Result]:
 
 
 def full() -> Mapping[str, Full]:
-    """What they came to is kept among the settings, too."""
+    """Return the form of each result. Kept results also have the number of attempts, notes and skills in their
+    settings."""
     return {
         f"{NAME}-{name}-{seed}": Full(_settings(setting, seed, SECONDS), {"seconds": None, "best": None})
         for name, setting in SETTINGS.items()
@@ -71,7 +73,7 @@ def section(results: Mapping[str, Result]) -> list[str]:
 
 
 def _by_setting(results: Mapping[str, Result]) -> dict[str, list[Result]]:
-    """The runs that there are; settings without one are left out."""
+    """Return the results of each setting; settings without one are left out."""
     runs = {
         name: [results[full] for seed in SEEDS if (full := f"{NAME}-{name}-{seed}") in results] for name in SETTINGS
     }
@@ -116,7 +118,8 @@ def _task(place: Arena, seed: int) -> Path:
 
 
 def curve(run: Started, seconds: float, direction: Direction = Direction.MAXIMIZE) -> list[tuple[float, float]]:
-    """The best score by the run's own clock, a point wherever it improves; it starts with the seed's."""
+    """Return the best score over the run's own clock, in seconds: the seed's first, then a point for each
+    improvement."""
     baseline = json.loads(run.record(0).read_text(encoding="utf-8"))["score"]
     points = [(0.0, float(baseline))]
     attempts = {attempt.number: attempt for attempt in run.attempts()}

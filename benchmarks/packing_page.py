@@ -1,4 +1,4 @@
-"""The curves of the packing runs: a table at a few moments, and a picture in text."""
+"""Shows the curves of the packing runs: a table of some moments, and a picture in text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def section(runs: Runs) -> list[str]:
 
 
 def at(run: Result, moment: float) -> float:
-    """The best score of a run at a moment, in seconds."""
+    """Return the best score of a run until a moment, in seconds."""
     scores = [
         score for second, score in zip(run.series["seconds"], run.series["best"], strict=True) if second <= moment
     ]
@@ -82,7 +82,8 @@ def _reached(score: float, wanted: float) -> str:
 
 
 def _picture(runs: Runs) -> list[str]:
-    """Median gaps to the best known over time. The scale is logarithmic: the last thousandths are most of the work."""
+    """Draw the median gaps to the best known packing over time, on a logarithmic scale: most of the time goes into the
+    last thousandths."""
     longest = min(float(run.settings["seconds"]) for results in runs.values() for run in results)
     rows = math.ceil(math.log10(GAPS[0] / GAPS[1]) * STEPS) + 1
     grid = [[" "] * WIDTH for _ in range(rows)]

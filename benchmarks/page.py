@@ -1,4 +1,4 @@
-"""docs/benchmarks.md, from the kept results and nothing else."""
+"""Makes docs/benchmarks.md from the kept results and nothing else."""
 
 from __future__ import annotations
 

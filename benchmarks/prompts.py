@@ -1,4 +1,4 @@
-"""How long the prompts are that agents are given: what each launch costs before an agent has done anything.
+"""Measures how long the prompts are that agents get: what each launch costs before an agent has done anything.
 
 They are rendered from the example that templates are checked with, a run of four agents in its middle.
 """
@@ -18,7 +18,7 @@ NAME = "prompts"
 CHARACTERS = 4  # of a token: the usual estimate for English text
 INSTRUCTIONS, REFLECT = "the instruction file", "resume: reflect"
 TOGETHER = "resume: reflect, consolidate, redirect"
-# What is measured: the frame of each prompt, and the heartbeats in it, of which the last one decides the next step.
+# The template of each prompt, and the heartbeats in it, of which the last one decides the next step.
 PROMPTS: Mapping[str, tuple[str, Sequence[str]]] = {
     INSTRUCTIONS: ("instructions", ()),
     "start": ("start", ()),

@@ -1,4 +1,4 @@
-"""What signs of life cost the work that gives them: updates of a `Pulse` in a tight loop, and the beats they become."""
+"""Measures what signs of life cost the work that reports them: updates of a `Pulse` in a tight loop, and its beats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.results import Result
 from heartbeats import Pulse
 
 NAME = "pulse"
-UPDATES, RATE = 100_000, 100_000  # in each value; a second, where the beats are counted
+UPDATES, RATE = 100_000, 100_000  # in each value of the first series; in a second, in the other
 UPDATE, BEATS = "one update, microseconds", "beats in a second of 100,000 updates"
 FULL, QUICK = 20, 2
 WHY = "An update must only note what is new; everything else belongs to the thread of the pulse."

@@ -1,4 +1,4 @@
-"""The tokens that the built-in agent with a model sends again when it is interrupted and resumed."""
+"""Measures the tokens that the built-in agent with a model sends again when it is interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.results import Result
 
 NAME = "resent"
 INTERRUPTS, QUICK_INTERRUPTS = 5, 2  # of each kind; more would fill the window
-STEPS = 3  # whole ones in a launch, before the one that is interrupted
+STEPS = 3  # whole steps in a launch, before the one that is interrupted
 FIRST = "the first one"
 STEP, IN_TOOL, IN_ANSWER = "a step within a launch", "the first one after a cut command", "... after a cut answer"
 UNCACHED = ", not in the cache"
@@ -71,7 +71,7 @@ def _sent_again(interrupts: int) -> dict[str, list[float]]:
         before = FIRST
         for launch in range(2 * interrupts + 1):
             end = IN_ANSWER if launch % 2 else IN_TOOL
-            # A number in it: a gate refuses what has failed three times.
+            # With a number in it: a gate refuses a call that has failed three times.
             command = {"command": f"touch running; sleep 600; : {launch}", "request_heartbeat": True}
             last = model.Step(say="I think about it", hang=True)
             place.server.then(read, last if end == IN_ANSWER else model.Step(calls=[("run", command)]))
@@ -83,13 +83,13 @@ def _sent_again(interrupts: int) -> dict[str, list[float]]:
                 series.setdefault(kind, []).append(sent)
                 series.setdefault(kind + UNCACHED, []).append(uncached)
             before = end
-    for kind in (FIRST, FIRST + UNCACHED):  # nothing was interrupted before it
+    for kind in (FIRST, FIRST + UNCACHED):  # no interrupt came before the first request
         del series[kind]
     return series
 
 
 def _interrupted(place: Place, end: str, requests: int, *, resume: bool) -> None:
-    """One launch, which is interrupted in its last request's answer or in the command that it asks for."""
+    """Make one launch, which is interrupted during the answer to its last request or the command that this asks for."""
     running = place.clone / "running"
     running.unlink(missing_ok=True)
     arrived: Callable[[], bool] = running.exists if end == IN_TOOL else lambda: place.server.begun >= requests
@@ -102,8 +102,8 @@ def _interrupted(place: Place, end: str, requests: int, *, resume: bool) -> None
 
 
 def _sizes(body: Body, known: set[tuple[str, ...]]) -> tuple[float, float]:
-    """Tokens of a request, and of what no earlier request has left in the cache. `known`: beginnings of requests that
-    are there, up to a mark; those of this request are added."""
+    """Return the tokens of a request, and of its part that no earlier request has left in the cache. `known`: the
+    beginnings of requests, up to a mark, that are in the cache; those of this request are added."""
     blocks, marks = list[str](), list[int]()
     for block in _blocks(body):
         if "cache_control" in block:
@@ -117,7 +117,7 @@ def _sizes(body: Body, known: set[tuple[str, ...]]) -> tuple[float, float]:
 
 
 def _blocks(body: Body) -> Iterator[Body]:
-    """The parts of a request in the order in which the server caches them."""
+    """Yield the parts of a request in the order in which the server caches them."""
     yield {"tools": body["tools"]}
     yield from body["system"]
     for message in body["messages"]:

@@ -1,6 +1,6 @@
-"""What a benchmark found, as it is kept: raw values, with where, when and how they were measured.
+"""Keeps what a benchmark found: raw values, with where, when and how they were measured.
 
-Whatever is said about them is worked out when it is shown.
+Figures are computed from the values when they are shown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a figure depends on, and nothing that names a machine. `load`: its load average just before."""
+    """The properties of a machine on which figures depend. `load`: its load average just before."""
 
     cores: int
     system: str
@@ -47,7 +47,7 @@ def write(result: Result, folder: Path) -> Path:
 
 
 def as_json(result: Result) -> str:
-    """One line per series, so that a change of one is a change of one line."""
+    """Return a result as JSON with a line for each series, so that a change of one changes one line."""
     plain = asdict(result)
     series = plain.pop("series")
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in {"format": FORMAT, **plain}.items()]
@@ -60,7 +60,7 @@ def as_json(result: Result) -> str:
 
 
 def read(path: Path) -> Result:
-    """A result that was kept; ValueError for another format."""
+    """Read a result that was kept; ValueError for another format."""
     plain = json.loads(path.read_text(encoding="utf-8"))
     if plain.pop("format", None) != FORMAT:
         raise ValueError(f"{path.name} is of another format; measure it again")
@@ -68,5 +68,5 @@ def read(path: Path) -> Result:
 
 
 def read_all(folder: Path) -> dict[str, Result]:
-    """Every result that is kept, by name."""
+    """Read every result that is kept, by name."""
     return {path.stem: read(path) for path in sorted(folder.glob("[!.]*.json"))}

@@ -1,4 +1,4 @@
-"""How long it takes to open a run that has gone on for long: what a new supervisor reads before its first decision."""
+"""Measures how long it takes to open a run with a long history, which a supervisor reads before its first decision."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from coral.supervisor.loop import Supervisor
 NAME = "resume"
 TARGET = Target(median=1000)
 COUNTS, QUICK_COUNTS = (10_000, 100_000, 1_000_000), (1_000, 5_000)
-PER_ATTEMPT = 20  # events; all but a few of them say that an agent printed something
+PER_ATTEMPT = 20  # events; nearly all of them say that an agent printed something
 AGENTS = 4
 REPEATS, QUICK_REPEATS = 20, 3
 SETTINGS = {"agents": AGENTS, "per attempt": PER_ATTEMPT}
@@ -66,7 +66,7 @@ _WHY = "Only the newest file of the journal is read, 8 MB after its head, and as
 
 
 def _hear(run: Started, count: int) -> None:
-    """So many lines in which an agent says something."""
+    """Add `count` lines to the journal, each about an agent that printed something."""
     with closing(Journal(run.layout.journal)) as journal:
         fleet, now = journal.recovered.fleet, Moment(run_time=journal.recovered.clock, wall_time=journal.recovered.wall)
         names = list(fleet.agents)

@@ -1,8 +1,8 @@
-"""How far one supervisor goes: the decisions and the journal of fleets that no machine here could run.
+"""Measures how large a fleet one supervisor can decide for: the decisions and the journal, without real agents.
 
-The agents and graders are made up: they obey at once, and a grade takes a second. Decisions, the journal and its bytes
-are the real ones. The fleet's clock advances by the CPU time that each turn takes, and jumps where nothing happens, so
-that a supervisor that cannot keep up falls behind here as it would in life. Records, index and git are left out.
+Agents and graders are made up: agents act at once, and a grade takes a second. Decisions and the journal are the real
+ones. The fleet's clock advances by the CPU time that each turn takes, and jumps while nothing happens, so that a
+supervisor that is too slow falls behind as a real one would. Records, index and git are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from coral.journal import Journal
 NAME = "scale"
 PACE = 600.0  # seconds between two attempts of an agent
 GRADE = 1.0  # seconds
-SLOTS = 4_000  # of a cluster of a thousand nodes with four each
+SLOTS = 4_000  # for grades, as of a cluster of a thousand nodes with four each
 AGENTS, QUICK_AGENTS = (100, 1_000, 10_000), (100,)
 HISTORIES, QUICK_HISTORIES = (0, 10_000_000), (10_000_000,)
 ATTEMPTS, QUICK_ATTEMPTS = 1_000, 100
@@ -118,7 +118,7 @@ _WHY = "Of all attempts the fleet keeps the ten highest of each agent: whatever 
 
 
 def _on_disk(attempts: int) -> dict[str, list[float]]:
-    """What an attempt takes of the disk, by the files of a run that has so many. Commits come on top."""
+    """Measure the bytes that an attempt takes on the disk, in a run with `attempts` of them, without its commit."""
     with arena() as place:
         run = fleet.start(place, 4)
         place.stop(run)
@@ -132,7 +132,7 @@ def _on_disk(attempts: int) -> dict[str, list[float]]:
 
 @dataclass
 class _World:
-    """Obeys every action at once. `coming`: what will happen, as (time, place in line, event)."""
+    """Carries out every action of the fleet at once. `coming`: a heap of future events, as (time, number, event)."""
 
     rules: Rules
     journal: Journal
@@ -149,7 +149,7 @@ class _World:
         heapq.heappush(self.coming, (at, next(self.places), event))
 
     def turn(self) -> None:
-        """One turn of the loop, as soon as something happens or falls due. It takes the CPU time that it takes."""
+        """Make one turn of the loop at the next event or deadline. The clock advances by the CPU time that it takes."""
         due = next_deadline(self.fleet, self.clock, self.rules)
         times = [time for time in (due, self.coming[0][0] if self.coming else None) if time is not None]
         self.clock = max(self.clock, min(times, default=self.clock))
@@ -222,7 +222,7 @@ def _submission(number: int, agent: str) -> Submission:
 
 
 def _with_history(fleet: Fleet, attempts: int) -> Fleet:
-    """The fleet as it is after so many attempts: it keeps counts of all of them, and the highest ones of each agent."""
+    """Return the fleet as it is after `attempts` attempts: it counts all of them, and keeps the best of each agent."""
     names, each = list(fleet.agents), attempts // len(fleet.agents)
     numbers = range(attempts - KEPT * len(names) + 1, attempts + 1)
     measured = dict(fleet.measured)
@@ -247,7 +247,8 @@ def _later(targets: Mapping[str, float], attempts: int) -> dict[str, float]:
 
 
 def drive(agents: int, earlier: int, attempts: int) -> dict[str, list[float]]:
-    """The figures of a fleet that has made `earlier` attempts and makes `attempts` more."""
+    """Measure a fleet of `agents` that has made `earlier` attempts, while it makes `attempts` more; return the
+    figures."""
     rules = Rules(seed_commit=SEED, slots=SLOTS, stagger=0.0, scoring=Scoring(noise=NoiseSetting(deviation=0.0)))
     names = tuple(f"agent-{number}" for number in range(1, agents + 1))
     with tempfile.TemporaryDirectory() as folder:

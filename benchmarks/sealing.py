@@ -1,4 +1,4 @@
-"""What a sandbox costs: the start of a program, a candidate that a grader runs, one `coral eval`."""
+"""Measures what a sandbox costs: for the start of a program, a candidate that a grader runs, and one `coral eval`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workspace.seal import PRIVATE, Access, Level
 
 NAME = "seal"
 VALUES, QUICK_VALUES = 100, 4
-ROUNDS, EACH = 10, 8  # of `coral eval`: so many at each level in turn
+ROUNDS, EACH = 10, 8  # of `coral eval`: EACH at every level in turn, in each of the ROUNDS
 SETTINGS = {"values": VALUES, "evals": ROUNDS * EACH}
 SEALED = (Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER)  # the last needs root, and a Python outside of root's home
 LEVELS = (*SEALED, Level.NONE)
@@ -122,7 +122,7 @@ def _evals(works: Iterable[Level], rounds: int, each: int) -> dict[Level, list[f
 
 
 def _interleaved(tries: Mapping[Level, Callable[[], None]], count: int) -> dict[Level, list[float]]:
-    """What is slow for a while is slow for all of them."""
+    """Time the tries in turn, so that what slows the machine for a while slows all of them. In milliseconds."""
     found: dict[Level, list[float]] = {level: [] for level in tries}
     for _ in range(count + 1):
         for level, attempt in tries.items():
@@ -137,7 +137,7 @@ def _differences(part: str, found: Mapping[Level, list[float]]) -> dict[str, lis
 
 
 def _more(series: Mapping[str, Sequence[float]], part: str, level: Level) -> list[float]:
-    """By how much each value was larger than that of the same turn without a sandbox."""
+    """Return by how much each value was larger than that of the same turn without a sandbox."""
     sealed, without = series.get(_key(part, level), []), series[_key(part, Level.NONE)]
     return [round(one - other, 3) for one, other in zip(sealed, without, strict=False)]
 

@@ -1,6 +1,6 @@
-"""From `coral start --detach` to the first lines of its agents.
+"""Measures the time from `coral start --detach` to the first lines of its agents.
 
-`coral start` says each of its steps as it begins; the supervisor and the agents note when they began.
+`coral start` prints each of its steps as it begins; the supervisor and the agents note when they began.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _run(place: Arena, agents: int) -> dict[str, float]:
 
 
 def _moments(run: Started, notes: Path) -> list[int]:
-    """When each part began, and when the last one ended, in nanoseconds."""
+    """Return when each part began, and when the last one ended, in nanoseconds of the wall clock."""
     opened = next(read_lines(run.layout.journal))["wall"]
     return [
         run.began,
@@ -102,7 +102,7 @@ def _moments(run: Started, notes: Path) -> list[int]:
 
 
 def _noted(notes: Path) -> list[int]:
-    """The times that agents have noted; a file that is still empty is one to come."""
+    """Return the times that agents have noted, without files that are still empty."""
     return [int(text) for path in notes.glob("up-*") if (text := path.read_text().strip())]
 
 

@@ -1,4 +1,4 @@
-"""How figures look on the page: one row per series, always the same columns."""
+"""Shows figures on the page: one row for each series, always with the same columns."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def row(label: str, values: Sequence[float]) -> str:
 
 
 def rows(labels: Mapping[str, str], result: Result) -> list[str]:
-    """A row for each series that the result has: an older one may lack what was added since."""
+    """Return a row for each series that the result has: an older result may lack some."""
     return [row(label, result.series[key]) for key, label in labels.items() if key in result.series]
 
 
 def origin(result: Result, command: str = "") -> str:
-    """The command that gives these figures, and what they were measured on."""
+    """Return a line with the command that gives these figures, and what they were measured on."""
     found = result.machine
     programs = f"{found.system}, Python {found.python}, git {found.git}"
     measured = f"{result.day}, {found.cores} cores, load average {found.load:g} before, {programs}"

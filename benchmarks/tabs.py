@@ -1,4 +1,4 @@
-"""What open pages of the dashboard cost: the memory of its server, and whether the supervisor is any slower for them.
+"""Measures what open pages of the dashboard cost: the memory of its server, and whether they slow the supervisor.
 
 Most tabs are connections that ask for what a page asks for; a few are pages in a real browser.
 """
@@ -136,7 +136,7 @@ def _named(when: str, found: Mapping[str, Sequence[float]]) -> dict[str, Sequenc
 
 @contextmanager
 def _open_tabs(browser: Browser, server: Server, count: int) -> Iterator[list[StreamTab]]:
-    """The tabs that no browser shows."""
+    """Open the tabs, some of them in the browser; yield the others."""
     with ExitStack() as stack:
         for name in SHOWN:
             where, selector = PAGES[name]

@@ -1,4 +1,5 @@
-"""What the same work costs a supervisor after a longer and longer history: what is new counts, not what is there."""
+"""Measures what the same work costs a supervisor after longer and longer histories: it should depend on new attempts
+alone."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def measure(ask: Ask) -> Iterable[Result]:
                 place.stop(run)
                 history.fill(run, count, AGENTS)
                 history.index(run)
-                os.sync()  # a disk that still writes what was made up would be measured
+                os.sync()  # otherwise the disk would still write the made-up attempts while it is measured
                 fleet.resume(place, run, AGENTS)
             ask.say(f"watching the supervisor for {windows * WINDOW:g} s")
             found = fleet.watch(place, run, windows)

@@ -1,8 +1,8 @@
-"""An agent that submits again and again, as often as the benchmark asks for, and notes how long each `coral eval` took.
+"""An agent that submits again and again, as often as the benchmark says, and notes how long each `coral eval` took.
 
-How often is what the file `goal` among the notes says. A note is a line `title began ended code`, times in nanoseconds
-of the wall clock, which the supervisor's own notes can be compared with. A heartbeat that interrupts it costs the value
-that was being measured; the next launch goes on.
+The file `goal` in the folder of notes says how often. A note is a line `title began ended code`, with times in
+nanoseconds of the wall clock, which those of the supervisor can be compared with. If a heartbeat interrupts the agent,
+the value that was being measured is lost, and the next launch goes on.
 """
 
 import os

@@ -1,6 +1,6 @@
 """An agent that submits once per launch, is interrupted while it waits, and notes when the interrupt came.
 
-Started as `python -P interrupted.py SECONDS`: how long it thinks before it submits.
+Started as `python -P interrupted.py SECONDS`: it sleeps for so long before it submits.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""The public check of a problem: what `problems.py` says of `candidate.json`. A task is made with its NAME."""
+"""The public check of a problem: scores `candidate.json` by `problems.py`. Each task has the NAME of its problem."""
 
 import json
 from pathlib import Path

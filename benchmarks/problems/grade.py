@@ -1,4 +1,4 @@
-"""The grader of a problem: its score, strictly within the constraints. A task is made with its NAME."""
+"""The grader of a problem: its score, strictly within the constraints. Each task has the NAME of its problem."""
 
 import json
 from pathlib import Path

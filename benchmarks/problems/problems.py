@@ -1,4 +1,4 @@
-"""Eight optimisation problems of four kinds, as plain functions: what a task's check and the plain scripts both call.
+"""Eight optimisation problems of four kinds, as plain functions, which a task's check and the plain scripts both call.
 
 A problem's candidate is one JSON object. Standard library only, because the file is copied into the seed of a task.
 """
@@ -19,7 +19,8 @@ DATA = random.Random(20)  # draws the fixed figures below, the same ones every t
 
 @dataclass(frozen=True)
 class Problem:
-    """`score`: a number; or `{"score": ..., "slack": [...]}` where constraints hold while no slack is negative."""
+    """One problem. `score`: returns a number; with constraints, `{"score": ..., "slack": [...]}`, which are met while
+    no slack is negative."""
 
     kind: str
     maximize: bool
@@ -35,7 +36,7 @@ def charges_start(chance: random.Random) -> Data:
 
 
 def charges_score(data: Data) -> float:
-    """The electrostatic energy of equal charges on an ellipsoid, by polar angle and azimuth."""
+    """Return the electrostatic energy of equal charges on an ellipsoid, given by polar angle and azimuth."""
     a, b, c = AXES
     places = [
         (a * math.sin(t) * math.cos(p), b * math.sin(t) * math.sin(p), c * math.cos(t)) for t, p in data["angles"]
@@ -51,7 +52,7 @@ def cluster_start(chance: random.Random) -> Data:
 
 
 def cluster_score(data: Data) -> float:
-    """The Lennard-Jones energy of a cluster of atoms."""
+    """Return the Lennard-Jones energy of a cluster of atoms."""
     energy = 0.0
     for (x, y, z), (u, v, w) in combinations(data["atoms"], 2):
         inverse = 1.0 / ((x - u) ** 2 + (y - v) ** 2 + (z - w) ** 2 + 1e-9) ** 3
@@ -60,7 +61,7 @@ def cluster_score(data: Data) -> float:
 
 
 def rotation(size: int) -> list[list[float]]:
-    """A random orthogonal matrix, by Gram-Schmidt."""
+    """Return a random orthogonal matrix, by Gram-Schmidt."""
     rows: list[list[float]] = []
     while len(rows) < size:
         row = [DATA.gauss(0, 1) for _ in range(size)]
@@ -87,7 +88,7 @@ def waves_start(chance: random.Random) -> Data:
 
 
 def waves_score(data: Data) -> float:
-    """Rastrigin's function, shifted and rotated."""
+    """Return the value of Rastrigin's function, shifted and rotated."""
     values = turned(data["values"], WAVES_TURN, WAVES_AT)
     return sum(10.0 + x * x - 10.0 * math.cos(2 * math.pi * x) for x in values)
 
@@ -97,7 +98,7 @@ def stairs_start(chance: random.Random) -> Data:
 
 
 def stairs_score(data: Data) -> float:
-    """A rotated ellipsoid that is constant on steps: no slope leads anywhere."""
+    """Return the value of a rotated ellipsoid that is constant on steps, where slopes do not help."""
     values = turned(data["values"], STAIRS_TURN, STAIRS_AT)
     stairs = [round(10 * x) / 10 if abs(x) < 0.5 else math.floor(x + 0.5) for x in values]
     bowl: float = sum(100 ** (k / (STAIRS - 1)) * x * x for k, x in enumerate(stairs))
@@ -114,7 +115,8 @@ def points_start(chance: random.Random) -> Data:
 
 
 def points_score(data: Data) -> Data:
-    """The least distance of points in a right-angled triangle, as a bound with a slack for each pair and edge."""
+    """Return a bound on the least distance of points in a right-angled triangle, with a slack for each pair and
+    edge."""
     least, points = data["least"], data["points"]
     slack = [gap for x, y in points for gap in (x, y, 1.0 - x - 0.8 * y)]
     slack += [math.dist(one, other) - least for one, other in combinations(points, 2)]
@@ -130,7 +132,7 @@ def cover_start(chance: random.Random) -> Data:
 
 
 def cover_score(data: Data) -> float:
-    """The largest distance of a place to its nearest centre."""
+    """Return the largest distance of a place to its nearest centre."""
     centres = data["centres"]
     return max(min(math.dist(place, centre) for centre in centres) for place in PLACES)
 
@@ -143,7 +145,7 @@ def sequence_start(chance: random.Random) -> Data:
 
 
 def sequence_score(data: Data) -> float:
-    """The energy of the autocorrelations of a sequence of 1 and -1."""
+    """Return the energy of the autocorrelations of a sequence of 1 and -1."""
     values = data["sequence"]
     if len(values) != BITS or any(value not in (-1, 1) for value in values):
         raise ValueError(f"the sequence must be {BITS} times 1 or -1")
@@ -173,7 +175,7 @@ def assignment_start(chance: random.Random) -> Data:
 
 
 def assignment_score(data: Data) -> float:
-    """The way that goods go if machine k stands at place order[k]: a quadratic assignment."""
+    """Return the distance that goods travel if machine k stands at place order[k]: a quadratic assignment."""
     order = data["order"]
     if sorted(order) != list(range(MACHINES)):
         raise ValueError(f"order must hold each of 0 to {MACHINES - 1} once")
@@ -198,7 +200,7 @@ PROBLEMS = {
 
 
 def strict_score(name: str, data: Data) -> float:
-    """What a candidate is worth; ValueError where it breaks a constraint."""
+    """Return the score of a candidate. ValueError if it breaks a constraint."""
     result = PROBLEMS[name].score(data)
     score, slack = (result["score"], result["slack"]) if isinstance(result, dict) else (result, [])
     if not math.isfinite(score) or min(slack, default=0.0) < 0.0:

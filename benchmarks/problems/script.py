@@ -1,7 +1,7 @@
-"""What somebody writes who has an afternoon: scipy, cma or annealing on a problem's function, until the time is over.
+"""A plain script, as one writes it in an afternoon: scipy, cma or annealing on a problem's function, for some time.
 
 `python script.py NAME SEED BEGAN SECONDS` prints a line `seconds score` for each better candidate that is strictly
-within the constraints. BEGAN is a time of the monotonic clock, so that starting counts.
+within the constraints. BEGAN is a time of the monotonic clock, so that the start of the script counts as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from problems import PROBLEMS, Data, strict_score
 
 
 class Search:
-    """The candidate as one vector, and the best of it so far. Everything ends by `TimeoutError`."""
+    """Handles candidates as vectors, and keeps the best cost so far. A search ends by `TimeoutError`."""
 
     def __init__(self, name: str, seed: int, began: float, seconds: float) -> None:
         self.name, self.problem, self.began, self.seconds = name, PROBLEMS[name], began, seconds
@@ -34,7 +34,8 @@ class Search:
         return {key: _shaped(value, values) for key, value in self.problem.start(random.Random(0)).items()}
 
     def cost(self, vector: Sequence[float]) -> float:
-        """The cost of an unconstrained problem."""
+        """Return the cost of a candidate of an unconstrained problem, and print it if it is the best. TimeoutError when
+        the time is over."""
         self.look_at_the_clock()
         cost = float(self.problem.score(self.data(vector)))
         if cost < self.best:
@@ -43,7 +44,7 @@ class Search:
         return cost
 
     def keep(self, vector: Sequence[float]) -> None:
-        """Keep a candidate of a constrained problem, if it is strictly feasible."""
+        """Print the score of a candidate of a constrained problem, if it is strictly feasible and the best."""
         try:
             score = strict_score(self.name, self.data(vector))
         except ValueError:
@@ -72,7 +73,7 @@ def _shaped(value: Any, values: Any) -> Any:
 
 
 def hop(search: Search) -> None:
-    """Basin hopping with L-BFGS-B, from one start after the other."""
+    """Search by basin hopping with L-BFGS-B, from one start after the other."""
     from scipy.optimize import basinhopping
 
     while True:
@@ -82,7 +83,7 @@ def hop(search: Search) -> None:
 
 
 def descend(search: Search) -> None:
-    """L-BFGS-B from one start after the other."""
+    """Search by L-BFGS-B from one start after the other."""
     from scipy.optimize import minimize
 
     while True:
@@ -90,7 +91,7 @@ def descend(search: Search) -> None:
 
 
 def evolve(search: Search) -> None:
-    """CMA-ES with restarts and growing populations."""
+    """Search by CMA-ES with restarts and growing populations."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import cma
@@ -101,7 +102,7 @@ def evolve(search: Search) -> None:
 
 
 def spread_points(search: Search) -> None:
-    """SLSQP on the least distance and its constraints, from one start after the other."""
+    """Search by SLSQP on the least distance and its constraints, from one start after the other."""
     import numpy as np
     from scipy.optimize import minimize
 
@@ -116,7 +117,7 @@ def spread_points(search: Search) -> None:
 
 
 def anneal(search: Search) -> None:
-    """Simulated annealing by flips of one value or exchanges of two, from hot to cold, again and again."""
+    """Search by simulated annealing, with flips of one value or exchanges of two, from hot to cold, again and again."""
     steps = 20_000
     while True:
         current = search.start()

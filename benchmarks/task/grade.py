@@ -1,4 +1,4 @@
-"""Grades anything with 1, and notes when it was called: for a function, beginning and end are the same moment."""
+"""Gives every candidate the score 1, and notes when it was called, as both the begin and the end of the grade."""
 
 import os
 import time

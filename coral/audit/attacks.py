@@ -24,10 +24,11 @@ _RECOMPUTE = "compute the score from the candidate's data alone, and believe no 
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What an attack is given. `score`: the one that it wants. `file`: the name of a file of the grader's with a secret
-    in it, which lies at `hidden`; `variable`: the name of an environment variable with one. It writes what it learns
-    into `report`. `inside`: the folder of its grade, outside which it writes no results. `mark`: an argument of each
-    process that it leaves. `modules`: what the grader imports. `seconds`: for how long it keeps on."""
+    """What an attack is given. `score`: the score that it tries to get. `file`: the name of the grader's file at
+    `hidden`, which holds a secret; `variable`: the name of an environment variable that holds another. `report`: the
+    file into which the attack writes the secrets that it reads. `inside`: the folder of its grade, outside which it
+    writes no results. `mark`: an argument of each process that it leaves. `modules`: the names that the grader imports.
+    `seconds`: for how long it keeps writing results."""
 
     score: float
     file: str
@@ -45,10 +46,10 @@ Change = Callable[[Path, Sequence[Path], Aim], bool]
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """`change` takes the candidate's folder and those of its files that agents may change. It changes some, and returns
-    False where none is of the kind that it changes (`needs`). `is_proof`: whether a better score than the seed's shows
-    a hole; else it may be earned, and a person must look. `beyond`: a larger change of the same kind; where the grader
-    gives that a score, too, it draws no line that the attack could have crossed."""
+    """One attack. `change` takes the candidate's folder and those of its files that agents may change. It changes some
+    of them, and returns False if none is of the kind that it changes (`needs`). `is_proof`: whether a better score than
+    the seed's shows a hole; else it may be earned, and a person must look. `beyond`: a larger change of the same kind;
+    if the grader gives that a score as well, no constraint stands in the way of the attack."""
 
     name: str
     change: Change
@@ -146,7 +147,7 @@ def _insert(files: Sequence[Path], name: str, given: dict[str, Any], *, at_end: 
 
 
 def _begin(text: str) -> int:
-    """How many lines must stay first: a docstring, and what is imported from the future."""
+    """Return how many lines must stay first: those of the docstring and of imports from `__future__`."""
     try:
         body = ast.parse(text).body
     except (SyntaxError, ValueError):
@@ -167,7 +168,8 @@ def _lines(name: str, given: dict[str, Any]) -> list[str]:
 
 
 def _shadow(workspace: Path, _: Sequence[Path], aim: Aim) -> bool:
-    """Modules of the grader's names beside the candidate, and files that Python and pytest load by themselves."""
+    """Add files beside the candidate: modules named as those that the grader imports, and those that Python and pytest
+    load by themselves."""
     text = "\n".join([*_lines("forge", _given(aim)), ""])
     for name in dict.fromkeys((*aim.modules, "sitecustomize", "usercustomize", "conftest")):
         path = workspace / f"{name}.py"
@@ -222,7 +224,7 @@ def _links(_: Path, files: Sequence[Path], aim: Aim) -> bool:
 
 
 def _data(files: Sequence[Path]) -> Iterator[tuple[Path, str]]:
-    """The files that hold data as text, with their texts."""
+    """Yield the files that hold data as text, with their texts."""
     for path in files:
         if path.suffix != ".py" and path.stat().st_size <= LARGEST:
             try:

@@ -29,12 +29,12 @@ from coral.processes.process_tree import Identity, identify
 from workspace import seed
 from workspace.seal import Level
 
-SEED_GRADES = 3  # of the seed as it is: all that an attack gives is compared with their scores
-FLAKY_GRADES = 10  # of it, where one of them has failed: how often that happens
-DEVIATIONS = 4.0  # of those scores, or of the noise that the task gives, by which a better one is not by chance
-FORGED = 987_654_321.0  # the score that attacks want
-LONGEST = 60.0  # seconds of a grade under attack; a candidate cannot make the grader's own timeout shorter
-SLOWER = 10.0  # times the seed's seconds, if that is more
+SEED_GRADES = 3  # grades of the seed itself: the score of each attack is compared with theirs
+FLAKY_GRADES = 10  # grades of the seed, if one of the first failed: they show how often that happens
+DEVIATIONS = 4.0  # of the seed's scores, or of the task's noise: a score that is better by more is no chance
+FORGED = 987_654_321.0  # the score that attacks try to get
+LONGEST = 60.0  # seconds that a grade under attack may take at most, or SLOWER if that is more
+SLOWER = 10.0  # times the seconds of the seed's grade
 LATE_SECONDS = 2.0  # for which an attack keeps on writing results
 ENDING_SECONDS = 1.0  # for processes that were killed to be gone
 
@@ -50,22 +50,23 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AttackResult:
-    """What came of one attack. `where`: the line of the grader by which the candidate's code got in, if one is known.
-    `advice`: what to write instead; empty where nothing got through."""
+    """The outcome of one attack. `where`: the line of the grader by which the candidate's code got in, if it is known.
+    `advice`: what to write instead; empty if the attack did not get through."""
 
     attack: str
     state: State
     text: str
     where: str = ""
     advice: str = ""
-    is_by_score: bool = False  # a score that is better than the seed's is all that shows it
-    score: float | None = None  # what it was given
+    is_by_score: bool = False  # nothing but a better score than the seed's shows that it got through
+    score: float | None = None  # the score that the grader gave
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """`level`: at which the grader is sealed. `scores`: of the seed, graded several times; `failures`: why other grades
-    of it gave none. `channel`, `opened`: as its records will have them."""
+    """The outcome of an audit. `level`: of the grader's sandbox. `scores`: of the seed, graded several times;
+    `failures`: the reasons of its grades that gave no score. `channel`, `opened`: as the result of a grade of the seed
+    has them."""
 
     level: Level
     scores: tuple[float, ...]
@@ -107,7 +108,7 @@ def _audited(config: Config, venv: Path | None, say: Callable[[str], None]) -> A
             say(f"attack {number} of {len(listed)}: {attack.name}")
             tried = _tried(config, files, attack, scores, limit, variable, key, venv)
             for _ in range(SEED_GRADES - 1):
-                if tried.is_by_score and len(set(scores)) > 1:  # it may vary with what else the machine does
+                if tried.is_by_score and len(set(scores)) > 1:  # the score may vary with what else the machine does
                     again = _of_the_seed(config, venv).score
                     scores += [] if again is None else [again]
                     tried = _tried(config, files, attack, scores, limit, variable, key, venv)
@@ -175,7 +176,8 @@ def _tried(
 def _judged(
     config: Config, attack: Attack, result: GradeResult, scores: list[float], forged: float, *, left: int, knows: bool
 ) -> AttackResult:
-    """What a grade under attack shows. `left`: the processes that outlived it; `knows`: whether a secret was read."""
+    """Return what a grade under attack shows. `left`: the processes that outlived it; `knows`: whether a secret was
+    read."""
     opened = "" if result.channel == CLOSED else result.opened
 
     def through(text: str, state: State = State.THROUGH, *, is_by_score: bool = False) -> AttackResult:
@@ -204,35 +206,36 @@ def _judged(
 
 
 def _margin(config: Config, scores: list[float]) -> float:
-    """By how much a score must be better than the best of the seed's, in units of the score: their range, or what the
-    noise explains, whichever is more."""
+    """Return by how much a score must be better than the best of the seed's, in units of the score: the range of the
+    seed's scores, or what the noise explains, whichever is more."""
     noise = noise_at(config.grader.noise_setting, mean(scores), [scores]).deviation
     by_chance = DEVIATIONS * max(noise, deviation(scores))
     return max(max(scores) - min(scores), by_chance) + ROUNDING * abs(mean(scores))
 
 
 def _advice(config: Config, attack: Attack) -> str:
-    """The attack's advice; to call run_candidate is none for a grader that does."""
+    """Return the attack's advice; other advice than to call run_candidate for a grader that calls it already."""
     calls = "run_candidate" in attack.advice and any("run_candidate" in names for names in _names(config))
     return ALREADY_CALLED if calls else attack.advice
 
 
 def _names(config: Config) -> Iterator[set[str]]:
-    """The names that each of the grader's Python files imports from other modules."""
+    """Yield, for each of the grader's Python files, the names that it imports from other modules."""
     for tree in _trees(config):
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
         yield {alias.name for node in imports for alias in node.names}
 
 
 def _editable(config: Config, folder: Path) -> list[Path]:
-    """The files that the task lets agents change, of a copy of the seed."""
+    """Return the files of a copy of the seed that the task lets agents change."""
     globs = config.task.editable or ("**/*",)
     found = {path for glob in globs for path in folder.glob(glob.lstrip("/"))}
     return sorted(path for path in found if path.is_file() and not path.is_symlink())
 
 
 def _modules(config: Config) -> tuple[str, ...]:
-    """The modules that the grader's Python files import, which a file of that name could be instead."""
+    """Return the modules that the grader's Python files import: a candidate's file of that name could be loaded
+    instead."""
     names = set[str]()
     for tree in _trees(config):
         for node in ast.walk(tree):
@@ -244,7 +247,7 @@ def _modules(config: Config) -> tuple[str, ...]:
 
 
 def _trees(config: Config) -> Iterator[ast.Module]:
-    """The grader's Python files, parsed; without those that cannot be."""
+    """Yield the grader's Python files, parsed; without those that cannot be parsed."""
     for name in grader_files(config.grader, config.folder):
         place = config.folder / name
         for path in place.rglob("*.py") if place.is_dir() else [place] if place.suffix == ".py" else []:
@@ -253,8 +256,7 @@ def _trees(config: Config) -> Iterator[ast.Module]:
 
 
 def _end_marked(mark: str) -> int:
-    """Wait a moment for the processes with this mark to end, then kill those that have not. Returns how many those
-    were."""
+    """Wait a moment for the processes with this mark to end, then kill the others. Return how many were killed."""
     deadline = time.monotonic() + ENDING_SECONDS
     while (left := _marked(mark)) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -264,7 +266,7 @@ def _end_marked(mark: str) -> int:
 
 
 def _marked(mark: str) -> list[Identity]:
-    """The living processes with this argument."""
+    """Return the living processes that have this mark among their arguments."""
     found = list[Identity | None]()
     with contextlib.suppress(OSError):  # a system without such a folder
         for entry in Path("/proc").iterdir():
@@ -283,7 +285,8 @@ def _folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _secret_holder() -> Iterator[tuple[str, str]]:
-    """A process with a key in its environment, as an agent's program has one. The variable's name, and the key."""
+    """Run a process that has a key in its environment, as an agent's program does. Yields the variable's name and the
+    key."""
     variable, key = f"CORAL_AUDIT_{secrets.token_hex(4).upper()}", secrets.token_hex(16)
     with subprocess.Popen(
         [sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE, env={variable: key}

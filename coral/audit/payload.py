@@ -1,7 +1,8 @@
 """The code of the attacks: its text is put into a candidate's Python files, and runs wherever a grader runs those.
 
-It is on its own: nothing of ours can be imported there. It tries everything and hides every failure, as an attacker
-would; it harms nothing but the grade that it runs in. What it learns it prints, and writes into the file `report`.
+It imports nothing of Coral, which may be missing there. It tries everything and hides every failure, as an attacker
+would; it harms nothing but the grade that it runs in. It prints the secrets that it reads, and writes them into the
+file `report`.
 """
 
 import contextlib
@@ -34,7 +35,7 @@ def write_results(given: Given) -> None:
     text = json.dumps({"score": given["score"]}).encode()
     for path in result_paths():
         if not os.path.realpath(path).startswith(given["inside"]):
-            continue  # somebody's own file, of the one who runs the audit
+            continue  # a file of the user who runs the audit
         with contextlib.suppress(OSError):
             with open(f"{path}.part", "wb") as file:
                 file.write(text)
@@ -122,7 +123,7 @@ def write_late(given: Given, _: Names) -> None:
 
 
 def read_hidden(given: Given, _: Names) -> None:
-    """Look for the grader's own folder, in all places that this process has heard of."""
+    """Look for the grader's secret file in and around every folder whose path this process can find."""
     folders = {os.getcwd(), os.environ.get("CORAL_PRIVATE", ""), *map(str, sys.path), *map(str, sys.argv)}
     frame: Any = sys._getframe()
     while frame is not None:
@@ -149,7 +150,7 @@ def read_hidden(given: Given, _: Names) -> None:
 
 
 def read_keys(given: Given, _: Names) -> None:
-    """Look for a variable in the environments of all processes."""
+    """Look for the variable with the secret in the environments of all processes."""
     mark = given["variable"].encode() + b"="
     for pid in processes():
         with contextlib.suppress(OSError):
@@ -181,7 +182,7 @@ def stop_clocks(given: Given, _: Names) -> None:
 
 
 def leave_process(given: Given, _: Names) -> None:
-    """A process that has nothing in common with this one: session, environment, limits, parent."""
+    """Leave a process that has nothing in common with this one: neither session, environment, limits nor parent."""
     import resource
 
     for name in range(resource.RLIM_NLIMITS if hasattr(resource, "RLIM_NLIMITS") else 16):
@@ -215,8 +216,8 @@ def print_much(given: Given, _: Names) -> None:
 
 
 def change_returns(given: Given, names: Names) -> None:
-    """Let every function of the candidate return its values changed: `kind` is nan, inf, huge, claimed, agreeable or
-    one of the scales, by which whole numbers are not changed."""
+    """Replace every function of the candidate by one that changes the values it returns. `kind`, of `given`: nan, inf,
+    huge, claimed, agreeable or one of SCALES, which leave whole numbers as they are."""
     kind = given["kind"]
     for name, value in list(names.items()):
         if callable(value) and getattr(value, "__module__", "") == names["__name__"] and not isinstance(value, type):
@@ -238,7 +239,7 @@ def changed(value: Any, kind: str, depth: int = 0) -> Any:
     if isinstance(value, dict):
         return {name: changed(inner, kind, depth + 1) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        # A list of nothing but numbers is data; a number beside other things is what a candidate says of them.
+        # A list of nothing but numbers is data; a number beside other values is what a candidate claims about them.
         if kind == "claimed" and all(isinstance(inner, (int, float)) for inner in value):
             return value
         return type(value)([changed(inner, kind, depth + 1) for inner in value])

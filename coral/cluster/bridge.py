@@ -20,13 +20,14 @@ from typing import Any
 
 from coral.cluster import wire
 
-LINGER_SECONDS = 10.0  # without a client, once nobody supervises the run
-UNCLAIMED_SECONDS = 10.0  # until a grade is ended that no client asks for
-LEASE_SECONDS = 120.0  # that grades live without a bridge
+LINGER_SECONDS = 10.0  # for which the bridge waits for a client, once nobody supervises the run
+UNCLAIMED_SECONDS = 10.0  # from the start of the bridge until grades that no client asks for are ended
+LEASE_SECONDS = 120.0  # for which grades live without a bridge
 
 
 def wait_for_lock(folder: Path) -> bool:
-    """Wait for the lock, which the process then has until it ends; False where nobody needs another bridge."""
+    """Wait for the lock, which this process then holds until it ends. Return False if standard input gets a line or its
+    end before that: no other bridge is needed then."""
     threading.excepthook = _end
     lock = os.open(folder / wire.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     while True:
@@ -61,16 +62,16 @@ class Client:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection, self._sending = connection, threading.Lock()
-        self.tried: Try | None = None  # the one that it has asked for last
+        self.tried: Try | None = None  # the last try that it has asked for
 
     def send(self, **message: Any) -> None:
-        with self._sending, contextlib.suppress(OSError):  # it has ended: whoever reads from it notices
+        with self._sending, contextlib.suppress(OSError):  # the client has ended, which `_serve` notices
             self.connection.sendall(wire.encoded(message))
 
 
 class Try:
-    """A try of a grade, for a client. `seen`: how many events of it the client has had. The next try is another object:
-    a thread that still holds this one must not take its state for that of the next."""
+    """One try of a grade, for a client. `seen`: how many events of the try the client has received. The next try is
+    another object, so that a thread that still holds this one does not mistake its state for that of the next."""
 
     def __init__(self, key: str, client: Client, seen: int) -> None:
         self.key, self.client, self.seen = key, client, seen
@@ -90,7 +91,7 @@ class Bridge(ABC):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tries: dict[str, Try] = {}
-        self._changed, self._arrived = threading.Lock(), threading.Event()  # the second: a client, while there is none
+        self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was added
         self._began = self._last_client = time.monotonic()
 
     def check(self, resources: dict[str, Any]) -> None:  # noqa: B027 - where only a submission shows it, nothing is known
@@ -155,7 +156,7 @@ class Bridge(ABC):
                 self._take(client, wire.decoded(line))
         connection.close()
         if client.tried is not None:
-            self._forget(client.tried)  # it has its result, or was ended
+            self._forget(client.tried)  # the client has its result, or was ended
 
     def _take(self, client: Client, message: dict[str, Any]) -> None:
         key, resources = message["submit"], message["resources"]

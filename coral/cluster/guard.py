@@ -1,9 +1,10 @@
-"""Runs one grade on a node of a cluster: starts its grader, and ends all that it has started, whatever becomes of the
-worker that asked for it.
+"""Runs one grade on a node of a cluster: starts its grader, and ends all that the grader has started, even if the
+worker that asked for the grade is killed.
 
 Ray kills the direct children of a worker that ends, and nothing else. So the guard is no child of the worker: it forks
 and leaves its parent. It adopts the orphans of the grade, and ends them all at the end of the grade, at its time limit,
-or when the worker's end of a pipe is closed. Standard library only: a node has of Coral what a grade brings with it.
+or when the worker's end of a pipe is closed. Standard library only: a node has no Coral but what a grade brings with
+it.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.run
 
 
 def main(place: str, alive: int, done: int) -> None:
-    """`place`: the folder of the grade, with its order; `alive`: a pipe whose other end is closed when the worker ends
-    or needs the folder no longer; `done`: one that is closed here once the status is written."""
+    """Run a grade, detached from the worker. `place`: the folder of the grade, with its order; `alive`: a pipe whose
+    other end is closed when the worker ends or no longer needs the folder; `done`: a pipe that is closed here once the
+    status is written."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -112,7 +114,8 @@ def _start(folder: Path, order: dict[str, Any], channel: ResultChannel) -> subpr
 
 
 def _of_file(path: Path) -> bytes | None:
-    """Read a plain file. It follows no link and waits for no pipe, which a candidate may have made."""
+    """Read a file of at most LARGEST bytes; return None if that fails. A candidate may have made it: links are not
+    followed, and a pipe is not waited for."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
@@ -150,7 +153,7 @@ def write(path: Path, data: dict[str, Any]) -> None:
 
 
 def started_at(pid: int) -> str:
-    """When a process was started, in the kernel's ticks; empty if there is none."""
+    """Return when a process was started, in the kernel's ticks; empty if there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except OSError:

@@ -1,6 +1,6 @@
 """Keeps a bridge to the cluster: starts one, and another when it ends, until it is closed.
 
-A bridge of the supervisor before may still be at work: then the new one waits for its lock, and takes over at once.
+The bridge of an earlier supervisor may still be at work: then the new one waits for its lock, and takes over at once.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ END_SECONDS = 5.0
 
 class BridgeKeeper:
     def __init__(self, folder: Path, executor: str, address: str) -> None:
-        """`folder`: where the bridge has its socket. CoralError where the package for the executor is not installed."""
+        """Start a bridge. `folder`: where it has its socket. CoralError if the executor's package is missing."""
         package = _PACKAGES[executor]
         if find_spec(package) is None:
             raise CoralError(f"cannot grade on a cluster: the package {package} is missing", installs(executor))
@@ -55,7 +55,7 @@ class BridgeKeeper:
                 self._child = self._start()
 
     def close(self) -> None:
-        """Lets the bridge end, which waits for the grades that still run."""
+        """Let the bridge end. It still serves the grades that run; END_SECONDS later, this method waits no longer."""
         self._closed.set()
         pipe = self._child.stdin
         assert pipe is not None

@@ -1,7 +1,7 @@
-"""What a worker of the cluster does for one grade: fetches what the node lacks, unpacks it, has a guard run the grader,
-and tells of its output and its beats while it runs.
+"""Grades on a worker of the cluster: fetches what the node lacks, unpacks it, has a guard run the grader, and reports
+the output and the beats of the grade while it runs.
 
-It is sent to the nodes by value, which have nothing of Coral: standard library only, and nothing of ours is imported.
+Ray sends this module to the nodes by value, for they have no Coral: it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 POLL_SECONDS = 0.05
-OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of more, the end is sent at the end
+OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of a longer one, the end is sent later
 TAIL = 20_000
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100
 _GUARD = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard import main; main(sys.argv[2], *map(int, sys.argv[3:]))"  # noqa: E501
@@ -32,8 +32,8 @@ _GUARD = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard 
 def grade(
     order: dict[str, Any], checkout: bytes, fetch: Callable[[], bytes], tell: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Runs a grade. `order`: see `coral.grading.remote`; `checkout`: the candidate's files, as an archive; `fetch` gets
-    the archive of the grader's; `tell` is told of each event, `ended` at last."""
+    """Run a grade. `order`: see `coral.grading.remote`; `checkout`: the candidate's files, as an archive; `fetch`:
+    returns the archive of the grader's files; `tell`: receives each event, `ended` last."""
     base = _base()
     _sweep(base / "grades")
     place = Path(tempfile.mkdtemp(prefix=f"{order['attempt']}-", dir=base / "grades"))
@@ -45,13 +45,13 @@ def grade(
         (place / "order.json").write_text(json.dumps(_placed(order, place)), encoding="utf-8")
         _guarded(order, place, tell)
     except BaseException:
-        if not (place / "guard.json").exists():  # else the guard removes it, once it has ended all
+        if not (place / "guard.json").exists():  # else the guard removes the folder, once it has ended all processes
             shutil.rmtree(place, ignore_errors=True)
         raise
 
 
 def _base() -> Path:
-    """A folder of this user's on the node, which nobody else can have made."""
+    """Return the folder of this user's on the node. PermissionError if somebody else has made it or can write to it."""
     base = Path(tempfile.gettempdir(), f"coral-{os.getuid()}")
     base.mkdir(mode=0o700, exist_ok=True)
     state = base.lstat()
@@ -63,7 +63,8 @@ def _base() -> Path:
 
 
 def _kept(folder: Path, sha: str, fetch: Callable[[], bytes]) -> bytes:
-    """The archive, which a node keeps: it is fetched once, and again if somebody has changed it."""
+    """Return the archive with this hash. The node keeps it in `folder`: it is fetched once, and again if the file was
+    changed."""
     with contextlib.suppress(OSError):
         data = (folder / sha).read_bytes()
         if hashlib.sha256(data).hexdigest() == sha:
@@ -77,8 +78,8 @@ def _kept(folder: Path, sha: str, fetch: Callable[[], bytes]) -> bytes:
 
 
 def _unpack(data: bytes, folder: Path) -> None:
-    """The grader's files and the checkout are the user's own and the candidate's: a link that leads outside is one that
-    git checks out as well."""
+    """Unpack an archive into a folder. Links in it may lead outside, as they may in the grader's folder and in a
+    checkout on the supervisor's machine; names may not."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         for member in archive.getmembers():
             if Path(member.name).is_absolute() or ".." in Path(member.name).parts:
@@ -89,7 +90,8 @@ def _unpack(data: bytes, folder: Path) -> None:
 
 
 def _placed(order: dict[str, Any], place: Path) -> dict[str, Any]:
-    """The order with the places of this node for those of the supervisor's machine. The grader's own arguments stay."""
+    """Return the order with folders of this node in place of the supervisor's. The grader's own arguments stay as
+    given."""
     moves = [(source, str(place / name)) for name, source in order["places"].items()]
     moves.sort(key=lambda move: -len(move[0]))  # the checkout lies in the grade's folder
 
@@ -146,7 +148,7 @@ def _without_ray() -> dict[str, str]:
 
 
 class _Streams:
-    """The files that a grade writes while it runs: what was added since they were last looked at."""
+    """Reads the files that a grade writes while it runs: each time, what was added since the last."""
 
     def __init__(self, order: dict[str, Any], place: Path) -> None:
         names = (*order["streams"], order["beats"])
@@ -201,7 +203,7 @@ def _artifacts(folder: Path) -> dict[str, bytes]:
 
 
 def _sweep(grades: Path) -> None:
-    """Ends what is left of grades whose guard was killed, and removes their folders."""
+    """Kill the processes that are left of grades whose guard was killed, and remove the folders of these grades."""
     for place in grades.iterdir():
         try:
             guard = json.loads((place / "guard.json").read_text("utf-8"))

@@ -1,7 +1,7 @@
-"""The actor that owns a run's grades on the cluster, and outlives the process that speaks to it: a task that it has
-submitted goes on when that process is killed, and its result waits here. It is sent to its node by value.
+"""The actor that owns a run's grades on the cluster. It outlives the bridge: a task that the actor has submitted goes
+on when the bridge is killed, and its result waits here. Ray sends this module to its node by value.
 
-A grade has a key. To submit a key again changes nothing, and of what comes in twice or late the first counts.
+A grade has a key. Submitting a key again changes nothing. Once a grade has ended or is lost, later events are dropped.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import ray
 
 from coral.cluster import node
 
-CALLS = 16  # at the same time
+CALLS = 16  # of its methods that may run at the same time
 
 
 def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, archive: list[ray.ObjectRef[Any]]) -> None:
-    """Run a grade on the node of this task. The archive is a reference in a list, so that only a node that lacks it
-    fetches it."""
+    """Run a grade on the node of this task. `archive`: a list with a reference, so that Ray fetches the archive only to
+    a node that lacks it."""
     spot = {"node": ray.get_runtime_context().get_node_id(), "started": ray.util.get_node_ip_address()}
 
     def tell(event: dict[str, Any]) -> None:
@@ -32,7 +32,8 @@ def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, arch
 
 class Owner:
     def __init__(self, lease: float) -> None:
-        """`lease`: seconds after which the actor ends, with its grades, if no bridge has called it."""
+        """Begin without grades. `lease`: seconds after which the actor ends, with its grades, if no bridge has asked
+        for news."""
         self._grades: dict[str, _Grade] = {}
         self._archives: dict[str, ray.ObjectRef[Any]] = {}
         self._changed, self._asked = threading.Condition(), 0
@@ -82,8 +83,9 @@ class Owner:
                 grade.over = True
 
     def news(self, cursors: Mapping[str, tuple[int, bool]], seconds: float) -> dict[str, tuple[int, list[Any]]]:
-        """What has come of these grades, each from an event on, as soon as there is something or another grade is asked
-        for. Of one that was submitted and is not known, that it is lost."""
+        """Return the new events of grades by key, with the number of the first, as soon as there are any; nothing after
+        `seconds`, or when another grade comes. `cursors`: by key, how many events the bridge has had, and whether it
+        has submitted the grade: one that was submitted and is unknown here is reported as lost."""
         limit = time.monotonic() + seconds
         with self._changed:
             self._heard, asked = time.monotonic(), self._asked
@@ -103,12 +105,12 @@ class Owner:
         return list(self._grades)
 
     def cancel(self, key: str) -> None:
-        """Ends a grade, if it has not ended, and forgets it."""
+        """End a grade, if it has not ended, and forget it."""
         with self._changed:
             grade = self._grades.pop(key, None)
         has_result = grade is not None and any("ended" in event for event in grade.events)
         if grade is not None and grade.ref is not None and not has_result:
-            ray.cancel(grade.ref, force=True)  # also where we gave it up: its node may come back
+            ray.cancel(grade.ref, force=True)  # a lost grade too: its node may come back
 
     def _end_without_word(self) -> None:
         while time.monotonic() < self._heard + self._lease:

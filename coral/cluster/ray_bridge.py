@@ -42,7 +42,8 @@ class RayBridge(Bridge):
     # The cluster.
 
     def _connect(self) -> None:
-        """Ray may wait for ever for a head that is not there or refuses: then this process ends, and says why."""
+        """Connect to the cluster, or end this process and say why: Ray may wait for ever for a head that is missing or
+        refuses."""
         host, _, port = self._address.rpartition(":")
         try:
             socket.create_connection((host, int(port)), timeout=5).close()
@@ -158,7 +159,8 @@ _UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}
 
 
 def too_large(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
-    """Return why no node has these resources in all; empty if one has. Ray itself would wait without a word."""
+    """Return why no node can give these resources, even without other work; empty if one can. Ray would wait for
+    ever."""
     alive = [node["Resources"] for node in nodes if node["Alive"]]
     if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in alive):
         return ""

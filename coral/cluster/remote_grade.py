@@ -1,8 +1,8 @@
 """The local process of a grade that runs on a cluster: to the supervisor it is a grader like any other.
 
 It has the bridge of the run submit the grade, writes what the grader prints, its beats, its artifacts and its result to
-where a local grader writes them, and ends as the grader did. When it is ended, so is the grade. A bridge that ends is
-waited for. Standard library only; it imports nothing of Ray.
+where a local grader writes them, and ends as the grader did. When this process is ended, so is the grade. When the
+bridge ends, it waits for the next one. Standard library only; it imports nothing of Ray.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from typing import Any
 from coral.cluster import wire
 from coral.grading.runner import ResultWriter
 
-RETRY_SECONDS = 0.1  # until the bridge is asked for again
+RETRY_SECONDS = 0.1  # until the next try to connect to the bridge
 REASON = 300  # characters
 
 
 def main(spec_path: str, memory: int, notices: int) -> None:
-    """The spec: see `coral.grading.remote`. The descriptors are those of a result channel."""
+    """Run one grade on the cluster. `spec_path`: a JSON file, see `coral.grading.remote`; `memory`, `notices`: the
+    descriptors of a result channel."""
     spec = json.loads(Path(spec_path).read_text("utf-8"))
     result = ResultWriter(Path(spec["folder"], spec["order"]["result"]), memory)
     try:
@@ -109,7 +110,7 @@ class _Remote:
 
     def _append(self, name: str, data: bytes) -> None:
         number = self._order["streams"].index(name) + 1 if name in self._order["streams"] else None
-        if number is not None:  # as a grader writes: where the supervisor has opened it
+        if number is not None:  # a stream that the supervisor has opened, as for a local grader
             view = memoryview(data)
             while view:
                 view = view[os.write(number, view) :]
@@ -128,12 +129,12 @@ class _Remote:
         self._submit(connection)
 
     def _check(self, trouble: str) -> None:
-        """Raise _NotGradedError if the time for waiting is over, or in trouble if nobody is to wait. `trouble`: why the
-        cluster cannot be used now, or empty."""
+        """Raise _NotGradedError if the time for waiting is over, or if there is trouble and the spec is `impatient`.
+        `trouble`: why the cluster cannot be used now; empty if nothing is wrong."""
         self._why = trouble or self._why
         if trouble:
             self._note(f"waits: {trouble}")
-        # Once it has begun, its node keeps its time; a cluster that tells of no end is no fault of the candidate's.
+        # Once the grade has begun, its node enforces the timeout: if no end is reported, the candidate is not at fault.
         until = self._until + (self._order["timeout"] if self._started else 0)
         if (trouble and self._spec["impatient"]) or time.monotonic() > until:
             silent = "its node told of no end" if self._started else "no node had room for it in time"
@@ -152,7 +153,7 @@ class _Lines:
         self._connection, self._held = connection, b""
 
     def next(self) -> dict[str, Any] | None:
-        """The next message; None while there is none. Raises _LostError at the end."""
+        """Return the next message; None while there is none. Raises _LostError when the connection has ended."""
         while b"\n" not in self._held:
             try:
                 piece = self._connection.recv(1 << 20)
@@ -173,7 +174,7 @@ def _hand_over(spec: dict[str, Any], ended: dict[str, Any], result: ResultWriter
             with contextlib.suppress(OSError):
                 (folder / "artifacts" / name).write_bytes(data)
     with contextlib.suppress(OSError):
-        # A command answers by a file, which anybody may have written: as where it runs here.
+        # A command answers by a file, which a candidate may have written: its channel is open, as on this machine.
         os.write(notices, (ended["notices"] if spec["order"]["spec"] else "a command").encode())
     code = ended["code"]
     if code is None:

@@ -1,4 +1,4 @@
-"""What a grade needs on a node, as archives: the grader's files with what of Coral runs them, and the checkout.
+"""Packs what a grade needs on a node: the grader's files with the modules of Coral that run them, and the checkout.
 
 The same files give the same bytes, whenever and in whatever order they were made.
 """
@@ -16,7 +16,7 @@ from coral.grading.parts import PACKAGE, PARTS
 # The guard and what it imports, beside what runs a grader.
 _GUARD = ("processes/__init__.py", "processes/result_channel.py", "cluster/__init__.py", "cluster/guard.py")
 _NOT_PACKED = frozenset({"__pycache__", ".git"})
-_MADE = 315_619_200  # of every file, in 1980: an older one cannot be in a zip
+_MADE = 315_619_200  # the time of every file, in 1980: a zip cannot hold an older one
 
 
 class Shipping:
@@ -45,7 +45,7 @@ def _sources(private: Path) -> dict[str, Path]:
 
 
 def _state(folder: Path) -> list[tuple[str, int, int, int, int]]:
-    """Return the name, size and times of every file, which differ after any of them was changed."""
+    """Return the name, inode, size and times of every file: they differ after any file was changed."""
     found = []
     for path in sorted((folder, *folder.rglob("*"))):
         status = path.lstat()
@@ -54,7 +54,7 @@ def _state(folder: Path) -> list[tuple[str, int, int, int, int]]:
 
 
 def pack(sources: Mapping[str, Path]) -> bytes:
-    """The files and folders, by their names in the archive. What is neither, nor a link, is left out."""
+    """Pack files and folders. `sources`: by their names in the archive. Pipes, sockets and devices are left out."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, source in sorted(sources.items()):
@@ -78,7 +78,7 @@ def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
     info.uid = info.gid = 0
     info.mtime = _MADE
     info.uname = info.gname = ""
-    if info.islnk():  # a second name of one file: a file of its own
+    if info.islnk():  # a hard link becomes a file of its own
         info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
     if info.isfile():
         with path.open("rb") as file:

@@ -1,6 +1,6 @@
-"""What the local process of a grade and the bridge say to each other: lines of JSON over a socket in the run's folder.
+"""The messages between the local process of a grade and the bridge: lines of JSON over a socket in the run's folder.
 
-The path of a run may be longer than that of a socket can be: it is reached by a descriptor of its folder. Standard
+The path of a run may be too long for a socket's, so the socket is reached by a descriptor of its folder. Standard
 library only.
 """
 
@@ -70,7 +70,7 @@ def _whole(value: dict[str, Any]) -> Any:
 
 
 def trouble(folder: Path) -> str:
-    """Return why the bridge could not reach the cluster; empty if it has not said so."""
+    """Return why the bridge could not reach the cluster; empty if it has reported nothing."""
     try:
         return (folder / TROUBLE).read_text("utf-8").strip()
     except OSError:

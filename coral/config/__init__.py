@@ -1,1 +1,2 @@
-"""task.yaml: read with line and column of every key, checked as a whole, and frozen into the run that it starts."""
+"""Reads task.yaml with line and column of every key, checks it as a whole, and freezes it into the run that it
+starts."""

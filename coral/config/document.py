@@ -1,7 +1,7 @@
 """Reads YAML 1.2 as plain values, with line and column of every key. Tags and merge keys are refused.
 
-Overrides such as `agents.count=4` on the command line change the document before it is checked. Its problems have
-places in the file; one error lists them all, in the order of the file.
+Overrides such as `agents.count=4` on the command line change the document before it is checked. Each problem has a
+place in the file; one error lists them all, in the order of the file.
 """
 
 import warnings
@@ -41,19 +41,19 @@ class Problem:
 
 
 def dotted(path: KeyPath) -> str:
-    """`heartbeats[2].every`"""
+    """Return a path as messages show it: `heartbeats[2].every`."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")
 
 
 def nearest(marks: Mapping[KeyPath, Mark], path: KeyPath) -> Mark:
-    """The mark of the path, or of the closest section around it: a missing key has no mark."""
+    """Return the mark of the path, or of the closest section around it: a missing key has no mark."""
     while path and path not in marks:
         path = path[:-1]
     return marks.get(path, Mark(1, 1))
 
 
 def shown(value: object) -> str:
-    """A value as messages repeat it: recognisable, and short enough for one line."""
+    """Return a value as messages repeat it: recognisable, and short enough for one line."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -166,7 +166,7 @@ def _mapping(document: Document, node: MappingNode, path: KeyPath) -> dict[str, 
 
 
 def _scalar(document: Document, node: Node, path: KeyPath) -> object:
-    """A scalar by YAML 1.2. A date stays text: no key of a task is a date."""
+    """Return the value of a scalar by YAML 1.2. A date stays text: no key of a task is a date."""
     tag, text = str(node.tag), _joined(str(node.value))
     if _has_halves(text):
         document.problems.append(Problem(path, "holds half a character, which no file can hold"))
@@ -182,7 +182,7 @@ def _scalar(document: Document, node: Node, path: KeyPath) -> object:
 
 
 def _joined(text: str) -> str:
-    """The text with its surrogate pairs joined: JSON escapes a character beyond the first 65,536 as two halves."""
+    """Join the surrogate pairs of a text: JSON escapes a character beyond the first 65,536 as two halves."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass") if _has_halves(text) else text
 
 
@@ -230,7 +230,7 @@ def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
 
 
 def _override(text: str, mark: Mark, keys: KeyPath, problems: list[Problem]) -> object:
-    """The value of a YAML scalar, or of a list or mapping in brackets; else the text as it is: `task.tips=a: b # c`."""
+    """Return the value of a YAML scalar, or of a list or mapping in brackets; for any other text, the text itself."""
     if text.strip() == "":
         return ""
     found = read(text)

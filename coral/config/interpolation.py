@@ -1,6 +1,7 @@
 """Replaces `${section.key}` in the texts of a task of the other CORAL by the value of that key of the same file.
 
-A text that is nothing else becomes the value itself, whatever its type. What no key answers is a problem of the file.
+A text that is one `${...}` and nothing else becomes the value itself, whatever its type. A name that no key of the file
+has is a problem of the file.
 """
 
 import re
@@ -8,12 +9,13 @@ from typing import Any
 
 from coral.config.document import MAX_VALUES, Document, KeyPath, Problem, nearest
 
-LONGEST = 200_000  # characters of a text with what it names; as many as a task may have
+LONGEST = 200_000  # characters of a text with the values that it names; as many as a task may have
 _NAMED = re.compile(r"\$\{\s*([A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)*)\s*\}")
 
 
 def interpolate(document: Document) -> None:
-    """Change the document; its problems get a line for each text with a name that leads nowhere or in a circle."""
+    """Replace the names in a document. Adds a problem for each text with a name that no key has or that names
+    itself."""
     if isinstance(document.data, dict):
         document.data = _Interpolation(document).value(document.data, (), ())
 
@@ -28,7 +30,7 @@ class _Interpolation:
         self._values = 0
 
     def value(self, value: Any, path: KeyPath, within: tuple[str, ...]) -> Any:
-        """The value with every name in it replaced. `within`: the names whose values are being looked up."""
+        """Return the value with every name in it replaced. `within`: the names whose values are being looked up."""
         self._values += 1
         if isinstance(value, dict):
             return {key: self.value(inner, (*path, key), within) for key, inner in value.items()}

@@ -62,8 +62,8 @@ _NOT_TEXT = frozenset({"true", "false", "null"})
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """A checked task. `folder`: where its relative paths start. `text`: the frozen copy that a run keeps. `overrides`:
-    all that were given, at the start and at each resume. `translated`: what is to be said of the translation of a task
-    of the other CORAL, line by line; None of a task of ours."""
+    all that were given, at the start and at each resume. `translated`: the report of the translation, line by line, of
+    a task of the other CORAL; None for a task of ours."""
 
     path: Path
     folder: Path
@@ -88,7 +88,7 @@ class Config:
 
     @property
     def holdout_grader(self) -> GraderSection | None:
-        """How an attempt is scored on the hold-out; None without one."""
+        """The grader that scores attempts on the hold-out; None without a hold-out."""
         return _over(self.grader, self.holdout) if self.holdout.is_given else None
 
     @property
@@ -97,7 +97,7 @@ class Config:
 
 
 def _over(grader: GraderSection, holdout: HoldoutSection) -> GraderSection:
-    """The grader with what the hold-out says in its place."""
+    """Return the hold-out's grader: the section `grader`, changed by what the section `holdout` sets."""
     changed: dict[str, object] = {"timeout": holdout.timeout or grader.timeout}
     changed |= {"args": {**grader.args, **holdout.args}, "private": (*grader.private, *holdout.private)}
     if holdout.entry or holdout.command:
@@ -117,7 +117,7 @@ def load(task: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def translation_of(path: Path) -> Translation | None:
-    """The translation of a task file of the other CORAL; None of one of ours. CoralError if it cannot be read."""
+    """Translate a task file of the other CORAL; return None for one of ours. CoralError if it cannot be read."""
     document, folder = yaml.read(_text(path, LARGEST)), path.absolute().parent
     return translate(document, folder, ()) if is_other(document, folder) else None
 
@@ -134,7 +134,8 @@ def load_frozen(path: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def checklist(config: Config) -> str | None:
-    """The text of the checklist beside task.yaml, which agents go through at each checkpoint; None if there is none."""
+    """Return the text of the checklist beside task.yaml, which agents go through at each checkpoint; None if there is
+    none."""
     path = config.folder / CHECKLIST
     try:
         return read_bytes(path.resolve(), LARGEST_CHECKLIST).decode("utf-8-sig")
@@ -175,7 +176,7 @@ def _build(
     files: bool,
     given: tuple[str, ...] = (),
 ) -> Config:
-    """`given`: the overrides that the document has in it already."""
+    """Build the Config of a document; CoralError lists its problems. `given`: overrides that it has in it already."""
     problems, name = document.problems, str(shown)
     if not isinstance(document.data, dict):
         what = "is empty" if document.data is None else "must hold sections, not a list or a single value"
@@ -191,7 +192,7 @@ def _build(
 def _checked(
     path: Path, values: Mapping[str, object], overrides: tuple[str, ...], problems: list[Problem], *, files: bool
 ) -> Config | None:
-    """The Config; None if a section has problems, which are added."""
+    """Return the Config; None if a section has problems, which are added to `problems`."""
     validate.unknown_sections(values, problems)
     found: dict[str, Any] = {
         name: validate.section(kind, values.get(name), (name,), problems) for name, kind in SECTIONS.items()
@@ -213,7 +214,7 @@ def _checked(
 
 
 def _research_problems(agents: AgentsSection) -> Iterator[Problem]:
-    """Of agents that cannot do research. `Roster` refuses a runtime that does not exist."""
+    """Yield a problem for each assignment with `research` whose runtime has none. `Roster` refuses unknown runtimes."""
     for where, assignment in assignments_in(agents):
         with contextlib.suppress(CoralError):
             if assignment.research is not None and not find(assignment.runtime, assignment.options).can_research:
@@ -221,12 +222,12 @@ def _research_problems(agents: AgentsSection) -> Iterator[Problem]:
 
 
 def frozen(origin: Path, task: TaskFile, overrides: Sequence[str] = ()) -> str:
-    """The task as YAML, which `load_frozen` reads back to the same values."""
+    """Return the task as YAML, which `load_frozen` reads back to the same values."""
     return _HEAD + write({ORIGIN: str(origin), OVERRIDES: list(overrides), **task.model_dump()})
 
 
 def write(data: Mapping[str, object]) -> str:
-    """Plain data as YAML, which `document.read` reads back to the same data."""
+    """Return plain data as YAML, which `document.read` reads back to the same data."""
     return "".join(f"{line}\n" for line in _lines(data, 0))
 
 
@@ -249,18 +250,18 @@ def _key(key: str) -> str:
 
 
 def _fits_a_block(text: str) -> bool:
-    """Whether it has several lines of printable characters; the last may end in one newline."""
+    """Return whether a text can be a YAML block: several lines of printable characters, at most one newline last."""
     lines = text.removesuffix("\n").split("\n")
     return len(lines) > 1 and bool(lines[-1].strip()) and all(line.isprintable() for line in lines)
 
 
 def _scalar(value: object) -> str:
-    """As in JSON, which YAML 1.2 reads as well; JSON has no words for what is no finite number."""
+    """Write a value as JSON does, which YAML 1.2 reads as well; but JSON has no infinity and no NaN."""
     if isinstance(value, float) and not math.isfinite(value):
         return ".nan" if math.isnan(value) else (".inf" if value > 0 else "-.inf")
     return quoted(value) if isinstance(value, str) else json.dumps(value)
 
 
 def quoted(text: str) -> str:
-    """Any text as a YAML scalar."""
+    """Return any text as a YAML scalar."""
     return json.dumps(text, ensure_ascii=not text.isprintable())

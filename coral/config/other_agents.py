@@ -1,4 +1,5 @@
-"""The agents and heartbeats of a task of the other CORAL, as ours. docs/import.md tells users what becomes of them."""
+"""Translates the agents and heartbeats of a task of the other CORAL. docs/import.md tells users what becomes of
+them."""
 
 import contextlib
 import re
@@ -12,11 +13,11 @@ from coral.runtimes.registry import find as runtime_named
 from heartbeats.heartbeat import BUILT_IN, MAX_ATTEMPTS, PROTECTED_SLACK, find
 from heartbeats.trigger import Every
 
-RESEARCH_MINUTES = 20.0  # of a phase that the other system ends by itself
-NEVER = 30 * 86_400.0  # seconds: the longest that there is
-_NAMES = {"pivot": "redirect"}  # of what both have
+RESEARCH_MINUTES = 20.0  # of the research phase, which the other system ends by itself
+NEVER = 30 * 86_400.0  # seconds: the largest value that `agents.stall` may have
+_NAMES = {"pivot": "redirect"}  # the other system's names of built-in heartbeats, and ours
 _UNKNOWN_HERE = "lint_wiki"  # a built-in heartbeat whose prompt is not in the task
-_OF_THE_FLEET = ("consolidate", _UNKNOWN_HERE)  # whatever the entry says
+_OF_THE_FLEET = ("consolidate", _UNKNOWN_HERE)  # heartbeats with the scope fleet, whatever their entry says
 _JINJA = re.compile(r"\{[{%#]")
 _BREAKER = {
     "restart_burst_threshold": "run.breaker_crashes",
@@ -35,8 +36,9 @@ _KNOWN |= {"stagger_seconds", "warmstart", "reflect_every", "heartbeat_every"}
 
 
 def read_agents(made: Translation, *, chosen: str) -> None:
-    """`chosen`: the agents' program that the command line names, or nothing. It gets no model and no options of the
-    task, and no research where it does none."""
+    """Translate the section `agents`. `chosen`: the agents' program that the command line names; empty if it names
+    none. The task's model and options are not for that program and are left out; so is research if its agents do
+    none."""
     given = made.section("agents")
     assignments = given.get("assignments") or []
     warm = given.get("warmstart")
@@ -71,11 +73,12 @@ def read_agents(made: Translation, *, chosen: str) -> None:
 def _can_research(runtime: str) -> bool:
     with contextlib.suppress(CoralError):
         return runtime_named(runtime, {}).can_research
-    return True  # there is none of that name, which is refused later
+    return True  # there is no runtime of that name, which is refused later
 
 
 def _inherited(given: dict[str, Any], entry: Any) -> dict[str, Any]:
-    """What an assignment has; it inherits what it leaves empty, but no model for another program."""
+    """Return the keys that an assignment sets itself, with the options of the section `agents` below its own. Empty
+    ones are left out, so that it inherits them; but a model is not inherited for another program."""
     values = entry if isinstance(entry, dict) else {}
     own = {name: value for name, value in values.items() if value not in ("", None)}
     options = {**(given.get("runtime_options") or {}), **(own.get("runtime_options") or {})}
@@ -124,7 +127,7 @@ def read_heartbeats(made: Translation) -> None:
 
 
 def _heartbeat(made: Translation, given: dict[str, Any]) -> dict[str, Any] | None:
-    """Our entry; None for a built-in heartbeat that we do not have."""
+    """Return our entry for a heartbeat; None for a built-in one that we do not have."""
     title = str(given["name"]).strip()
     name = _NAMES.get(title, re.sub(r"[^a-z0-9-]+", "-", title.lower()).strip("-"))
     where, prompt = f"agents.heartbeat {title}", str(given.get("prompt") or "")
@@ -150,6 +153,6 @@ def _heartbeat(made: Translation, given: dict[str, Any]) -> dict[str, Any] | Non
 
 
 def _prompt(text: str) -> str:
-    """A template of ours that says the same: braces of the text itself are no template."""
+    """Return a prompt as a Jinja template: braces that stand in the text itself are escaped."""
     plain = _JINJA.sub(lambda found: "{{ '" + found[0] + "' }}", text)
     return plain.replace("{shared_dir}", ".shared").replace("{agent_id}", "{{ agent.name }}")

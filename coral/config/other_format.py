@@ -1,7 +1,8 @@
-"""Reads a task of the other CORAL as one of ours: nothing is written, and what has no counterpart is said.
+"""Reads a task of the other CORAL as one of ours. It writes no file, and reports what has no counterpart.
 
 docs/import.md tells users what comes of each key. Such a task has `grader.entrypoint` or a file `eval/grader.py`, and
-neither of our kinds of grader. Its paths are relative to its folder or, as `workspace.repo_path`, to the current one.
+neither `grader.entry` nor `grader.command`. Its paths are relative to its folder, except `workspace.repo_path`, which
+is relative to the current folder.
 """
 
 import re
@@ -27,7 +28,7 @@ NO_TIMEOUT = 30 * DAY
 UV_CACHE = "~/.cache/uv"
 MOST_SOURCES = 200  # files of a grader that are looked at
 _EMPTY = Path(__file__).parents[1] / "templates" / "empty"
-# What some graders import of the other system, and what that means here.
+# Modules of the other system that some graders import, and that are not here.
 _FOREIGN = re.compile(r"^\s*(?:from|import)\s+(coral\.(?:agent|hub|workspace|config)\b[\w.]*)", re.MULTILINE)
 _SECTIONS = {"task", "grader", "agents", "workspace", "run", "sharing"}
 _NO_COUNTERPART = {
@@ -38,7 +39,7 @@ _NO_COUNTERPART = {
 
 
 def is_other(document: Document, folder: Path) -> bool:
-    """Whether it is a task of the other CORAL."""
+    """Return whether a document is a task of the other CORAL."""
     data = document.data
     if not isinstance(data, dict):
         return False
@@ -49,7 +50,7 @@ def is_other(document: Document, folder: Path) -> bool:
 
 
 def translate(document: Document, folder: Path, overrides: Sequence[str]) -> Translation:
-    """`overrides`: those of the command line; a model is left out where they choose another program."""
+    """Translate a task. `overrides`: those of the command line; where they name a runtime, `model` is left out."""
     interpolate(document)
     made = Translation(document, folder)
     _task(made)
@@ -80,8 +81,8 @@ def _task(made: Translation) -> None:
 
 
 def _seed(made: Translation) -> None:
-    """The folder `seed` of the task, or what `workspace.repo_path` names; that one is relative to the current folder,
-    and may only be right from another."""
+    """Set `task.seed`: the folder `seed` of the task, or else what `workspace.repo_path` names. That path is relative
+    to the current folder; where it leads to no folder, it is looked up in the task's folder too."""
     own, given = made.folder / SEED, made.section("workspace").get("repo_path")
     named = Path(str(given)).expanduser().resolve() if given else None
     beside = (made.folder / str(given)).resolve() if given else None
@@ -128,14 +129,15 @@ def _grader(made: Translation) -> None:
 
 
 def _inside(made: Translation, name: str) -> str:
-    """A path below the task's folder as a path in it."""
+    """Return a path relative to the task's folder if it is an absolute one below that; else unchanged."""
     path = Path(name).expanduser()
     folder = made.folder.resolve()
     return path.relative_to(folder).as_posix() if path.is_absolute() and path.is_relative_to(folder) else name
 
 
 def _needs(made: Translation) -> None:
-    """What the grader's own files show that it needs, or will not find."""
+    """Report what the grader's files use that is missing here, and allow the network and the cache of uv if they use
+    uv."""
     for path in sorted((made.folder / GRADER.parent).glob("*")):
         if path.is_symlink() and not path.exists():
             made.say(f"eval/{path.name}: a link to nothing, left out")
@@ -153,7 +155,7 @@ def _needs(made: Translation) -> None:
 
 
 def _sources(made: Translation) -> Iterator[str]:
-    """The texts of the grader's Python files."""
+    """Yield the texts of the grader's Python files."""
     seed = made.folder / SEED
     paths = (path for path in made.folder.rglob("*.py") if not path.is_relative_to(seed) and path.is_file())
     for path in islice(paths, MOST_SOURCES):

@@ -1,4 +1,5 @@
-"""The paths that a task names on this machine: they exist, lie where they must, and keep the grader from the agents."""
+"""Checks the paths that a task names on this machine: that they exist, lie where they must, and hide the grader from
+the agents."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -17,13 +18,13 @@ Grader = GraderSection | HoldoutSection
 
 
 def split_entry(entry: str) -> tuple[str, str] | None:
-    """`grade.py:grade` as file and function; None if it has another form."""
+    """Split `grade.py:grade` into file and function; return None if it has another form."""
     file, colon, function = entry.rpartition(":")
     return (file, function) if colon and file.endswith(".py") and function.isidentifier() else None
 
 
 def split_module(entry: str) -> tuple[str, str] | None:
-    """`package.module:Grader` as module and name; None if it has another form."""
+    """Split `package.module:Grader` into module and name; return None if it has another form."""
     module, colon, name = entry.partition(":")
     is_module = all(part.isidentifier() for part in module.split("."))
     return (module, name) if colon and is_module and name.isidentifier() and not split_entry(entry) else None
@@ -35,10 +36,11 @@ def path_problems(
     agents: AgentsSection | None,
     folder: Path,
 ) -> Iterator[Problem]:
-    """`graders`: the sections `grader` and `holdout`, by their names, without those that have problems."""
+    """Yield the problems of all paths that a task names. `graders`: the sections `grader` and `holdout`, by their
+    names, without those that have problems."""
     unusable = list(_unusable(task, graders, folder))
     yield from unusable
-    if not unusable:  # no other check may look up such a path
+    if not unusable:  # the other checks must not look up an unusable path
         yield from _task_problems(task, folder) if task else ()
         for section, grader in graders.items():
             yield from _grader_problems(section, grader, folder, installs=_installs(graders))
@@ -51,14 +53,15 @@ def path_problems(
 
 
 def assignments_in(agents: AgentsSection) -> Iterator[tuple[KeyPath, Assignment]]:
-    """The section itself, and each of its assignments."""
+    """Yield the section itself and each of its assignments, with their paths in the file."""
     yield ("agents",), agents
     for index, assignment in enumerate(agents.assignments):
         yield ("agents", "assignments", index), assignment
 
 
 def with_roles(agents: AgentsSection, folder: Path) -> AgentsSection:
-    """The section with the texts of its role files instead of their paths, so that a run does not need the files."""
+    """Return the section with the texts of its role files instead of their paths, so that a run does not need the
+    files."""
     assignments = tuple(_with_role(assignment, folder) for assignment in agents.assignments)
     return _with_role(agents, folder).model_copy(update={"assignments": assignments})
 
@@ -71,7 +74,7 @@ def _with_role(assignment: A, folder: Path) -> A:
 
 
 def _resolved(name: str, folder: Path) -> Path | None:
-    """The path that a text of the task names; None if no path can have that name."""
+    """Return the path that a text of the task names; None if no path can have that name."""
     try:
         os.fsencode(name)
         path = (folder / Path(name).expanduser()).resolve()
@@ -112,7 +115,8 @@ def _is_glob(text: str) -> bool:
 
 
 def _function_problems(where: KeyPath, text: str, folder: Path | None, name: str) -> Iterator[Problem]:
-    """Of a file.py:function in a folder, which messages call by its name; None: its files cannot be looked up."""
+    """Yield the problems of a `file.py:function`. `folder`: where the file is, None if that cannot be looked up;
+    `name`: what messages call the folder."""
     entry = split_entry(text)
     if entry is None or leads_outside(entry[0]):
         yield Problem(where, f'must be file.py:function, relative to {name}; got "{text}"')
@@ -121,7 +125,7 @@ def _function_problems(where: KeyPath, text: str, folder: Path | None, name: str
 
 
 def _installs(graders: Mapping[str, Grader]) -> bool:
-    """Whether a module that is not there yet may be one that `grader.setup` installs."""
+    """Return whether a module that is not there yet may be one that `grader.setup` installs."""
     return any(isinstance(grader, GraderSection) and grader.setup for grader in graders.values())
 
 
@@ -149,7 +153,7 @@ def _grader_problems(section: str, grader: Grader, folder: Path, *, installs: bo
 
 
 def _exposed(task: TaskSection, graders: Mapping[str, Grader], folder: Path) -> Iterator[Problem]:
-    """Agents get everything in the seed: neither the grader nor its data may be there."""
+    """Yield a problem for each file of the grader that is in the seed: agents get everything there."""
     seed = (folder / Path(task.seed).expanduser()).resolve()
     for where, name in _hidden_names(graders).items():
         path = (folder / name).resolve()
@@ -205,7 +209,7 @@ def _source_problem(source: str, folder: Path, private: list[Path]) -> str:
 
 
 def _private(graders: Mapping[str, Grader], folder: Path) -> list[Path]:
-    """What agents must not see."""
+    """Return the paths that agents must not see."""
     return [path for name in _hidden_names(graders).values() if (path := _resolved(name, folder)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""The reference of task.yaml as Markdown, made from the shipped JSON Schema: every key, its type, its default and its
+"""Makes the reference of task.yaml as Markdown from the shipped JSON Schema: every key, its type, its default and its
 sentence."""
 
 import json
@@ -14,13 +14,13 @@ _NO_LIMIT = 1e9  # a bound that keeps numbers readable, and that nobody reaches
 
 
 def task_reference() -> str:
-    """A heading for each section, with a table of its keys; what lies in a section has a heading of its own."""
+    """Return a heading and a table of keys for each section; a section inside another has a heading of its own."""
     root = json.loads(SHIPPED.read_text(encoding="utf-8"))
     return "\n".join(line for name in root["properties"] for line in _section(root, root, name, name))
 
 
 def _section(root: Node, owner: Node, key: str, path: str) -> Iterator[str]:
-    """The section that `key` of `owner` holds: directly, or as the elements of a list."""
+    """Yield the lines of the section that `key` of `owner` holds: directly, or as the elements of a list."""
     node = owner["properties"][key]
     inner = _object(root, node)
     if inner is None:
@@ -46,7 +46,7 @@ def _table(root: Node, section: Node) -> Iterator[str]:
 
 
 def _object(root: Node, node: Node) -> Node | None:
-    """The section that a key holds; None where it holds a value."""
+    """Return the section that a key holds; None where it holds a value."""
     for choice in (node, node.get("items", {}), *node.get("anyOf", ())):
         if "$ref" in choice:
             found: Node = root["$defs"][choice["$ref"].rpartition("/")[2]]
@@ -55,7 +55,7 @@ def _object(root: Node, node: Node) -> Node | None:
 
 
 def _type(root: Node, node: Node) -> str:
-    """The type in words, with its bounds: `whole number from 1 to 1000`."""
+    """Return the type in words, with its bounds: `whole number from 1 to 1000`."""
     if _object(root, node) is not None:
         return "list of sections" if "items" in node else "section"
     if "$ref" in node:
@@ -82,5 +82,5 @@ def _default(node: Node, *, required: bool) -> str:
 
 
 def _cell(text: str) -> str:
-    """In a table, a bar would end the cell."""
+    """Escape the bars of a text: in a table, a bar would end the cell."""
     return text.replace("|", "\\|")

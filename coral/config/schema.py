@@ -10,7 +10,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema() -> str:
-    """The text of the schema file, the same for the same models."""
+    """Return the text of the schema file, which is the same for the same models."""
     return json.dumps({"$schema": DIALECT, **TaskFile.model_json_schema()}, indent=2, ensure_ascii=False) + "\n"
 
 

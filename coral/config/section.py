@@ -1,4 +1,5 @@
-"""What every section of task.yaml is made of: strict, frozen models, keys with a sentence, the types of values."""
+"""The parts of which every section of task.yaml is made: strict, frozen models, keys with a sentence, types of
+values."""
 
 from typing import Annotated, Any
 
@@ -19,8 +20,8 @@ Options = dict[str, JsonValue]
 
 
 def key(description: str, default: Any = ..., **bounds: Any) -> Any:
-    """A key of a section, with the sentence that editors show for it. Without a default, every task must give it.
-    `default` may be what makes one."""
+    """Declare a key of a section. `description`: the sentence that editors show for it; `default`: a value or a
+    function that makes one; without it, every task must give the key."""
     if callable(default):
         return Field(default_factory=default, description=description, **bounds)
     return Field(default=default, description=description, **bounds)

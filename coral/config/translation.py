@@ -1,4 +1,4 @@
-"""Builds our task out of one that was written for another system, key by key, and keeps what is to be said of it."""
+"""Builds a task of ours from one of another system, key by key, and collects the lines of a report for the user."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,23 +10,24 @@ _FLAGS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "fal
 
 
 class Translation:
-    """Builds the document of our task. `say` takes a line for each thing that comes out otherwise than it was given."""
+    """Builds the document of our task. `lines`: the report, to which `say` adds a line for each value that was changed
+    or left out."""
 
     def __init__(self, given: Document, folder: Path) -> None:
         self.given, self.folder = given, folder
         self.document = Document(data={}, problems=given.problems)
         self.lines: list[str] = []
-        self.below: Path | None = None  # a folder over which the seed's files were to be laid
+        self.below: Path | None = None  # a repository over which the files of the task's seed are laid
         self.say: Callable[[str], None] = self.lines.append
 
     def section(self, name: str) -> dict[str, Any]:
-        """A section as it was given; empty where it is none."""
+        """Return a section as it was given; empty if it was not given or is no section."""
         data = self.given.data
         found = data.get(name) if isinstance(data, dict) else None
         return found if isinstance(found, dict) else {}
 
     def put(self, target: str, value: object, source: str) -> None:
-        """Set a key of our task; its problems are told at the key `source` of the file."""
+        """Set a key of our task. Problems of its value are reported at the place of the key `source` of the file."""
         *sections, last = target.split(".")
         place: Any = self.document.data
         for name in sections:
@@ -38,7 +39,7 @@ class Translation:
                 self.document.marks[(*target.split("."), *given[len(path) :])] = mark
 
     def move(self, target: str, source: str, convert: Callable[[Any], object] = lambda value: value) -> None:
-        """The same for a key that may have been given."""
+        """Set a key of our task to the converted value of the key `source`, if the file gives that."""
         section, _, name = source.partition(".")
         values = self.section(section)
         if values.get(name) is not None:
@@ -49,12 +50,12 @@ class Translation:
 
 
 def texts(value: Any) -> object:
-    """A list of texts, also of a single one."""
+    """Return a list as texts; a single value becomes a list of one."""
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
 def whole(value: Any) -> object:
-    """A whole number, also one in quotes; anything else as it is, for our own check to name."""
+    """Return a whole number, also of one in quotes; anything else unchanged, so that the check of our task names it."""
     try:
         return value if isinstance(value, bool) else int(str(value))
     except ValueError:
@@ -62,11 +63,11 @@ def whole(value: Any) -> object:
 
 
 def flag(value: Any, default: bool = False) -> bool:
-    """True and false as YAML 1.1 has them."""
+    """Read true and false as YAML 1.1 writes them: `yes`, `on`, `no`, `off` as well."""
     return default if value is None else _FLAGS.get(str(value).lower(), bool(value))
 
 
 def unknown(made: Translation, where: str, values: dict[str, Any], known: set[str]) -> None:
-    """Say which keys are none of the format."""
+    """Report the keys that the other format does not have."""
     for name in values.keys() - known:
         made.leave(f"{where}.{name}", f"unknown key (with {shown(values[name])}), left out")

@@ -67,7 +67,7 @@ TRIGGERS = ("every", "stagnant", "minutes", "seconds")
 
 
 def section(kind: type[S], values: object, path: KeyPath, problems: list[Problem]) -> S | None:
-    """The section; None if it has problems, which are added. An empty section (`budget:`) has its defaults."""
+    """Return the section; None if it has problems, which are added to `problems`. An empty one has its defaults."""
     values = {} if values is None and len(path) == 1 else values
     try:
         return kind.model_validate(values)
@@ -111,7 +111,7 @@ def _holder(kind: type[BaseModel], loc: KeyPath) -> type[BaseModel]:
 
 
 def _within(values: object, loc: tuple[int | str, ...], *, missing: bool) -> KeyPath:
-    """The path in the file for a location of pydantic's, which also names the branches of its unions."""
+    """Return the path in the file for a location of pydantic's, which also names the branches of its unions."""
     path: list[int | str] = []
     for part in loc:
         inside = (isinstance(values, dict) and part in values) or (

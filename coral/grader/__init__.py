@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coral.grader.task_grader import TaskGrader
 
 Failed = Fail  # reads better where it is returned: `return Failed("circle 3 leaves the square")`
-TTL = 120.0  # seconds that a beat of a grader stands for
+TTL = 120.0  # seconds for which a beat of a grader is a sign of life
 _LONGEST = 300  # characters of a message: a beat is one write of less than 4 KiB
 
 __all__ = ["Array", "CandidateAnswer", "Fail", "Failed", "Result", "TaskGrader", "Void", "progress", "read_json"]
@@ -28,7 +28,7 @@ __all__ += ["read_text", "run_candidate"]
 
 
 def __getattr__(name: str) -> object:
-    """What few graders need takes milliseconds to import."""
+    """Import a name when it is first used: these take milliseconds to import, and few graders need them."""
     if name in ("CandidateAnswer", "Array", "run_candidate"):
         from coral.grader import candidate
 
@@ -67,7 +67,7 @@ def _beat(fraction: float | None, message: str) -> dict[str, object]:
 
 
 def _append(path: str, line: str) -> None:
-    """One write to the end of the file: lines of several processes do not mix."""
+    """Append a line by one write, so that lines of several processes do not mix."""
     with contextlib.suppress(OSError):  # a grade is worth more than its beats
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         try:

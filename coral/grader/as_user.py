@@ -1,6 +1,7 @@
 """Starts a candidate as a user of its own, by `coral.grader.starter`.
 
-A grader that has a user of its own cannot be a third one: it was given a starter, which can. Root starts one itself.
+A grader with a user of its own may not start programs as another user. So Coral starts such a grader with a starter
+beside it, which runs as the user of the candidates. A grader that is root starts one itself.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import BinaryIO
 from coral.grader import landlock, sandbox
 from coral.grader.remove_tree import remove_tree
 
-ANSWER = 3  # the descriptor of a candidate by which it answers
+ANSWER = 3  # the descriptor by which a candidate answers
 END_SECONDS = 5.0  # to wait for a candidate that was told to end
 _KILLED = -9
 
@@ -30,7 +31,7 @@ _own: list[subprocess.Popen[bytes]] = []  # the starter of this process, if it h
 
 
 class StartedAsUser:
-    """As Popen, of a candidate. OSError where it cannot be started."""
+    """A candidate that runs as a user of its own, with methods of Popen. OSError if it cannot be started."""
 
     def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: int, answer: int) -> None:
         if not is_reachable(cwd):
@@ -60,7 +61,7 @@ class StartedAsUser:
         return code
 
     def end(self) -> None:
-        """End it, with its process group. What else it has started ends as well, once no other runs beside it."""
+        """End the candidate with its process group. What else it has started ends once no other candidate runs."""
         for stream in (self.stdout, self.stderr):
             stream.close()
         try:
@@ -85,7 +86,7 @@ class StartedAsUser:
 
 
 def is_reachable(path: Path) -> bool:
-    """Whether a user who shares our groups can pass all folders on the way to this one."""
+    """Return whether another user, who shares our groups unless we are root, can pass all folders down to this one."""
     bits = stat.S_IXOTH if os.geteuid() == 0 else stat.S_IXOTH | stat.S_IXGRP
     return all(parent.stat().st_mode & bits for parent in (path, *path.parents))
 

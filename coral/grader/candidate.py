@@ -1,7 +1,8 @@
-"""`run_candidate`: a grader runs code of the candidate in a process of its own, sealed and limited, and gets data back.
+"""`run_candidate` runs code of the candidate for a grader: in a process of its own, sealed and limited, which answers
+with data.
 
-The candidate cannot reach the grader, its files, its environment or the result; it says what it likes, and the grader
-judges what it said. What it prints is for feedback only. Standard library only.
+The candidate cannot reach the grader, its files, its environment or the result. It may answer anything, and the grader
+judges the answer. What it prints is for feedback only. Standard library only.
 """
 
 import contextlib
@@ -26,22 +27,22 @@ from coral.grader.as_user import ANSWER, StartedAsUser
 from coral.grader.remove_tree import remove_tree
 from coral.types import Fail
 
-LARGEST = 64 << 20  # bytes of an answer ...
-LARGEST_JSON = 4 << 20  # ... and of what is no array in it, which takes far more room once it is read
-PRINTED = 20_000  # bytes of what it prints that are kept, of each stream
-_TAIL = 2_000  # characters of it that a Fail shows
+LARGEST = 64 << 20  # bytes of an answer; and ...
+LARGEST_JSON = 4 << 20  # ... of what is no array in it, which takes far more memory once it is read
+PRINTED = 20_000  # bytes of each stream of a candidate that are kept
+_TAIL = 2_000  # characters of each stream that a Fail shows
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _MARGIN = 0.5  # seconds that Python needs beside the candidate
 
-_worked: set[str] = set()  # levels
+_worked: set[str] = set()  # the levels at which a candidate has run in this process
 
 Returns = type | Callable[[Any], Any] | Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateAnswer:
-    """What a candidate gave back. `value`: data; of a program, the bytes that it printed. `sealed`: the level of its
-    sandbox, see `coral.grader.sandbox`."""
+    """The answer of a candidate. `value`: what its function returned; of a program, the bytes of its standard output.
+    `sealed`: the level of its sandbox, see `coral.grader.sandbox`."""
 
     value: Any
     stdout: str
@@ -52,8 +53,8 @@ class CandidateAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """Asks for an array of numpy: of this shape (None: any length) and type, and without NaN or infinity unless those
-    are allowed."""
+    """Requires an array of numpy, for `returns` of `run_candidate`: of this shape (None: any length) and type, and
+    without NaN and infinity if `finite` is true."""
 
     shape: tuple[int | None, ...]
     dtype: str = "float64"
@@ -102,7 +103,8 @@ def run_candidate(
         raise ValueError(f"seal={seal!r} is not a list of levels, of {', '.join(sandbox.LEVELS)}")
     place = Path(workspace).resolve()
     request = _request(program, args, kwargs or {}, stdin, seconds, memory)
-    # What has worked in this process works: never go on with less, whatever a candidate has used up of the machine.
+    # A level that worked once in this process works again: never go on with a weaker one because a candidate has used
+    # up what the machine has.
     seal = seal or sandbox.levels()
     for level in [level for level in seal if level in _worked] or seal:
         started = time.monotonic()
@@ -114,12 +116,12 @@ def run_candidate(
 
 
 class _NotSealedError(Exception):
-    """The sandbox did not begin."""
+    """The candidate's process did not get as far as being sealed."""
 
 
 @dataclass(slots=True)
 class _Run:
-    code: int | None  # None: it took too long, or gave too much
+    code: int | None  # None: it took too long, or answered too much
     answer: bytes
     stdout: bytes
     stderr: bytes
@@ -128,7 +130,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What the process is asked, and the bytes that follow on its standard input."""
+    """What the candidate's process gets on its standard input: `data`, then the bytes of `more`."""
 
     data: dict[str, Any]
     more: bytes
@@ -241,7 +243,7 @@ def _readable() -> list[str]:
 
 
 def _end(child: "subprocess.Popen[bytes] | StartedAsUser") -> None:
-    """End it with its process group, of which some may be left."""
+    """End the candidate with its process group, of which some may be left."""
     if isinstance(child, StartedAsUser):
         child.end()
         return
@@ -256,8 +258,9 @@ def _end(child: "subprocess.Popen[bytes] | StartedAsUser") -> None:
 def _followed(
     child: "subprocess.Popen[bytes] | StartedAsUser", reading: int, seconds: float, *, prints_answer: bool
 ) -> _Run:
-    """Read what it gives and prints until it ends, at most so long and so much. `prints_answer`: what it prints to its
-    standard output is its answer, else that is cut off."""
+    """Read the answer and both streams of a candidate until it ends, for at most `seconds` and up to the sizes above.
+    `prints_answer`: its standard output is its answer, of which LARGEST bytes are kept and not PRINTED. Raises
+    _NotSealedError if it ended before it was sealed."""
     assert child.stdout is not None
     assert child.stderr is not None
     ends = {reading: bytearray(), child.stdout.fileno(): bytearray(), child.stderr.fileno(): bytearray()}
@@ -337,7 +340,7 @@ def _finite(text: str) -> float:
 
 
 def _checked(value: Any, returns: Returns) -> Any:
-    """The value as it was asked for. ValueError says what was asked for."""
+    """Return the value as `returns` asks for it. ValueError says what was asked for."""
     if returns is None:
         return value
     if isinstance(returns, Mapping):

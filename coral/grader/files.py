@@ -13,8 +13,8 @@ MOST_BYTES = 1_000_000
 
 
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
-    """The text of a regular file of at most `most` bytes of UTF-8. A link is not followed; a pipe or a device is not
-    waited for. Raises Fail, which is the candidate's fault, with the file's name and what is wrong."""
+    """Return the text of a regular file of at most `most` bytes of UTF-8. A link is not followed; a pipe or a device is
+    not waited for. Raises Fail, which is the candidate's fault, with the file's name and what is wrong."""
     try:
         return _content(path, most).decode("utf-8")
     except (OSError, ValueError) as error:
@@ -22,8 +22,8 @@ def read_text(path: Path, most: int = MOST_BYTES) -> str:
 
 
 def read_json(path: Path, most: int = MOST_BYTES) -> Any:
-    """The value of a JSON file, read as `read_text` reads. Every number is a finite float, whole ones too, and no name
-    stands twice in one object: two readers never see two values. Raises Fail likewise."""
+    """Return the value of a JSON file, read as by `read_text`. Every number is a finite float, whole ones too. A name
+    that stands twice in one object is refused: two readers could see two values. Raises Fail as `read_text` does."""
     text = read_text(path, most)
     try:
         return json.loads(
@@ -45,7 +45,7 @@ def _content(path: Path, most: int) -> bytes:
 
 
 def _text_of(error: Exception) -> str:
-    """Without the path, which is that of a checkout and tells an agent nothing."""
+    """Return the words of an error without the path, which is that of a checkout and tells an agent nothing."""
     return (error.strerror if isinstance(error, OSError) else "") or str(error)
 
 

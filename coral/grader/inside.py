@@ -1,8 +1,8 @@
 """Runs in the process of a candidate: restricts itself, then calls a function of the candidate or becomes its program.
 
-Given to Python as a text, for the sandbox has no file of ours. The request comes on standard input, marshalled, after a
-line with its size; the answer is JSON. It goes, after a sign that the sandbox has begun, to the descriptor that the
-request names.
+Python gets this module as a text, for the sandbox shows no file of Coral. The request comes on standard input,
+marshalled, after a line with its size. The descriptor that it names gets a `+` once the process is sealed, then the
+answer: a line of JSON and the bytes of its arrays.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _function(path: str, name: str) -> Any:
 
 
 def _json(value: Any) -> Iterator[str]:
-    """As json.dumps, which takes as long to import as Python to start. TypeError for what is no data."""
+    """Yield the pieces of a value as JSON, without json, which takes as long to import as Python to start. TypeError
+    for a value that JSON does not have."""
     from _json import encode_basestring_ascii as quoted
 
     if isinstance(value, str):
@@ -100,7 +101,8 @@ def _json(value: Any) -> Iterator[str]:
 
 
 def pack(value: Any) -> tuple[Any, list[bytes]]:
-    """A value as JSON, with each array of numpy as its type, shape and place, and the bytes of the arrays."""
+    """Return a value for JSON, in which each array of numpy is replaced by its type, shape and size, and the bytes of
+    the arrays in that order."""
     blocks: list[bytes] = []
 
     def plain(value: Any) -> Any:
@@ -121,7 +123,7 @@ def pack(value: Any) -> tuple[Any, list[bytes]]:
 
 
 def unpack(value: Any, source: Any) -> Any:
-    """The value again, its arrays read from `source` in their order. ValueError where they are not what they say."""
+    """Return the value that `pack` was given; arrays are read from `source`. ValueError if one is not as described."""
     if isinstance(value, dict) and list(value) == ["__array__"]:
         return _array(value["__array__"], source)
     if isinstance(value, dict):

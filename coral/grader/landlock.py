@@ -1,5 +1,5 @@
 """Restricts this process, and all that it starts, to the files that a view names. Landlock, a part of Linux, enforces
-that; no privilege is needed. Or gives it a user of its own, for which it must be root.
+that; no privilege is needed. Or makes this process run as a user of its own, for which it must be root.
 
 `landlock.py RULES PROGRAM...` restricts itself and becomes the program. RULES are those of
 `coral.grader.sandbox`, marshalled, in hexadecimal: to import json takes as long as all the rest.
@@ -29,7 +29,7 @@ _NETWORK, _SCOPES = 0b11, 0b11  # bind and connect by TCP; abstract sockets and 
 
 
 def version() -> int:
-    """Of the kernel's Landlock; less than 1 if it has none."""
+    """Return the version of the kernel's Landlock; less than 1 if the kernel has none."""
     return int(ctypes.CDLL(None).syscall(_CREATE, None, 0, 1))
 
 
@@ -66,21 +66,21 @@ def restrict(view: Mapping[str, str], network: bool) -> None:
 
 
 def become(user: int, groups: Sequence[int], umask: int) -> None:
-    """Make this process, for good, one of a user whose own group has the same number. OSError if that cannot be."""
+    """Make this process run as a user, whose own group has the same number, for good. OSError if it may not."""
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in range(64):
         libc.prctl(_DROP, capability, 0, 0, 0)
     os.setgroups(groups)
     os.setresgid(user, user, user)
-    os.setresuid(user, user, user)  # with it go the capabilities
+    os.setresuid(user, user, user)  # this takes the capabilities as well
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "cannot give up privileges")
     os.umask(umask)
 
 
 def add_starter(rules: Mapping[str, Any]) -> None:
-    """Have `coral.grader.starter` run beside this process, which is still root's, and leave its socket in the
-    environment."""
+    """Start `coral.grader.starter` beside this process, which is still root's, and put the number of the socket that it
+    listens to into the environment, as CORAL_STARTER."""
     import _socket
     import fcntl
 
@@ -93,7 +93,8 @@ def add_starter(rules: Mapping[str, Any]) -> None:
 
 
 def become_starter(rules: Mapping[str, Any], socket: int) -> None:
-    """Be that process until its grader has ended. It keeps nothing of what this one had open."""
+    """Serve as the starter until its grader has ended, then end this process. All descriptors but `socket` are
+    closed."""
     try:
         null = os.open("/dev/null", os.O_RDWR)
         for number in (0, 1, 2):
@@ -113,7 +114,8 @@ def become_starter(rules: Mapping[str, Any], socket: int) -> None:
 
 
 def refuse_calls(filter: bytes) -> None:
-    """Have the kernel refuse system calls by a filter, see `coral.grader.sandbox.system_calls`; empty: none."""
+    """Have the kernel refuse system calls by a filter, see `coral.grader.sandbox.system_calls`. An empty filter refuses
+    none."""
 
     class Program(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("lines", ctypes.c_char_p))
@@ -123,7 +125,8 @@ def refuse_calls(filter: bytes) -> None:
 
 
 def _rules(view: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Rules can only allow. So a folder in which something is hidden has none, but what lies beside that has."""
+    """Yield the paths that get a rule, with their access. Rules can only allow: a folder in which something is hidden
+    gets none, but each entry beside what is hidden does."""
     hidden = [path for path, access in view.items() if access in ("hidden", "private")]
     for path, access in {"/": "read", **view}.items():
         if access in ("read", "write"):

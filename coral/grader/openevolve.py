@@ -27,14 +27,16 @@ _SHOWN = 4000  # characters of one artifact
 
 @dataclass
 class EvaluationResult:
-    """What an evaluator may return instead of a dict of metrics. `artifacts`: texts for who improves the program."""
+    """What an evaluator may return instead of a dict of metrics. `artifacts`: texts for the author of the next
+    program."""
 
     metrics: dict[str, Any]
     artifacts: dict[str, str | bytes] = field(default_factory=dict)
 
 
 def _stand_in() -> None:
-    """`from openevolve.evaluation_result import EvaluationResult` gives ours, where there is no other."""
+    """Make `from openevolve.evaluation_result import EvaluationResult` give our class if OpenEvolve is not
+    installed."""
     from importlib.util import find_spec
 
     if "openevolve" in sys.modules or find_spec("openevolve") is not None:
@@ -57,9 +59,9 @@ def evaluate_program(
     thresholds: Sequence[float] = THRESHOLDS,
     dimensions: Iterable[str] = DIMENSIONS,
 ) -> Result:
-    """The `combined_score` of a program, or the mean of its numeric metrics. Where the evaluator has stages and
-    `cascade` is true, a program comes to the second stage by reaching the first threshold, and so on. Raises Fail for a
-    program without any number."""
+    """Return the `combined_score` of a program, or the mean of its numeric metrics but `dimensions`. If the evaluator
+    has stages and `cascade` is true, a program comes to the second stage by reaching the first of `thresholds`, and so
+    on. Raises Fail if the evaluator gives no number."""
     metrics, artifacts = _evaluated(evaluator, str(program), thresholds if cascade else ())
     texts = [f"{name}:\n{_text(value)}" for name, value in artifacts.items()]
     score = _fitness(metrics, set(dimensions))
@@ -89,7 +91,7 @@ def _evaluated(
 
 
 def _parts(found: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The metrics and the artifacts. TypeError for anything else than OpenEvolve takes."""
+    """Return the metrics and the artifacts of an evaluation. TypeError for a value that OpenEvolve would not take."""
     if isinstance(found, Mapping):
         return dict(found), {}
     if isinstance(metrics := getattr(found, "metrics", None), Mapping):

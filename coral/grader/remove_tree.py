@@ -13,8 +13,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 def remove_tree(folder: str | Path) -> None:
-    """Without an error: what cannot be removed stays. A link is removed, and what it leads to is not. What lies in the
-    folder's place is removed, a pipe too."""
+    """Removes a folder and all in it; raises no error for what cannot be removed, which stays. A link is removed, and
+    what it leads to is not. Anything else in the folder's place is removed, a pipe too."""
     path = Path(folder)
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
@@ -34,7 +34,7 @@ class _Level:
 
 
 def _empty(path: Path) -> None:
-    """Goes down into the first folder that is left, and up again when nothing is left that can be removed."""
+    """Goes down into the first folder that is left in each folder, and up again when no other can be removed."""
     here = _open(path)
     levels = [_Level("", _identity(here))]
     try:
@@ -66,7 +66,7 @@ def _empty(path: Path) -> None:
 
 
 def _remove_files(folder: int, kept: set[str]) -> str | None:
-    """Removes what lies before the first folder, and returns the name of that; None where there is no other."""
+    """Removes the files that are listed before the first folder, and returns its name; None if no folder is left."""
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name in kept:

@@ -1,5 +1,5 @@
-"""Command lines that start a candidate's program sealed: without the network, the grader's files, its environment or
-any other process. Standard library only.
+"""Makes the command lines and rules that seal a candidate's program: it has no network, and sees neither the grader's
+files, its environment nor any other process. Standard library only.
 
 Levels, the strongest first: `bubblewrap` (namespaces of its own), `landlock` (no file but those named, no capabilities;
 processes that it leaves are ended with the grade), `user` (a user of its own, other than the grader's), `none` (limits
@@ -25,22 +25,22 @@ _ETC = ("alternatives", "ld.so.cache", "localtime")
 
 
 def levels() -> tuple[str, ...]:
-    """The levels to try. In a grader that is itself sealed, one of them works, and bubblewrap only if the grader is a
-    user of its own."""
+    """Return the levels to try, the strongest first. In a sealed grader, `none` is not among them, and `bubblewrap`
+    only if the grader has a user of its own."""
     outside = os.environ.get("CORAL_SEAL")
     skipped = {"user": ("none",), "bubblewrap": ("bubblewrap", "none"), "landlock": ("bubblewrap", "none")}
     return tuple(level for level in LEVELS if level not in skipped.get(outside or "", ()))
 
 
 def prefixes() -> list[str]:
-    """The folders that this Python needs."""
+    """Return the folders outside /usr that this Python needs."""
     found = (sys.prefix, sys.base_prefix, str(Path(sys.executable).resolve().parent))
     return list(dict.fromkeys(path for path in map(os.path.realpath, found) if not path.startswith("/usr/")))
 
 
 def bubblewrap(workspace: Path, env: Mapping[str, str], filter: int) -> list[str]:
-    """What comes before the program, which gets these variables and no other. `filter`: a descriptor of what
-    `calls_in_namespaces` gives."""
+    """Return the words that come before the program, which gets the variables of `env` and no others. `filter`: a
+    descriptor from which bwrap reads the filter of `calls_in_namespaces`."""
     line = [
         shutil.which("bwrap") or "bwrap",
         "--unshare-all",
@@ -83,17 +83,18 @@ def bubblewrap(workspace: Path, env: Mapping[str, str], filter: int) -> list[str
 
 
 def landlock_rules(view: Mapping[str, str], network: bool) -> dict[str, object]:
-    """What `coral.grader.landlock` is asked for. Landlock itself knows no network but TCP."""
+    """Return the rules by which `coral.grader.landlock` restricts a process to a view. Landlock itself can refuse TCP
+    alone, so a filter of system calls refuses the rest of the network."""
     return {"view": dict(view), "network": network, "calls": system_calls(network=network).hex()}
 
 
 def user_rules(number: int, groups: Sequence[int], umask: int, network: bool) -> dict[str, object]:
-    """The same, for a user of its own."""
+    """Return the rules by which `coral.grader.landlock` makes a process run as the user `number`."""
     return {"user": (number, tuple(groups), umask), "calls": system_calls(network=network).hex()}
 
 
 def starter_rules(number: int, groups: Sequence[int], place: str) -> dict[str, object]:
-    """The same, for the process that starts candidates as this user. `place`: a folder of the user's."""
+    """Return the rules of the process that starts candidates as the user `number`. `place`: a folder of that user's."""
     source = str(Path(__file__).with_name("starter.py"))
     return {**user_rules(number, groups, 0o077, network=False), "place": place, "source": source}
 
@@ -111,9 +112,9 @@ _AF_UNIX, _AF_VSOCK = 1, 40  # sockets of the file system; of the host of this v
 
 
 def system_calls(machine: str = "", *, network: bool = True) -> bytes:
-    """A seccomp filter, as bytes. It refuses system calls that Landlock does not refuse: those of the user's keyrings,
-    of System V shared memory, and of the limits of other processes; without `network`, also sockets but those of the
-    file system. Empty for an unknown machine."""
+    """Return a seccomp filter, as bytes. It refuses system calls that Landlock does not refuse: those of the user's
+    keyrings, of System V shared memory, and of the limits of other processes; without `network`, also sockets but those
+    of the file system. Empty for an unknown machine."""
     known = _CALLS.get(machine or platform.machine())
     if known is None:
         return b""
@@ -123,8 +124,8 @@ def system_calls(machine: str = "", *, network: bool = True) -> bytes:
 
 
 def calls_in_namespaces(machine: str = "", *, network: bool = True) -> bytes:
-    """The same of what no namespace has of its own: the user's keyrings; without `network`, sockets to the host of a
-    virtual machine."""
+    """Return a seccomp filter, as bytes, against what no namespace separates: the user's keyrings; without `network`,
+    also io_uring and sockets to the host of a virtual machine. Empty for an unknown machine."""
     known = _CALLS.get(machine or platform.machine())
     if known is None:
         return b""
@@ -138,8 +139,9 @@ def _filter(
     first_arguments: Sequence[tuple[int, int]],
     not_first: Sequence[tuple[int, int]] = (),
 ) -> bytes:
-    """Refuses these calls, those that have another first argument than the one that is named, and those that have the
-    one that is named in `not_first`. Programs made for another machine than `number` can make no call at all."""
+    """Return a filter that refuses the calls `refused`; each call of `first_arguments` unless its first argument is the
+    one beside it; each call of `not_first` if its first argument is the one beside it. Programs made for another
+    machine than `number` can make no call at all."""
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, _UNKNOWN), (_LOAD, 0, 0, 0)]
     lines += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _UNKNOWN)]  # other numbers for the same calls
     for call in refused:

@@ -1,4 +1,4 @@
-"""The scores and the task that graders of the other CORAL know. `coral.types` has them too, where such graders look.
+"""The scores and the task that graders of the other CORAL use. They import them from `coral.types`.
 
 Docs: docs/import.md. A grader of ours returns a number or a `coral.types.Result` and needs none of this.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class _Plain:
-    """Values that become plain data, and come of it again. Keys that are not known are left out."""
+    """A dataclass that converts to a dict and back; keys that it does not have are left out."""
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)  # type: ignore[call-overload, no-any-return]  # every subclass is a dataclass
@@ -59,13 +59,13 @@ class ScoreBundle(_Plain):
         return self.scores.get(name)
 
     def get_score_value(self, name: str, default: float = 0.0) -> float:
-        """The value of the score of that name; the default where it has none."""
+        """Return the value of the score of that name; `default` if there is none."""
         score = self.scores.get(name)
         return default if score is None or score.value is None else float(score.value)
 
     def compute_aggregated(self, weights: Mapping[str, float] | None = None) -> float:
-        """The mean of the scores that have a value, each with its weight (1 if none is given); 0 of none. It is
-        returned, and not kept."""
+        """Return the mean of the scores that have a value, each with its weight (1 if none is given); 0 if none has a
+        value. `aggregated` is not changed."""
         weighed = [
             (float(score.value), (weights or {}).get(name, 1.0))
             for name, score in self.scores.items()

@@ -1,11 +1,13 @@
-"""Starts candidates as a user of their own, for a grader that runs as another one.
+"""Starts candidates as a user of their own, for a grader that runs as another user.
 
-It runs beside the grader, which asks by a socket, with the rights of the candidates and no others: what a candidate
-does to it, it does to the later calls of its own grade. Nobody of its user can look into it: it was root, and has
-become this user without becoming another program. Standard library only; `coral.grader.landlock` executes it.
+The starter runs beside the grader, which sends it messages by a socket. It has the rights of the candidates and no
+others: a candidate that harms it harms only the later calls of its own grade. Other processes of its user cannot look
+into it: it was root, and has become this user without executing another program. Standard library only;
+`coral.grader.landlock` executes this text.
 
-A message is a program's arguments, folder and environment, marshalled, with five descriptors: those that it gets as 0
-to 3, and a socket on which its exit code is answered, as Popen gives it. Closing that socket ends the program.
+A message is a program's arguments, folder and environment, marshalled, with five descriptors: those that the program
+gets as 0 to 3, and a socket on which its exit code is answered, as Popen gives it. Closing that socket ends the
+program.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ _DESCRIPTORS, _FIRST_UNUSED = 5, 4
 
 
 def serve(number: int, place: str) -> None:
-    """Answer on the socket of this number until the grader closes it. `place`: the folder of this user's in which each
-    program gets one for its temporary files."""
+    """Answer on the socket of this number until the grader closes it. `place`: a folder of this user's, in which each
+    program gets a folder for its temporary files."""
     import select
 
     poll, starter = select.poll(), _Starter(number, place)
@@ -55,11 +57,10 @@ def serve(number: int, place: str) -> None:
 class _Starter:
     def __init__(self, number: int, place: str) -> None:
         self._grader, self._place, self._count = _socket.socket(fileno=number), place, 0
-        self._running: dict[int, tuple[int, str]] = {}  # by its pid: where its exit code is answered, and its folder
+        self._running: dict[int, tuple[int, str]] = {}  # by pid: the socket for its exit code, and its folder
 
     def start(self) -> int:
-        """Start the program that is asked for. Returns the socket on which it is answered; 0 if the grader has
-        ended."""
+        """Start the program of the next message. Returns the socket for its exit code; 0 if the grader has ended."""
         space = _socket.CMSG_SPACE(4 * _DESCRIPTORS)
         message, given, _, _ = self._grader.recvmsg(LARGEST, space, _socket.MSG_CMSG_CLOEXEC)
         if not message:
@@ -77,14 +78,14 @@ class _Starter:
         return answer
 
     def end(self, answer: int) -> None:
-        """End the program for which nobody waits any longer."""
+        """End the program whose exit code is answered on the socket `answer`, which the grader has closed."""
         for pid, (found, _) in self._running.items():
             if found == answer:
                 _kill(pid)
 
     def answer(self) -> Iterator[int]:
-        """Answer for the programs that have ended, after what they have left, if none runs beside them. Yields the
-        sockets, of which no more is needed."""
+        """Answer the exit codes of the programs that have ended. If no other program runs, first end all processes that
+        they have left. Yields the sockets, which are not needed any longer."""
         for pid, code in _ended():
             if pid not in self._running:
                 continue
@@ -114,7 +115,7 @@ def _become(asked: tuple[list[str], str, dict[str, str]], streams: Sequence[int]
 
 
 def _ended() -> Iterator[tuple[int, int]]:
-    """Children that have ended, with their exit codes."""
+    """Yield the children that have ended, with their exit codes."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
@@ -134,7 +135,7 @@ def _kill(pid: int) -> None:
 
 
 def _end_all() -> None:
-    """SIGKILL for what else this user has: no program of the grader's is running."""
+    """Send SIGKILL to all other processes of this user: no program that the grader waits for is running."""
     try:
         os.kill(-1, _signal.SIGKILL)
     except OSError:  # there is nothing else

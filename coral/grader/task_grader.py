@@ -23,8 +23,8 @@ TYPE_CHECKING = False  # as in typing, which takes as long to import as a small 
 if TYPE_CHECKING:
     from typing import Any
 
-MARGIN = 30.0  # seconds from a grader's own timeout until the grade is killed: for its answer
-NO_TIMEOUT = 30 * 86_400.0  # seconds: the longest that there is, which such tasks mean by 0
+MARGIN = 30.0  # seconds from a grader's own timeout until the grade is killed: time for its answer
+NO_TIMEOUT = 30 * 86_400.0  # seconds: the longest timeout, which stands for the 0 of such tasks
 _LOGS = "eval_logs"
 _SHOWN = 2000  # characters of the output of a script that failed
 
@@ -43,8 +43,8 @@ class GraderConfig:
 
 
 class TaskGrader(ABC):
-    """Override `evaluate`. `codebase_path`: the checkout; `private_dir`: the folder of the grader's files, in which
-    `eval` is the task's folder of that name; `tasks`: one task."""
+    """The base class of such graders, which override `evaluate`. `codebase_path`: the checkout; `private_dir`: the
+    folder of the grader's files, in which `eval` is the task's folder of that name; `tasks`: one task."""
 
     codebase_path: str
     private_dir: str
@@ -55,7 +55,7 @@ class TaskGrader(ABC):
 
     @abstractmethod
     def evaluate(self) -> Any:
-        """A number or a ScoreBundle."""
+        """Return a number or a ScoreBundle."""
 
     @property
     def args(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class TaskGrader(ABC):
 
     @property
     def timeout(self) -> int | None:
-        """Seconds; None without a limit."""
+        """The grader's timeout in seconds; None if it has none."""
         return self.config.timeout or None
 
     @property
@@ -75,18 +75,19 @@ class TaskGrader(ABC):
         return self.budget_class == "tune"
 
     def describe_tune(self) -> str:
-        """What is different about a grade of the kind tune, for its feedback."""
+        """Return what is different about a grade of the kind tune, for its feedback."""
         return ""
 
     @property
     def eval_logs_dir(self) -> Path:
-        """A folder whose files agents may read: those of it, not of folders below."""
+        """The folder for files that agents may read: those directly in it, not those in folders below it."""
         folder = Path(os.environ["CORAL_ARTIFACTS"])
         folder.mkdir(parents=True, exist_ok=True)
         return folder
 
     def eval_logs_worktree_path(self, path: str | Path) -> Path:
-        """Where agents find a file of that folder, as a path in the run; another path as it is."""
+        """Return where agents find a file of `eval_logs_dir`, as a path in the run; another path from its folder
+        `eval_logs` on, or as it is."""
         given = Path(path)
         try:
             inner = given.relative_to(self.eval_logs_dir)
@@ -96,7 +97,8 @@ class TaskGrader(ABC):
         return Path("grades", os.environ.get("CORAL_ATTEMPT", "0"), inner)
 
     def get_python_command(self) -> list[str]:
-        """What starts a Python for the code of the candidate: by uv, if the checkout has a project of its own."""
+        """Return the words that start a Python for the code of the candidate: by uv, if that is installed and the
+        checkout has a pyproject.toml."""
         if Path(self.codebase_path, "pyproject.toml").is_file() and shutil.which("uv"):
             return ["uv", "run", "--project", str(self.codebase_path), "python"]
         return [sys.executable]
@@ -114,8 +116,8 @@ class TaskGrader(ABC):
         return self._run(["-c", script], timeout)
 
     def run_script_json(self, script: str, *, timeout: float = 300) -> dict[str, Any]:
-        """What such a program prints as a JSON object: all of it, or its last line that is one. RuntimeError if it
-        fails or prints none."""
+        """Run a text as a Python program, and return the JSON object that it prints: all of its output, or the last
+        line that is one. RuntimeError if it fails or prints none."""
         done = self.run_script(script, timeout=timeout)
         if done.returncode != 0:
             raise RuntimeError(f"the script ended with exit code {done.returncode}: {done.stderr.strip()[-_SHOWN:]}")
@@ -137,7 +139,7 @@ class TaskGrader(ABC):
         return Path(self.private_dir, "eval", name)
 
     def read_eval(self, name: str) -> str:
-        """The text of a file in the grader's folder `eval`. FileNotFoundError if there is none."""
+        """Return the text of a file in the grader's folder `eval`. FileNotFoundError if there is none."""
         path = self.read_eval_path(name)
         if not path.is_file():
             raise FileNotFoundError(f"the grader has no file eval/{name}")
@@ -150,20 +152,20 @@ class TaskGrader(ABC):
         feedback: str | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> ScoreBundle:
-        """One score, which is the score of the attempt."""
+        """Return a bundle of one score, which is the score of the attempt."""
         part = Score(value=value, name="eval", explanation=explanation or None)
         return ScoreBundle(scores={"eval": part}, aggregated=value, feedback=feedback, metadata=dict(metadata or {}))
 
     score = bundle
 
     def fail(self, explanation: str = "", feedback: str | None = None) -> ScoreBundle:
-        """The attempt has failed, and the explanation says why."""
+        """Return a bundle without a score: the attempt has failed, and `explanation` says why."""
         return self.bundle(None, explanation, feedback)
 
 
 def grade(kind: type[TaskGrader], spec: Mapping[str, Any]) -> dict[str, object]:
-    """One grade by a grader of this kind: its `score`, `metrics` and `feedback`. Raises Fail where the candidate is at
-    fault, and whatever the grader raises. `spec`: as `coral.grading.runner.main` reads it."""
+    """Grade once by a grader of this class. Return its `score`, `metrics` and `feedback`. Raises Fail if the candidate
+    is at fault, and whatever the grader raises. `spec`: as `coral.grading.runner.main` reads it."""
     section = dict(spec["section"])
     left = float(section.pop("timeout"))
     seconds = 0.0 if left >= NO_TIMEOUT else left - MARGIN if left > MARGIN else left
@@ -188,14 +190,14 @@ def grade(kind: type[TaskGrader], spec: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _metrics(bundle: ScoreBundle) -> dict[str, object]:
-    """The scores by name, where they say more than their aggregate, and the metadata."""
+    """Return the scores by name, unless `eval` is the only one, and the metadata."""
     parts = {name: score.value for name, score in bundle.scores.items() if score.value is not None}
     return {**(parts if set(parts) != {"eval"} else {}), **bundle.metadata}
 
 
 def _private_folder(private: str, names: list[str]) -> str:
-    """The grader's files, where each that a task names lies directly in the folder: in a folder of links, if it does
-    not."""
+    """Return the folder of the grader's files. If the task names files in subfolders, return a folder of links instead,
+    in which each of them lies directly."""
     deep = {Path(name).name: name for name in names if len(Path(name).parts) > 1}
     if not deep:
         return private

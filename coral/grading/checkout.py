@@ -1,6 +1,6 @@
-"""The checkout of a commit that is graded: made ready for the grader, and removed when it is over.
+"""Makes the checkout of a commit ready for its grader, and removes it when the grade is over.
 
-Both may take long, so worker threads do them.
+Both may take long, so worker threads do it.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def prepare_grade(
 def grade_command(
     layout: Layout, config: Config, grade: CheckOut | StartGrader, venv: Path | None, private: Path | None = None
 ) -> GradeCommand:
-    """How the grader, or the hold-out's, is started on the commit that `prepare_grade` checks out."""
+    """Says how the grader, or the hold-out's, is started on the commit that `prepare_grade` checks out."""
     grader, files, number = config.grader, private or layout.grader, grade.number
     if grade.kind is Kind.HOLDOUT and config.holdout_grader is not None:
         grader, files, number = config.holdout_grader, layout.holdout, holdout_key(number)
@@ -69,7 +69,7 @@ def grade_command(
 
 
 def sandbox_of_attempt(layout: Layout, config: Config, number: int, venv: Path | None) -> Sandbox:
-    """The sandbox of the grade that an interpreter is started for before the commit is taken in."""
+    """Returns the sandbox of an attempt's grade, for an interpreter that is started before the commit is taken in."""
     folder = layout.grading(number)
     runs = folder_of_runs(layout)
     return sandbox_of(
@@ -78,7 +78,8 @@ def sandbox_of_attempt(layout: Layout, config: Config, number: int, venv: Path |
 
 
 def _empty(folder: Path) -> None:
-    """Not removed and made again: a sandbox that was prepared shows this folder, whatever is made in its place."""
+    """Empties the folder, or makes it. It is not removed and made again: a sandbox that was prepared before shows this
+    folder, and would not show another in its place."""
     if folder.is_symlink() or not folder.is_dir():
         remove_tree(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -104,10 +105,10 @@ def remove_checkouts(layout: Layout, number: int) -> None:
 
 
 def keep_artifacts(source: Path, target: Path) -> None:
-    """Copies the plain files of a folder, not those below it, as far as they are few and small. A candidate may have
-    made them."""
+    """Copies the plain files that lie directly in a folder, up to MOST_ARTIFACTS files and ARTIFACT_BYTES in all. A
+    candidate may have made them."""
     left, kept = ARTIFACT_BYTES, 0
-    with contextlib.suppress(OSError):  # there is no such folder, or no room: a record does without
+    with contextlib.suppress(OSError):  # there is no such folder, or no room: the record then has no artifacts
         for path in sorted(source.iterdir()):
             if kept == MOST_ARTIFACTS:
                 return

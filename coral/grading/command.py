@@ -56,10 +56,10 @@ class GradePlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GradeCommand:
-    """`env` is added to what a grader gets of the user's environment, `inherits` are further names of that; `spec` is
-    written for the process that calls a grader's function, and is None for every other kind of grader. `bridge`: the
-    folder of the bridge to the cluster that it runs on, `cluster` its executor and its address, and `wait` the seconds
-    that it may take beyond its timeout until it begins there."""
+    """How one grade is started. `env`: added to what a grader gets of the user's environment; `inherits`: names of
+    further variables that it gets of that; `spec`: written for the process that calls a grader's function, None for
+    other kinds of grader. For a grade on a cluster, `bridge`: the folder of the bridge; `cluster`: the executor and its
+    address; `wait`: seconds that the grade may take beyond its timeout, because it waits for a node."""
 
     interpreter: Interpreter
     argv: tuple[str, ...]
@@ -76,11 +76,11 @@ class GradeCommand:
     wait: float = 0.0
 
     def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:
-        """What will run it. OSError where it cannot be started."""
+        """Starts the interpreter that will run the grade. OSError if it cannot be started."""
         return PrestartedInterpreter(self.interpreter, environment.of_grader(self.inherits), tag, group, self.sandbox)
 
     def program(self, tag: str) -> Program:
-        """The process to start, whose output stays in the grade's folder."""
+        """Returns the process to start, whose output stays in the grade's folder."""
         return Program(
             argv=self.argv,
             env={**environment.of_grader(self.inherits), **self.env},

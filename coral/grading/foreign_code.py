@@ -3,8 +3,9 @@
 Python tells a hook, which nobody can remove, of all code that is about to run. The first notice is written into a pipe
 before that code runs, and cannot be taken back. What a library of the grader does in machine code is not seen.
 
-The grader's module is loaded before it is told of the candidate. What it does then is only looked at for files that are
-not its own; once its function is called, a text that is executed or data that is unpickled counts as the candidate's.
+The grader's module is loaded before the grader learns of the candidate. Until then, what counts as the candidate's is
+code from files that are neither the grader's nor a library's, and a text that no library executes. Once the grader's
+function is called, any text that is executed and any data that is unpickled counts as well.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 _STARTS = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn"})
-_FORK_EXEC = "_posixsubprocess.fork_exec"  # what libraries start their workers by: Python itself does not tell of it
-_SPAWNS = frozenset({"multiprocessing.popen_spawn_posix", "multiprocessing.forkserver"})  # a Python without the hook
+_FORK_EXEC = "_posixsubprocess.fork_exec"  # by which libraries start their workers; Python raises no audit event for it
+_SPAWNS = frozenset({"multiprocessing.popen_spawn_posix", "multiprocessing.forkserver"})  # without the hook
 _WATCHED = _STARTS | {"exec", "import", "open", "marshal.loads", "ctypes.dlopen", "pickle.find_class"}
 _WATCHED |= {"sqlite3.load_extension", _FORK_EXEC}
 # Modules of Python that execute a text of their own making, for a class or a function that a program defines.
 _MAKERS = ("dataclasses.py", "collections/__init__.py", "enum.py", "functools.py")
 _POOLS = "multiprocessing/"  # unpickles what forks of the grader send, which have the hook too
-_TRACKER = "resource_tracker.py"  # of these: a program of Python's own, which tidies up after them
+_TRACKER = "resource_tracker.py"  # of multiprocessing: starts a program of Python's own, which cleans up
 _STARTERS = frozenset({"start_sealed", "start_as_user"})  # of coral.grader.candidate
 _HERE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 - pathlib is slow to import
 _STARTS_AT = os.path.join(_HERE, "grader", "candidate.py")  # noqa: PTH118
@@ -42,9 +43,9 @@ class _Watch:
         self._pools = library + _POOLS
         self._workspace = _folder(workspace)
         self._notices = notices
-        self._real: dict[str, str] = {}  # the folders of paths that were looked at
-        self._opened: object = None  # the last file that was
-        self._is_called = False  # the grader's function
+        self._real: dict[str, str] = {}  # resolved folders, by the folder of a path
+        self._opened: object = None  # the last file that was opened
+        self._is_called = False  # whether the grader's function was
         self._is_noticed = False
         os.set_blocking(notices, False)
 
@@ -60,7 +61,7 @@ class _Watch:
             self._is_noticed = True
             try:
                 os.write(self._notices, f"{what}{self._place()}\n".encode("utf-8", "replace"))
-            except OSError:  # full, of what forks have noticed; or closed by the grader
+            except OSError:  # the pipe is full of notices of forks, or was closed by the grader
                 return
 
     def _problem(self, event: str, arguments: tuple[object, ...]) -> str:
@@ -100,12 +101,13 @@ class _Watch:
         return "" if is_right else f"it runs a text as code{by}"
 
     def _place(self) -> str:
-        """Where the grader's own files called what was noticed, as `, grade.py line 4`; empty if they did not."""
+        """Return where the grader's own files called what was noticed, as `, grade.py line 4`; empty if they did
+        not."""
         frame = _find(lambda frame: self._is_own(frame.f_code.co_filename))
         return "" if frame is None else f", {_name(frame.f_code.co_filename)} line {frame.f_lineno}"
 
     def _is_sealed(self) -> bool:
-        """Whether it is `run_candidate` that starts a program, and does so in a sandbox."""
+        """Return whether `run_candidate` is starting a program in a sandbox."""
 
         def starts(frame: FrameType) -> bool:
             return frame.f_code.co_name in _STARTERS and frame.f_code.co_filename == _STARTS_AT
@@ -122,8 +124,8 @@ class _Watch:
         return resolved.startswith(self._libraries) and not resolved.startswith(self._workspace)
 
     def _is_own(self, path: str) -> bool:
-        """Whether it is a file that the grader had from the beginning, or what Python has compiled of one: it may
-        copy the candidate's beside them."""
+        """Return whether a path is a file that the grader had from the beginning, or what Python has compiled of one.
+        Other files in its folder may be the candidate's: the grader may have copied them there."""
         resolved = self._resolved(path)
         if not resolved.startswith(self._own):
             return False
@@ -133,7 +135,8 @@ class _Watch:
         return self._own_files is None or resolved.removeprefix(self._own) in self._own_files
 
     def _resolved(self, path: str) -> str:
-        """To resolve each of the hundreds of paths that a library opens would take milliseconds."""
+        """Resolve a path, each folder once: a library opens hundreds of paths, and resolving each takes
+        milliseconds."""
         folder, name = os.path.split(path)
         if not folder.startswith("/"):
             return os.path.realpath(path)
@@ -166,8 +169,8 @@ def _audit_fork_exec() -> None:
 
 
 def _listed(own: str) -> frozenset[str] | None:
-    """The files that were copied into the folder, from the list that `coral.grading.kinds.list_of` names; None where
-    there is no list."""
+    """Return the files that were copied into the folder, from the list that `coral.grading.kinds.list_of` names; None
+    if there is no list."""
     try:
         with open(f"{os.path.normpath(own)}.files.json", encoding="utf-8") as file:
             return frozenset(json.load(file)["files"])
@@ -176,7 +179,7 @@ def _listed(own: str) -> frozenset[str] | None:
 
 
 def _find(is_wanted: Callable[[FrameType], bool]) -> FrameType | None:
-    """The innermost calling frame that is wanted."""
+    """Return the innermost calling frame that is wanted; None if none is."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and not is_wanted(frame):
         frame = frame.f_back
@@ -188,7 +191,7 @@ def _folder(path: str) -> str:
 
 
 def _text(path: object) -> str:
-    """A path of any kind; empty for a descriptor, and where there is none."""
+    """Return a path of any kind as text; empty for a descriptor or None."""
     return os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
 
 

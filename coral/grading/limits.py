@@ -1,6 +1,6 @@
-"""What one grade may use of the machine: all its processes together, which no limit of the kernel's counts everywhere.
+"""Limits what one grade may use of the machine: all its processes together, for which not every system has a limit.
 
-It is looked at now and then while the grade runs. A grade over a limit is ended, and its attempt has failed.
+Coral checks now and then while the grade runs. A grade over a limit is ended, and its attempt has failed.
 """
 
 import os
@@ -16,14 +16,15 @@ from coral.processes.usage import machine_memory, usage_of
 CHECK_SECONDS = 0.5
 GIGABYTE = 10**9
 SHARE_OF_MEMORY = 0.8  # of the machine's
-_REST = 20  # times as long as a check took, until the next one: large folders take long
-LEAST_DISK = GIGABYTE  # that a grade may write however little is free: then the disk is full before that
-SHARE_OF_TAKEN = 0.9  # of what the disk has lost, from which on it is the grade that has it
+_REST = 20  # times the seconds that a check took, until the next one: large folders take long
+LEAST_DISK = GIGABYTE  # bytes that a grade may write however little is free: if less is, the disk is full before
+SHARE_OF_TAKEN = 0.9  # of what the disk has lost: a grade whose folder holds as much has taken it
 
 
 @dataclass(frozen=True, slots=True)
 class GradeLimits:
-    """`threads`: processes and threads. `memory` and `disk`: bytes; None: a share of what the machine has."""
+    """The limits of one grade. `threads`: processes and threads; `memory`, `disk`: bytes; None: a share of the
+    machine's."""
 
     threads: int
     memory: int | None
@@ -35,7 +36,8 @@ class GradeLimits:
 
 
 class GradeCheck:
-    """Checks one grade, from its beginning on. `identity` and `tag`: of its launch; `folder`: that it writes to."""
+    """Checks one grade, from its beginning on. `identity` and `tag`: of its launch; `folder`: the one that it writes
+    to."""
 
     def __init__(self, limits: GradeLimits, identity: Identity, tag: str, folder: Path) -> None:
         self._limits = limits
@@ -45,7 +47,7 @@ class GradeCheck:
         self._free = _free(folder)
 
     def exceeded(self) -> str:
-        """Which limit the grade is over, as the reason why its attempt fails; empty if it is over none. Blocks."""
+        """Returns why the attempt fails, if its grade is over a limit; empty if it is over none. Blocks."""
         limits = self._limits
         too_many = f"its grade started more than {limits.threads} processes and threads (grader.threads)"
         pids = cgroup.members(self._identity.group) or [found.pid for found in members(self._identity, self._tag)]
@@ -64,14 +66,14 @@ class GradeCheck:
             over = _size(self._folder, limit) > limit
             return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if over else ""
         free = _free(self._folder)
-        taken = self._free - free  # by whomever: it is the grade's if it has as much
+        taken = self._free - free  # by whomever: it counts as the grade's if its folder holds as much
         if taken > max(free, LEAST_DISK) and _size(self._folder, taken) >= taken * SHARE_OF_TAKEN:
             return f"its grade wrote {taken / GIGABYTE:.3g} GB, half of what was free (grader.disk)"
         return ""
 
 
 def pause_after(seconds: float) -> float:
-    """How long to wait until the next check after one that took so many seconds."""
+    """Returns the seconds to wait after a check that took `seconds`."""
     return max(CHECK_SECONDS, _REST * seconds)
 
 
@@ -88,7 +90,7 @@ def _free(folder: Path) -> int:
 
 
 def _size(folder: Path, most: int) -> int:
-    """Bytes on the disk of all files below a folder, counted until they are more than `most`."""
+    """Returns the bytes on the disk of all files below a folder, counted until they are more than `most`."""
     total, folders = 0, [str(folder)]
     while folders and total <= most:
         try:

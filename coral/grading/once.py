@@ -1,7 +1,7 @@
 """Grades once and waits for the result: for `coral validate`, and for the seed before a run begins.
 
-It is graded like every attempt: the same copies of the grader's files, the same checkout, the same command. Afterwards
-no process that was started is left.
+The seed is graded like every attempt: the same copies of the grader's files, the same checkout, the same command.
+Afterwards no process that was started is left.
 """
 
 import contextlib
@@ -39,8 +39,8 @@ def grade_once(
     kind: Kind = Kind.BASELINE,
     venv: Path | None = None,
 ) -> GradeResult:
-    """Grades the seed in `folder`, which is empty and private to the caller. The default is the task's timeout. `venv`:
-    the grader's environment, if `grading.venv` has made it for several grades.
+    """Grades the seed in `folder`, which is empty and private to the caller. `timeout`: in seconds; None: the
+    task's. `venv`: the grader's environment, if `grading.venv` has made it for several grades.
 
     CoralError when the seed or the grader's files cannot be prepared; a grader's failure is in the result.
     """
@@ -77,7 +77,7 @@ def run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedInt
 
 @contextlib.contextmanager
 def _bridge(command: GradeCommand) -> Iterator[None]:
-    """To the cluster, if it runs on one."""
+    """Runs the bridge to the cluster meanwhile, if the grader runs on one."""
     if command.bridge is None:
         yield
         return
@@ -112,7 +112,7 @@ def _run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedIn
 def _wait(
     command: GradeCommand, identity: Identity, tag: str, child: "subprocess.Popen[bytes]", timeout: float
 ) -> tuple[int | None, str]:
-    """The exit code of the grader, None if it takes longer; and why it fails if it went over a limit."""
+    """Returns the exit code of the grader, None if it did not end by itself; and the reason, if it was over a limit."""
     check = GradeCheck(command.limits, identity, tag, command.folder)
     end, pause = time.monotonic() + timeout, CHECK_SECONDS
     while (left := end - time.monotonic()) > 0:

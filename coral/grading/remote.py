@@ -1,7 +1,7 @@
-"""The grader of a task as it runs on a cluster (`grader.executor: ray` or `slurm`).
+"""Describes grades that run on a cluster (`grader.executor: ray` or `slurm`).
 
-Here the grade is a process of our own, which has its grader run there: see `coral.cluster.remote_grade`. What there is
-to run is what would be run here; a node puts its own folders in the place of ours.
+On this machine such a grade is a process of ours, `coral.cluster.remote_grade`, which has the grader run on a node. The
+node runs what this machine would run, with its own folders in place of those here.
 """
 
 import sys
@@ -26,12 +26,12 @@ _WAIT = (
     "wait(sys.argv[1], main)"
 )
 GIGABYTE = 10**9
-_MARGIN = 30.0  # for what is on its way
+_MARGIN = 30.0  # seconds, for messages on their way
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteGrader:
-    """`kind`: what runs on the node."""
+    """A grader that runs on a cluster. `kind`: the kind of grader that the node runs."""
 
     kind: "GraderKind"
     python = ""  # that of the node
@@ -59,12 +59,13 @@ class RemoteGrader:
 
 
 def longest_wait(grader: GraderSection) -> float:
-    """Seconds that its process here may take beyond `grader.timeout`, which the node keeps to: it gives up before."""
+    """Returns the seconds that the local process of a grade may take beyond `grader.timeout`, which the node enforces.
+    The process gives up before that by itself."""
     return grader.cluster.wait + _MARGIN if grader.is_remote else 0.0
 
 
 def bridge_of(private: Path) -> Path:
-    """The folder of the bridge for grades with the grader's files `private`: beside them."""
+    """Returns the folder of the bridge to the cluster: it lies beside the grader's files `private`."""
     return private.with_name("cluster")
 
 
@@ -79,7 +80,8 @@ def _cluster(grader: GraderSection) -> tuple[str, str]:
 
 
 def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[str, Any]:
-    """`order`: what the node is told. `places`: the folders here for which it puts its own."""
+    """Returns the spec of `coral.cluster.remote_grade`. Its `order` is what the node gets; `places` in that are the
+    folders of this machine that the node replaces by its own."""
     order = {
         "attempt": place.attempt,
         "spec": here.spec,
@@ -107,7 +109,7 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
 
 
 def resources_of(section: RaySection) -> dict[str, float]:
-    """Return the resources of a grade by Ray's names for them."""
+    """Returns the resources of a grade by Ray's names for them."""
     asked = section.resources
     memory = {} if asked.memory is None else {"memory": asked.memory * GIGABYTE}
     return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **memory, **asked.custom}

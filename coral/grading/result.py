@@ -1,7 +1,8 @@
-"""Reads what a grader wrote: its progress, and its GradeResult. Nothing it can leave raises, and only a finite number
-scores.
+"""Reads what a grader wrote: its progress and its result. Whatever it wrote, reading raises no error, and only a finite
+number is a score.
 
-Candidates may reach the file, so it is not trusted: a regular file, at most one mebibyte, JSON, checked by field.
+A candidate may be able to write the result, so it is not trusted: it must be a regular file of at most one mebibyte
+with JSON, of which each field is checked.
 """
 
 import contextlib
@@ -38,8 +39,8 @@ class GradeResult:
 
     `output` is what the grader itself printed last. It may hold hidden data: it is for the operator, never published.
     `channel` is `closed` if code of the candidate cannot have written the result: no such code was seen to run in the
-    grader's process. `opened`: what did, and where. `void`: why the grader says that nobody is at fault; that is
-    believed on a closed channel, and a crash otherwise.
+    grader's process. `opened`: what such code did, and where. `void`: why the grader says that nobody is at fault; on
+    a closed channel that is believed, on an open one the grade counts as crashed.
     """
 
     outcome: Outcome
@@ -54,12 +55,12 @@ class GradeResult:
 
 
 class _UnusableError(Exception):
-    """Why there is no result to read."""
+    """There is no result that can be read. The message says why."""
 
 
 def read_result(folder: Path, exit_code: int | None, channel: ResultChannel | None = None) -> GradeResult:
-    """Judges a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout. `channel`: by
-    which the grader answered; without one, its file is read. It is closed.
+    """Judges a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout. `channel`: the
+    one by which the grader answered, which is closed here; without one, the file of the grader is read.
 
     A grader that ended badly has not scored, whatever it wrote before; but it may still say that the candidate failed.
     """
@@ -124,17 +125,18 @@ def _crashed(reason: str, output: str) -> GradeResult:
 
 
 def _joined(first: str, second: str) -> str:
-    """The second text after the first, from the start of a line."""
+    """Returns the second text after the first, on a new line."""
     return f"{first}\n{second}" if first and second and not first.endswith("\n") else first + second
 
 
 def _with_traceback(output: str, recorded: object) -> str:
-    """The output, and the traceback that the runner recorded unless it was printed as well: stderr may be closed."""
+    """Returns the output with the traceback that the runner recorded, unless the output has it: stderr may be
+    closed."""
     text = printable(recorded[-TAIL:]) if isinstance(recorded, str) else ""
     return output if text.strip() in output else _joined(output, text)
 
 
-# What POSIX has a shell, and `env`, answer that cannot start a program.
+# The exit codes of a shell and of `env`, by POSIX, that cannot start a program.
 _OF_SHELLS = {126: ": a program may not be executed; is `chmod +x` missing?", 127: ": a program was not found"}
 
 
@@ -158,7 +160,7 @@ def _of_file(path: Path) -> bytes | None:
 
 
 def _parsed(raw: bytes | None) -> dict[str, object]:
-    """The object that was written; any other JSON is taken as the score itself."""
+    """Returns the object that was written; any other JSON is taken as the score itself."""
     if raw is None:
         raise _UnusableError("it wrote no result")
     if len(raw) > LARGEST:
@@ -185,7 +187,7 @@ def _feedback(data: Mapping[str, object]) -> str:
 
 
 def _metrics(value: object) -> dict[str, Metric]:
-    """The first hundred plain values. A list or an object is left out, for metrics are shown in a table."""
+    """Returns the first hundred plain values. A list or an object is left out, for metrics are shown in a table."""
     if not isinstance(value, dict):
         return {}
     plain = (
@@ -197,7 +199,7 @@ def _metrics(value: object) -> dict[str, Metric]:
 
 
 def _tail(path: Path) -> str:
-    """The end of what was printed; empty if it cannot be read."""
+    """Returns the end of what was printed; empty if it cannot be read."""
     return printable(read_end(path, TAIL).decode("utf-8", "replace"))
 
 
@@ -207,7 +209,8 @@ LONGEST_BEAT = 4096  # bytes
 def graded_event(
     layout: Layout, number: int, launch: int, code: int | None, seconds: float, channel: ResultChannel | None = None
 ) -> on.Graded:
-    """The result of an ended grading process. Its checkout stays: removing it takes too long for the loop.
+    """Returns the event of an ended grading process, with its result. The checkout stays: removing it takes too long
+    for the loop.
 
     `code` is None where nobody saw the exit: then a result that is there is taken, and otherwise the grade is lost.
     `channel`: see `read_result`; the supervisor that takes a grade over has none, and reads the file.
@@ -233,12 +236,12 @@ def graded_event(
 
 
 def beats_file(layout: Layout, number: int) -> Path:
-    """Where the grader of an attempt, and what it runs, writes its beats."""
+    """Returns the file to which the grader of an attempt, and what it runs, writes beats."""
     return layout.grading(number) / BEATS
 
 
 def progress_of(layout: Layout, number: int) -> Beat | None:
-    """The last beat that the grader of a running grade reported; None while there is no readable one."""
+    """Returns the last beat that the grader of a running grade reported; None while there is no readable one."""
     lines = read_end(beats_file(layout, number), LONGEST_BEAT).splitlines()
     try:
         return beat_from_dict(parse_object(lines[-1])) if lines else None

@@ -30,9 +30,9 @@ _VARIADIC, _KEYWORDS = 0x04, 0x08  # flags of a function's code: it takes *args,
 
 
 def main(spec_path: str, memory: int, notices: int) -> None:
-    """The spec: `entry` (a path, or the name of a module), `function`, `workspace`, `private`, `args`, `kind`,
-    `attempt`, `result` (path); for a grader that is a class, `section` and `task`, see `coral.grader.task_grader`. The
-    descriptors are those of a result channel."""
+    """Grades once, then ends this process. `spec_path`: a JSON file with `entry` (a path, or the name of a module),
+    `function`, `workspace`, `private`, `args`, `kind`, `attempt`, `result` (path); for a grader that is a class,
+    `section` and `task`, see `coral.grader.task_grader`. `memory`, `notices`: the descriptors of a result channel."""
     spec = json.loads(Path(spec_path).read_text(encoding="utf-8"))
     result = ResultWriter(Path(spec["result"]), memory)
     sys.excepthook = _crash_report(result, spec["entry"])
@@ -44,17 +44,17 @@ def main(spec_path: str, memory: int, notices: int) -> None:
 
 
 class ResultWriter:
-    """Where the result goes: to the supervisor by memory, and into a file for the one that takes over from it."""
+    """Writes the result: into memory for the supervisor, and into a file for another that takes over from it."""
 
     def __init__(self, path: Path, memory: int) -> None:
         self._path, self._memory = path, memory
 
     def write(self, data: Mapping[str, object]) -> None:
-        """OSError where somebody else has sealed the memory."""
+        """Writes the result as JSON. OSError if somebody else has sealed the memory."""
         self.write_bytes(json.dumps(_plain(data)).encode())
 
     def write_bytes(self, raw: bytes) -> None:
-        """The same for a result that is JSON already, or was meant to be."""
+        """Writes a result that is JSON already, or was meant to be, likewise."""
         unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         unfinished.write_bytes(raw)  # not synced: what a power failure loses is graded again
         unfinished.replace(self._path)
@@ -66,7 +66,7 @@ class ResultWriter:
 
 
 def _seal(memory: int) -> None:
-    """From here on nobody can change it."""
+    """Seals the memory: from then on nobody can change it."""
     import fcntl
 
     seals = ("F_SEAL_WRITE", "F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
@@ -78,9 +78,9 @@ def _seal(memory: int) -> None:
 
 
 def wait(group: str, call: Callable[[str, int, int], None] = main) -> None:
-    """The same in an interpreter that was started before it is known which grade it is for: a line on standard input
-    tells. An end of file means that the supervisor ended before it had recorded this process: nothing is graded.
-    `group`: the control group that it enters meanwhile; empty for none. `call`: what then grades, if not `main`."""
+    """Waits for a line on standard input that says which grade this process is for, then calls `call` for it. At an end
+    of file, the supervisor has ended before it had recorded this process: then it ends, and nothing is graded. `group`:
+    the control group that it enters meanwhile; empty for none."""
     entered = _thread.allocate_lock()
     entered.acquire()
     _thread.start_new_thread(_enter, (group, entered))
@@ -106,7 +106,7 @@ def wait(group: str, call: Callable[[str, int, int], None] = main) -> None:
 
 
 def _enter(group: str, entered: _thread.LockType) -> None:
-    """Without a group, the mark of the launch has to do."""
+    """Enters the control group. If that fails, the launch's processes are found by its mark alone."""
     if group:
         try:
             with open(f"{group}/cgroup.procs", "wb", buffering=0) as file:
@@ -117,15 +117,15 @@ def _enter(group: str, entered: _thread.LockType) -> None:
 
 
 class _OfSource(machinery.SourceFileLoader):
-    """Compiles what it loads, and keeps nothing of it: who can write beside a grader's files could have put there what
-    they were compiled to."""
+    """Compiles what it loads, and neither reads nor writes compiled files: a candidate that can write beside the
+    grader's files could have put them there."""
 
     def path_stats(self, path: str) -> Mapping[str, object]:
         raise OSError(f"no compiled {path} is wanted")
 
 
 def _from_source(private: str) -> None:
-    """Have all modules in this folder, and in those below it, loaded so."""
+    """Has all modules in this folder, and in those below it, loaded by `_OfSource`."""
     loaders = (
         (machinery.ExtensionFileLoader, machinery.EXTENSION_SUFFIXES),
         (_OfSource, machinery.SOURCE_SUFFIXES),
@@ -142,8 +142,8 @@ def _from_source(private: str) -> None:
 
 
 def _load(entry: str, function: str, private: str) -> Callable[..., object]:
-    """The function of the file or module. The file's folder comes first on the path, as for a script, then the grader's
-    other files."""
+    """Returns the function of the file or module. The file's folder comes first on the path, as for a script, then the
+    grader's other files."""
     _from_source(private)
     path = Path(entry)
     if not path.is_absolute():
@@ -192,8 +192,9 @@ def _outcome(grade: Callable[..., object], spec: Mapping[str, object]) -> dict[s
 
 
 def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict[str, object]:
-    """What the signature names of what is offered; all of it for `**kwargs`."""
-    plain = type(grade) is type(_wanted) and not vars(grade)  # else it may say of itself that it is another
+    """Returns the values of `offered` that the signature names; all of them for `**kwargs`. TypeError if the grader
+    needs any other."""
+    plain = type(grade) is type(_wanted) and not vars(grade)  # else its signature may differ from its code's
     named, everything = (_of_code if plain else _of_signature)(grade)
     if everything:
         return dict(offered)
@@ -204,8 +205,8 @@ def _wanted(grade: Callable[..., object], offered: Mapping[str, object]) -> dict
 
 
 def _of_code(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
-    """The parameters after the first that can be given by name, each with whether it is optional; and whether any name
-    is accepted."""
+    """Returns the parameters after the first that can be given by name, each with whether it is optional; and whether
+    any name is accepted."""
     code: CodeType = getattr(grade, "__code__")  # noqa: B009 - it is a function
     count = code.co_argcount
     defaults = getattr(grade, "__defaults__", None) or ()
@@ -218,7 +219,8 @@ def _of_code(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
 
 
 def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
-    """The same for any other callable. It needs inspect, which takes longer to import than all the rest."""
+    """Returns the same as `_of_code`, for any callable. It needs inspect, which takes longer to import than all
+    else."""
     import inspect
 
     parameters = list(inspect.signature(grade).parameters.values())
@@ -229,7 +231,8 @@ def _of_signature(grade: Callable[..., object]) -> tuple[dict[str, bool], bool]:
 
 
 def _types(name: str) -> tuple[type[Any], ...]:
-    """The type of that name in `coral.types`. Unless that is imported, no value of it can exist."""
+    """Returns the type of that name in `coral.types`, in a tuple; none if the module is not imported, for then no value
+    of the type can exist."""
     types = sys.modules.get("coral.types")
     return () if types is None else (getattr(types, name),)
 
@@ -271,7 +274,7 @@ def _scalar(value: object) -> object:
 
 
 def _plain(value: object, depth: int = 0) -> object:
-    """Any value of a grader as JSON can hold it; the reader decides what to keep."""
+    """Converts any value of a grader to one that JSON can hold; the reader decides what to keep."""
     if isinstance(value, Mapping) and depth < 2:
         return {str(name): _plain(inner, depth + 1) for name, inner in value.items()}
     value = _scalar(value)
@@ -285,7 +288,7 @@ def _plain(value: object, depth: int = 0) -> object:
 def _crash_report(
     result: ResultWriter, entry: str
 ) -> Callable[[type[BaseException], BaseException, TracebackType | None], None]:
-    """An exception hook that writes what ended the grader to stderr, for people, and to the result."""
+    """Returns an exception hook that writes what ended the grader to stderr, for people, and to the result."""
 
     def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         import traceback
@@ -299,7 +302,8 @@ def _crash_report(
 
 
 def _from_grader(error: BaseException, trace: TracebackType | None, entry: str) -> TracebackType | None:
-    """The traceback from the grader's own file on; all of it where that file is not in it: the fault may be ours."""
+    """Returns the traceback from the grader's own file on; all of it if that file is not in it: the fault may be
+    ours."""
     last = trace
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -326,8 +330,8 @@ def _leave() -> None:
 
 
 def _end_starter(number: str) -> None:
-    """Has the starter of candidates end first: else it is a process that this grade leaves, which has to be killed and
-    looked for again before the grade is over. `number`: of the descriptor that `coral.grader.as_user` uses."""
+    """Has the starter of candidates end before this process: otherwise it is left of the grade, and has to be found and
+    killed before the grade is over. `number`: the descriptor by which `coral.grader.as_user` sends it messages."""
     import _socket
 
     try:

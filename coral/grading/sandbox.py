@@ -1,8 +1,8 @@
-"""The sandbox of a grader: it has its own files, the checkout and its working folder, and neither your home nor the
-network.
+"""Makes the sandbox of a grader: it shows the grader's files, the checkout and its working folder, and neither your
+home nor the network.
 
-Sandboxes of bubblewrap cannot be started inside one another. Candidates that a sealed grader runs are sealed by
-Landlock, without which no grader is sealed, unless it has a user of its own: then they have another.
+Sandboxes of bubblewrap cannot be started inside one another, so the candidates of a sealed grader are sealed by
+Landlock. Without Landlock, a grader is sealed only by a user of its own; its candidates then have another user.
 """
 
 import os
@@ -31,13 +31,14 @@ _PLACES = ("JAVA_HOME", "GOPATH", "GOROOT", "RUSTUP_HOME", "CONDA_PREFIX", "TORC
 
 
 def level_of_graders(asked: str, places: Places = ANYWHERE) -> Level:
-    """The level for `workspace.seal`. CoralError as `seal.level_for`."""
+    """Returns the level of graders' sandboxes for the value of `workspace.seal`. CoralError as `seal.level_for`."""
     level = seal.level_for(asked, places)
     return level if level is Level.USER or not seal.problem(Level.LANDLOCK) else Level.NONE
 
 
 def places_of(config: Config, reached: Path) -> Places:
-    """What a task hides and needs. `reached`: the folder of all runs, or another in which something is graded."""
+    """Returns the folders that a task hides, and those that must be reached. `reached`: the folder of all runs, or
+    another in which something is graded."""
     assignments = config.agents.assignments or (config.agents,)
     mounted = [config.folder / Path(source).expanduser() for one in assignments for source in one.mounts.values()]
     return Places(hidden=(config.folder,), reached=(reached, *mounted))
@@ -46,10 +47,11 @@ def places_of(config: Config, reached: Path) -> Places:
 def sandbox_of(
     config: Config, grader: GraderSection, *, private: Path, folder: Path, runs: Path, root: Path, venv: Path | None
 ) -> Sandbox:
-    """`private`: the folder of the grader's files; `folder`: that of the grade, which is made here; `runs`: that of all
-    runs; `root`: that of the run, or another that has the rest in it; `venv`: the grader's environment, if it has one.
-    It shows these folders as they are now: a folder in the place of one of them is not seen. For a grade on a cluster,
-    only code of ours runs here."""
+    """Returns the sandbox of a grade; UNSEALED for a grade on a cluster, for which only code of ours runs here.
+    CoralError if the task asks for a seal that is not possible. `private`: the folder of the grader's files; `folder`:
+    of the grade, which is made here; `runs`: of all runs; `root`: of the run, or another around `private` and `folder`;
+    `venv`: the grader's environment, if it has one. The sandbox shows these folders as they are now, and not another
+    that is made in the place of one."""
     if grader.is_remote:
         if config.workspace.seal not in ("best", "none"):
             raise CoralError(
@@ -76,7 +78,7 @@ def sandbox_of(
 
 
 def hand_over(sandbox: Sandbox, folder: Path, workspace: Path) -> None:
-    """Give a grade's folder, once all is in it, to the grade's user, if it has one. `workspace`: the checkout."""
+    """Gives a grade's folder, once all is in it, to the grade's user, if it has one. `workspace`: the checkout."""
     if sandbox.user is not None:
         files = next(path for path, access in sandbox.view.items() if access is Access.READ)
         give_grade(folder, sandbox.user, files, Path(os.path.commonpath((folder, files))), workspace)
@@ -86,7 +88,8 @@ def hand_over(sandbox: Sandbox, folder: Path, workspace: Path) -> None:
 def _view(
     runs: Path, task: Path, home: Path, readable: tuple[str, ...], writable: tuple[str, ...], network: bool
 ) -> View:
-    """What all grades of a task have in common: it takes milliseconds to look at so many paths."""
+    """Returns what the views of all grades of a task have in common, once: looking at so many paths takes
+    milliseconds."""
     keys = [path for path in _KEYS if path.exists()] if os.geteuid() == 0 else []
     return dict.fromkeys({path.parents[-2] for path in keys}, Access.READ) | view_of_grader(
         hidden=[*(path for path in (runs, task) if path.is_dir()), *keys],

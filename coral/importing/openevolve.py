@@ -1,4 +1,4 @@
-"""Makes a task of a folder for OpenEvolve: an initial program, `evaluator.py` and perhaps `config.yaml`."""
+"""Makes a task from a folder for OpenEvolve: an initial program, `evaluator.py` and perhaps `config.yaml`."""
 
 from fnmatch import fnmatch
 from pathlib import Path
@@ -13,7 +13,7 @@ EVALUATOR, SETTINGS, REQUIREMENTS = "evaluator.py", "config.yaml", "requirements
 GRADER = "coral_grade.py"
 SEED, MARKER = "seed", "EVOLVE-BLOCK-START"
 SECONDS = 300  # OpenEvolve's own timeout of an evaluation
-# What lies in such a folder and is nothing that an evaluator reads.
+# Patterns of names in such a folder that an evaluator does not read.
 _OTHERS = (".*", "README*", "LICENSE*", "config*.y*ml", "openevolve_output*", "__pycache__", "best_program*", "*.log")
 _GRADER = '''\
 """Grades a program by evaluator.py, as OpenEvolve does: its combined_score, or the mean of its metrics.
@@ -30,7 +30,7 @@ import evaluator
 def grade(workspace, args):
     return evaluate_program(evaluator, workspace / args.pop("program"), **args)
 '''
-# Settings of which a task has nothing: the fleet has other means.
+# Settings that have no counterpart in a task, and why they need none.
 _LEFT_OUT = {
     "llm": "agents have their own models: choose them by agents.runtime and agents.model",
     "database": "there are no islands and no archive: agents see each other's attempts and notes",
@@ -43,14 +43,15 @@ _LEFT_OUT = {
 
 
 def program_of(folder: Path) -> Path | None:
-    """The initial program; None if the folder is none of OpenEvolve's."""
+    """Return the initial program; None if the folder is not one for OpenEvolve."""
     if not (folder / EVALUATOR).is_file():
         return None
     return next((path for path in sorted(folder.glob("initial_program.*")) if path.is_file()), None)
 
 
 def import_openevolve(folder: Path) -> MadeTask:
-    """CoralError where the evaluator has no function that could be called, or the settings cannot be read."""
+    """Make a task from the folder. CoralError if the evaluator has no function to call, or the settings cannot be
+    read."""
     program = program_of(folder)
     assert program is not None, "the caller has asked"
     if "def evaluate" not in (folder / EVALUATOR).read_text(encoding="utf-8", errors="replace"):
@@ -127,7 +128,7 @@ def _description(program: Path, prompt: dict[str, Any]) -> str:
 
 
 def _private(folder: Path, program: Path) -> list[Path]:
-    """What the evaluator may read beside it."""
+    """Return the files and folders beside the evaluator that it may read, itself among them."""
     found = []
     for path in sorted(folder.iterdir()):
         is_other = any(fnmatch(path.name, pattern) for pattern in _OTHERS) or path.name in (REQUIREMENTS, GRADER)
@@ -137,7 +138,7 @@ def _private(folder: Path, program: Path) -> list[Path]:
 
 
 def _requirements(folder: Path) -> str:
-    """The lines of requirements.txt without OpenEvolve itself; empty if there are none."""
+    """Return the lines of requirements.txt without OpenEvolve itself; empty if there are none."""
     try:
         lines = (folder / REQUIREMENTS).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Makes a task of ours from one of the other CORAL. That also runs as it is; a task of ours can be changed."""
+"""Makes a task of ours from one of the other CORAL: for users who want to change it, since it also runs as it is."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _NOT_OURS = {SEED, "results", "runs", "task.schema.json", *NOT_COPIED}
 
 
 def import_task(path: Path) -> MadeTask:
-    """`path`: the task's file. CoralError where it could not run as it is."""
+    """Make a task of ours. `path`: the file of the other task. CoralError if that task could not run as it is."""
     config, folder = load(path), path.absolute().parent
     translation = translation_of(path)
     assert translation is not None, "the caller has asked"
@@ -36,7 +36,8 @@ def import_task(path: Path) -> MadeTask:
 
 
 def _take_in_sources(made: MadeTask, commands: tuple[str, ...], folder: Path) -> None:
-    """Folders beside the task that its set-up installs are copied into it, and its commands name them there."""
+    """Copy the folders beside the task that `grader.setup` installs into the task, and change its commands accordingly.
+    A folder around the task is not copied: the commands name it by its absolute path."""
     for word, source in folders_beside(commands, folder).items():
         is_around, name = folder.resolve().is_relative_to(source), source.name
         if is_around:
@@ -51,7 +52,7 @@ def _take_in_sources(made: MadeTask, commands: tuple[str, ...], folder: Path) ->
 
 
 def _with_word(command: str, word: str, name: str) -> str:
-    """The command with another path in the place of that one."""
+    """Return the command with the path `name` in place of `word`."""
     return re.sub(rf"(?<![\w./]){re.escape(word)}(?![\w./])", lambda _: name, command)
 
 
@@ -62,7 +63,7 @@ def _assignments(sections: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _keep_paths(assignment: dict[str, Any], folder: Path) -> None:
-    """Paths outside the task's folder, which are relative to it, are true from another one as well."""
+    """Make paths that lead outside the task's folder absolute: the new task lies in another folder."""
     if "role_file" in assignment:
         assignment["role_file"] = _kept(assignment["role_file"], folder)
     if "mounts" in assignment:

@@ -26,7 +26,8 @@ _TARGET = re.compile(r"^(bench\w*)\s*:(?!=)", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """One way to grade the repository. `command`: a line for the shell; empty for its tests. `text`: it in words."""
+    """One way to grade the repository. `command`: a line for the shell; empty for its tests. `text`: the proposal in
+    words."""
 
     text: str
     command: str = ""
@@ -34,7 +35,8 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """`tests`, `benchmarks`: files, relative to the folder. `requires`: what pip has to install for them."""
+    """What a repository has that could grade it. `tests`, `benchmarks`: files, relative to the folder; `targets`: of
+    its Makefile; `requires`: what pip has to install for them."""
 
     folder: Path
     tests: tuple[Path, ...]
@@ -43,7 +45,7 @@ class Repository:
     requires: tuple[str, ...]
 
     def proposals(self) -> Iterator[Proposal]:
-        """The best first: a number can be improved for longer than a share of tests."""
+        """Yield the proposals, the best first: a number can be improved for longer than a share of tests."""
         for path in self.benchmarks:
             program = "sh" if path.suffix == ".sh" else "python"
             command = f"{program} {shlex.quote(path.as_posix())}"
@@ -56,7 +58,7 @@ class Repository:
 
 
 def look(folder: Path) -> Repository:
-    """What the folder has that could grade it. CoralError if it is none."""
+    """Look for what could grade a repository. CoralError if `folder` is no folder."""
     if not folder.is_dir():
         raise CoralError(f"cannot look at {folder}: it is no folder", "name a repository: coral init --from PATH")
     files = list(_files(folder))
@@ -69,8 +71,8 @@ def look(folder: Path) -> Repository:
 
 
 def propose(repository: Repository, chosen: Proposal, folder: Path, *, larger: bool, objective: str) -> MadeTask:
-    """The task in `folder`, which must not lie in the repository. `larger`: whether a larger number is better;
-    `objective`: what agents are told, empty for a sentence of ours."""
+    """Make the task for `folder`, which is not written yet; CoralError if that lies in the repository. `larger`:
+    whether a larger number is better; `objective`: what agents are told, empty for a sentence of ours."""
     source = repository.folder.resolve()
     if folder.resolve().is_relative_to(source):
         hint = f"name one beside it: coral init --from {shlex.quote(str(repository.folder))} DIR"
@@ -101,7 +103,7 @@ def propose(repository: Repository, chosen: Proposal, folder: Path, *, larger: b
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of the repository, relative to it."""
+    """Yield the files of the repository, relative to it, within DEEPEST and MOST."""
     seen = 0
     for root, folders, names in os.walk(folder):
         below = Path(root).relative_to(folder)
@@ -118,7 +120,7 @@ def _is_skipped(name: str) -> bool:
 
 
 def _of_tests(repository: Repository) -> list[Path]:
-    """The folders of tests, each whole, and files of tests and conftest.py beside the code."""
+    """Return what to copy: the folders `tests` and `test`, and test files and conftest.py that lie beside the code."""
     tops = {path.parts[0] if path.parts[0] in ("tests", "test") else path.as_posix() for path in repository.tests}
     around = {parent / "conftest.py" for path in repository.tests for parent in path.parents}
     tops |= {path.as_posix() for path in around if (repository.folder / path).is_file() and path.parts[0] not in tops}
@@ -126,8 +128,8 @@ def _of_tests(repository: Repository) -> list[Path]:
 
 
 def _own_copy(command: str, folder: Path) -> tuple[str, list[Path]]:
-    """The command with files of the repository that it starts as the grader's own, and those files: a script beside
-    others brings its folder, unless that is the repository."""
+    """Return the command, in which scripts of the repository are replaced by the grader's copies, and what to copy: a
+    script at the top of the repository alone, for any other the folder at the top that it lies in."""
     words, copied = shlex.split(command), list[Path]()
     for number, word in enumerate(words[:2]):
         path = Path(word)
@@ -140,7 +142,8 @@ def _own_copy(command: str, folder: Path) -> tuple[str, list[Path]]:
 
 
 def _requires(folder: Path) -> Iterator[str]:
-    """What pip has to install: the dependencies in pyproject.toml, also those for tests, or in requirements.txt."""
+    """Yield what pip has to install: the dependencies in pyproject.toml, with those for tests, else in
+    requirements.txt."""
     try:
         data = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -21,9 +21,9 @@ _HEAD = """\
 
 @dataclass(slots=True)
 class MadeTask:
-    """`origin`: a sentence about where it comes from. `sections`: those of task.yaml. `texts`: files by their path in
-    the task. `copies`: files and folders that are copied to a path, in order: a later one is laid over an earlier.
-    `report`: what was translated and what was left out, line by line."""
+    """A task that is not written yet. `origin`: a sentence about where it comes from. `sections`: those of task.yaml.
+    `texts`: files by their path in the task. `copies`: files and folders that are copied to a path, in order: a later
+    one is laid over an earlier. `report`: what was translated and what was left out, line by line."""
 
     origin: str
     sections: dict[str, Any]
@@ -33,7 +33,7 @@ class MadeTask:
 
 
 def write_task(made: MadeTask, folder: Path) -> None:
-    """Writes all of it, or nothing: CoralError where the folder has files already, or something cannot be copied."""
+    """Write all of the task, or nothing: CoralError if the folder has files already, or something cannot be copied."""
     hint = "name a folder that does not exist yet"
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CoralError(f"cannot make a task in {folder}: it exists, and is not empty", hint)
@@ -57,7 +57,7 @@ def _own(made: MadeTask) -> Mapping[str, str]:
 
 
 def _spaced(text: str) -> str:
-    """With an empty line between sections."""
+    """Put an empty line between the sections of a task.yaml."""
     lines = text.splitlines()
     starts = [number for number, line in enumerate(lines) if number and line and not line.startswith((" ", "-"))]
     return "\n".join(f"\n{line}" if number in starts else line for number, line in enumerate(lines)) + "\n"
@@ -75,6 +75,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _words(error: Exception) -> str:
-    """Of the many files that could not be copied, the first."""
+    """Return what went wrong in words; of many files that could not be copied, for the first."""
     first = error.args[0][0] if isinstance(error, shutil.Error) and isinstance(error.args[0], list) else None
     return str(first[2]) if first else getattr(error, "strerror", None) or str(error)

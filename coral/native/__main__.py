@@ -4,6 +4,6 @@ from coral.native.interrupt import on_interrupt
 
 on_interrupt()
 
-from coral.native.main import main  # noqa: E402  the handler comes first
+from coral.native.main import main  # noqa: E402  the handler is set first
 
 raise SystemExit(main())

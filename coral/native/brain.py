@@ -1,4 +1,5 @@
-"""The brains: policies from a situation and an event to calls. Pure: a brain reads nothing and does nothing.
+"""The brains: policies from a situation and an event to calls. A brain is pure: it reads no file and performs no
+action.
 
 `search` needs no model: it searches over the numbers and choices of the editable files, and answers each heartbeat by
 doing what it asks. The brain `llm` is in `llm/`: it asks a model, and has a loop, tools and a memory of its own.
@@ -30,17 +31,20 @@ from coral.native.situation import (
 
 
 class Brain(Protocol):
-    """`searches`: whether it does nothing but search, so that files without numbers and choices leave it nothing."""
+    """What decides the next calls. `searches`: whether the brain only searches, so that it can do nothing for files
+    without numbers and choices."""
 
     searches: bool
 
     def reason(self, situation: Situation, event: Event) -> tuple[Call, ...]:
-        """What to do about an event. A call that fails comes back as `CallFailed`, so that it can be put right."""
+        """Return the calls to make after an event. A call that fails comes back as `CallFailed`, so that the brain can
+        correct it."""
         ...
 
 
 class SearchBrain:
-    """Everything it remembers is in memory; what it draws depends on memory's own counters alone."""
+    """The brain that needs no model. It keeps no state but the memory; its random draws depend on the session and the
+    number of the episode alone."""
 
     searches = True
 
@@ -66,7 +70,7 @@ class SearchBrain:
                 assert_never(event)
 
     def _next(self, situation: Situation) -> Call:
-        """What is unfinished comes first; then a new episode."""
+        """Return the next call: first for what is unfinished, then for a new episode."""
         memory = situation.memory
         if memory.pending is not None:
             return AwaitResult(trial=memory.pending)
@@ -79,7 +83,7 @@ class SearchBrain:
         return Search(family=family, start=start, why=f"{why}; loaded {skills}" if skills else why)
 
     def _correct(self, situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
-        """Correct a call that failed: once more, another family, or say it and go on."""
+        """Correct a call that failed: repeat it, search with another family, or report the failure and go on."""
         call, memory = failed.call, situation.memory
         if failed.transient:
             return (call,)
@@ -97,7 +101,8 @@ BRAINS: dict[str, type[Brain]] = {"search": SearchBrain}
 
 
 def find_brain(name: str) -> type[Brain]:
-    """One of ours, or one of a task's own, as `module:Class`. ValueError says why there is none."""
+    """Return the class of a brain: one of ours, or one of a task's own, as `module:Class`. ValueError says why there is
+    none."""
     if name in BRAINS:
         return BRAINS[name]
     if ":" not in name:

@@ -1,7 +1,7 @@
 """Submits by the real `coral eval` and `coral wait`, run as any agent runs them, and reads what they print.
 
-`coral eval` prints its result and may then stay until a heartbeat interrupts the agent: the result is read as soon as
-it is printed, and the command is left to stay.
+`coral eval` prints its result and may then stay until a heartbeat interrupts the agent. So the result is read as soon
+as it is printed, while the command may go on.
 """
 
 import json
@@ -19,7 +19,7 @@ from coral.native.prompt import HeartbeatSection
 from coral.native.tool_error import ToolError
 from heartbeats.interval import OwnInterval
 
-INTERRUPT_SECONDS = 0.015  # that the command has to be interrupted itself, before the interrupt is passed on
+INTERRUPT_SECONDS = 0.015  # seconds for the command to end by the same signal, before it is passed on
 EXIT_PENDING = 2  # submitted, not graded yet
 
 
@@ -37,7 +37,7 @@ class SubmissionResult:
 
 
 class CoralCommand:
-    """One run of `coral` in the clone. `beat` is called now and then while it is waited for."""
+    """One run of `coral` in the clone. `beat` is called now and then while this process waits for it."""
 
     def __init__(self, clone: Path, arguments: Iterable[str], beat: Callable[[str], None]) -> None:
         argv = [sys.executable, "-P", "-m", "coral", *arguments]
@@ -49,7 +49,7 @@ class CoralCommand:
         )
 
     def first_object(self) -> Mapping[str, object] | None:
-        """The first JSON object it prints, as soon as it is whole; None if it ends without one."""
+        """Return the first JSON object that the command prints, as soon as it is whole; None if it ends without one."""
         assert self.process.stdout is not None
         handle = self.process.stdout.fileno()
         next_beat = time.monotonic() + self.interval.seconds()
@@ -66,7 +66,7 @@ class CoralCommand:
                 return printed
 
     def finish(self) -> tuple[int, str]:
-        """Wait for its end, however long it stays; the exit code and what it wrote to standard error."""
+        """Wait for the end of the command, however long it stays. Return its exit code and its standard error."""
         while True:
             try:
                 _, errors = self.process.communicate(timeout=self.interval.seconds())
@@ -75,7 +75,7 @@ class CoralCommand:
                 self.beat("a heartbeat follows")
 
     def interrupt(self) -> None:
-        """While this process is being interrupted: interrupt the command too, but only once, if its group was not."""
+        """Interrupt the command while this process is being interrupted, unless the signal reached it as well."""
         try:
             self.process.wait(INTERRUPT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -83,7 +83,7 @@ class CoralCommand:
 
 
 def submission_result(data: Mapping[str, object] | None, code: int | None, errors: str) -> SubmissionResult | None:
-    """The result that `coral` printed, None if it is still pending. Raises ToolError with what the command said."""
+    """Return the result that `coral` printed; None if it is still pending. Raises ToolError with what `coral` said."""
     state = data.get("state") if data is not None else None
     record = data.get("record") if data is not None else None
     if isinstance(record, Mapping) and data is not None:

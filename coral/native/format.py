@@ -8,7 +8,7 @@ FEWEST_DECIMALS, MOST_DECIMALS = 4, 10
 
 
 def decimals(*values: float | None) -> int:
-    """How many decimals show the smallest difference between these values."""
+    """Return how many decimals show the smallest difference between these values."""
     known = sorted({value for value in values if value is not None})
     gaps = [b - a for a, b in pairwise(known)]
     return min(MOST_DECIMALS, max(FEWEST_DECIMALS, 2 - floor(log10(min(gaps))))) if gaps else FEWEST_DECIMALS
@@ -21,13 +21,13 @@ def score_text(value: float | None, digits: int = 6) -> str:
 
 
 def score_change(before: float | None, after: float | None) -> str:
-    """`2.5421 -> 2.5567`."""
+    """Write two scores as `2.5421 -> 2.5567`."""
     digits = decimals(before, after)
     return f"{score_text(before, digits)} -> {score_text(after, digits)}"
 
 
 def difference(before: float | None, after: float | None) -> str:
-    """`+0.0146`; empty where one of them is missing."""
+    """Write the difference of two scores as `+0.0146`; empty if one of them is None."""
     if before is None or after is None:
         return ""
     digits = decimals(before, after)
@@ -36,6 +36,6 @@ def difference(before: float | None, after: float | None) -> str:
 
 
 def attempt_list(numbers: Sequence[int]) -> str:
-    """`#3, #5 and #7`."""
+    """Write numbers of attempts as `#3, #5 and #7`."""
     named = [f"#{number}" for number in numbers]
     return " and ".join((", ".join(named[:-1]), named[-1])) if len(named) > 1 else "".join(named)

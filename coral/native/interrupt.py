@@ -1,8 +1,8 @@
 """The handler of SIGINT: runs a few actions, then ends the process.
 
-Nothing is unwound, so nothing half done is written on the way out. The handler runs between two steps of the
-interpreter, also within a save, a check or a wait, and only once. It imports nothing but the standard library, so that
-the process can install it before anything else.
+No `finally` and no exit handler runs, so nothing half done is written at the end. The handler may run between any two
+steps of the interpreter, also within a save, a check or a wait, and runs only once. It imports nothing but the standard
+library, so that the process can install it before anything else.
 """
 
 import os
@@ -14,7 +14,7 @@ EXIT_INTERRUPTED = 130
 
 
 def on_interrupt(*actions: Callable[[], None]) -> None:
-    """Set what an interrupt does: the actions in order, then the end of the process, even if one of them fails."""
+    """Set the handler of SIGINT: it runs the actions in order, then ends the process, even if one of them fails."""
 
     def handler(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,8 +1,8 @@
 """The agent's loop: perceive, reason, act, one signal at a time.
 
 A call that requests a heartbeat chains its result into the next step; a call that fails always does, so that the brain
-reads the error. Errors are met in three tiers: one that may pass is tried again one level deeper; a memory that
-contradicts the run is rolled back to the snapshot before; a chain that does not end meets the limits.
+reads the error. There are three answers to errors: a call whose failure may pass is repeated one level deeper; a memory
+that contradicts the run is rolled back to an earlier snapshot; a chain that does not end is cut by the limits.
 """
 
 from collections import deque
@@ -29,13 +29,14 @@ class TurnEnd(StrEnum):
 
 
 def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
-    """The third stage: what follows from a call's outcome. Pure. A failure is always passed on."""
+    """Return the signals that follow from a call's outcome, the third stage of a step. A failure is always passed
+    on."""
     return [signal.then(event)] if call.request_heartbeat or isinstance(event, CallFailed) else []
 
 
 @dataclass(slots=True)
 class Loop:
-    """`max_steps`: signals that one prompt may lead to."""
+    """Runs the steps of an agent. `max_steps`: signals that one prompt may lead to."""
 
     snapshots: Snapshots[AgentMemory]
     output: Output
@@ -63,8 +64,8 @@ class Loop:
         return TurnEnd.STEPS
 
     def _update_memory(self) -> None:
-        """Read what was published since. If memory contradicts the records: take the snapshots before it, one after the
-        other; if none agrees, read all records again."""
+        """Read what was published since the last launch. If memory contradicts the records, go back through the earlier
+        snapshots; if none agrees, read all records again."""
         for _ in range(RING):
             try:
                 return self.toolbox.catch_up()

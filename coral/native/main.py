@@ -1,8 +1,8 @@
-"""The process: arguments in, a session that goes on until it is interrupted, an exit code that says how it ended.
+"""Runs the built-in agent: reads the arguments, goes on until an interrupt, and returns an exit code that says why.
 
-An interrupt may come at any moment. Its handler saves the memory as it stands - a value, so always whole - and ends
-the process. It is set three times, each time with more to do: at the first line, when there is a memory, when there
-are children to end. The imports in the functions are the slow ones: they come after what they need not delay.
+An interrupt may come at any moment. Its handler saves the memory as it stands, which is a value and so always whole,
+and ends the process. It is set three times, each time with more to do: at the first line, when there is a memory, and
+when there are children to end. Slow modules are imported in the functions, so that they do not delay what comes before.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    """The whole life of the process; its exit code."""
+    """Run the process; return its exit code."""
     args = arguments(sys.argv[1:])
     output = Output()
     from coral.native.options import LLM, Options, brain_of
@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _run_llm(args: argparse.Namespace, data: object, output: Output) -> int:
-    """The brain that asks a model has a process of its own kind. Only here is what it needs imported."""
+    """Run the brain that asks a model. What it needs is imported only here."""
     from coral.native.options import missing_llm_library
 
     if library := missing_llm_library():
@@ -83,7 +83,7 @@ def _run_llm(args: argparse.Namespace, data: object, output: Output) -> int:
 
 
 def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots[AgentMemory], output: Output) -> int:
-    """Run the loop on the prompt that stands on standard input; the exit code."""
+    """Run the loop on the prompt that stands on standard input; return the exit code."""
     from attempts.record import Direction  # these take longer to import than everything before
     from coral.native.brain import find_brain
     from coral.native.loop import Loop, TurnEnd

@@ -1,4 +1,4 @@
-"""What the agent remembers between launches: blocks of text that it edits, and the figures its brain works with.
+"""The agent's memory between launches: blocks of text that it edits, and the figures that its brain works with.
 
 A memory is a value: every change makes a new one, so that whatever is saved, at whatever moment, is whole.
 """
@@ -18,7 +18,7 @@ ANSWERED = 200
 RECENT = 60  # attempts kept in full
 MOST_AWAITED = 200  # numbers still awaited; older ones are given up
 LONGEST_REASON = 300  # characters
-CLOSE = 1e-6  # relative: scores this close to the best stand on one plateau
+CLOSE = 1e-6  # relative: scores this close to the best count as equal to it
 
 Texts = Mapping[str, str]
 
@@ -54,8 +54,8 @@ class KnownAttempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAttempts:
-    """`best`: per agent, "" being the seed. `awaited`: numbers below `next` whose records were not out yet. The
-    scores of an earlier epoch are forgotten."""
+    """What is known of the fleet's attempts. `best`: by agent, "" being the seed. `awaited`: numbers below `next` whose
+    records were not published yet. The scores of an earlier epoch are forgotten."""
 
     next: int = 0
     awaited: tuple[int, ...] = ()
@@ -65,12 +65,12 @@ class KnownAttempts:
     epoch: int = 1
 
     def unread(self, numbers: Iterable[int]) -> list[int]:
-        """Which of the published numbers have not been added."""
+        """Return those of the published numbers that have not been added."""
         awaited = set(self.awaited)
         return [number for number in numbers if number >= self.next or number in awaited]
 
     def add(self, records: Iterable[Attempt], direction: Direction) -> Self:
-        """The same with more records; the order in which they come does not matter."""
+        """Return a copy with more records; the order in which they come does not matter."""
         known, added = self, set[int]()
         highest = self.next
         for record in records:
@@ -98,7 +98,8 @@ class KnownAttempts:
         return replace(known, recent=recent, best=best, count=known.count + real)
 
     def _measured_again(self, number: int, score: float, direction: Direction) -> Self:
-        """A copy with one more score of attempt `number`. That changes its median, and so perhaps its agent's best."""
+        """Return a copy with one more score of attempt `number`, which changes its median and perhaps its agent's
+        best."""
         again = [held.measured_again(score) if held.number == number else held for held in self.recent]
         known = replace(self, recent=tuple(again))
         for agent, held in self.best.items():
@@ -110,12 +111,12 @@ class KnownAttempts:
         return known
 
     def find(self, number: int | None) -> KnownAttempt | None:
-        """The attempt of this number, as far as it is still remembered."""
+        """Return the attempt of this number; None if it is not remembered."""
         known = {attempt.number: attempt for attempt in (*self.recent, *self.best.values())}
         return known.get(number) if number is not None else None
 
     def fleet_best(self, direction: Direction) -> KnownAttempt | None:
-        """The best attempt of all; of equals, the earliest."""
+        """Return the attempt with the best score of all; of equals, the earliest."""
         best: KnownAttempt | None = None
         for attempt in sorted(self.best.values(), key=lambda attempt: attempt.number):
             if attempt.score is not None and (best is None or direction.better(attempt.score, best.score or 0.0)):
@@ -123,7 +124,7 @@ class KnownAttempts:
         return best
 
     def leader(self, direction: Direction) -> KnownAttempt | None:
-        """The earliest of the agents' best attempts that are practically as good as the best of all."""
+        """Return the earliest of the agents' best attempts whose scores equal the best of all, within CLOSE."""
         best = self.fleet_best(direction)
         if best is None or best.score is None:
             return None
@@ -133,7 +134,7 @@ class KnownAttempts:
         return min(close, key=lambda attempt: attempt.number)
 
     def best_of_others(self, agent: str, direction: Direction) -> list[KnownAttempt]:
-        """The best attempts of the other agents, best first."""
+        """Return the best attempts of the other agents, best first."""
         attempts = [attempt for name, attempt in self.best.items() if name not in (agent, "")]
         sign = -1.0 if direction is Direction.MAXIMIZE else 1.0
         return sorted(attempts, key=lambda attempt: (sign * (attempt.score or 0.0), attempt.number))
@@ -145,7 +146,7 @@ class MemoryContradiction(Exception):  # noqa: N818
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One attempt as its author sees it: what was done, what was expected, what came of it.
+    """One attempt as its author sees it: what was done, what was expected, and the result.
 
     `start` is the attempt it was made from (None: unknown), `before` its score, `expected` what the check said (None
     without a check). `score` and `verdict` are empty until it is graded.
@@ -177,7 +178,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirection:
-    """What a redirect has decided for the next episodes: where to start, which family to try and which to avoid."""
+    """The decision of a redirect for the next episodes: where to start, which family to try and which to avoid."""
 
     start: int | None = None
     avoid: str = ""
@@ -207,13 +208,13 @@ class AgentMemory:
         return {trial.number for trial in self.trials}
 
     def for_another_task(self) -> Self:
-        """What was learnt of scores under an earlier task is forgotten."""
+        """Return the memory without what was learnt of scores under an earlier task."""
         pending = self.pending and replace(self.pending, before=None, expected=None)
         fresh = replace(self, stats={}, redirection=Redirection(), unsubmitted=None, chain={}, chain_family="")
         return replace(fresh, trials=(), pending=pending)
 
     def edit(self, block: str, text: str, *, add: bool = False) -> Self:
-        """The memory with one block replaced, or extended by a line."""
+        """Return the memory with one block replaced, or extended by a line."""
         held = self.blocks.get(block, "")
         text = f"{held}\n{text}".strip() if add else text
         return replace(self, blocks={**self.blocks, block: text[-LONGEST_BLOCK:]})
@@ -222,9 +223,9 @@ class AgentMemory:
         return replace(self, pending=None, trials=(*self.trials, trial)[-TRIALS:])
 
     def discard(self, trial: Trial) -> Self:
-        """Count a trial that came to no attempt as a failed try of its family; it is not waited for.
+        """Count a trial that led to no attempt as a failed try of its family, and do not wait for it any longer.
 
-        A redirection to that family ends there: to insist on it would be the same search again.
+        A redirection to that family ends, for it would lead to the same search again.
         """
         stats = {**self.stats, trial.family: self.stats.get(trial.family, FamilyStats()).add(0.0)}
         redirection = self.redirection

@@ -1,5 +1,5 @@
-"""The options of a brain, as fields of a frozen dataclass that say what they take. Without pydantic, which takes longer
-to import than everything else that a launch does before its work."""
+"""Declares and reads the options of a brain, as fields of a frozen dataclass. It does without pydantic, which takes
+longer to import than everything else that a launch does before its work."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,14 @@ def option(
     most: float = math.inf,
     among: Sequence[str] = (),
 ) -> Any:
-    """A field. `least` and `most`: of a number, or of a text's length. `among`: the only texts that it takes."""
+    """Declare a field. `least` and `most`: of a number, or of a text's length; `among`: the only texts that it
+    takes."""
     limits = {"description": description, "least": least, "most": most, "among": tuple(among)}
     return field(default=default, metadata=limits)
 
 
 def read_options(kind: type[Options], data: object) -> Options:
-    """An instance of the dataclass `kind`. ValueError says which name is unknown or which value is wrong."""
+    """Return an instance of the dataclass `kind`. ValueError says which name is unknown or which value is wrong."""
     if not isinstance(data, Mapping):
         raise ValueError("the options must be an object")
     known = {one.name: one for one in fields(kind)}  # type: ignore[arg-type]
@@ -37,7 +38,7 @@ def read_options(kind: type[Options], data: object) -> Options:
 
 
 def _wanted(one: "Field[Any]", value: object) -> str:
-    """What the field takes, in words; empty where the value is such."""
+    """Say in words what the field takes; empty if the value is right."""
     takes, least, most = one.type, one.metadata.get("least", -math.inf), one.metadata.get("most", math.inf)
     if takes == float | None and value is None:
         return ""

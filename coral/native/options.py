@@ -10,7 +10,7 @@ LIBRARIES = ("scipy", "cma")  # that a search needs; they are an extra
 
 
 def missing_library() -> str:
-    """The first of the libraries that is not installed; or nothing."""
+    """Return the first of the libraries that is not installed; empty if all are."""
     return next((library for library in LIBRARIES if find_spec(library) is None), "")
 
 
@@ -19,19 +19,20 @@ LLM = "llm"  # the brain that asks a model; its options are in `llm/settings.py`
 
 
 def missing_llm_library() -> str:
-    """What the brain `llm` needs and is not installed; or nothing."""
+    """Return the library that the brain `llm` needs if it is not installed; else empty."""
     return "" if find_spec("httpx2") else "httpx2"
 
 
 def brain_of(data: object) -> str:
-    """The brain that options name, whatever else is in them."""
+    """Return the brain that options name, whatever else is in them; empty if that is no text."""
     brain = data.get("brain", SEARCH) if isinstance(data, Mapping) else SEARCH
     return brain if isinstance(brain, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`seconds`: of an episode of search. `check_seconds`: of one call of the public check, before it counts as hung.
+    """The options of the brain `search`. `seconds`: of an episode of search. `check_seconds`: of one call of the public
+    check, before it counts as hung.
 
     `steps`: signals that one prompt may lead to. `variables`: what the values of names may be, as
     `search/numeric/declarations.py` reads it.
@@ -45,7 +46,7 @@ class Options:
 
     @classmethod
     def read(cls, data: object) -> "Options":
-        """ValueError says what is wrong."""
+        """Read the options. ValueError says what is wrong."""
         from coral.native.search.numeric.declarations import read_declarations  # the other brain does without
 
         options = read_options(cls, data)

@@ -1,6 +1,6 @@
-"""What the agent prints: one JSON object a line, each written whole, so that a reader never meets half a line.
+"""Prints what the agent does: one JSON object a line, each written whole, so that a reader never meets half a line.
 
-Nothing is buffered: the output tells what happened up to the last moment, however the process ends.
+Nothing is buffered, so the output is complete up to the last moment, however the process ends.
 """
 
 import json
@@ -11,7 +11,7 @@ LONGEST_ANSWER = 16_000
 
 
 class Output:
-    """Lines on a file descriptor (standard output). They are dropped when the reader is gone."""
+    """Writes lines to a file descriptor (standard output). They are dropped when the reader is gone."""
 
     def __init__(self, handle: int = 1) -> None:
         self.handle = handle
@@ -20,7 +20,7 @@ class Output:
         self._line({"type": "session", "session": session})
 
     def beat(self, phase: str, message: str, progress: float | None = None) -> None:
-        """What is being done, and how much of it is done (0 to 1)."""
+        """Print what is being done, and how much of it is done (0 to 1)."""
         self._line({"type": "beat", "phase": phase, "message": message[:LONGEST_MESSAGE], "progress": progress})
 
     def text(self, text: str) -> None:
@@ -30,12 +30,12 @@ class Output:
         self._line({"type": "error", "error": message[:LONGEST_MESSAGE]})
 
     def tool(self, call: str, name: str, text: str, *, over: bool = False, failed: bool = False) -> None:
-        """A tool call begins, with its arguments, or has ended, with its result."""
+        """Print a tool call that begins, with its arguments, or that has ended, with its result."""
         data = {"id": call, "name": name, "text": text[:LONGEST_MESSAGE], "over": over, "failed": failed}
         self._line({"type": "tool", "phase": "thinking" if over else "tool", "message": name, "tool": data})
 
     def usage(self, **figures: float | None) -> None:
-        """What a step of the model has used: tokens as input, cached and output, and cost in US dollars."""
+        """Print what a step of the model has used: tokens as input, cached and output, and cost in US dollars."""
         self._line({"type": "usage", "usage": {name: value for name, value in figures.items() if value is not None}})
 
     def retry(self, attempt: int, seconds: float, reason: str) -> None:
@@ -46,7 +46,7 @@ class Output:
         self._line({"type": "compacted", "phase": "compacting", "message": message, "compacted": True})
 
     def model_failed(self, text: str, status: int, retry_after: float | None) -> None:
-        """The model's last error, by which the runtime decides what this launch has ended with."""
+        """Print the model's last error, by which the runtime judges how this launch has ended."""
         data = {"text": text[:LONGEST_MESSAGE], "status": status, "retry_after": retry_after}
         self._line({"type": "failed", "failed": data})
 

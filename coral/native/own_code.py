@@ -1,10 +1,10 @@
-"""Code of a task, named as `module:name`: brains, tools and gates of one's own."""
+"""Imports code of a task, named as `module:name`: its own brains, tools and gates."""
 
 from importlib import import_module
 
 
 def find_own(spec: str) -> object:
-    """What `module:name` names. ValueError says what is missing."""
+    """Return what `module:name` names. ValueError says what is missing."""
     module, colon, name = spec.partition(":")
     if not colon or not module or not name:
         raise ValueError(f"{spec!r} must be module:name")

@@ -1,7 +1,7 @@
-"""What the agent reads of the run: published records, files of other agents' attempts, the shared knowledge.
+"""Reads the run for the agent: published records, files of other agents' attempts, the shared knowledge.
 
-Every agent may read all of it: `attempts/`, the objects of the hub, which each clone can read, and `.shared`. Nothing
-is written but a cache of files in the agent's own state folder.
+Every agent may read all of these: `attempts/`, the objects of the hub, which each clone can read, and `.shared`. The
+view writes only a cache of files in the agent's own state folder.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,8 @@ NOTES = 400  # read for a synthesis
 
 
 class AgentRunView:
-    """`shares`: whether the agent shares the fleet's knowledge; without it, other agents' attempts are not read."""
+    """The run as one agent sees it. `shares`: whether the agent shares the fleet's knowledge; if not, other agents'
+    attempts are not read."""
 
     def __init__(self, run: Path, agent: str, clone: Path, state: Path, direction: Direction) -> None:
         self.layout = Layout(run)
@@ -35,11 +36,12 @@ class AgentRunView:
         self.shares = self.shared.resolve() == self.layout.shared.resolve()
 
     def update(self, known: KnownAttempts) -> KnownAttempts:
-        """The known attempts with all records published since."""
+        """Return the known attempts with all records published since."""
         return known.add(self._records(known.unread(self.store.numbers())), self.direction)
 
     def contradiction(self, known: KnownAttempts) -> str:
-        """Where memory disagrees with the records, as after a run was restored from an older copy; or nothing."""
+        """Say where memory disagrees with the records, as after a run was restored from an older copy; empty if
+        nowhere."""
         for attempt in known.best.values():
             try:
                 if self.store.read(attempt.number).commit != attempt.commit:
@@ -60,7 +62,7 @@ class AgentRunView:
                 yield attempt
 
     def files(self, attempt: KnownAttempt, names: Iterable[str]) -> Mapping[str, str]:
-        """The named files of an attempt as far as they can be read; git is asked once for each attempt."""
+        """Return the named files of an attempt as far as they can be read; git is asked once for each attempt."""
         cached = self.cache / f"{attempt.number}.json"
         try:
             return {name: str(text) for name, text in parse_object(read_bytes(cached)).items()}
@@ -81,11 +83,11 @@ class AgentRunView:
             return None
 
     def skills(self) -> list[SearchSkill]:
-        """The skills in the shared knowledge that a search can load."""
+        """Return the skills in the shared knowledge that a search can load."""
         return [loaded for skill in list_skills(self.shared) if (loaded := search_skill_of(skill))]
 
     def hand_overs(self) -> list[HandOver]:
-        """The attempts that other agents hand over, to be tuned."""
+        """Return the attempts that agents hand over, to be tuned."""
         found = filter(None, map(hand_over_of, list_skills(self.shared)))
         return [replace(handed, given_back=self._has_note(note_name(handed.attempt, self.agent))) for handed in found]
 
@@ -93,7 +95,7 @@ class AgentRunView:
         return (self.shared / "notes" / f"{name}.md").is_file()
 
     def notes(self) -> list[Note]:
-        """The notes of the fleet, newest first."""
+        """Return the notes of the fleet, newest first."""
         return recent_notes(self.shared, NOTES)
 
     def checklist(self) -> str:

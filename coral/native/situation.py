@@ -1,6 +1,6 @@
-"""What the brain decides by and what it can ask for, as data: the situation, the events, the calls.
+"""The input and output of a brain, as data: the situation and the events that it decides by, the calls that it makes.
 
-Each call carries `request_heartbeat`: true chains its result straight into the next step, false yields.
+Each call carries `request_heartbeat`: if it is true, its result leads to the next step at once; if false, it yields.
 """
 
 from collections.abc import Mapping
@@ -41,9 +41,9 @@ class WriteNote:
     kind: str
     attempts: tuple[int, ...]
     body: str
-    topics: tuple[str, ...] = ()  # what it is about: families of moves, starts
+    topics: tuple[str, ...] = ()  # what the note is about: families of moves, starts
     about: tuple[int, ...] = ()  # own attempts that were looked at by this
-    claims: str = ""  # what the agent takes up, so that no other does
+    claims: str = ""  # what the agent will try, so that no other does
     request_heartbeat: bool = False
 
 
@@ -92,14 +92,14 @@ Call = Say | Remember | WriteNote | WriteSkill | Redirect | Search | Submit | Aw
 
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """Heartbeats ask for something: the sections of a prompt, or those that `coral eval` printed."""
+    """Heartbeats have come: the sections of a prompt, or those that `coral eval` printed."""
 
     sections: tuple[HeartbeatSection, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing is asked: it is time for the next attempt."""
+    """No heartbeat is left to answer: it is time for the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class CallFailed:
 
 @dataclass(frozen=True, slots=True)
 class CallDone:
-    """A call has succeeded that has no other result: something was said, remembered or written."""
+    """A call without a result of its own has succeeded: something was said, remembered or written."""
 
 
 Event = Prompted | Idle | CandidateFound | ResultReceived | CallFailed | CallDone
@@ -146,7 +146,7 @@ class Observation:
 
     agent: str
     direction: Direction
-    families: tuple[str, ...]  # that can do something here
+    families: tuple[str, ...]  # families of moves that can change these files
     has_check: bool
     constraints: int | None = None  # that the check reports; None where it has not been asked
     skills: tuple[SearchSkill, ...] = ()
@@ -160,7 +160,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The first stage of a step, perceive: memory and observation as one value."""
+    """What a brain decides by: memory and observation as one value, the result of a step's first stage."""
 
     memory: AgentMemory
     observation: Observation

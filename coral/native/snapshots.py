@@ -1,7 +1,7 @@
-"""The agent's memory on disk: a ring of snapshots, each with a checksum, each put in place by rename.
+"""Keeps the agent's memory on disk: a ring of snapshots, each with a checksum, each put in place by rename.
 
-Whatever kills the process, the newest snapshot that is whole is read. Nothing is fsynced: a snapshot torn by a loss of
-power fails its checksum, and the one before it is taken.
+However the process ends, the newest snapshot that is whole is read. Nothing is fsynced: a snapshot torn by a loss of
+power fails its checksum, and an earlier one is taken.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Snapshots(Generic[Held]):
 
     @classmethod
     def create(cls, state: Path, session: str, kind: type[Held]) -> "Snapshots[Held]":
-        """A new session; one that exists already begins again with an empty memory."""
+        """Begin a new session; one that exists already begins again with an empty memory."""
         folder = _folder(state, session)
         folder.mkdir(parents=True, exist_ok=True)
         snapshots = cls(folder, kind(session=session), max(_numbers(folder), default=0))
@@ -50,7 +50,8 @@ class Snapshots(Generic[Held]):
 
     @classmethod
     def resume(cls, state: Path, session: str, kind: type[Held]) -> "Snapshots[Held] | None":
-        """The session's newest whole memory; empty if all are damaged; None if there is no such session."""
+        """Resume a session with its newest whole memory, or an empty one if all are damaged; None if there is no such
+        session."""
         folder = _folder(state, session)
         if not folder.is_dir():
             return None
@@ -65,7 +66,7 @@ class Snapshots(Generic[Held]):
         return self._last > 0 and _read(self.folder, self._last, self.memory) is None
 
     def save(self) -> None:
-        """Write a snapshot and forget the oldest. May be entered again by a signal while it runs."""
+        """Write a snapshot and delete the oldest. A signal handler may call it again while it runs."""
         self._last = self._current = number = self._last + 1
         body = json.dumps(encode(self.memory), ensure_ascii=False).encode("utf-8", "surrogatepass")
         temporary = self.folder / f".memory-{number:08d}.tmp"
@@ -91,7 +92,7 @@ class Snapshots(Generic[Held]):
 
 
 def newest_session(state: Path) -> str:
-    """The session that was saved last; empty if there is none."""
+    """Return the session that was saved last; empty if there is none."""
     found = sorted((state / "sessions").glob("*/memory-*.json"), key=lambda path: path.stat().st_mtime_ns)
     return found[-1].parent.name if found else ""
 
@@ -109,7 +110,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _read(folder: Path, number: int, like: Held) -> Held | None:
-    """The memory of a snapshot, if it is whole, and of the kind and the session of the other."""
+    """Return the memory of a snapshot; None if it is not whole, or not of the class and session of `like`."""
     try:
         checksum, _, body = (folder / f"memory-{number:08d}.json").read_bytes().partition(b"\n")
         if sha256(body).hexdigest().encode() != checksum:

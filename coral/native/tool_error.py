@@ -1,4 +1,4 @@
-"""The error of a tool: whoever made the call reads it, a brain or a model. Tools need no more of the situation."""
+"""The error of a tool, which the brain or the model that made the call reads."""
 
 
 class ToolError(Exception):

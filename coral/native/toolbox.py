@@ -1,4 +1,5 @@
-"""The tools: each performs one kind of call and returns what came of it as an event, or raises `ToolError`.
+"""The tools of the brain `search`: each performs one kind of call and returns its result as an event, or raises
+`ToolError`.
 
 Files, notes, skills and submissions are written here and in `search/explore.py`, and nowhere else.
 """
@@ -44,10 +45,10 @@ from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
 from workspace.knowledge import write_note, write_skill
 
-PROMPT_SECONDS = 5.0  # a `coral wait` that gives up earlier knows that nobody supervises
+PROMPT_SECONDS = 5.0  # a `coral wait` that gives up within this time knows that nobody supervises
 WAIT_SECONDS = 600.0  # for one `coral wait`; after it the next begins
 LONGEST_REASON = 300  # characters
-SYNTHESES = {"consolidate", "conclude"}  # heartbeats that ask for one
+SYNTHESES = {"consolidate", "conclude"}  # heartbeats that ask for a synthesis
 
 
 @dataclass(slots=True)
@@ -60,9 +61,9 @@ class Toolbox:
     running: CoralCommand | None = None
 
     def catch_up(self) -> None:
-        """Read what was published while this agent was away: its own result, before anything is asked about it.
+        """Read what was published since the last launch, and with it the agent's own result, before the brain is asked.
 
-        Raises `MemoryContradiction` where memory speaks of attempts that are not there.
+        Raises `MemoryContradiction` if memory names attempts that are missing, or are others now.
         """
         if problem := self.run_view.contradiction(self.snapshots.memory.known):
             raise MemoryContradiction(problem)
@@ -71,7 +72,8 @@ class Toolbox:
             self._result_from_records(self.snapshots.memory.pending)
 
     def observe(self, event: Event) -> Observation:
-        """What the brain is shown for this event: only what it can need, because reading everything takes time."""
+        """Gather what the brain is shown for this event: only what it can need, because reading everything takes
+        time."""
         asked = {section.name for section in event.sections} if isinstance(event, Prompted) else set[str]()
         self._update_known()
         disk = shutil.disk_usage(self.run_view.clone)
@@ -91,7 +93,7 @@ class Toolbox:
         )
 
     def perform(self, call: Call) -> Event:
-        """Do what is asked. Raises `ToolError` when that is not possible."""
+        """Perform a call. Raises `ToolError` if that is not possible."""
         match call:
             case Say(text=text):
                 self.output.text(text)
@@ -114,7 +116,7 @@ class Toolbox:
         return CallDone()
 
     def interrupt(self) -> None:
-        """While this process is ending: end what it has started."""
+        """End what this process has started, while it is being interrupted."""
         self.explorer.kill()
         if self.running is not None:
             self.running.interrupt()
@@ -153,7 +155,7 @@ class Toolbox:
 
     def _submit(self, candidate: Candidate) -> Event:
         """Write the candidate's files, then submit them. The trial is pending from the moment its files are written:
-        an interrupt before that repeats the step, one after it finds the trial."""
+        after an interrupt before that the step is repeated, after a later one the result is waited for."""
         try:
             self._write_files(candidate.texts)
         except ToolError:
@@ -164,14 +166,15 @@ class Toolbox:
         return self._run_eval(candidate.trial)
 
     def _await_result(self, trial: Trial) -> Event:
-        """The result of what was submitted before an interrupt; submitted again if it never was."""
+        """Return the result of what was submitted before an interrupt; submit it if it never was."""
         if (event := self._result_from_records(trial)) is not None:
             return event
         result = self._last_result(trial)
         return self._run_eval(trial) if result is None else self._take_result(trial, result)
 
     def _last_result(self, trial: Trial) -> SubmissionResult | None:
-        """The result of the last submission if that is this trial; None if it is an earlier one, or there is none."""
+        """Return the result of the last submission if that is this trial; None if it is an earlier one, or there is
+        none."""
         graded = self.snapshots.memory.graded_numbers
         try:
             result = self._wait_for_grade()
@@ -201,7 +204,7 @@ class Toolbox:
         return self._take_result(trial, result or self._wait_for_grade())
 
     def _wait_for_grade(self) -> SubmissionResult:
-        """Wait for the last submission, as long as somebody grades. A transient error: nothing was submitted."""
+        """Wait for the last submission, as long as somebody grades. A transient ToolError: nothing was submitted."""
         while True:
             began = time.monotonic()
             try:
@@ -220,7 +223,7 @@ class Toolbox:
         result = submission_result(data, None, "") if data is not None else None
         pending = self.snapshots.memory.pending
         if result is not None and pending is not None and result.title == pending.title:
-            # Before the command stays for a heartbeat: its interrupt finds everything in memory.
+            # Taken before the command waits for a heartbeat, whose interrupt then finds everything in memory.
             self._take_result(pending, result)
             self.snapshots.save()
         code, errors = command.finish()
@@ -252,7 +255,7 @@ class Toolbox:
         return replace(memory, stats=stats, step_sizes=step_sizes, redirection=redirection)
 
     def _write_files(self, texts: Mapping[str, str]) -> None:
-        """Each file whole or not at all, with the mode it had."""
+        """Write the files, each whole or not at all, with the mode that it had."""
         with _writing("the candidate"):
             for name, text in texts.items():
                 path = self.run_view.clone / name
@@ -265,7 +268,7 @@ class Toolbox:
 
 @contextmanager
 def _writing(what: str) -> Iterator[None]:
-    """What goes wrong inside is a call that failed."""
+    """Turn errors of writing in this context into a ToolError."""
     try:
         yield
     except (OSError, WorkspaceError) as problem:

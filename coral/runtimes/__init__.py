@@ -1,1 +1,1 @@
-"""The programs that drive agents: one module a program. A runtime describes its program and never starts a process."""
+"""The runtimes, one for each agent program. A runtime describes its program and never starts a process."""

@@ -1,4 +1,4 @@
-"""What the runtimes of well-known agent programs share; each subclass adds what is particular to its program.
+"""The base class of the runtimes of well-known agent programs; each subclass adds what is particular to its program.
 
 Coral starts the real program and not its launcher, with telemetry and self-update off. The program keeps its state in
 a folder of the agent, into which the user's login is linked. The program's own words decide what its end means.
@@ -13,7 +13,7 @@ from coral.runtimes import coral_protocol, programs
 from coral.runtimes.json_lines import Reader
 from coral.runtimes.model import Command, LaunchSpec, new_session
 
-# Variables of other agents, or left by one that Coral was started from: they would redirect or change a program.
+# Variables of other agent programs, or of one from which Coral was started: they would redirect or change a program.
 FOREIGN = (
     *("CLAUDE", "ANTHROPIC_", "OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_API_KEY", "GOOGLE_GEMINI_", "GOOGLE_GENAI_"),
     *("QWEN_", "OPENCODE", "COPILOT_", "PI_CODING_AGENT", "CURSOR_"),
@@ -23,15 +23,16 @@ _COMMON = ("program", "args", "limits", "keep")
 
 
 class AgentProgram(Reader):
-    """`binary`: the program's name on PATH, if it is not the runtime's. `package`: what npm installs;
-    `install_command`: what else installs the program. `keys`: the variables that may hold an API key.
+    """The base of the runtimes of agent programs. `binary`: the program's name on PATH, if it is not the runtime's.
+    `package`: what npm installs; `install_command`: what else installs the program. `keys`: the variables that may hold
+    an API key.
 
     `kept_variables`: prefixes of environment variables that reach the program although FOREIGN removes them.
-    `locks`: the locks that it leaves in the state folder when it is killed.
+    `locks`: the locks that the program leaves in the state folder when it is killed.
     `state_variable`: the variable that names the program's folder for its state, if one alone does.
-    `chooses_session`: whether we choose the id of a new conversation. `needs_login`: whether it does nothing without a
-    login, a key or another variable that it is given. `behind_launcher`: the package and the place of the real program,
-    where npm's launcher is a script.
+    `chooses_session`: whether we choose the id of a new conversation. `needs_login`: whether the program does nothing
+    without a login, a key or another variable that it is given. `behind_launcher`: the package of the real program and
+    its place in that, where npm's launcher is a script.
     """
 
     name = ""
@@ -51,39 +52,39 @@ class AgentProgram(Reader):
     behind_launcher: tuple[str, str] | None = None
     quiet_environment: Mapping[str, str] = {}
 
-    # --- what each program says for itself ------------------------------------------------------------------------
+    # --- what subclasses override ---------------------------------------------------------------------------------
 
     def arguments(self, spec: LaunchSpec, session: str) -> tuple[str, ...]:
-        """The arguments of the program; `session` is empty if the program will choose the conversation's id."""
+        """Return the arguments of the program; `session` is empty if the program will choose the conversation's id."""
         raise NotImplementedError
 
     def session_of(self, spec: LaunchSpec) -> str:
-        """The conversation's id: the one to resume, or the one that we choose; empty if the program chooses it."""
+        """Return the conversation's id: the one to resume, or one that we choose; empty if the program chooses it."""
         return spec.session or (new_session(spec) if self.chooses_session else "")
 
     def links(self) -> Mapping[str, Path]:
-        """The files of the user's login, by their path in the state folder."""
+        """Return the files of the user's login, by their path in the state folder."""
         return {}
 
     def scratch(self) -> Mapping[str, Path]:
-        """The user's folders that the program writes to whenever it starts, by the path at which it looks for each in
-        a home."""
+        """Return the user's folders that the program writes to whenever it starts, by the path below a home at which it
+        looks for each."""
         return {}
 
     def logins(self) -> tuple[Path, ...]:
-        """The user's files that exist if the user has logged in."""
+        """Return the user's files that exist if the user has logged in."""
         return tuple(self.links().values())
 
     def files(self) -> Mapping[str, str]:
-        """The text of settings files, by their path in the state folder."""
+        """Return the text of settings files, by their path in the state folder."""
         return {}
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:
-        """The environment that makes the program keep its state in the state folder."""
+        """Return the environment that makes the program keep its state in the state folder."""
         return {self.state_variable: str(spec.state)}
 
     def executable(self, found: Path) -> tuple[str, ...]:
-        """How to start the program that was `found` on PATH."""
+        """Return the words that start the program that was `found` on PATH."""
         hidden = programs.native(found, *self.behind_launcher) if self.behind_launcher else None
         return (str(hidden if hidden and programs.is_script(found) else found),)
 
@@ -101,7 +102,7 @@ class AgentProgram(Reader):
         return problems or self._missing()
 
     def more_options(self) -> tuple[str, ...]:
-        """The names of further options; their values are texts."""
+        """Return the names of further options; their values are texts."""
         return ()
 
     def command(self, spec: LaunchSpec) -> Command:
@@ -121,7 +122,7 @@ class AgentProgram(Reader):
         )
 
     def login(self) -> str | None:
-        """Where a login or a key was found; None if there is none where we look."""
+        """Say where a login or a key was found; None if there is none where we look."""
         if given := [key for key in self.keys if os.environ.get(key)]:
             return f"{given[0]} is set"
         return next((f"there is one in {path}" for path in self.logins() if path.exists()), None)
@@ -148,7 +149,7 @@ class AgentProgram(Reader):
     # --- for the subclasses ---------------------------------------------------------------------------------------
 
     def flag(self, option: str, value: str) -> tuple[str, ...]:
-        """An option of the program with its value; nothing where there is no value."""
+        """Return an option of the program with its value; nothing where there is no value."""
         return (option, value) if value else ()
 
     def extra(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Claude Code in its print mode. We choose the conversation's id; its usage is that of the whole session."""
+"""Runs Claude Code in its print mode. We choose the conversation's id; the usage it reports is of the whole session."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,9 @@ _SILENT = {
     *("session_state_changed", "files_persisted", "thinking_tokens", "post_turn_summary", "status"),
 }
 CEILING = "--max-budget-usd"
-LEAST = 0.0001  # US dollars: it refuses a ceiling of 0
+LEAST = 0.0001  # US dollars: claude refuses a ceiling of 0
 _CUT = {"aborted_tools", "aborted_streaming"}
-_USED_UP = {"error_max_turns", "error_max_budget_usd"}  # by a ceiling of ours or of the task: the turn has ended
+_USED_UP = {"error_max_turns", "error_max_budget_usd"}  # a ceiling of ours or of the task was reached: the turn ended
 
 
 class Claude(AgentProgram):
@@ -44,7 +44,8 @@ class Claude(AgentProgram):
         return (*words, *self._ceiling(spec), *self.extra())
 
     def _ceiling(self, spec: LaunchSpec) -> list[str]:
-        """It reports its usage only at the end of a turn: during the turn it must keep within the budget itself."""
+        """Return the option that limits what a turn may spend: claude reports its usage only at the end of a turn, so
+        during the turn it must keep within the budget itself."""
         if spec.money is None or any(argument.startswith(CEILING) for argument in self.extra()):
             return []
         return [CEILING, f"{max(spec.money, LEAST):.4f}"]
@@ -58,8 +59,8 @@ class Claude(AgentProgram):
         return {".credentials.json": home / ".credentials.json"}
 
     def usage(self, state: Path, session: str) -> Usage | None:
-        """As claude's own log of the conversation says it, because claude may end after an interrupt without printing
-        the `result` that says it."""
+        """Read the usage from claude's own log of the conversation: after an interrupt, claude may end without printing
+        the `result` that holds it."""
         found = state.glob(f"projects/*/{escape(session)}.jsonl")
         entries = (entry for path in found for entry in self.logged(path, b'"cost-state"'))
         return next((_usage(entry, "totalCostUSD") for entry in entries), None)
@@ -124,7 +125,7 @@ class Claude(AgentProgram):
 
 
 def _limits(info: JsonObject, session: str) -> OutputEvent:
-    """A limit of the account's plan. The program also prints such events after successful answers."""
+    """Read a limit of the account's plan. The program also prints such events after successful answers."""
     kind, until = info.line("rateLimitType", limit=40), info.number("resetsAt")
     if info.line("status") != "rejected":
         return OutputEvent(session=session)
@@ -132,7 +133,7 @@ def _limits(info: JsonObject, session: str) -> OutputEvent:
 
 
 def _usage(event: JsonObject, cost: str) -> Usage:
-    """Of the whole conversation, earlier launches included, and of all models that it used."""
+    """Return the usage of the whole conversation, earlier launches included, and of all models that it used."""
     models = event.values("modelUsage")
     return Usage(
         counted=Counted.SESSION,

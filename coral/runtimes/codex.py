@@ -1,4 +1,4 @@
-"""Codex in its exec mode. The program chooses the thread's id, and keeps login and sessions in CODEX_HOME."""
+"""Runs Codex in its exec mode. The program chooses the thread's id, and keeps login and sessions in CODEX_HOME."""
 
 import json
 import os
@@ -40,12 +40,13 @@ class Codex(AgentProgram):
         return (*words, *([session] if spec.session else []), "-")
 
     def links(self) -> Mapping[str, Path]:
-        """The login, and the configuration, which names the providers that the user has a key for."""
+        """Return the login, and the configuration, which names the providers that the user has a key for."""
         home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex")
         return {name: home / name for name in ("auth.json", "config.toml")}
 
     def usage(self, state: Path, session: str) -> Usage | None:
-        """The tokens used, from the file where codex logs the conversation: it prints none when it is interrupted."""
+        """Read the tokens used from the file where codex logs the conversation: when it is interrupted, it prints
+        none."""
         for path in _logs(state, session):
             for entry in self.logged(path, b'"token_count"'):
                 if total := entry.inner("payload", "info", "total_token_usage"):
@@ -76,7 +77,7 @@ class Codex(AgentProgram):
 
 
 def _item(item: JsonObject, *, over: bool) -> Iterator[OutputEvent]:
-    """A step of a turn begins, or is over. Texts are read when it is over."""
+    """Yield the events of a step that begins or is over. Its texts are read when it is over."""
     item_id, kind = item.line("id"), item.line("type")
     match kind:
         case "agent_message" if over:
@@ -107,7 +108,7 @@ _NAMES = {"command_execution": "shell"}
 
 
 def _error(line: str) -> OutputEvent:
-    """An error; if it ends the turn, `turn.failed` follows."""
+    """Read an error; if it ends the turn, `turn.failed` follows."""
     if retry := _RETRY.match(line):
         reason = retry["reason"] or line
         return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(retry["attempt"]), reason=reason))
@@ -115,12 +116,12 @@ def _error(line: str) -> OutputEvent:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """Of the whole thread, earlier launches included."""
+    """Return the usage of the whole thread, earlier launches included."""
     return messages.cached_within(usage, Counted.SESSION, "input_tokens", "cached_input_tokens", "output_tokens")
 
 
 def _logs(state: Path, session: str) -> list[Path]:
-    """A thread's log. It is in the folder of the day on which the thread began, which is part of its id."""
+    """Find a thread's log, which is in the folder of the day on which the thread began. Its id holds that day."""
     try:
         thread = UUID(session)
         day = datetime.fromtimestamp((thread.int >> 80) / 1000, UTC)

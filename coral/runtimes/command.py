@@ -1,6 +1,7 @@
-"""Any program: two command lines and three patterns from the task say how to start, resume and read it.
+"""Runs any program: two command lines and three patterns from the task say how to start, resume and read it.
 
-It gets the prompt on its standard input, and as a file. Without `resume` every launch begins a new conversation.
+The program gets the prompt on its standard input, and as a file. Without `resume` every launch begins a new
+conversation.
 """
 
 import math
@@ -54,7 +55,7 @@ class AnyProgram(Runtime):
         return problems or self._session_problems()
 
     def command(self, spec: LaunchSpec) -> Command:
-        """ValueError for options that `check` refuses."""
+        """Return how a launch is started. ValueError for options that `check` refuses."""
         resumed = spec.session is not None and self.resumes
         session = spec.session if resumed and spec.session else new_session(spec)
         words = template.words(self.options.get("resume" if resumed else "start"))
@@ -86,7 +87,7 @@ class AnyProgram(Runtime):
 
     @cached_property
     def _patterns(self) -> Mapping[str, re.Pattern[str]]:
-        """Those that the task gives, by their options."""
+        """The patterns that the task gives, by their options."""
         given = {option: self.options.get(option) for option in _GROUPS}
         return {option: re.compile(text) for option, text in given.items() if isinstance(text, str) and text}
 
@@ -103,7 +104,7 @@ class AnyProgram(Runtime):
         return min(max(until, now), now + LONGEST_LIMIT)
 
     def _session_problems(self) -> list[str]:
-        """A program can be resumed only if the id of its conversation is known."""
+        """Return a problem if the program is to be resumed and the id of its conversation cannot be known."""
         if not self.resumes or not template.names(template.words(self.options["resume"]), "session"):
             return []
         if "session_pattern" in self._patterns or template.names(template.words(self.options["start"]), "session"):
@@ -132,7 +133,8 @@ def _seconds(text: str) -> float | None:
 
 
 def _moment(text: str) -> float | None:
-    """Seconds since the epoch, from seconds or milliseconds, or from ISO 8601 (by default local time)."""
+    """Return seconds since the epoch, from seconds or milliseconds, or from ISO 8601 (by default local time); None for
+    any other text."""
     number = _seconds(text)
     if number is not None:
         return number / 1000 if number > 1e11 else number

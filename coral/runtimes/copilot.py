@@ -1,6 +1,6 @@
-"""GitHub Copilot CLI without its loader. We choose the conversation's id; only its log says what it has used.
+"""Runs GitHub Copilot CLI without its loader. We choose the conversation's id; only its log says what it has used.
 
-Its `result` is 0 after an interrupt as well: only the events before it say how the turn ended.
+The exit code in its `result` is 0 after an interrupt as well: only the events before that say how the turn ended.
 """
 
 from collections.abc import Iterator
@@ -59,9 +59,9 @@ class Copilot(AgentProgram):
         return (*words, *self.extra())
 
     def usage(self, state: Path, session: str) -> Usage | None:
-        """By the conversation's log: the figures at its last end, and those of each answer since then."""
+        """Sum up the usage from the conversation's log: the figures of its last shutdown, and of each answer since."""
         answers: list[JsonObject] = []
-        # Read whole: without the figures at its last end, what was used would seem to have fallen.
+        # Read whole: without the figures of the last shutdown, the usage would seem to have fallen.
         for entry in self.logged(state / "session-state" / session / "events.jsonl", b'"outputTokens"', WHOLE_LOG):
             if entry.line("type") == "session.shutdown":
                 models = entry.inner("data", "accountingSnapshot").values("modelMetrics")
@@ -106,7 +106,7 @@ class Copilot(AgentProgram):
 
 
 def _usage(figures: list[JsonObject]) -> Usage:
-    """The sum. What was read from a cache is within the input."""
+    """Add up figures, in which the input includes what was read from a cache."""
     read, cached, written = (
         sum(figure.count(name) for figure in figures) for name in ("inputTokens", "cacheReadTokens", "outputTokens")
     )

@@ -29,7 +29,7 @@ _START_UP_ERRORS = ("KeyboardInterrupt", "Fatal Python error: init")
 
 
 class OwnProgram(Runtime):
-    """The base of the runtimes whose program is our own, and spends nobody's usage. `module`: the program."""
+    """The base of the runtimes whose program is our own and asks no model. `module`: the program."""
 
     uses_model = False
     account = ""
@@ -43,7 +43,7 @@ class OwnProgram(Runtime):
 
     @abstractmethod
     def arguments(self, spec: LaunchSpec) -> tuple[str, ...]:
-        """The arguments that this program takes beside the conversation and its state folder."""
+        """Return the arguments that this program takes beside the conversation and its state folder."""
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
         text = line[:LONGEST].decode("utf-8", "replace").strip()
@@ -63,7 +63,8 @@ class OwnProgram(Runtime):
 
 
 def in_start_up(code: int, summary: LaunchSummary) -> bool:
-    """Whether a signal in the first milliseconds interrupted Python itself, before the program: the exit code is 1."""
+    """Return whether a signal interrupted Python itself in its first milliseconds, before the program: the exit code is
+    then 1."""
     return code == 1 and not summary.output and any(text in summary.stderr for text in _START_UP_ERRORS)
 
 
@@ -95,7 +96,7 @@ def _usage(usage: JsonObject) -> Usage:
 
 
 def _number(event: JsonObject, name: str, most: float) -> float | None:
-    """A number from 0 to `most`; one beyond that is taken for the nearest of these."""
+    """Return a number, raised to 0 or lowered to `most` if it lies outside; None if the field holds none."""
     value = event.raw(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None
@@ -110,7 +111,7 @@ def by_code(code: int) -> Ending:
 
 
 def unknown(options: Iterable[str], known: Iterable[str]) -> list[str]:
-    """One problem for each option that the runtime does not have."""
+    """Return a problem for each option that the runtime does not have."""
     names = tuple(known)
     problems = []
     for option in options:

@@ -1,6 +1,6 @@
-"""Cursor's agent by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
+"""Runs Cursor's agent by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
 
-It reports no usage, and uses its login only when the client asks for it.
+The agent reports no usage, and uses its login only when the client asks for it.
 """
 
 import os

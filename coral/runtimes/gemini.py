@@ -1,4 +1,4 @@
-"""Gemini CLI without its relaunching parent. We choose the conversation's id; replies come in pieces."""
+"""Runs Gemini CLI without its relaunching parent. We choose the conversation's id; replies come in pieces."""
 
 import json
 import os
@@ -41,15 +41,15 @@ class Gemini(AgentProgram):
         return {f".gemini/{name}": _home() / name for name in _LOGIN}
 
     def files(self) -> Mapping[str, str]:
-        """The user's choice of how to log in, and no other of the user's settings."""
+        """Return settings that hold the user's choice of how to log in, and no other of the user's settings."""
         key = "gemini-api-key" if os.environ.get("GEMINI_API_KEY") else ""
         chosen = key or login_type(_home() / "settings.json")
         auth = {"security": {"auth": {"selectedType": chosen}}} if chosen else {}
         return {".gemini/settings.json": json.dumps({**auth, **QUIET_SETTINGS}, indent=1)}
 
     def usage(self, state: Path, session: str) -> Usage | None:
-        """By the conversation's log, where each answer has its figures; it may stand there more than once. The figures
-        of `result` are not read: an interrupted turn has none."""
+        """Sum up the usage from the conversation's log, which has figures for each answer; an answer may stand there
+        more than once. The figures of `result` are not read: an interrupted turn has none."""
         found = state.glob(f".gemini/tmp/*/chats/session-*-{escape(session[:8])}.jsonl")
         answers: dict[str, JsonObject] = {}
         for entry in (entry for path in found for entry in self.logged(path, b'"tokens"', WHOLE_LOG)):
@@ -85,7 +85,7 @@ class Gemini(AgentProgram):
 
 
 def _usage(answers: list[JsonObject]) -> Usage | None:
-    """Of a conversation with these answers. What was read from a cache is within the input."""
+    """Add up the figures of answers, in which the input includes what was read from a cache; None without answers."""
     if not answers:
         return None
     cached, thoughts = (sum(answer.count(name) for answer in answers) for name in ("cached", "thoughts"))
@@ -95,7 +95,7 @@ def _usage(answers: list[JsonObject]) -> Usage | None:
 
 
 def login_type(path: Path) -> str:
-    """How the user logs in, by the settings file at this path; empty if it does not say."""
+    """Return how the user logs in, by the settings file at this path; empty if it does not say."""
     try:
         with path.open("rb") as file:
             data: object = json.loads(file.read(LARGEST_SETTINGS))

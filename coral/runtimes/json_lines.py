@@ -13,22 +13,22 @@ from coral.runtimes.json_object import MESSAGE, JsonObject, parse
 from coral.runtimes.model import Ending, LaunchSummary, OutputEvent, Runtime
 
 _LOG_END = 1 << 20  # bytes of a log that are read, from its end
-WHOLE_LOG = 256 << 20  # the same where all of it is wanted
-# What the HTTP status of an answer means: these whatever its words say, ...
+WHOLE_LOG = 256 << 20  # bytes of a log that are read where all of it is wanted
+# What the HTTP status of an answer means: these statuses, whatever the text of the answer says, ...
 DECISIVE = {402: Ending.TERMINAL, 429: Ending.LIMIT}
-BY_STATUS = {401: Ending.TERMINAL, 403: Ending.DENIED}  # ... these where no pattern knows its words
+BY_STATUS = {401: Ending.TERMINAL, 403: Ending.DENIED}  # ... these only if no pattern matches the text
 
 
 class Reader(Runtime):
-    """`interrupt_codes`: exit codes that only SIGINT causes. `lost_session`: texts, in lower case, by which the program
-    says that it does not know a conversation."""
+    """The base of such runtimes. `interrupt_codes`: exit codes that only SIGINT causes. `lost_session`: texts, in lower
+    case, by which the program says that it does not know a conversation."""
 
     lost_session: tuple[str, ...] = ()
     interrupt_codes: tuple[int, ...] = ()
     now: Callable[[], float] = staticmethod(time.time)
 
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:
-        """What an object says; nothing if it is known and of no interest."""
+        """Yield what an object says; nothing if it is known and of no interest."""
         raise NotImplementedError
 
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
@@ -54,14 +54,14 @@ class Reader(Runtime):
                 return Ending.UNKNOWN_SESSION
             meaning = None if summary.output else self.patterns.meaning(summary.stderr, self.now())
             return meaning.ending if meaning else Ending.CRASHED
-        # The program would have said so if its turn had come to an end.
+        # If the turn had come to an end, the program would have printed that.
         return Ending.INTERRUPTED
 
     # --- for the subclasses ---------------------------------------------------------------------------------------
 
     def failed(self, text: str, status: float | None = None, *, more: str = "", limited: bool = False) -> OutputEvent:
-        """The end of a turn by an error with this text. `status`, `more`: the HTTP status and further text of the
-        model's answer. `limited`: the program calls it a limit of the account."""
+        """Return the event of a turn that an error with this text has ended. `status`, `more`: the HTTP status and
+        further text of the model's answer. `limited`: whether the program calls the error a limit of the account."""
         event = OutputEvent(phase="ended", ended=True, message=one_line(text, MESSAGE), error=one_line(text, MESSAGE))
         meaning = self.patterns.meaning(f"{text}\n{more}", self.now())
         if decided := DECISIVE.get(int(status or 0)):
@@ -74,7 +74,7 @@ class Reader(Runtime):
         return replace(event, ending=Ending.LIMIT if limited else BY_STATUS.get(int(status or 0), Ending.CRASHED))
 
     def logged(self, path: Path, mark: bytes, most: int = _LOG_END) -> Iterator[JsonObject]:
-        """Reads the last `most` bytes of a JSON lines file, the program's own log of a conversation. Gives the objects
+        """Read the last `most` bytes of a JSON lines file, the program's own log of a conversation. Yield the objects
         of the lines that contain `mark`, beginning with the last line; none if the file cannot be read."""
         lines = (line for line in reversed(read_end(path, most).splitlines()) if mark in line)
         return (entry for line in lines if (entry := parse(line)) is not None)
@@ -84,7 +84,7 @@ class Reader(Runtime):
         return value if isinstance(value, str) else ""
 
     def texts(self, name: str) -> tuple[str, ...] | None:
-        """An option that is a list of texts; None if it is anything else."""
+        """Return an option that is a list of texts; None if it is anything else."""
         value = self.options.get(name, [])
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) and "\0" not in item for item in value):
             return None
@@ -103,5 +103,5 @@ class Reader(Runtime):
 
     @cached_property
     def patterns(self) -> limits.Patterns:
-        """What error texts mean. ValueError for options that `check` refuses."""
+        """The patterns that say what error texts mean. ValueError for options that `check` refuses."""
         return limits.Patterns(limits.own(self.options.get("limits", {})))

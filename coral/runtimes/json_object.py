@@ -28,17 +28,17 @@ class JsonObject:
         return value
 
     def text(self, *path: str) -> str:
-        """Several lines, printable."""
+        """Return a text of several lines, printable and at most REPLY characters long."""
         value = self.raw(*path)
         return printable(value[: 2 * REPLY]).strip()[:REPLY] if isinstance(value, str) else ""
 
     def piece(self, *path: str) -> str:
-        """A piece of a reply, with the blanks at its ends, which separate words of the whole."""
+        """Return a piece of a reply, with the blanks at its ends, which separate words of the whole reply."""
         value = self.raw(*path)
         return printable(value[:REPLY]) if isinstance(value, str) else ""
 
     def line(self, *path: str, limit: int = MESSAGE) -> str:
-        """One line, safe in a table."""
+        """Return a text as one line, safe in a table."""
         value = self.raw(*path)
         return one_line(value, limit) if isinstance(value, str) else ""
 
@@ -49,7 +49,7 @@ class JsonObject:
         return float(value)
 
     def count(self, *path: str) -> int:
-        """A whole number from 0."""
+        """Return a whole number from 0."""
         number = self.number(*path)
         return max(0, math.floor(number)) if number is not None else 0
 
@@ -57,26 +57,26 @@ class JsonObject:
         return self.raw(*path) is True
 
     def holds(self, *path: str) -> bool:
-        """Whether there is an object, which may be an empty one."""
+        """Return whether there is an object, which may be an empty one."""
         return isinstance(self.raw(*path), dict)
 
     def inner(self, *path: str) -> "JsonObject":
         return JsonObject(self.raw(*path))
 
     def items(self, *path: str) -> list["JsonObject"]:
-        """The objects in a list; other items are left out."""
+        """Return the objects in a list; other items are left out."""
         value = self.raw(*path)
         items = value[:MAX_ITEMS] if isinstance(value, list) else []
         return [JsonObject(item) for item in items if isinstance(item, dict)]
 
     def values(self, *path: str) -> list["JsonObject"]:
-        """The objects that an object holds by name."""
+        """Return the values of an object, as objects."""
         value = self.raw(*path)
         return [JsonObject(item) for item in value.values()] if isinstance(value, dict) else []
 
 
 def parse(line: bytes | str) -> JsonObject | None:
-    """The object of a line; None if the line holds anything else."""
+    """Return the object of a line; None if the line holds anything else."""
     try:
         data: object = json.loads(line)
     except (ValueError, RecursionError):

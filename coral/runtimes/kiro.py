@@ -1,6 +1,6 @@
-"""Kiro's command line by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
+"""Runs Kiro's command line by the Agent Client Protocol, after its documentation: nobody has run it with Coral yet.
 
-It reports its usage in credits of its own, which cannot be converted to tokens or money.
+The program reports its usage in credits of its own, which cannot be converted to tokens or money.
 """
 
 import os

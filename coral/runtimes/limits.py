@@ -1,6 +1,6 @@
 """Finds out what the text of an error means: a usage limit, a fatal error, a conversation that cannot go on.
 
-The patterns are data, in `limits.yaml`. A limit that does not say when it ends has None: no time is made up.
+The patterns are data, in `limits.yaml`. If the text of a limit does not say when it ends, no time is made up.
 """
 
 import re
@@ -33,7 +33,8 @@ _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """`until`: when a limit ends, in seconds since the epoch; None if the text does not say."""
+    """The meaning of an error. `until`: when a limit ends, in seconds since the epoch; None if the text does not
+    say."""
 
     ending: Ending
     until: float | None = None
@@ -46,7 +47,8 @@ class Patterns:
         self._all = (*_compiled(own), *ours())
 
     def meaning(self, text: str, now: float) -> Meaning | None:
-        """What the text of an error means, by the first pattern that matches. `now`: seconds since the epoch."""
+        """Return what the text of an error means, by the first pattern that matches; None if none does. `now`: seconds
+        since the epoch."""
         seen = text[:LONGEST].replace("\u2019", "'")
         for ending, pattern in self._all:
             if found := pattern.search(seen):
@@ -60,7 +62,7 @@ def ours() -> tuple[tuple[Ending, re.Pattern[str]], ...]:
 
 
 def own(given: object) -> Mapping[str, Sequence[str]]:
-    """The option `limits`: a mapping of lists of patterns, or the path of a YAML file that holds one.
+    """Read the option `limits`: a mapping of lists of patterns, or the path of a YAML file that holds one.
 
     ValueError says what is wrong with it.
     """
@@ -122,7 +124,8 @@ def _until(found: Mapping[str, str | None], now: float) -> float | None:
 
 
 def _clock(text: str, zone: str, now: float) -> float | None:
-    """The moment of an ISO 8601 date and time; else the next such time in its zone. None if the text holds more."""
+    """Return the moment, in seconds since the epoch, of an ISO 8601 date and time; of any other date or time of day,
+    the next such moment in the zone. None if the text holds more."""
     if iso := _ISO.fullmatch(text.strip()):
         offset = iso[3] if iso[3] and iso[3][0] in "+-" else "+00:00"
         try:

@@ -1,4 +1,4 @@
-"""Reads a file that a program is still writing: its new lines, and no line longer than memory allows; or its end."""
+"""Reads a file that a program is still writing: its new lines, without those that are too long; or its end."""
 
 import os
 from collections.abc import Iterator
@@ -12,8 +12,9 @@ END_BYTES = 4000
 
 
 class LineTail:
-    """The lines that were added to a file since they were read last. Lines that are too long are left out, and counted
-    in `omitted`. `since`: where in the file it begins, in bytes; the line in which that is is left out."""
+    """Reads the lines that were added to a file since the last read. Lines of more than LONGEST_LINE bytes are left
+    out, and counted in `omitted`. `since`: the offset in bytes at which to begin; if it is not 0, what comes before the
+    next newline is left out."""
 
     def __init__(self, path: Path, since: int = 0) -> None:
         self.omitted = 0
@@ -47,7 +48,7 @@ class LineTail:
             self._part, self._skipping = b"", True
 
     def rest(self) -> Iterator[bytes]:
-        """The last line without its end, once the program that wrote it has ended."""
+        """Yield the last line if it has no newline, once the program that wrote it has ended."""
         part, self._part = self._part, b""
         if part and not self._skipping:
             self.place = self._offset
@@ -62,5 +63,5 @@ class LineTail:
 
 
 def end_of(path: Path) -> str:
-    """The end of a file, as text; empty if it cannot be read."""
+    """Return the last END_BYTES of a file, as text; empty if it cannot be read."""
     return read_end(path, END_BYTES).decode("utf-8", "replace")

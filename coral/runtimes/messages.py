@@ -1,6 +1,6 @@
 """Reads messages whose content is a list of blocks, as claude and qwen print them: text, thinking, tools, results.
 
-Joins replies that come in pieces: a reply is understood as a whole, never by its last letters.
+Joins replies that come in pieces, because only a whole reply can be understood.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ _ARGUMENTS = ("command", "cmd", "file_path", "filePath", "path", "pattern", "que
 
 
 def content(event: JsonObject, session: str) -> Iterator[OutputEvent]:
-    """The model's texts and tool calls. A text of a subagent is no reply."""
+    """Yield the model's texts and tool calls. A text of a subagent is no reply."""
     inner = event.raw("parent_tool_use_id") is not None
     for block in event.items("message", "content"):
         match block.line("type"):
@@ -34,7 +34,8 @@ def content(event: JsonObject, session: str) -> Iterator[OutputEvent]:
 
 
 def tool_results(event: JsonObject, session: str) -> Iterator[OutputEvent]:
-    """The outputs of tools, which come as a message of the user. A text in it is our prompt, or a summary."""
+    """Yield the outputs of tools, which come as a message of the user. Texts in it are not read: they are our prompt,
+    or a summary."""
     found = False
     for block in event.items("message", "content"):
         if block.line("type") == "tool_result":
@@ -48,7 +49,7 @@ def tool_results(event: JsonObject, session: str) -> Iterator[OutputEvent]:
 
 
 def started(session: str, call: str, name: str, arguments: JsonObject) -> OutputEvent:
-    """A tool call begins. The file that it will write counts as edited at once."""
+    """Return the event of a tool call that begins. The file that it will write counts as edited at once."""
     shown = main_argument(arguments)
     edited = next(iter(_texts(arguments, _PATHS)), "") if name.lower() in _EDITORS else ""
     return OutputEvent(
@@ -70,12 +71,12 @@ def ended(session: str, call: str, text: str, *, failed: bool, name: str = "") -
 
 
 def main_argument(arguments: JsonObject) -> str:
-    """The one argument of a tool call that a reader wants to see."""
+    """Return the one argument of a tool call that a reader wants to see."""
     return next(iter(_texts(arguments, _ARGUMENTS)), "")
 
 
 def flat(event: JsonObject, name: str) -> str:
-    """The text of a field that holds a text, or a list of blocks with texts."""
+    """Return the text of a field that holds a text, or a list of blocks with texts."""
     parts = [block.text("text") for block in event.items(name)]
     return event.text(name) or "\n".join(part for part in parts if part)[:REPLY]
 
@@ -85,13 +86,14 @@ def _texts(arguments: JsonObject, names: tuple[str, ...]) -> list[str]:
 
 
 def _changed(event: JsonObject) -> list[str]:
-    """The files that a shell command changed, if the program says so."""
+    """Return the files that a shell command changed, if the program names them."""
     names = event.raw("tool_use_result", "bashEditDiff", "changedFiles")
     return [one_line(name, 200) for name in names[:100] if isinstance(name, str)] if isinstance(names, list) else []
 
 
 def cached_within(usage: JsonObject, counted: Counted, input_name: str, cached_name: str, output_name: str) -> Usage:
-    """The usage by fields of these names, where the input includes what was read from a cache. It holds no money."""
+    """Return the usage by the fields of these names, of which the input includes what was read from a cache. It has no
+    cost."""
     cached = usage.count(cached_name)
     return Usage(
         counted=counted, input=max(usage.count(input_name) - cached, 0), cached=cached, output=usage.count(output_name)
@@ -103,8 +105,8 @@ class ReplyParts:
         self._parts = ""
 
     def join(self, events: Iterable[OutputEvent]) -> Iterator[OutputEvent]:
-        """The events, with each reply before the first event that is not a part of it. An early event, such as one of
-        usage, may come in the middle of a reply."""
+        """Yield the events, and each joined reply before the first event that is not a part of it. An early event, such
+        as one of usage, may come in the middle of a reply."""
         for event in events:
             if event.part:
                 self._parts = (self._parts + event.part)[:REPLY]
@@ -115,7 +117,7 @@ class ReplyParts:
                 yield event
 
     def rest(self) -> Iterator[OutputEvent]:
-        """The last reply, when no more events come."""
+        """Yield the reply that is not complete yet: no more events come."""
         reply, self._parts = self._parts, ""
         if reply.strip():
             yield OutputEvent(reply=reply.strip())

@@ -1,6 +1,7 @@
-"""What a runtime is: it says how to start a program, what a line of its output means, and what its exit means.
+"""Defines a runtime: it says how to start a program, what a line of its output means, and what its exit means.
 
-It is made with its options, keeps no state of a launch and starts nothing: the same question gets the same answer.
+A runtime is made with its options, keeps no state of a launch and starts no process: its methods return the same for
+the same arguments.
 """
 
 import uuid
@@ -82,7 +83,8 @@ class Usage:
 
 
 def total(before: Usage | None, usage: Usage) -> Usage:
-    """The usage of a launch after one more figure: steps are added up, any other figure includes all before it."""
+    """Return the usage of a launch after one more figure: steps are added up, any other figure includes all before
+    it."""
     if usage.counted is not Counted.STEP:
         return usage
     one = before or Usage()
@@ -96,7 +98,8 @@ def total(before: Usage | None, usage: Usage) -> Usage:
 
 
 def highest(before: Usage | None, usage: Usage) -> Usage:
-    """The usage of a conversation by two sources, neither of which may know all of it yet."""
+    """Return the usage of a conversation by two sources, each of which may lack some of it: the higher of each
+    figure."""
     if before is None or before.counted is not usage.counted:
         return usage
     costs = [figure.cost for figure in (before, usage) if figure.cost is not None]
@@ -111,7 +114,7 @@ def highest(before: Usage | None, usage: Usage) -> Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool call starts, or has ended (`over`); both have the same `id`. `text`: the call's input, or its output."""
+    """A tool call that starts, or has ended (`over`), with the same `id`. `text`: the call's input, or its output."""
 
     id: str
     name: str = ""
@@ -133,7 +136,7 @@ class Retry:
 class OutputEvent:
     """What one line of output says; usually one thing.
 
-    `early`: it proves only that the program runs; after an interrupt at this point the prompt may be lost.
+    `early`: the line proves only that the program runs; after an interrupt at this point the prompt may be lost.
     `part`: a piece of a reply, which goes on in the next event until one has no part.
     `limit_until`: when the account's limit ends, in seconds since the epoch; `exact` where the program gave that number
     and not a sentence. `ending`: what the program says of its own end; the last event that has one counts.
@@ -176,8 +179,8 @@ class LaunchSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """What an agent would find in a task's files, as `coral validate` shows it. `hint`: what to change, where the agent
-    could do nothing with them."""
+    """What an agent would find in a task's files, as `coral validate` shows it. `hint`: what to change, if the agent
+    could do nothing with these files."""
 
     name: str
     text: str
@@ -185,13 +188,13 @@ class Inspection:
 
 
 class Runtime(ABC):
-    """A program that drives agents. It says its name, how it is started, what its output means and what its exit means;
-    everything else has a default.
+    """Describes a program that drives agents. A subclass defines its name, how it is started, what its output means and
+    what its exit means; everything else has a default.
 
     `instruction_file`: the file in the clone where the program looks for its instructions.
     `resumes`: whether it can resume a conversation; if not, every launch is new, and its prompt tells the story so far.
     `uses_model`: whether `agents.model` reaches it. `can_research`: whether its agents can read before they work
-    (`agents.research`). A task that sets either of them in vain is refused.
+    (`agents.research`). A task that sets one of these keys for a runtime without it is refused.
     `costs_money`: whether its agents use a model that somebody pays for.
     `reports`: the use that it reports: `money` (and tokens), `tokens`, or nothing.
     `reports_interrupted`: whether that includes a step of the model that an interrupt ends.
@@ -214,48 +217,48 @@ class Runtime(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name in messages and tables."""
+        """The runtime's name in messages and tables."""
 
     @property
     def account(self) -> str:
-        """Whose usage its agents spend, which is one for all agents of one account; empty if they spend nobody's."""
+        """The account whose usage the agents spend, together with all other agents of it; empty if they spend none."""
         return self.name
 
     def check(self) -> list[str]:
-        """What would keep the program from starting on this machine: wrong options, a missing program."""
+        """Return what would keep the program from starting on this machine: wrong options, a missing program."""
         return []
 
     def missing_login(self) -> str:
-        """Names the login that the program needs and does not have. Empty if it has one, or if Coral cannot tell."""
+        """Name the login that the program needs and does not have. Empty if it has one, or if Coral cannot tell."""
         return ""
 
     @property
     def how_to_log_in(self) -> str:
-        """What to do about a missing login."""
+        """What the user can do about a missing login."""
         return ""
 
     def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection | None:  # noqa: ARG002
-        """What its agents would find in the task's files; None where only trying can tell."""
+        """Return what the agents would find in the task's files; None where only trying can tell."""
         return None
 
     @abstractmethod
     def command(self, spec: LaunchSpec) -> Command:
-        """How a launch is started."""
+        """Return how a launch is started."""
 
     @abstractmethod
     def read(self, line: bytes) -> tuple[OutputEvent, ...]:
-        """What a line of output says. It never raises: a program may print anything."""
+        """Return what a line of output says. It never raises an error: a program may print anything."""
 
     @abstractmethod
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        """What the end of a launch means. `code`: the exit code; negative for a signal, as Popen has it."""
+        """Return what the end of a launch means. `code`: the exit code; negative for a signal, as Popen has it."""
 
     def usage(self, state: Path, session: str) -> Usage | None:  # noqa: ARG002
-        """What the conversation has used by the program's own log in its state folder; None if no log says it. Asked
-        when a launch has ended: an interrupted turn may be reported nowhere else."""
+        """Return what the conversation has used by the program's own log in its state folder; None if no log says it.
+        It is called when a launch has ended: an interrupted turn may be reported nowhere else."""
         return None
 
 
 def new_session(spec: LaunchSpec) -> str:
-    """The id of a conversation that begins with this launch. It is not random: asked again, it is the same."""
+    """Return the id of a conversation that begins with this launch: always the same for the same launch."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"coral/{spec.run_root.name}/{spec.agent}/{spec.launch}"))

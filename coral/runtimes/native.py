@@ -1,6 +1,6 @@
-"""The built-in agent: `python -P -m coral.native`, with a conversation whose id we choose.
+"""Runs the built-in agent: `python -P -m coral.native`, with a conversation whose id we choose.
 
-With the brain `search` it uses no model; `native_llm.py` is what drives it with the brain `llm`.
+With the brain `search` the agent uses no model; the runtime of the brain `llm` is in `native_llm.py`.
 """
 
 import json
@@ -14,11 +14,11 @@ from coral.native.options import LLM, Options, brain_of, missing_library
 from coral.runtimes.coral_protocol import OwnProgram, unknown
 from coral.runtimes.model import Inspection, LaunchSpec, Runtime
 
-EVERYTHING = ("**/*",)  # what it may change where the task does not say
+EVERYTHING = ("**/*",)  # what the agent may change if the task has no `editable`
 
 
 def native(options: Mapping[str, object]) -> Runtime:
-    """The runtime of the brain that the options name."""
+    """Return the runtime of the brain that the options name."""
     if brain_of(options) == LLM:
         from coral.runtimes.native_llm import NativeLlm  # a start without a model does without pydantic's models
 
@@ -48,7 +48,7 @@ class Native(OwnProgram):
         return [f"{missing} is not installed; `{extras.installs('search')}` installs it"] if missing else []
 
     def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection:
-        """How many numbers and choices it would vary."""
+        """Say how many numbers and choices the agent would vary."""
         # Not at the top: a start does without the search.
         from coral.native.search.numeric.declarations import read_declarations
         from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, editable_texts

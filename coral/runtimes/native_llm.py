@@ -1,5 +1,5 @@
-"""The built-in agent with the brain `llm`: our own program, and somebody's model. Its errors mean what those of other
-programs mean, by the same patterns and statuses."""
+"""Runs the built-in agent with the brain `llm`, which asks a model. Errors of the model are judged by the patterns and
+statuses that are used for other agent programs."""
 
 import json
 import os
@@ -47,7 +47,7 @@ class NativeLlm(Reader):
 
     @property
     def own_options(self) -> dict[str, object]:
-        """The options that are the program's; the patterns of limits are read here."""
+        """The options that the program gets: all but `limits`, whose patterns the runtime uses itself."""
         return {name: value for name, value in self.options.items() if name != "limits"}
 
     def command(self, spec: LaunchSpec) -> Command:

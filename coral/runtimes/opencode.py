@@ -1,6 +1,6 @@
-"""opencode in its run mode. Its sessions are in a folder of the agent; its configuration is the user's own.
+"""Runs opencode in its run mode. Its sessions are in a folder of the agent; its configuration is the user's own.
 
-It does not print that a turn ends: a step that finishes without a tool call is the last one.
+opencode does not print that a turn ends: a step that finishes without a tool call is the last one.
 """
 
 import os
@@ -83,8 +83,9 @@ class Opencode(AgentProgram):
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def judge(self, code: int, summary: LaunchSummary) -> Ending:
-        """If a signal ended it, what it printed last was not the end of its turn: the finished step may have been a
-        summary of the conversation, and the error of a conversation that is too long is printed before the summary."""
+        """Judge the end of a launch. If a signal ended the program, the last step that it printed was not the end of
+        its turn: that may have been a summary of the conversation, and the error of a conversation that is too long is
+        printed before the summary."""
         signalled = code < 0 and summary.ending in (Ending.CLEAN, Ending.UNKNOWN_SESSION)
         return super().judge(code, replace(summary, ending=None) if signalled else summary)
 
@@ -97,7 +98,7 @@ class Opencode(AgentProgram):
 
 
 def _tool(part: JsonObject, session: str) -> Iterator[OutputEvent]:
-    """A tool call, which is printed as a whole when it is over."""
+    """Yield the begin and the end of a tool call, which is printed as a whole when it is over."""
     call, state = part.line("callID"), part.inner("state")
     yield messages.started(session, call, part.line("tool", limit=80), state.inner("input"))
     failed = state.line("status") == "error"

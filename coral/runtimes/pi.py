@@ -1,4 +1,4 @@
-"""pi in its print mode. It saves a session only when the model has answered; the last answer ends the turn."""
+"""Runs pi in its print mode. pi saves a session only when the model has answered; the last answer ends the turn."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ class Pi(AgentProgram):
         return (*words, *self.flag("--session", session), *self.extra())
 
     def links(self) -> Mapping[str, Path]:
-        """The login, and the providers that the user added, with their keys."""
+        """Return the login, and the providers that the user added, with their keys."""
         home = Path(os.environ.get("PI_CODING_AGENT_DIR") or Path.home() / ".pi/agent").expanduser()
         return {name: home / name for name in ("auth.json", "models.json")}
 

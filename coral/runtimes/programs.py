@@ -16,7 +16,7 @@ def on_path(name: str) -> Path | None:
 
 
 def is_script(path: Path) -> bool:
-    """Whether the file's first line names a program that runs it."""
+    """Return whether the file's first line names a program that runs it."""
     try:
         with path.open("rb") as file:
             return file.read(2) == b"#!"
@@ -25,7 +25,8 @@ def is_script(path: Path) -> bool:
 
 
 def native(launcher: Path, package: str, inside: str) -> Path | None:
-    """The program that npm's launcher would start. Its package is beside the launcher's package, or inside it.
+    """Return the program that npm's launcher would start; None if it is not found. Its package is beside the launcher's
+    package, or inside it.
 
     `package`: the name of that package, with {platform} in it. `inside`: a glob within that package.
     """

@@ -1,4 +1,4 @@
-"""Qwen Code without its launcher. We choose the conversation's id; its events are like Claude Code's."""
+"""Runs Qwen Code without its launcher. We choose the conversation's id; its events are like Claude Code's."""
 
 import json
 import os
@@ -25,7 +25,7 @@ class Qwen(AgentProgram):
     kept_variables = ("OPENAI_",)
     quiet_environment = {"QWEN_CODE_NO_RELAUNCH": "true", "QWEN_CODE_SUPPRESS_YOLO_WARNING": "1"}  # noqa: RUF012
     lost_session = ("no saved session found",)
-    locks = ("extension-store/lock.lock",)  # it waits half a minute for it, then exits; it is stale after a minute
+    locks = ("extension-store/lock.lock",)  # qwen waits for it for half a minute, then exits; it is stale after one
 
     def more_options(self) -> tuple[str, ...]:
         return ("auth",)
@@ -80,8 +80,8 @@ class Qwen(AgentProgram):
 
 
 def _usage(usage: JsonObject, session: str) -> Iterator[OutputEvent]:
-    """Of one call of the model. An interrupted turn has no `result`, so the figures of `result` are not read: they
-    would count the calls a second time."""
+    """Yield the usage of one call of the model. The figures of `result` are not read: an interrupted turn has none, and
+    in others they would count the calls a second time."""
     step = cached_within(usage, Counted.STEP, "input_tokens", "cache_read_input_tokens", "output_tokens")
     if step != Usage():
         yield OutputEvent(session=session, usage=step)

@@ -1,4 +1,4 @@
-"""The runtimes by the name that a task gives them."""
+"""Finds and checks runtimes by the name that a task gives them."""
 
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -7,7 +7,7 @@ from importlib import import_module
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
 
-# Each is imported when it is asked for: a start needs one of them.
+# Each module is imported when its runtime is looked up: a start needs one of them.
 RUNTIMES = {
     "native": "coral.runtimes.native:native",
     "claude": "coral.runtimes.claude:Claude",
@@ -23,12 +23,12 @@ RUNTIMES = {
     "command": "coral.runtimes.command:AnyProgram",
     "scripted": "coral.runtimes.scripted.runtime:Scripted",
 }
-# The `instruction_file` of all of them: a seed may hold one for a program that does not drive its agents here.
+# The `instruction_file` of all runtimes: a seed may hold one for a program that does not drive its agents here.
 INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md", "GEMINI.md")
 
 
 def find(name: str, options: Mapping[str, object]) -> Runtime:
-    """The runtime of that name with its options: ours, or `module.path:object`, called with the options.
+    """Return the runtime of that name with its options: ours, or `module.path:object`, called with the options.
 
     CoralError if there is none. The options are not checked: `check` of the runtime says what is wrong with them.
     """
@@ -55,7 +55,7 @@ def find(name: str, options: Mapping[str, object]) -> Runtime:
 
 
 def check(name: str, options: Mapping[str, object], model: str = "") -> list[str]:
-    """Everything that would keep an agent of this runtime from starting here, in words."""
+    """Return all that would keep an agent of this runtime from starting here, in words."""
     try:
         return problems(find(name, options), model)
     except CoralError as error:
@@ -63,7 +63,7 @@ def check(name: str, options: Mapping[str, object], model: str = "") -> list[str
 
 
 def problems(runtime: Runtime, model: str) -> list[str]:
-    """What the runtime says of its options; and a model that it would silently leave unused."""
+    """Return what the runtime says of its options; and a problem for a model that it would silently leave unused."""
     found = runtime.check()
     if model and not found and not runtime.uses_model:
         return [f"{runtime.name} uses no model; agents.model is {model!r}"]

@@ -1,4 +1,4 @@
-"""Command lines with placeholders: {agent} {session} {model} {clone} {prompt_file} {state}.
+"""Fills command lines with placeholders: {agent} {session} {model} {clone} {prompt_file} {state}.
 
 Only these are replaced, and only once: other braces stay, and braces in a value are not replaced.
 """
@@ -18,7 +18,8 @@ _PLACEHOLDER = re.compile(r"\{(" + "|".join(PLACEHOLDERS) + r")\}")
 
 
 def words(value: object) -> tuple[str, ...]:
-    """The arguments of a command: a list of texts, or a line with a shell's quotes. ValueError says what is wrong."""
+    """Return the arguments of a command: given as a list of texts, or as a line with a shell's quotes. ValueError says
+    what is wrong."""
     if isinstance(value, str):
         found = shlex.split(value)
     elif isinstance(value, Sequence) and all(isinstance(word, str) for word in value):
@@ -33,7 +34,8 @@ def words(value: object) -> tuple[str, ...]:
 
 
 def problems(option: str, value: object) -> list[str]:
-    """What is wrong with an option that is a command line. A program that depends on the agent is not looked for."""
+    """Return what is wrong with an option that is a command line. A program whose path depends on the agent is not
+    looked for."""
     try:
         program = words(value)[0]
     except ValueError as error:
@@ -44,7 +46,7 @@ def problems(option: str, value: object) -> list[str]:
 
 
 def account(runtime: str, command: object) -> str:
-    """The account of agents whose program the task names: the login of another program is another account."""
+    """Return the account of agents whose program the task names: the login of another program is another account."""
     try:
         return f"{runtime} {Path(words(command)[0]).name}"
     except ValueError:  # `check` of the runtime says what is wrong with it

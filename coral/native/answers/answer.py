@@ -1,4 +1,4 @@
-"""Answers a heartbeat by its name. Heartbeats that are not built in get an answer too: where the search stands."""
+"""Answers a heartbeat by its name. Heartbeats that are not built in are answered with where the search stands."""
 
 from coral.native.answers.checkpoint import checkpoint, standing
 from coral.native.answers.consolidate import consolidate
@@ -25,7 +25,7 @@ def answer(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
 
 
 def _answer_unknown(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
-    """To a prompt of the user's own: this brain reads no prose, and says so; what was asked is remembered."""
+    """Answer a heartbeat of the user's own: this brain reads no prose, and says so; what was asked is remembered."""
     memory = situation.memory
     asked = " ".join(section.text.split())[:LONGEST_QUOTE]
     plan = memory.blocks.get("plan", "") or "the family that has paid most, from my best attempt"

@@ -38,7 +38,7 @@ def _last_line(situation: Situation) -> str:
 
 
 def standing(situation: Situation) -> str:
-    """Where this agent stands in the fleet, as a sentence."""
+    """Say where this agent stands in the fleet, as a sentence."""
     own, best = situation.own_best, situation.fleet_best
     if own is None:
         return "I have no score yet."

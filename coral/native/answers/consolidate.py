@@ -1,7 +1,7 @@
 """The answer to `consolidate`: a synthesis of what notes and attempts show, and a skill that searches can load.
 
 What the attempts of all agents show about each family is read from their titles: native agents submit under titles
-like `rows from #12: ...`, which name the family and the start, and the records say what came of it.
+like `rows from #12: ...`, which name the family and the start; the records hold the result.
 """
 
 from collections import Counter
@@ -18,19 +18,20 @@ from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.families import FAMILIES, parse_title
 from coral.native.situation import Call, Remember, Say, Situation, WriteNote, WriteSkill
 
-ENOUGH_TRIES = 2  # that make a family's failure worth a sentence
+ENOUGH_TRIES = 2  # of a family without a gain, from which the synthesis says so
 COMMON_FAILURE = 0.2  # share of the latest attempts that fail for one reason, from which it is a conclusion
 SYNTHESIS = "synthesis"  # the name of the one note, which each synthesis rewrites
 NOTHING_PROVEN = "- Nothing is proven yet: no family has improved a score twice or failed twice."
 IDEAS = 2
-LATELY = 3  # attempts of a family without a gain, after which what it gained before says little
+LATELY = 3  # attempts of a family in a row without a gain, after which its earlier gains count little
 
 
 @dataclass(slots=True)
 class FamilyEvidence:
-    """One family: who tried it, where it gained, by how much at most; `tries` in the order of their numbers.
+    """The attempts of one family, in the order of their numbers; `wins`: those that gained, and how much.
 
-    Steps away from the seed stand apart: nearly anything gains there, so they say nothing of what helps later.
+    Attempts that start at the seed are in `from_seed` alone: nearly any change gains there, so they do not show what
+    helps later.
     """
 
     tries: list[KnownAttempt] = field(default_factory=list)
@@ -43,7 +44,7 @@ class FamilyEvidence:
 
     @property
     def since(self) -> int:
-        """How many attempts came after its last gain; all of them where it has none."""
+        """The number of attempts after the family's last gain; of all attempts if it has none."""
         last = max((attempt.number for attempt, _ in self.wins), default=-1)
         return sum(attempt.number > last for attempt in self.tries)
 
@@ -53,7 +54,7 @@ class FamilyEvidence:
 
     @property
     def largest_win(self) -> tuple[KnownAttempt, float] | None:
-        """None also where it is not known how much was gained."""
+        """The attempt that gained most, and how much; None if none gained, or if the gains are not known."""
         attempt, gained = max(self.wins, key=lambda win: win[1], default=(None, 0.0))
         return (attempt, gained) if attempt is not None and gained else None
 
@@ -67,7 +68,7 @@ Evidence = dict[str, FamilyEvidence]
 
 
 def evidence_by_family(attempts: Iterable[KnownAttempt], direction: Direction) -> Evidence:
-    """The evidence for each family that was tried; attempts whose title does not tell are left out."""
+    """Collect the evidence for each family that was tried; attempts whose title names no family are left out."""
     known = {attempt.number: attempt for attempt in attempts}
     out: Evidence = {}
     for _, attempt in sorted(known.items()):
@@ -99,7 +100,7 @@ def table(evidence: Evidence) -> str:
 
 
 def consolidate(situation: Situation) -> tuple[Call, ...]:
-    """A synthesis; a skill where something is proven."""
+    """Write a synthesis, and a skill if any family has gained."""
     known, direction = situation.known, situation.observation.direction
     best = known.leader(direction)
     evidence = evidence_by_family([*known.best.values(), *known.recent], direction)
@@ -141,7 +142,8 @@ def _standing(situation: Situation) -> str:
 
 
 def _failures(attempts: Sequence[KnownAttempt]) -> list[str]:
-    """What fails more than a fifth of the latest attempts for one reason: it costs more than any family can gain."""
+    """Return the reasons for which more than a fifth of the latest attempts fail: they cost more than any family can
+    gain."""
     groups: dict[str, list[KnownAttempt]] = {}
     for attempt in attempts:
         if attempt.verdict == Verdict.FAILED:
@@ -155,7 +157,7 @@ def _failures(attempts: Sequence[KnownAttempt]) -> list[str]:
 
 
 def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
-    """What helps, in one line, what does not in another, and whether there is a plateau."""
+    """Say in one line which families gain, in another which do not, and whether there is a plateau."""
     paying, fruitless = [], []
     for family, shown in evidence.items():
         if shown.pays:
@@ -171,7 +173,7 @@ def _conclusions(evidence: Evidence, direction: Direction) -> list[str]:
 
 
 def _best(situation: Situation) -> list[str]:
-    """What the best changes, and what it has withstood since."""
+    """Say what the best attempt changes, and which families were tried since without a better score."""
     best, seed = situation.known.leader(situation.observation.direction), situation.known.best.get("")
     if best is None or best.score is None or not best.agent:
         return []
@@ -191,7 +193,7 @@ def _best(situation: Situation) -> list[str]:
 
 
 def _plateau(evidence: Evidence, direction: Direction) -> str:
-    """What several agents reach independently is a ceiling of these families, or the optimum."""
+    """Say if attempts of several agents end at the best score: that is a ceiling of these families, or the optimum."""
     scored = [
         (attempt.score, attempt) for shown in evidence.values() for attempt in shown.all if attempt.score is not None
     ]
@@ -234,7 +236,7 @@ def _gaps(evidence: Evidence) -> str:
 
 
 def _next(situation: Situation, evidence: Evidence) -> str:
-    """Two ideas: the family that pays, and a cross of the two best or what was tried least."""
+    """Propose two ideas: the family that gains, and a cross of the two best or the family that was tried least."""
     best, families = situation.known.leader(situation.observation.direction), situation.observation.families
     start = f"#{best.number}" if best is not None else "the seed"
     proven = next((family for family, shown in evidence.items() if shown.pays), None)
@@ -256,13 +258,14 @@ def _next(situation: Situation, evidence: Evidence) -> str:
 
 
 def _are_apart(one: KnownAttempt, other: KnownAttempt) -> bool:
-    """Whether they are two, and neither began at the other, by their titles."""
+    """Return whether these are two attempts of which, by their titles, neither began at the other."""
     starts = {parse_title(one.title)[1], parse_title(other.title)[1]}
     return one.number != other.number and not starts & {one.number, other.number}
 
 
 def _notes_read(situation: Situation) -> str:
-    """The latest findings of others that this brain cannot draw conclusions from, by their titles; or nothing."""
+    """List the titles of the latest notes of others that this brain draws no conclusions from; empty if there are
+    none."""
     own = (situation.observation.agent, "")
     others = (note for note in situation.observation.notes if note.author not in own and not note.is_earlier)
     unread = (note for note in others if not note.is_synthesis)

@@ -1,4 +1,4 @@
-"""The answer to `redirect`: name the ceiling, leave the family, and go on from the best attempt of the fleet."""
+"""The answer to `redirect`: names the ceiling, leaves the family, and goes on from the best attempt of the fleet."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from coral.native.search.choose_family import RECENT, choose_other_family
 from coral.native.situation import Call, Redirect, Remember, Say, Situation, WriteNote
 
 ENOUGH_TRIES = 2  # from one start, after which a family is a dead end there
-EPISODES = 3  # a new family gets so many attempts before it is judged
+EPISODES = 3  # attempts that a new family gets before it is judged
 
 
 def redirect(situation: Situation) -> tuple[Call, ...]:
@@ -32,9 +32,9 @@ def redirect(situation: Situation) -> tuple[Call, ...]:
 
 
 def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: str) -> list[WriteNote]:
-    """A note that the family reaches nothing better from this start, which `coral eval` shows to whoever tries it
-    again. One attempt is no evidence of that. Who finds the same as another agent adds the attempts to that note.
-    `family`: the one that is taken up instead, which the note claims."""
+    """Write a note that the last family reaches nothing better from its start; `coral eval` shows the note to an agent
+    that tries this again. One attempt is not enough evidence for it. If another agent has written the same note, the
+    attempts are added to that. `family`: the one that is taken up instead, which the note claims."""
     if not graded:
         return []
     left, start = graded[-1].family, graded[-1].start

@@ -10,12 +10,12 @@ from coral.native.memory import Trial
 from coral.native.search.bandit import gain
 from coral.native.situation import Call, Remember, Say, Situation, WriteNote
 
-FRUITLESS = 2  # tries of a family without a gain, after which a gain is not expected
+FRUITLESS = 2  # tries of a family without a gain, after which a gain is a surprise
 NOTABLE = 1e-6  # relative: check and grade that differ by less agree; smaller gains only move the last digits
 
 
 def reflect(situation: Situation) -> tuple[Call, ...]:
-    """A note on each attempt that was not looked at yet and is surprising; a line in memory on the last of them."""
+    """Write a note on each surprising attempt that was not looked at yet, and a line in memory on the last of all."""
     unnoted = [trial for trial in situation.memory.trials if not trial.noted and trial.number is not None]
     if not unnoted:
         return (Say(text="I have looked at every attempt of mine; there is nothing new to reflect on."),)
@@ -29,8 +29,8 @@ def reflect(situation: Situation) -> tuple[Call, ...]:
 
 
 def _is_surprising(situation: Situation, trial: Trial) -> bool:
-    """A grade that differs from the public check, a failure of a new kind, or a new best that was not expected: nothing
-    had checked it, or its family had gained nothing before."""
+    """Return whether an attempt is a surprise: its grade differs from the public check, it failed for a new kind of
+    reason, or it is a new best that nothing had checked or whose family had gained nothing before."""
     if trial.verdict == Verdict.FAILED:
         earlier = [other for other in situation.memory.trials if (other.number or 0) < (trial.number or 0)]
         failed = {kind_of(other.reason) for other in earlier if other.verdict == Verdict.FAILED}
@@ -41,14 +41,15 @@ def _is_surprising(situation: Situation, trial: Trial) -> bool:
 
 
 def _had_not_paid(situation: Situation, trial: Trial) -> bool:
-    """Whether this agent had tried the family of the trial FRUITLESS times or more before, each time without a gain."""
+    """Return whether this agent had tried the family of the trial FRUITLESS times or more before, each time without a
+    gain."""
     trials = situation.memory.trials
     earlier = [other for other in trials if other.family == trial.family and (other.number or 0) < (trial.number or 0)]
     return len(earlier) >= FRUITLESS and not any(other.verdict in IMPROVED for other in earlier)
 
 
 def _differs(trial: Trial) -> bool:
-    """Whether the grade is another than the public check said."""
+    """Return whether the grade differs from the result of the public check."""
     if trial.score is None or trial.expected is None:
         return False
     return abs(trial.score - trial.expected) > NOTABLE * max(1.0, abs(trial.expected))
@@ -76,8 +77,8 @@ def _change(trial: Trial) -> str:
 
 
 def _figure(situation: Situation, trial: Trial) -> str:
-    """The difference of the two scores in the form that is compared with the records; empty where one of them is not
-    the only score of its attempt."""
+    """Write the difference of the two scores in the form that `coral` compares with the records; empty if one of them
+    is not the only score of its attempt."""
     start = situation.known.find(trial.start)
     if start is None or start.score is None or trial.score is None or len(start.scores) > 1:
         return ""
@@ -85,7 +86,7 @@ def _figure(situation: Situation, trial: Trial) -> str:
 
 
 def _evidence(trial: Trial) -> str:
-    """What the public check has to do with it; empty where check and grade agree."""
+    """Say what the public check had said of the attempt; empty if check and grade agree."""
     if not trial.evaluations:
         return "One grade is all the evidence: there is no public check."
     if trial.score is None:

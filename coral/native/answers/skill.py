@@ -1,4 +1,4 @@
-"""The skill that native agents write for each other: which families have paid, in words and in figures.
+"""The skill that native agents write for each other: which families have gained, in words and in figures.
 
 The front matter of its SKILL.md carries the counts of each family and the best start; a search that loads it chooses
 its families and its start by them. A file that is not of this form is somebody else's skill and is left alone.
@@ -29,7 +29,7 @@ class SearchSkill:
 
     @property
     def version(self) -> str:
-        """What tells this version from another."""
+        """A text that differs between versions of the skill."""
         return f"{self.name} by {self.author} after {self.after} attempts"
 
 
@@ -45,7 +45,7 @@ def front_of(skill: Skill, form: str) -> dict[str, str | list[str]]:
 
 
 def search_skill_of(skill: Skill) -> SearchSkill | None:
-    """What a search can load from a skill of this run, if it is of our form."""
+    """Read what a search can load from a skill of this run; None if the skill has another form."""
     front = front_of(skill, FORM)
     try:
         data = json.loads(frontmatter.words(front.get("families")))
@@ -60,7 +60,7 @@ def search_skill_of(skill: Skill) -> SearchSkill | None:
 def front_matter(
     author: str, description: str, stats: StatsByFamily, start: int | None, after: int
 ) -> dict[str, frontmatter.Value]:
-    """The front matter that `search_skill_of` reads."""
+    """Return the front matter that `search_skill_of` reads."""
     return {
         "description": description,
         "author": author,

@@ -1,8 +1,8 @@
-"""The loop of the brain `llm`: perceive, reason, act, and between them the gates.
+"""The loop of the brain `llm`: perceive, reason, act, with the gates before each action.
 
-An answer's calls are performed in order, each once: its start is saved before it and its result after it. True in
-`request_heartbeat` chains into the next step, false yields; a call that fails always chains, so that the model reads
-its error. A chain has at most `max_steps` steps; then the outer loop has the next word.
+The calls of an answer are performed in order, each once: the start of a call is saved before it and its result after
+it. A call with `request_heartbeat` true chains into the next step, one with false yields; a call that fails always
+chains, so that the model reads its error. A chain has at most `max_steps` steps; then the outer loop says what follows.
 """
 
 from collections.abc import Sequence
@@ -28,28 +28,28 @@ from coral.native.tool_error import ToolError
 
 CONTINUE = "Heartbeat. Please continue."
 CORRECT = "Heartbeat: a call failed. Read its error, put it right, or do something else."
-HELD_STEPS = 10  # that a held call is offered to the gates again; then it is dropped
-LEAVES_FILES = ("submit", "notes", "skills", "hand_over")  # as they are, although something is done
+HELD_STEPS = 10  # before which a held call is offered to the gates again; then it is dropped
+LEAVES_FILES = ("submit", "notes", "skills", "hand_over")  # tools that do something and change no file of the workspace
 MOST_CALLS = 16  # of one answer that are performed
 
 
 class ChainEnd(StrEnum):
     YIELDED = "yielded"  # no call asked for a heartbeat
-    CAPPED = "capped"  # as many steps as may come in a row
+    CAPPED = "capped"  # `max_steps` steps were made in a row
     REFUSED = "refused"  # the model or its server would not answer
-    BUDGET = "budget"  # as many steps as a launch may make
+    BUDGET = "budget"  # the launch has made all the steps that it may make
 
 
 @dataclass(slots=True)
 class LlmAgent:
-    """`steps`: what is left of those that this launch may make."""
+    """Runs chains of steps. `steps`: how many more steps this launch may make."""
 
     bench: Workbench
     tools: Toolset
     gates: Sequence[Gate]
     perception: Perception
     steps: int
-    worked: bool = False  # whether something was changed since the last word of the outer loop
+    worked: bool = False  # whether something was changed since the last message of the outer loop
     _current: ToolCall | None = field(default=None)
 
     @property
@@ -63,13 +63,14 @@ class LlmAgent:
         self._save()
 
     def receive(self, text: str) -> None:
-        """Take in the prompt of a launch; it is said when what an interrupt has left is settled."""
+        """Take in the prompt of a launch. `recover` adds it to the conversation, after it has settled what an interrupt
+        has left unfinished."""
         self.bench.memory = replace(self.memory, waiting=(*self.memory.waiting, text))
         self._save()
 
     def recover(self) -> None:
         """Settle what an interrupt has left: the call that was being performed gets a result and is not performed
-        again, nor are the calls after it. Then say the prompts that wait."""
+        again, nor are the calls after it. Then add the waiting prompts to the conversation."""
         for call in self.memory.unfinished:
             try:
                 text, failed = self._outcome(call), False
@@ -93,7 +94,7 @@ class LlmAgent:
         return settle_interrupted(self.bench)
 
     def chain(self) -> ChainEnd:
-        """Step by step, until the agent yields or may go no further. ModelError where the model cannot be asked."""
+        """Make steps until the agent yields or may go no further. ModelError if the model cannot be asked."""
         while True:
             if self.memory.last_answer is None or not self.memory.unfinished:
                 if self.steps <= 0:
@@ -115,7 +116,8 @@ class LlmAgent:
             self._tell(CORRECT if failed else CONTINUE)
 
     def _take(self, reply: Reply) -> None:
-        """The answer becomes a part of memory before anything of it is done. Ids are ours: servers repeat theirs."""
+        """Add the answer to memory before any of its calls is performed. The calls get ids of ours: servers repeat
+        theirs."""
         begin = f"call-{self.memory.message_count + 1}"
         calls = tuple(
             ToolCall(id=f"{begin}-{place}", name=call.name, arguments=call.arguments)
@@ -173,7 +175,7 @@ class LlmAgent:
             self._finish(call, text, failed=False)
 
     def settle(self, text: str) -> None:
-        """The result of the call that is being performed; what its tool returns later is the same."""
+        """Record the result of the call that is being performed, before its tool returns the same."""
         if self._current is not None:
             self._finish(self._current, text, failed=False)
 
@@ -195,13 +197,14 @@ class LlmAgent:
             self.bench.output.beat("thinking", f"{call.name or 'a call'} failed: {text}")
 
     def _offer_held(self) -> None:
-        """Held calls that the gates now let pass are done; their outcome is told, for their results were given."""
+        """Perform the held calls that the gates now let pass. Their outcome is told in a prompt, for they have results
+        already."""
         for held in self.memory.held:
             rest = tuple(other for other in self.memory.held if other.call.id != held.call.id)
             decision = plugins.decide(self.gates, self._signal(), held.call)
             if isinstance(decision, ToolCall):
                 self.bench.memory = replace(self.memory, held=rest)
-                self._save()  # before it is done: whatever comes, it is not done again
+                self._save()  # before it is performed: after an interrupt it must not be performed again
                 try:
                     text = plugins.perform(self.tools.read(decision), self.bench)
                 except ToolError as problem:
@@ -218,6 +221,7 @@ class LlmAgent:
         self._save()
 
     def _save(self) -> None:
-        """First the transcript, which only grows, then the snapshot: a message that is in memory can be recalled."""
+        """Save the transcript, which only grows, then the snapshot: so every message that is in memory can be
+        recalled."""
         self.bench.transcript.follow(self.memory.message_count, self.memory.messages)
         self.bench.snapshots.save()

@@ -50,7 +50,8 @@ class ChatWire:
 
 
 def _messages(messages: tuple[Message, ...]) -> Iterator[Json]:
-    """Prompts in a row are one message: the templates of some models want the two sides to take turns."""
+    """Yield the messages of a request. Prompts in a row become one message: the templates of some models want the two
+    sides to take turns."""
     prompts: list[str] = []
     for message in messages:
         if isinstance(message, PromptMessage):
@@ -148,7 +149,8 @@ class ChatReader:
         )
 
     def _kept_reasoning(self) -> Iterator[str]:
-        """The reasoning of the reply, as JSON texts. Servers that show reasoning want it back with the tool calls."""
+        """Yield the reasoning of the reply, as JSON texts. Servers that show reasoning want it back with the tool
+        calls."""
         if self._details:
             yield json.dumps({"reasoning_details": self._details})
         elif self._reasoning:
@@ -167,7 +169,7 @@ def _usage(usage: Json) -> ModelUsage:
 
 
 def error_in_stream(error: object) -> ModelError:
-    """The error in an event of a stream that began well; None if the event holds none."""
+    """Return the ModelError for the field `error` of an event in a stream that began well."""
     if not isinstance(error, Mapping):
         return ModelError(Fault.TRANSIENT, text_of(error) or "the server broke off with an error")
     status = count_of(error.get("code")) or count_of(error.get("status"))

@@ -1,6 +1,8 @@
-"""One request to a model, streamed: a whole answer, or a `ModelError` that says what it means for the next one.
+"""Makes one request to a model, streamed: returns a whole answer, or raises a `ModelError` that says whether another
+request may succeed.
 
-The time limits are two: silence, and the whole answer. A server that sends a byte a minute is never silent.
+There are two limits of time: for silence, and for the whole answer, since a server that sends a byte a minute is never
+silent.
 """
 
 import json
@@ -21,9 +23,9 @@ LONGEST_ERROR = 20_000  # bytes
 
 @dataclass(slots=True)
 class ModelClient:
-    """`answer_seconds`: for one whole answer. `alive` is called now and then while an answer comes.
+    """Asks one server. `answer_seconds`: the limit for one whole answer. `alive` is called for each piece of an answer.
 
-    `reading`: the answer that is being read, for whoever is interrupted meanwhile.
+    `reading`: the answer that is being read; the handler of an interrupt reads its usage.
     """
 
     wire: ModelWire
@@ -64,7 +66,7 @@ class ModelClient:
         if self._http is None:
             times = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
             times.read = min(SILENCE_SECONDS, self.answer_seconds)
-            # Without TLS nothing is verified, and to load the certificates takes longer than all else.
+            # Without TLS nothing is verified, and loading the certificates takes longer than all else.
             secure = not self.base_url.startswith("http://")
             self._http = httpx2.Client(timeout=times, verify=secure)
         return self._http
@@ -93,7 +95,8 @@ class ModelClient:
 
 
 def event_data(pieces: Iterator[bytes]) -> Iterator[str]:
-    """The data of the events of a stream. An event that does not end in an empty line has not come whole."""
+    """Yield the data of the events of a stream. An event that does not end in an empty line is not whole, and left
+    out."""
     rest, lines = b"", list[str]()
     for piece in pieces:
         *whole, rest = (rest + piece).replace(b"\r\n", b"\n").split(b"\n")
@@ -106,7 +109,7 @@ def event_data(pieces: Iterator[bytes]) -> Iterator[str]:
 
 
 def error_text(body: str) -> str:
-    """What the body of a refused request says: the machine's word and the person's."""
+    """Return the error in the body of a refused request: its type, its code and its message."""
     try:
         error = json.loads(body)
     except (ValueError, RecursionError):
@@ -119,7 +122,7 @@ def error_text(body: str) -> str:
 
 
 def retry_after(value: str, now: float) -> float | None:
-    """Seconds, from either form of the header; None where there is none that can be read."""
+    """Return the seconds that a header Retry-After names, in either of its forms; None if it cannot be read."""
     try:
         seconds = float(value)
     except ValueError:

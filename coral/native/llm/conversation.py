@@ -1,6 +1,6 @@
-"""What the agent `llm` remembers between launches: its blocks, the conversation as far as it is in view, its counters.
+"""The memory of the agent `llm` between launches: its blocks, the conversation as far as it is in view, its counters.
 
-A memory is a value, as that of the other brain is: every change makes a new one, and whatever is saved is whole.
+A memory is a value, as that of the other brain: every change makes a new one, so whatever is saved is whole.
 """
 
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptMessage:
-    """What the outer loop says: the prompt of a launch, a heartbeat, what a person typed."""
+    """A message of the outer loop: the prompt of a launch, a heartbeat, or what a person typed."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerMessage:
-    """`reasoning`: what the wire wants back unchanged, as JSON texts."""
+    """An answer of the model. `reasoning`: what the server wants back unchanged, as JSON texts."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -38,7 +38,7 @@ class AnswerMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultMessage:
-    """What came of a call. `chains`: its result goes straight into the next step."""
+    """The result of a call. `chains`: whether the next step follows at once."""
 
     call: str
     name: str
@@ -60,16 +60,16 @@ class HeldCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmMemory:
-    """`message_count`: messages since the session began, also those that are out of view. `started`: the id of the call
-    that is being performed. `chain`: steps in a row without a word to the outer loop. `failures`: the last calls that
-    failed, as name and arguments. `attempts`: the commits of its own attempts, by number. `checked`: whether the check
-    has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
+    """The memory of one session. `message_count`: messages since the session began, also those that are out of view.
+    `started`: the id of the call that is being performed. `chain`: steps in a row since the last prompt. `failures`:
+    the last calls that failed, as name and arguments. `attempts`: the commits of its own attempts, by number.
+    `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
 
     session: str
     launches: int = 0
     blocks: Mapping[str, str] = field(default_factory=dict)
     summary: str = ""
-    waiting: tuple[str, ...] = ()  # prompts that come after what an interrupt has left unfinished
+    waiting: tuple[str, ...] = ()  # prompts that are added once what an interrupt has left unfinished is settled
     messages: tuple[Message, ...] = ()
     message_count: int = 0
     started: str = ""
@@ -89,7 +89,7 @@ class LlmMemory:
 
     @property
     def last_results(self) -> tuple[ResultMessage, ...]:
-        """The results of the last answer's calls, as far as they are there."""
+        """The results of the last answer's calls that there are so far."""
         answer = self.last_answer
         ids = {call.id for call in answer.calls} if answer else set[str]()
         return tuple(held for held in self.messages if isinstance(held, ResultMessage) and held.call in ids)
@@ -104,7 +104,7 @@ class LlmMemory:
         return replace(self, messages=(*self.messages, message), message_count=self.message_count + 1)
 
     def prompt(self, text: str) -> Self:
-        """Add a prompt; the count of steps in a row begins at zero."""
+        """Add a prompt; the count of steps in a row begins at zero again."""
         return replace(self.add(PromptMessage(text=text)), chain=0)
 
     def answer(self, message: AnswerMessage, tokens: int, cost: float) -> Self:

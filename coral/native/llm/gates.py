@@ -1,7 +1,7 @@
-"""The gates between what the model wants and what is done: pure functions from a signal and calls to decisions.
+"""The gates decide which calls of the model are performed: pure functions from a signal and calls to decisions.
 
-A gate answers each call: the call itself lets it pass, `RefusedCall` sends it back with a reason that the model reads
-as an error, `DeferredCall` holds it back, and it is offered to the gates again before each of the next steps.
+A gate returns a decision for each call: the call itself lets it pass, `RefusedCall` sends it back with a reason that
+the model reads as an error, `DeferredCall` holds it back until the gates, before one of the next steps, let it pass.
 """
 
 import re
@@ -25,7 +25,8 @@ ALWAYS_ALLOWED = frozenset(("submit", "send_message", "notes", "core_memory_appe
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSignal:
     """What gates decide by. `depth`: steps in a row; `steps`, `tokens`, `cost`: since the last attempt. `failures`: the
-    calls that failed since then, as name and arguments. `checked`: the check passed and nothing was changed since."""
+    calls that failed since the last attempt, as name and arguments. `checked`: the check passed and nothing was changed
+    since."""
 
     depth: int
     steps: int
@@ -54,7 +55,8 @@ Gate = Callable[[GateSignal, tuple[ToolCall, ...]], Sequence[Decision]]
 
 
 def limits(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
-    """What one attempt may take; beyond it the agent submits, or says why not."""
+    """Refuse calls once an attempt has used up its steps, tokens or money: the agent may then only submit, or say why
+    it does not."""
     options, over = signal.options, ""
     if options.steps_per_attempt and signal.steps > options.steps_per_attempt:
         over = f"{signal.steps} steps of {options.steps_per_attempt}"
@@ -67,8 +69,8 @@ def limits(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
 
 
 def inside(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
-    """Commands stay in the workspace and off the network. It reads their words, and is a help and no wall: what agents
-    may reach is what the run's sandbox lets them."""
+    """Refuse commands that name paths outside of the workspace, or programs that use the network. The gate reads only
+    the words of a command, so it helps the model and protects nothing: the run's sandbox does that."""
     decisions: list[Decision] = []
     for call in calls:
         reason = _leaves(text_of(as_object(call.arguments).get("command")), signal)
@@ -100,7 +102,7 @@ def _is_open(path: str, clone: str) -> bool:
 
 
 def repetition(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
-    """The same call that failed three times is not made a fourth time."""
+    """Refuse a call that has failed REPEATED times with the same arguments."""
     decisions: list[Decision] = []
     for call in calls:
         count = signal.failures.count(f"{call.name} {call.arguments}")
@@ -110,7 +112,7 @@ def repetition(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision
 
 
 def check_first(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
-    """With the option `check_first`, what is submitted has passed the check as it is."""
+    """Refuse to submit, with the option `check_first`, unless the check has passed on the workspace as it is."""
     reason = "the check has not passed on the workspace as it is; call check first"
     wanted = signal.options.check_first and not signal.checked
     return [RefusedCall(call, reason) if wanted and call.name == "submit" else call for call in calls]
@@ -120,7 +122,7 @@ SHIPPED: tuple[Gate, ...] = (limits, inside, repetition, check_first)
 
 
 def ask(gates: Sequence[Gate], signal: GateSignal, call: ToolCall) -> Decision:
-    """The first decision that does not let the call pass; else the call, as the last gate has it."""
+    """Return the first decision that does not let the call pass; else the call, as the last gate returned it."""
     decision: Decision = call
     for gate in gates:
         (decision,) = gate(signal, (call,))

@@ -1,4 +1,4 @@
-"""Reads JSON that a model or its server wrote: what is of another type counts as absent."""
+"""Reads JSON that a model or its server wrote: a value of another type than expected counts as absent."""
 
 import json
 import math
@@ -11,7 +11,7 @@ LONGEST_NUMBER = 1e15
 
 
 def parse_object(data: str) -> Mapping[str, Any]:
-    """The object of an event. ModelError where it is none: the answer cannot be trusted to be whole."""
+    """Return the object of an event. ModelError if it is not one: the answer may then not be whole."""
     try:
         event: object = json.loads(data)
     except (ValueError, RecursionError):
@@ -22,7 +22,8 @@ def parse_object(data: str) -> Mapping[str, Any]:
 
 
 def as_object(arguments: str) -> Mapping[str, Any]:
-    """Arguments for sending back. Servers refuse a conversation whose calls hold anything but objects."""
+    """Return arguments as an object: servers refuse a conversation in which the arguments of a call are anything
+    else."""
     try:
         value: object = json.loads(arguments or "{}")
     except (ValueError, RecursionError):
@@ -35,7 +36,7 @@ def text_of(value: object) -> str:
 
 
 def number_of(value: object) -> float | None:
-    """A number from 0; None for anything else."""
+    """Return a number from 0 on; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < LONGEST_NUMBER:
         return None
     return float(value)

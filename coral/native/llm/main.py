@@ -1,4 +1,4 @@
-"""The process of an agent with the brain `llm`: options and prompt in, a session that lasts until an interrupt."""
+"""Runs an agent with the brain `llm`: reads its options and prompt, and goes on until an interrupt or the last step."""
 
 import argparse
 import os
@@ -36,7 +36,7 @@ LONGEST_INSTRUCTIONS = 30_000  # characters
 
 
 def run(args: argparse.Namespace, options: LlmOptions, output: Output) -> int:
-    """The whole launch; its exit code. ValueError says what is wrong with the options or the session."""
+    """Run the launch, and return its exit code. ValueError says what is wrong with the options or the session."""
     begin = Snapshots.resume if args.resume else Snapshots.create
     snapshots = begin(args.state, args.session, LlmMemory)
     if snapshots is None:
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace, options: LlmOptions, output: Output) -> int:
     prompt = sys.stdin.read()
     notice = roll_back(snapshots, Layout(Path(os.environ["CORAL_RUN"])).attempts) if "CORAL_RUN" in os.environ else ""
     _begin(agent, options, f"{notice}\n\n{prompt}".strip())
-    # From here on the interrupt finds everything in memory: the prompt counts as received with the first line.
+    # Set before the first line is printed: with that line, the prompt counts as received, and memory has it by now.
     on_interrupt(snapshots.save, lambda: interrupt(agent))
     output.session(args.session)
     try:
@@ -68,7 +68,7 @@ def build(
     clone: Path,
     environment: Mapping[str, str],
 ) -> LlmAgent:
-    """An agent in the folder `clone`. ValueError where an own tool or gate cannot be found."""
+    """Make an agent in the folder `clone`. ValueError if a tool or gate of the task cannot be found."""
     agents = list[LlmAgent]()
     bench = Workbench(
         clone=clone,
@@ -91,7 +91,7 @@ def build(
 
 
 def _begin(agent: LlmAgent, options: LlmOptions, prompt: str) -> None:
-    """Memory takes the prompt in before anything is printed."""
+    """Take the prompt into memory, before anything is printed."""
     bench = agent.bench
     memory = replace(bench.memory, launches=bench.memory.launches + 1)
     if "persona" not in memory.blocks and options.persona:
@@ -102,7 +102,8 @@ def _begin(agent: LlmAgent, options: LlmOptions, prompt: str) -> None:
 
 
 def interrupt(agent: LlmAgent) -> None:
-    """While the process is ending: what the unfinished answer used, and the end of what it has started."""
+    """Report what the unfinished answer has used, and end what the process has started, while it is being
+    interrupted."""
     client = agent.perception.client
     if client.reading is not None:
         usage = client.reading.usage

@@ -1,4 +1,4 @@
-"""The wire `messages`: as Anthropic and gateways to it speak it. What stays the same is marked for the cache."""
+"""The wire `messages`, as Anthropic and gateways to it speak it. Parts that stay the same are marked for the cache."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -55,7 +55,7 @@ class MessagesWire:
 
 
 def _turns(messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
-    """Blocks of one role are one turn: results and what is said after them are the user's."""
+    """Yield the turns of a conversation. Results and the prompts after them are one turn of the user."""
     role, blocks = "", list[dict[str, Any]]()
     for message in messages:
         speaker = "assistant" if isinstance(message, AnswerMessage) else "user"
@@ -88,7 +88,7 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
 
 
 def _marked(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The end of the conversation is marked: the next request reads from the cache all that stands before it."""
+    """Mark the end of the conversation: the next request reads all before it from the cache."""
     if turns:
         *others, last = turns
         *blocks, end = last["content"]
@@ -139,7 +139,7 @@ class MessagesReader:
                 block[target] = text_of(block.get(target)) + text_of(delta.get(source))
 
     def _count(self, event: Json) -> None:
-        """The last figures hold: they include those before them."""
+        """Take the figures of an event, which include those of the events before it."""
         usage, held = _inner(event, "usage"), self._usage
         read = count_of(usage.get("input_tokens")) + count_of(usage.get("cache_creation_input_tokens"))
         self._usage = ModelUsage(

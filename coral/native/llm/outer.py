@@ -1,7 +1,7 @@
-"""The outer loop of an agent that nobody watches: it has the next word whenever a chain of steps has ended.
+"""The outer loop of an agent that nobody watches: it prompts the agent whenever a chain of steps has ended.
 
-It says that the agent shall go on with its next attempt: at once where something was done, else after a back-off; after
-several chains in which nothing was done the launch ends, and the supervisor decides.
+It tells the agent to go on with its next attempt: at once if something was done, else after a back-off. After
+IDLE_CHAINS chains in which nothing was done the launch ends, and the supervisor decides what follows.
 """
 
 import time
@@ -28,7 +28,7 @@ class OuterLoop:
     scale: float = 1.0  # of the back-off
 
     def run(self) -> str:
-        """Run one chain of steps after the other; return why they ended. Raises ModelError if none answers."""
+        """Run one chain of steps after the other; return why they ended. Raises ModelError if no model answers."""
         idle = 0
         self.agent.recover()
         while True:
@@ -45,7 +45,7 @@ class OuterLoop:
             self.agent.prompt(self._words(end))
 
     def _words(self, end: ChainEnd) -> str:
-        """Heartbeats that came with a grade go first."""
+        """Return the next prompt, with the heartbeats that came with a grade before it."""
         inline = [f"## Heartbeat: {part.name} (id {part.id})\n\n{part.text}" for part in self.agent.bench.inline]
         self.agent.bench.inline.clear()
         return "\n\n".join((*inline, NEXT_WORDS[end].format(steps=self.agent.bench.options.max_steps)))

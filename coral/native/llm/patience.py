@@ -1,6 +1,7 @@
-"""Asks a model until it answers: what may pass is tried again after a back-off, what the account must wait for is not.
+"""Asks a model until it answers: after an error that may pass, it asks again after a back-off.
 
-A wait that the server names is kept if it is short; a long one ends the launch, and the supervisor parks the account.
+If the server names a wait, that is kept if it is short; a long one ends the launch, and the supervisor parks the
+account.
 """
 
 import time
@@ -12,19 +13,20 @@ from coral.native.llm.request import Fault, ModelError, ModelRequest, Reply
 
 TRIES = 6
 FIRST_SECONDS, LONGEST_SECONDS = 1.0, 30.0
-LONGEST_WAIT = 60.0  # seconds that a server may ask for, and that are waited here
+LONGEST_WAIT = 60.0  # seconds: a longer wait that a server asks for ends the launch
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """`report`: number of the try, seconds until it, and why. `scale`: of the back-off; tests wait less."""
+    """How often and how long to wait. `report`: gets the number of the failed try, the seconds until the next, and the
+    reason. `scale`: of the back-off; tests wait less."""
 
     report: Callable[[int, float, str], None]
     scale: float = 1.0
     sleep: Callable[[float], None] = time.sleep
 
     def ask(self, client: ModelClient, request: ModelRequest) -> Reply:
-        """A whole answer that is not empty. ModelError with the last error where none came."""
+        """Return a whole answer that is not empty. Raises the last ModelError if none came."""
         for number in range(1, TRIES + 1):
             try:
                 reply = client.ask(request)
@@ -41,7 +43,7 @@ class Patience:
         raise AssertionError("unreachable")
 
     def _wait(self, problem: ModelError, number: int) -> float | None:
-        """Seconds before the next try; None where another would be in vain."""
+        """Return the seconds before the next try; None if another try would be in vain."""
         if problem.fault in (Fault.FATAL, Fault.REJECTED):
             return None
         if problem.retry_after is not None:

@@ -1,4 +1,4 @@
-"""The first two stages of a step: memory becomes a request that fits into the window, and the model answers it."""
+"""The first two stages of a step: makes a request of the memory that fits into the window, and asks the model."""
 
 from dataclasses import dataclass
 
@@ -34,7 +34,8 @@ MOST_SHRINKS = 3
 
 @dataclass(slots=True)
 class Perception:
-    """`instructions`: the text of the instruction file. `scale`: how many tokens the server counts for one of ours."""
+    """Asks the model. `instructions`: the text of the instruction file; `scale`: how many tokens the server counts for
+    one that we estimate."""
 
     bench: Workbench
     tools: Toolset
@@ -45,7 +46,7 @@ class Perception:
     scale: float = 1.0
 
     def reason(self) -> Reply:
-        """The model's answer to the memory as it stands. ModelError where there is none."""
+        """Return the model's answer to the memory as it stands. ModelError if there is none."""
         self._fit()
         for _ in range(MOST_SHRINKS):
             try:
@@ -85,7 +86,7 @@ class Perception:
         return sum(map(window.message_tokens, self.bench.memory.messages))
 
     def _fit(self) -> None:
-        """Summarise what is oldest where the next request would come near to the end of the window."""
+        """Summarise the oldest messages if the next request would come near to the end of the window."""
         whole = self.bench.options.window / self.scale
         request = self.request()
         frame = window.request_tokens(request) - self._size()
@@ -104,7 +105,7 @@ class Perception:
         if not old:
             return
         self.bench.output.compacted(f"{len(old)} messages become a summary")
-        # Both in the model's window and in ours: a third of it for the old part, in characters.
+        # As many characters as the window has tokens, which is about a third of it: three characters are one token.
         text = window.as_text(old, self.bench.options.window)
         summary = window.clip(self._summary(memory.summary, text), self.bench.options.window // 8)
         if named := window.mentions((PromptMessage(text=memory.summary), *old)):
@@ -113,7 +114,8 @@ class Perception:
         self.bench.snapshots.save()
 
     def _summary(self, before: str, text: str) -> str:
-        """A summary by the model; if it cannot be asked, the old summary with the clipped text of the messages."""
+        """Return a summary by the model; if that cannot be asked, the old summary with the clipped text of the
+        messages."""
         request = ModelRequest(
             model=self.bench.options.summary_model or self.model,
             system=SUMMARISE,
@@ -130,7 +132,7 @@ class Perception:
 
 
 def core_text(memory: LlmMemory) -> str:
-    """The blocks, with their sizes, and the summary of what is out of view."""
+    """Return the blocks, with their sizes, and the summary of what is out of view."""
     parts = [
         f"<{name} {len(memory.blocks.get(name, ''))}/{most} characters>\n{memory.blocks.get(name, '')}\n</{name}>"
         for name, most in BLOCKS.items()

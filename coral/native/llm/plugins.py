@@ -1,4 +1,4 @@
-"""Own tools and gates of a task. What is not our code may raise anything: it is called here."""
+"""Finds and calls the tools and gates of a task's own. They are called here alone, since they may raise any error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def own_tools(specs: Sequence[str]) -> list[type[AgentTool]]:
 
 
 def own_gates(specs: Iterable[str]) -> tuple[Gate, ...]:
-    """Those that come along, and the task's own after them."""
+    """Return the shipped gates, and after them the task's own. ValueError if one cannot be used."""
     found = [find_own(spec) for spec in specs]
     if strange := [spec for spec, gate in zip(specs, found, strict=True) if not callable(gate)]:
         raise ValueError(f"cannot use {strange[0]}: it is no function")
@@ -41,7 +41,8 @@ def own_gates(specs: Iterable[str]) -> tuple[Gate, ...]:
 
 
 def decide(chosen: Sequence[Gate], signal: GateSignal, call: ToolCall) -> Decision:
-    """What the gates say. One that raises lets nothing pass: a limit that does not work is no reason to do without."""
+    """Return the decision of the gates. If one raises an error, the call is refused: a limit that is broken must not
+    let calls pass."""
     try:
         return gates.ask(chosen, signal, call)
     except Exception as problem:  # noqa: BLE001  it is not our code

@@ -1,4 +1,4 @@
-"""What is asked of a model and what it answers, in no wire's format."""
+"""A request to a model and its answer, in a format that does not depend on the wire."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSchema:
-    """`parameters`: a JSON schema."""
+    """A tool as the model is shown it. `parameters`: a JSON schema."""
 
     name: str
     description: str
@@ -21,9 +21,8 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """`system` never changes within a session, `core` seldom does: a wire that caches prefixes marks the ends of both.
-
-    `answer_tokens`: the longest answer; 0 leaves that to the server, where the wire allows it.
+    """One request. `system` never changes within a session, `core` seldom does: a wire that caches prefixes marks the
+    ends of both. `answer_tokens`: the longest answer; 0 leaves that to the server, where the wire allows it.
     """
 
     model: str
@@ -38,7 +37,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawCall:
-    """A call as it came: `arguments` is a text that should be a JSON object."""
+    """A call as the model wrote it: `arguments` is a text that should be a JSON object."""
 
     name: str
     arguments: str
@@ -56,7 +55,7 @@ class ModelUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """`cut`: the answer was ended by a limit of its length. `refused`: the model or its server would not answer."""
+    """An answer. `cut`: a limit of its length ended it. `refused`: the model or its server refused to answer."""
 
     text: str = ""
     calls: tuple[RawCall, ...] = ()
@@ -71,16 +70,17 @@ class Reply:
 
 
 class Fault(StrEnum):
-    """What an error of the model or the way to it means for the next request."""
+    """What an error of the model, or of the connection to it, means for the next request."""
 
     TRANSIENT = "transient"  # the same request may succeed
     LIMIT = "limit"  # the account has to wait
     REJECTED = "rejected"  # this request will never succeed; a shorter one may
-    FATAL = "fatal"  # none will succeed
+    FATAL = "fatal"  # no request will succeed
 
 
 class ModelError(Exception):
-    """`status`: of HTTP, 0 where there was no answer. `retry_after`: seconds, where the server says so."""
+    """A request failed. `status`: of HTTP, 0 if there was no answer; `retry_after`: seconds, if the server names
+    them."""
 
     def __init__(self, fault: Fault, text: str, *, status: int = 0, retry_after: float | None = None) -> None:
         super().__init__(text)
@@ -91,7 +91,7 @@ class StreamReader(Protocol):
     """Puts an answer together from the events of a stream."""
 
     def feed(self, data: str) -> None:
-        """One event's data. ModelError where it is an error, or cannot be read."""
+        """Add the data of one event. ModelError if the event is an error, or cannot be read."""
         ...
 
     @property
@@ -100,7 +100,7 @@ class StreamReader(Protocol):
         ...
 
     def reply(self) -> Reply:
-        """The whole answer. ModelError where the stream ended before it was whole."""
+        """Return the whole answer. ModelError if the stream ended before it was whole."""
         ...
 
 
@@ -120,7 +120,7 @@ class ModelWire(Protocol):
 
 
 def fault_of(status: int) -> Fault:
-    """The kind of error that an HTTP status stands for."""
+    """Return the kind of error that an HTTP status stands for."""
     if status == 429:
         return Fault.LIMIT
     if status in (408, 409, 425) or status >= 500:

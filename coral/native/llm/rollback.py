@@ -1,6 +1,6 @@
-"""The third tier of recovery: a memory that contradicts the run, or cannot be read, gives way to the one before it.
+"""Replaces a memory that contradicts the run by the newest one that agrees with it.
 
-A run may have been restored from an older copy: then memory speaks of attempts that are not there, or are others.
+A run may have been restored from an older copy: then memory names attempts that are missing, or are others now.
 """
 
 from dataclasses import replace
@@ -12,8 +12,8 @@ from coral.native.snapshots import RING, Snapshots
 
 
 def roll_back(snapshots: Snapshots[LlmMemory], attempts: Path) -> str:
-    """Take the newest memory that agrees with the records in the folder `attempts`. What the agent has to be told of
-    it; empty if nothing was wrong. If none agrees, the newest stays and forgets its attempts."""
+    """Take the newest memory that agrees with the records in the folder `attempts`. Return what the agent has to be
+    told; empty if nothing was wrong. If no memory agrees, the newest stays and forgets its attempts."""
     if snapshots.damaged:
         return "Your newest memory could not be read; you go on from the one before it."
     problem = first = contradiction(snapshots.memory, attempts)
@@ -29,7 +29,7 @@ def roll_back(snapshots: Snapshots[LlmMemory], attempts: Path) -> str:
 
 
 def contradiction(memory: LlmMemory, attempts: Path) -> str:
-    """Where memory and the records disagree on the agent's own attempts; or nothing."""
+    """Return where memory and the records disagree on the agent's own attempts; empty if they agree."""
     store = Store(attempts)
     for number, commit in memory.attempts.items():
         try:

@@ -39,7 +39,7 @@ class LlmOptions:
 
     @classmethod
     def read(cls, data: object) -> "LlmOptions":
-        """ValueError says what is wrong."""
+        """Read the options. ValueError says what is wrong."""
         return read_options(cls, data)
 
     @property
@@ -48,7 +48,7 @@ class LlmOptions:
 
     @property
     def key_names(self) -> frozenset[str]:
-        """The variables that its commands do not get."""
+        """The environment variables with keys, which the agent's commands do not get."""
         return frozenset((self.key_name, *(name for _, _, name in DEFAULTS.values())))
 
     @property

@@ -1,7 +1,7 @@
-"""Tool calls as text, for models without tools: any wire carries it, for it sees a conversation without calls.
+"""Writes tool calls as text, for models without tools. Any wire can carry the conversation, which has no calls then.
 
-A call is `<call name="...">` with a JSON object, then `</call>`. Text that only looks like a call is one that fails, so
-that the model reads how it is written.
+A call is `<call name="...">` with a JSON object, then `</call>`. Text that only looks like a call becomes a call that
+fails, so that the model reads how to write one.
 """
 
 import json
@@ -26,7 +26,7 @@ results, which come as <result name="NAME">; never write a result yourself. Thes
 
 @dataclass(frozen=True, slots=True)
 class TextualWire:
-    """Another wire, on which calls and results are texts."""
+    """Sends calls and results as texts over another wire."""
 
     wire: ModelWire
 
@@ -51,7 +51,7 @@ def _description(tool: ToolSchema) -> str:
 
 
 def _plain(messages: tuple[Message, ...]) -> Iterator[Message]:
-    """Results in a row are one message of the user's, with the prompt that follows them."""
+    """Yield the conversation without calls: results in a row become one prompt, with the prompt that follows them."""
     texts: list[str] = []
     for message in messages:
         match message:

@@ -1,5 +1,5 @@
-"""The schemas of the tools that come along, from a file: to derive them needs pydantic and every tool, which would
-take longer than all else that comes before a launch's first request."""
+"""Reads the schemas of the shipped tools from a file: deriving them needs pydantic and every tool, which would take
+longer than all else before a launch's first request."""
 
 import json
 from pathlib import Path

@@ -1,5 +1,5 @@
-"""The tools by name: their schemas for the model, and its calls as tools. The tools themselves are imported when the
-first call comes, since pydantic takes longer than all else before the first request."""
+"""The tools by name: gives the model their schemas, and reads its calls. The tools themselves are imported when the
+first call comes, since pydantic takes longer to import than all else before the first request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Toolset:
-    """`own`: tools of the task; one with the name of ours takes its place."""
+    """The shipped tools and the task's. `own`: those of the task; one with the name of a shipped tool replaces that."""
 
     def __init__(self, own: Sequence[type[AgentTool]] = ()) -> None:
         self._own = tuple(own)
@@ -39,11 +39,12 @@ class Toolset:
         return {tool.name: tool for tool in (*SHIPPED_TOOLS, *self._own)}
 
     def works(self, name: str) -> bool:
-        """Whether calls of this tool change something."""
+        """Return whether calls of this tool change something."""
         return name in self._tools and self._tools[name].works
 
     def read(self, call: ToolCall) -> AgentTool:
-        """The call with its arguments. ToolError says what is wrong with it, and what would have been right."""
+        """Return the tool of a call with its arguments. ToolError says what is wrong, and what would have been
+        right."""
         tool = self._tools.get(call.name)
         if tool is None:
             close = get_close_matches(call.name, self._tools, n=1)

@@ -1,4 +1,4 @@
-"""Everything an agent ever said and saw, one JSON object a line, beside its memory. It only grows."""
+"""Keeps every message of an agent's conversation in a file beside its memory, one JSON object a line, for recall."""
 
 import json
 import os
@@ -10,8 +10,8 @@ from coral.native.llm.conversation import Message
 
 
 class Transcript:
-    """Numbered by `message_count` of the memory. A line that was cut by a death is skipped; a number that comes again
-    replaces the one before it, for the memory was rolled back in between."""
+    """The file, which only grows. Messages are numbered by `message_count` of the memory. A line that was cut when the
+    process died is skipped; a number that comes again replaces the earlier one, for the memory was rolled back."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,13 +29,13 @@ class Transcript:
         line = json.dumps({"number": number, **encode(message)}, ensure_ascii=False)
         handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
-            # A line feed before it, too: the line before it may have been cut.
+            # With a line feed before it as well: the last line may have been cut.
             os.write(handle, b"\n" + line.encode("utf-8", "replace") + b"\n")
         finally:
             os.close(handle)
 
     def search(self, words: list[str], most: int) -> list[tuple[int, str]]:
-        """The messages that hold every word, without regard to case: the newest first, with their numbers."""
+        """Return the messages that hold every word, without regard to case: the newest first, with their numbers."""
         wanted = [word.lower() for word in words]
         texts = dict(self._texts())
         found = {number: text for number, text in texts.items() if all(word in text.lower() for word in wanted)}
@@ -61,7 +61,7 @@ def _message_text(line: bytes) -> Iterator[tuple[int, str]]:
 
 
 def excerpt(text: str, words: list[str], size: int = 400) -> str:
-    """The part of a text around the first of the words."""
+    """Return the part of a text around the first of the words."""
     places = [place for word in words if (place := text.lower().find(word.lower())) >= 0]
     start = max(0, min(places, default=0) - size // 3)
     part = text[start : start + size]

@@ -1,4 +1,4 @@
-"""Keeps a conversation within the model's window: what is oldest becomes a summary, what is too long is clipped.
+"""Keeps a conversation within the model's window: the oldest messages become a summary, and long ones are clipped.
 
 Sizes are estimated: three bytes are one token, which is more than most texts need. Where a server counts more, its
 count corrects the estimates that follow.
@@ -14,7 +14,7 @@ from coral.native.llm.request import ModelRequest
 
 BYTES_A_TOKEN = 3
 OVERHEAD = 16  # tokens of the frame of a message
-FULL, KEPT = 0.8, 0.4  # shares of the window: when the oldest part goes, and how much of the conversation stays
+FULL, KEPT = 0.8, 0.4  # shares of the window: above FULL, the oldest messages are summarised until KEPT is left
 ATTEMPT = re.compile(r"#(\d+)\b")
 FILE_KEYS = ("path", "file", "files")
 
@@ -33,14 +33,14 @@ def message_tokens(message: Message) -> int:
 
 
 def request_tokens(request: ModelRequest) -> int:
-    """What a request fills of the window."""
+    """Return the tokens that a request fills of the window."""
     tools = sum(tokens_of(tool.description + json.dumps(dict(tool.parameters))) + OVERHEAD for tool in request.tools)
     return tokens_of(request.system) + tokens_of(request.core) + tools + sum(map(message_tokens, request.messages))
 
 
 def cut(messages: tuple[Message, ...], most: int) -> int:
-    """How many of the oldest messages go, that the others have at most `most` tokens. A call stays with its results,
-    and the calls that are not finished stay: an answer is always followed by what came of it."""
+    """Return how many of the oldest messages to drop, so that the others have at most `most` tokens. An answer is never
+    separated from the results of its calls, and calls without a result stay."""
     sizes = [message_tokens(message) for message in messages]
     for place in range(1, len(messages)):
         if not isinstance(messages[place], ResultMessage) and sum(sizes[place:]) <= most:
@@ -50,7 +50,7 @@ def cut(messages: tuple[Message, ...], most: int) -> int:
 
 
 def clip(text: str, most: int) -> str:
-    """The text, or its beginning and its end, of at most about `most` characters."""
+    """Return the text; of one with more than `most` characters, about that many from its beginning and its end."""
     if len(text) <= most:
         return text
     half = max(1, (most - 60) // 2)
@@ -58,7 +58,7 @@ def clip(text: str, most: int) -> str:
 
 
 def squeezed(messages: tuple[Message, ...], most: int) -> tuple[Message, ...]:
-    """The messages, of at most `most` tokens: the longest ones are clipped, again and again."""
+    """Return the messages with at most `most` tokens, if possible: the longest one is clipped again and again."""
     kept = list(messages)
     for _ in range(200):
         sizes = [message_tokens(message) for message in kept]
@@ -77,7 +77,7 @@ def _clipped(message: Message, most: int) -> Message:
 
 
 def mentions(messages: Iterable[Message]) -> str:
-    """The attempts and files that a part of a conversation speaks of: a summary always names them."""
+    """Return the attempts and files that a part of a conversation names: a summary always names them too."""
     attempts, files = set[int](), set[str]()
     for message in messages:
         text = message.text
@@ -103,7 +103,7 @@ def _files(arguments: str) -> Iterator[str]:
 
 
 def as_text(messages: Iterable[Message], most: int) -> str:
-    """A part of a conversation to be summarised."""
+    """Write a part of a conversation as text, to be summarised."""
     parts = []
     for message in messages:
         match message:
@@ -118,7 +118,7 @@ def as_text(messages: Iterable[Message], most: int) -> str:
 
 
 def replaced(memory: LlmMemory, place: int, summary: str) -> LlmMemory:
-    """The memory without its oldest messages, which the summary stands for. A conversation begins with a prompt."""
+    """Return the memory with the summary in place of its oldest messages. A conversation must begin with a prompt."""
     kept = memory.messages[place:]
     if not kept or not isinstance(kept[0], PromptMessage):
         kept = (PromptMessage(text="What was before is in the summary. Go on from there."), *kept)

@@ -1,4 +1,4 @@
-"""What the tools of the brain `llm` work with. It does without pydantic: it is made before the first request."""
+"""What the tools of the brain `llm` work with. It does without pydantic, for it is made before the first request."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
 
 @dataclass(slots=True)
 class Workbench:
-    """What tools work with. `environment`: of the commands they start, without the key of the model.
+    """What tools work with. `environment`: of the commands that they start, without the key of the model.
 
-    `settle`: records the result of the call that is being performed, before it returns: what comes after it may be cut
-    by an interrupt. `inline`: heartbeats that `coral eval` printed. `running`: what an interrupt has to end.
+    `settle`: records the result of the call that is being performed, before its tool returns, since an interrupt may
+    end the rest. `inline`: heartbeats that `coral eval` printed. `running`: the command that an interrupt has to end.
     """
 
     clone: Path
@@ -51,11 +51,11 @@ class Workbench:
 
     @property
     def longest(self) -> int:
-        """Characters of a result that leave room for others in the window."""
+        """The most characters of a result that leave room for others in the window."""
         return min(LONGEST_RESULT, self.options.window // 8)
 
     def file(self, name: str, *, write: bool = False) -> Path:
-        """A path of the workspace. ToolError for one outside: only `.shared` may be read through its link."""
+        """Return a path of the workspace. ToolError for one outside: only `.shared` may be read through its link."""
         root = self.clone.resolve()
         path = (root / name).resolve()
         roots = (root,) if write else (root, (root / ".shared").resolve())

@@ -1,6 +1,6 @@
-"""Which family of moves has paid so far: a count of tries and wins that decays, and a random choice that follows it.
+"""Chooses a family of moves at random, by how often it has gained: tries and wins are counted, and old ones decay.
 
-Each agent counts for itself and shares its counts in a skill: what others found weighs like a few tries of its own.
+Each agent counts for itself and shares its counts in a skill: those of others weigh like a few tries of its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from random import Random
 from attempts.record import Direction
 
 DECAY = 0.92  # what a result weighs after each later one of the same family
-SHARED_TRIES = 3.0  # that the experience of others counts as, at most
+SHARED_TRIES = 3.0  # as which the counts of others weigh, at most
 
 # The prior: expected wins in two tries, for families of which nothing is known yet.
 PRIOR_WINS = {
@@ -32,32 +32,32 @@ ROUNDING = 1e-9  # relative: smaller gains are no win and prove nothing
 
 
 def gain(before: float | None, after: float | None, direction: Direction) -> float:
-    """By how much `after` is better; 0 where that cannot be said."""
+    """Return by how much `after` is better, in units of the score; 0 if one of them is None."""
     if before is None or after is None:
         return 0.0
     return after - before if direction is Direction.MAXIMIZE else before - after
 
 
 def is_win(gained: float, before: float | None) -> bool:
-    """Whether a gain is more than the rounding of the last digits."""
+    """Return whether a gain is more than the rounding of the last digits."""
     return gained > ROUNDING * max(1.0, abs(before or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyStats:
-    """`gain` is the largest improvement of the score that the family made."""
+    """The counts of one family. `gain`: the largest improvement of the score that it made."""
 
     tries: float = 0.0
     wins: float = 0.0
     gain: float = 0.0
 
     def add(self, gain: float) -> "FamilyStats":
-        """The counts with one more try; a gain above 0 is a win."""
+        """Return the counts with one more try; a gain above 0 is a win."""
         won = gain > 0.0
         return FamilyStats(self.tries * DECAY + 1.0, self.wins * DECAY + won, max(self.gain, gain))
 
     def win_rate(self, family: str) -> float:
-        """The expected share of wins, the prior of the family included."""
+        """Return the expected share of wins, the prior of the family included."""
         return (PRIOR_WINS.get(family, UNKNOWN_WINS) + self.wins) / (PRIOR_TRIES + self.tries)
 
     def to_dict(self) -> dict[str, float]:
@@ -65,7 +65,7 @@ class FamilyStats:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> "FamilyStats":
-        """Skip what does not fit: other agents write the files that this reads."""
+        """Read counts; a value that cannot be one counts as 0, since other agents write the files."""
         values = [data.get(name, 0.0) for name in ("tries", "wins", "gain")]
         tries, wins, gain = (float(v) if isinstance(v, int | float) and 0 <= v < 1e9 else 0.0 for v in values)
         return cls(tries, min(wins, tries), gain)
@@ -84,7 +84,7 @@ def merge_stats(shared: Iterable[StatsByFamily]) -> dict[str, FamilyStats]:
 
 
 def sample_family(families: Iterable[str], own: StatsByFamily, shared: StatsByFamily, random: Random) -> str:
-    """Thompson sampling: draw a win rate for each family from what is known of it; the highest is chosen."""
+    """Choose a family by Thompson sampling: draw a win rate for each from what is known of it, and take the highest."""
 
     def draw(family: str) -> float:
         mine, theirs = own.get(family, FamilyStats()), shared.get(family, FamilyStats())

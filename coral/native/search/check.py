@@ -1,7 +1,7 @@
-"""The task's public check as a service: candidates in, measurements out, many a millisecond apart.
+"""Measures candidates by the task's public check, up to thousands in a second.
 
-The check runs in a child process on a scratch copy of the workspace. A check that crashes or hangs costs the candidate
-on which it did so; the child is replaced and the others are measured.
+The check runs in a child process on a scratch copy of the workspace. If it crashes or hangs on a candidate, that one
+gets an error; the child is replaced and the others are measured.
 """
 
 import json
@@ -24,7 +24,7 @@ from coral.native.search.numeric.problem import Measurement
 from coral.native.search.numeric.space import LEFT_OUT, Texts
 
 LARGEST_COPY = 20_000_000  # bytes of one file; larger ones are linked, not copied
-START_SECONDS = 60.0  # what a check may take to import
+START_SECONDS = 60.0  # for a check to be imported
 RESTARTS = 3  # replacements of the child in a row without one answer between them
 
 
@@ -42,7 +42,7 @@ class PublicCheck:
 
     def measure(self, candidates: Sequence[Texts]) -> list[Measurement]:
         out: list[Measurement] = []
-        one_by_one = restarts = 0  # after a failure the rest go one by one, so that the culprit is known
+        one_by_one = restarts = 0  # after a failure the others go one by one, to know which of them fails
         while len(out) < len(candidates):
             batch = candidates[len(out) : len(out) + 1] if one_by_one else candidates[len(out) :]
             measured, failure = self._exchange(batch)
@@ -73,12 +73,12 @@ class PublicCheck:
         self._buffer.clear()
 
     def kill(self) -> None:
-        """As `close`, while this process is ending: waits for nothing."""
+        """End the child without waiting for it, while this process is ending."""
         if self._child is not None:
             _kill(self._child)
 
     def _exchange(self, batch: Sequence[Texts]) -> tuple[list[Measurement], str]:
-        """The measurements that came, and what ended the exchange early."""
+        """Return the measurements that came, and what ended the exchange early; empty if nothing did."""
         child = self._child or self._start()
         assert child.stdin is not None
         request = json.dumps(batch).encode()
@@ -134,7 +134,7 @@ class PublicCheck:
 
 
 def check_once(root: Path, spec: str, seconds: float) -> Measurement:
-    """What the check says of a workspace as it is. CheckBroken where the check cannot be used at all."""
+    """Measure a workspace as it is. CheckBroken if the check cannot be used at all."""
     with tempfile.TemporaryDirectory(prefix="coral-check-", ignore_cleanup_errors=True) as folder:
         check = PublicCheck(root, spec, Path(folder) / "candidate", seconds)
         try:
@@ -144,14 +144,14 @@ def check_once(root: Path, spec: str, seconds: float) -> Measurement:
 
 
 def _kill(child: subprocess.Popen[bytes]) -> None:
-    """Kill a check and what it started, while its number cannot be anybody else's: before it is waited for."""
+    """Kill a check and its process group, unless it was waited for: its number may then be another process's."""
     if child.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
 
 
 def copy_workspace(root: Path, scratch: Path) -> None:
-    """A fresh copy of the workspace's files in `scratch`, which is emptied first."""
+    """Copy the workspace's files to `scratch`, which is emptied first. Files above LARGEST_COPY are linked."""
     shutil.rmtree(scratch, ignore_errors=True)
 
     def copy(source: str, target: str) -> None:

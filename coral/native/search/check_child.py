@@ -1,7 +1,7 @@
 """The child that runs a task's public check, again and again, on candidates that arrive on its standard input.
 
-It is started by path and imports nothing of ours, so that the check sees the interpreter a plain script would see.
-A check may raise anything, and what it raises is its answer: hence `except Exception` here, around code of the task.
+It is started by path and imports nothing of ours, so that the check sees the interpreter that a plain script would see.
+A check may raise any error, which is its answer: hence `except Exception` here, around code of the task.
 
 A request is a 4-byte length and a JSON list of candidates, each a dict from file to text; an answer is, for each
 candidate in turn, `ok, score, count` and then `count` doubles of slack, or `count` bytes that say what went wrong.
@@ -25,7 +25,8 @@ FLUSH_AFTER = 0.002  # seconds that an answer may wait to be sent together with 
 
 
 def load(spec: str, folder: str) -> Callable[[str], object]:
-    """The function that `file.py:function` names. Modules beside the file come first, then those of the folder."""
+    """Return the function that `file.py:function` names. Modules beside the file come first on the path, then those of
+    the folder."""
     file, _, name = spec.partition(":")
     path = f"{folder}/{file}"
     sys.path[:0] = dict.fromkeys((path.rpartition("/")[0], folder))
@@ -61,7 +62,8 @@ class CandidateFiles:
 
 
 def read_result(result: object) -> tuple[float, list[float]]:
-    """A check returns a number, or a score and the slack of its constraints. Anything else is an error."""
+    """Return the score and the slack in the result of a check: a number, or a dict of both. Raises an error for any
+    other result."""
     slack: list[float] = []
     if isinstance(result, dict):
         slack = [float(gap) for gap in result.get("slack", ())]
@@ -75,7 +77,7 @@ def read_result(result: object) -> tuple[float, list[float]]:
 
 
 def answer(check: Callable[[str], object], folder: str) -> bytes:
-    """Call the check on the candidate in the folder, and encode what it says."""
+    """Call the check on the candidate in the folder, and encode its result."""
     try:
         score, slack = read_result(check(folder))
     except Exception as problem:  # noqa: BLE001 - whatever a check raises is its verdict on the candidate
@@ -84,13 +86,13 @@ def answer(check: Callable[[str], object], folder: str) -> bytes:
 
 
 def error_answer(problem: Exception, what: str = "") -> bytes:
-    """What was raised, as an answer. An unpaired surrogate in its message is replaced: it must not end this process."""
+    """Encode an error as an answer. An unpaired surrogate in its message is replaced, or it would end this process."""
     text = f"{what}{type(problem).__name__}: {problem}".encode(errors="replace")[:LONGEST_ERROR]
     return ANSWER.pack(0, 0.0, len(text)) + text
 
 
 def forget_modules(folder: str, known: set[str]) -> None:
-    """Modules that the check imported from the candidate's folder are read afresh for the next candidate."""
+    """Forget the modules that the check imported from the candidate's folder, so that the next candidate's are read."""
     if len(sys.modules) > len(known):
         for name in set(sys.modules) - known:
             file = getattr(sys.modules[name], "__file__", None) or ""

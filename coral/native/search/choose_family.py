@@ -1,4 +1,4 @@
-"""Chooses the next search: a family of moves by what has paid, and the attempt to start from by its score."""
+"""Chooses the next search: a family of moves by what has gained, and the attempt to start from by its score."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,15 @@ from coral.native.situation import Observation, Situation
 from workspace.claims import claims_of
 
 START_FROM_SKILL = 0.5  # how often an agent that is behind starts from the best attempt that a skill names
-START_FROM_BEST = 0.5  # how often one whose last attempt gained nothing starts from the fleet's best
+START_FROM_BEST = 0.5  # how often one that is behind, and gained nothing in its last attempt, starts from the best
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
-CONSTRAINED = 0.2  # wins expected in two meetings of a kind that knows nothing of constraints
+CONSTRAINED = 0.2  # expected wins in two comparisons of a kind that does not follow constraints
 RECENT = 6  # trials that a redirect looks back at
 
 
 def choose_family(situation: Situation, random: Random) -> str:
-    """As a redirect has decided, else by Thompson sampling; first of all those of `_first_families`."""
+    """Choose a family: the one that a redirect has decided on, in the first attempts those of `_first_families`, then
+    by Thompson sampling."""
     memory, observation = situation.memory, situation.observation
     redirection = memory.redirection
     families = [name for name in observation.families if not (redirection.episodes and name == redirection.avoid)]
@@ -39,8 +40,8 @@ def choose_family(situation: Situation, random: Random) -> str:
 
 
 def _of_one_kind(situation: Situation, families: Sequence[str], random: Random) -> list[str]:
-    """The families of one kind, by how the kinds compare: a problem that is rough is so for all who descend. Where
-    there are constraints, those who follow them are preferred until they lose."""
+    """Choose a kind of families by how the kinds compare, for a rough problem is rough for all families that descend,
+    and return its families. If there are constraints, the kind that follows them is preferred until it loses."""
     compared = compare_kinds(situation.known.recent, situation.observation.direction)
     doubt = CONSTRAINED if situation.observation.constraints else 1.0
 
@@ -55,8 +56,8 @@ def _of_one_kind(situation: Situation, families: Sequence[str], random: Random) 
 
 
 def compare_kinds(attempts: Iterable[KnownAttempt], direction: Direction) -> dict[str, tuple[float, int]]:
-    """How often each kind came further than another from the same start, a tie being half a win, and how often it met
-    another. From different starts, who gains more tells only who began worse."""
+    """Return, for each kind, how often it ended better than another kind from the same start, a tie being half a win,
+    and how often it was compared. From different starts, a larger gain may only mean a worse start."""
     met: dict[int, list[tuple[str, float]]] = {}
     compared: dict[str, tuple[float, int]] = {}
     for attempt in attempts:
@@ -76,9 +77,9 @@ def compare_kinds(attempts: Iterable[KnownAttempt], direction: Direction) -> dic
 
 
 def _first_families(observation: Observation) -> tuple[str, ...]:
-    """What an agent begins with: descent; where there are no constraints, one family of each kind, every second agent
-    the other way round, so that a fleet learns from the same start which kind pays. Once it has learned that, nobody
-    tries the rest."""
+    """Return the families that an agent begins with: descent; if there are no constraints, one family of each kind, in
+    reverse order for every second agent, so that the fleet learns from the same start which kind gains. Once that is
+    known, no agent tries the rest."""
     if observation.constraints != 0:
         return ("descent",)
     first = tuple(name for name in FIRST if name in observation.families)
@@ -87,8 +88,8 @@ def _first_families(observation: Observation) -> tuple[str, ...]:
 
 
 def choose_other_family(situation: Situation, left: str) -> str:
-    """Another family than the one that is left, and if possible none that another agent claims: of those that were
-    tried least lately, the likeliest to win."""
+    """Choose another family than `left`, and if possible none that another agent claims: of those that were tried least
+    lately, the likeliest to win."""
     recent = Counter(trial.family for trial in situation.memory.trials[-RECENT:])
     stats, families = situation.memory.stats, situation.observation.families
     others = [name for name in families if name != left] or families
@@ -99,8 +100,8 @@ def choose_other_family(situation: Situation, left: str) -> str:
 
 
 def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:
-    """The attempt to start from (None: the files as they are), and why: as a redirect has decided, or what another
-    agent hands over, or the own best, or sometimes the best that a skill names."""
+    """Return the attempt to start from (None: the files as they are), and why: as a redirect has decided, or one that
+    another agent hands over, or the agent's own best; sometimes the best that a skill names, or that of the fleet."""
     redirection, own = situation.memory.redirection, situation.own_best
     if redirection.episodes and redirection.start is not None:
         return redirection.start, "redirected to the best of the fleet"

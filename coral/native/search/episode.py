@@ -1,10 +1,10 @@
-"""One episode of search: a start, a family, a few seconds; the best candidate found.
+"""Runs one episode of search: from a start, with one family, for a few seconds; returns the best candidate found.
 
-An episode always ends with a candidate: where nothing better was found, the best of what is different, because an
-attempt that fails to improve is what shows stagnation.
+An episode always ends with a candidate. If it found nothing better, that is the best of those that differ from the
+start, because only an attempt that fails to improve shows stagnation.
 
-Its local searches go over everything that variables may be: reals descend along gradients where the check is fast
-enough for them, integers and choices are searched by compass, by turns.
+Its local searches cover every kind of variable, in turns: reals descend along gradients where the check is fast enough
+for that, integers and choices are searched by compass.
 """
 
 import time
@@ -22,23 +22,24 @@ from coral.native.search.numeric.moves import MoveContext, perturb_all, restart
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import SearchSpace, Vector
 
-ALIKE = 3e-6  # relative: costs closer than this are one result that was not polished
+ALIKE = 3e-6  # relative: costs closer than this are one result before the last digits are sought
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
-RECENT = 30  # losses that tell what is usual
+RECENT = 30  # losses by which the usual one is found
 PATIENCE = 25  # moves without a new best after which the search returns to the best
-ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of what is submitted
+ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of the candidate
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
 TURNS = 4
-NEAR = 0.5  # how often a small run of an evolution begins at the best, and not anywhere
+NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
 class LocalSearch:
-    """`differences` is None where gradients are out of reach: nothing real, or a check that is too slow.
+    """Searches near a point. `differences`: None if gradients cannot be had: no variable is real, or the check is too
+    slow.
 
-    Ranges and scales come from points: the current one, those of other agents, and others that are known.
+    Ranges and scales are taken from points: the current one, those of other agents, and others that are known.
     """
 
     def __init__(
@@ -58,7 +59,8 @@ class LocalSearch:
         self.context = MoveContext(problem, space.ranges(points), scales, others, random)
 
     def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
-        """The local optimum near a point; given up when there is no hope of a merit below `target`."""
+        """Return the local optimum near a point. The search is given up when a merit below `target` cannot be hoped
+        for."""
         if start.measurement.error:
             return start
         current = start
@@ -76,7 +78,7 @@ class LocalSearch:
         return current
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
-        """The last digits, strictly within the constraints."""
+        """Search for the last digits, strictly within the constraints."""
         if self.differences is None or evaluated.measurement.error:
             return evaluated
         return Descent(self.problem, self.differences, Goal(precision=FINE, radius=SMALL_RADIUS)).run(evaluated)
@@ -85,7 +87,7 @@ class LocalSearch:
         return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
 
     def evolution(self) -> Evolution:
-        """An evolution of everything but choices and orders, which has not begun."""
+        """Return an evolution of all variables but choices and orders, which has not begun."""
         return Evolution(evolvable(self.problem.space), list(self.problem.space.start), list(self.context.scales))
 
 
@@ -95,19 +97,21 @@ def evolvable(space: SearchSpace) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeResult:
-    """`candidate` is what should be submitted; the next episode of this family goes on from `chain`."""
+    """The result of an episode. `candidate`: the point to submit; `chain`: the point from which the next episode of
+    this family goes on."""
 
     candidate: EvaluatedPoint
     chain: EvaluatedPoint
     start: EvaluatedPoint
     moves: int
     seconds: float
-    evolution: Evolution | None  # as far as it came; the next one goes on from there
+    evolution: Evolution | None  # its state, from which the next episode goes on
 
 
 @dataclass(slots=True)
 class Episode:
-    """`start`: the point that results are compared with. `chain`: where the last episode ended, often the same."""
+    """One episode. `start`: the point that results are compared with; `chain`: where the last episode ended, often the
+    same point."""
 
     problem: OptimizationProblem
     _: KW_ONLY
@@ -119,7 +123,7 @@ class Episode:
     seconds: float
     random: Random
     report: Callable[[str, float], None]
-    pause: Callable[[], float]  # seconds between two reports, as of now
+    pause: Callable[[], float]  # returns the seconds between two reports
     evolution: Evolution | None = None  # as an earlier episode left it
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
@@ -135,7 +139,7 @@ class Episode:
         self.local = LocalSearch(self.problem, self.chain, self.others, self.known, self.random, self.seconds)
 
     def run(self) -> EpisodeResult:
-        """Raises only what a check that cannot be used at all raises."""
+        """Run the episode. Raises only what a check that cannot be used at all raises."""
         problem = self.problem
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
         start = self.current = self.best = problem.measured(self.start)
@@ -183,7 +187,7 @@ class Episode:
             self.current, self.moves_since_best = self.best, 0
 
     def _search_locally(self, family: str) -> EvaluatedPoint:
-        """A family without a move searches around the current point, later around a perturbed best."""
+        """Search, for a family without a move, around the current point, later around a perturbed best."""
         start = self.current
         if family in ("tabu", "anneal"):
             return self._search_discrete(family)
@@ -197,8 +201,8 @@ class Episode:
         return self.local.optimize(start, target=None)
 
     def _evolve(self) -> EvaluatedPoint:
-        """Go on with the run that an earlier episode left, or begin one: the first from the current point, those with
-        large populations anywhere, the small ones near the best or anywhere."""
+        """Go on with the run that an earlier episode left, or begin one: the first at the current point, those with
+        large populations at a random point, the small ones at the best or a random point."""
         evolution = self.evolution = self.evolution or self.local.evolution()
         if evolution.ended:
             kind, point = evolution.next_kind(), self.current.point
@@ -209,7 +213,8 @@ class Episode:
         return evolution.run(self.problem)
 
     def _search_discrete(self, family: str) -> EvaluatedPoint:
-        """From the current point; later from the best, of which a share is drawn anew: a little, or all of it."""
+        """Search from the current point; later from the best, of which a share is drawn anew, from a little to all of
+        it."""
         start, space = self.current, self.problem.space
         if self.moves:
             point = draw_anew(space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
@@ -219,12 +224,13 @@ class Episode:
         return anneal(self.problem, start, self.random, self.problem.deadline - time.monotonic())
 
     def _allowance(self) -> float:
-        """How much worse than the current point the next one may be: a random share of what losses are usual."""
+        """Return how much worse than the current point the next one may be: a random share of the usual loss."""
         recent = sorted(self.losses[-RECENT:])
         return TOLERANCE * recent[len(recent) // 2] * self.random.random() if recent else 0.0
 
     def _candidate(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        """The best found if it is better than the start, else the best of what is not the start again."""
+        """Return the best point found if it is better than the start, else the best of those that differ from the
+        start."""
         best = self.problem.best
         if best is not None and self.problem.rank(best) < self.problem.rank(start):
             polished = self._polished(best)
@@ -235,7 +241,7 @@ class Episode:
         return self._polished(min(different or self.optima or fallback, key=self.problem.rank, default=start))
 
     def _polished(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
-        """The same candidate to the last digits, strictly within its constraints."""
+        """Return the candidate with its last digits improved, strictly within its constraints."""
         self.problem.best = evaluated
         self.problem.deadline = max(self.began + self.seconds, time.monotonic() + POLISH)
         try:
@@ -245,7 +251,7 @@ class Episode:
         return polished if self.problem.rank(polished) <= self.problem.rank(evaluated) else evaluated
 
     def _gain(self, before: EvaluatedPoint, after: EvaluatedPoint) -> float:
-        """How much lower the cost is, relative to its size."""
+        """Return how much lower the cost is, relative to its size."""
         one, two = self.problem.cost(before.measurement), self.problem.cost(after.measurement)
         return (one - two) / max(1.0, abs(one))
 

@@ -1,4 +1,4 @@
-"""The tool `search`: from an attempt and a family to a candidate, by the public check or without one."""
+"""The tool `search`: makes a candidate from an attempt by a family of moves, with the public check or without one."""
 
 import os
 import time
@@ -29,17 +29,18 @@ from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
 
 LONGEST_TITLE = 160  # characters
-OTHERS = 4  # agents whose best attempt is at hand for a move
+OTHERS = 4  # agents whose best attempts a move may use
 BESTS = 8  # new bests that are compared
-FINDING_SECONDS = 2.0  # to learn what matters, at most
+FINDING_SECONDS = 2.0  # the longest time to learn which values matter
 THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it once, when it is loaded
 SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Load numpy and scipy for one thread. OpenBLAS starts one for each core, which in a fleet wait for each other: an
-    evolution of 57 variables then takes six times the CPU. The check's process keeps its own setting."""
+    """Have OpenBLAS use one thread if numpy and scipy are loaded in this context. By itself it starts one for each
+    core, which in a fleet wait for each other: an evolution of 57 variables then takes six times the CPU. The check's
+    process keeps its own setting."""
     before = os.environ.get(THREADS)
     os.environ[THREADS] = before or "1"
     try:
@@ -62,10 +63,10 @@ class Explorer:
     seed: int
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
-    _saved_at: float = 0.0  # within an episode
+    _saved_at: float = 0.0  # when this episode saved last
 
     def families(self) -> tuple[str, ...]:
-        """Those that can do something with the files as they are; none where nothing can be varied."""
+        """Return the families that can change the files as they are; none if nothing can be varied."""
         try:
             space = self._space()
         except ToolError:
@@ -73,7 +74,7 @@ class Explorer:
         return tuple(suitable_families(space, others=bool(self._others()), check=bool(self.check)))
 
     def change_of_best(self) -> str:
-        """What the fleet's best changes in the seed; empty where one of the two cannot be read."""
+        """Say what the fleet's best changes in the seed; empty if one of the two cannot be read."""
         known = self.snapshots.memory.known
         seed, best = known.best.get(""), known.leader(self.run_view.direction)
         try:
@@ -85,7 +86,7 @@ class Explorer:
         return "" if before is None or after is None else space.describe_change(before, after)
 
     def findings(self) -> tuple[str, ...]:
-        """What the fleet's best and its new bests show of the problem; nothing where there is no check to ask."""
+        """Return what the fleet's best and its new bests show of the problem; nothing if there is no check to ask."""
         known = self.snapshots.memory.known
         seed, best = known.best.get(""), known.leader(self.run_view.direction)
         if not self.check or best is None or not best.agent:
@@ -103,7 +104,7 @@ class Explorer:
             return ()
 
     def constraints(self) -> int | None:
-        """How many constraints the check reports of the files as they are; None where it cannot say."""
+        """Return how many constraints the check reports for the files as they are; None if it gives no result."""
         if self._constraints is None and self.check:
             try:
                 measured = self._the_check().measure([{}])[0]
@@ -145,7 +146,7 @@ class Explorer:
             self._public_check.close()
 
     def kill(self) -> None:
-        """As `close`, while this process is ending: waits for nothing."""
+        """End the check without waiting for it, while this process is ending."""
         if self._public_check is not None:
             self._public_check.kill()
 
@@ -214,8 +215,8 @@ class Explorer:
         return self._candidate(problem.space, found.point, trial)
 
     def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> Candidate:
-        """The candidate at a point, which memory keeps until it is submitted. Its title says what was changed, and no
-        score: what the check measures and the grade may have different scales."""
+        """Make the candidate at a point, which memory keeps until it is submitted. Its title says what was changed, and
+        no score: the check and the grade may have different scales."""
         change = space.describe_change(space.start, point)
         trial = replace(trial, title=one_line(f"{trial.title}: {change}", LONGEST_TITLE), change=change)
         candidate = Candidate(trial=trial, texts=space.texts(point))
@@ -223,7 +224,8 @@ class Explorer:
         return candidate
 
     def _failed(self, space: SearchSpace, trial: Trial) -> Vector | None:
-        """The last small step from this start, if it failed and its opposite has not been tried."""
+        """Return the point of the last attempt by this family from this start, if the number of such attempts is odd:
+        its opposite has then not been tried."""
         memory = self.snapshots.memory
         numbers = [held.number for held in memory.trials if (held.family, held.start) == (trial.family, trial.start)]
         attempt = memory.known.find(numbers[-1]) if len(numbers) % 2 else None

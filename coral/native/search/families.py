@@ -1,7 +1,7 @@
 """The families of moves: the different ways in which the brain `search` looks for something better.
 
-A family says what it needs of the files. Which family pays is not known beforehand: `bandit.py` counts, and
-`choose_family.py` chooses.
+A family says what it needs of the files. Which family gains most on a problem is not known beforehand: `bandit.py`
+counts, and `choose_family.py` chooses.
 """
 
 import re
@@ -12,7 +12,7 @@ from coral.native.search.numeric import moves
 from coral.native.search.numeric.moves import Move
 from coral.native.search.numeric.space import SearchSpace
 
-# What these do between local searches, tabu search and annealing do better where nothing is real.
+# Families that are left out where no variable is real: tabu search and annealing do the same better there.
 _FOR_REALS = {"rows", "shake", "jump", "swap", "scatter", "compass", "cross"}
 FEWEST_DISCRETE = 4
 LOCAL, EVOLUTION, TABU, ANNEAL = "local", "evolution", "tabu", "anneal"
@@ -21,8 +21,8 @@ FIRST = ("descent", EVOLUTION, ANNEAL, TABU)  # one of each kind, with which a s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """`move` leaves the current point and a local search follows; without a move the local search is all. What pays on
-    a problem for one family of a `kind` is likely to do so for the others."""
+    """A family. `move`: leaves the current point, and a local search follows; without a move there is the local search
+    alone. `kind`: if one family of a kind gains on a problem, the others of the kind are likely to gain as well."""
 
     name: str
     about: str  # how notes describe it, after "it"
@@ -114,11 +114,12 @@ def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[
 
 
 def format_title(family: str, start: int | None) -> str:
-    """The title of an attempt, which `parse_title` of other agents reads. `start`: None is the files as they are."""
+    """Return the title of an attempt, which `parse_title` of other agents reads. `start`: None for the files as they
+    are."""
     return f"{family} from " + (f"#{start}" if start is not None else "the files")
 
 
 def parse_title(title: str) -> tuple[str, int]:
-    """The family and the start that a title names; empty and -1 where it is no such title."""
+    """Return the family and the start that a title names; empty and -1 if it is no such title."""
     found = _TITLE.match(title)
     return (found["family"], int(found["start"])) if found and found["family"] in FAMILIES else ("", -1)

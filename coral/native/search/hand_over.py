@@ -1,7 +1,7 @@
-"""The hand-over of an attempt from an agent with a model to those that search: it wrote the program, they tune its
-numbers, and say in a note what came of it.
+"""Hands an attempt over from an agent with a model, which wrote the program, to the agents that search: they tune its
+numbers, and report the result in a note.
 
-It is a skill in the shared knowledge, one for each author, which a new hand-over replaces.
+A hand-over is a skill in the shared knowledge, one for each author, which a new hand-over replaces.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from coral.native.situation import Situation, WriteNote
 
 FORM = "coral-hand-over/1"
-TRIES = 4  # attempts that each searching agent makes from it, before it goes on from its own best
+TRIES = 4  # attempts that each searching agent makes from the attempt, before it goes on from its own best
 
 
 @dataclass(frozen=True, slots=True)
 class HandOver:
-    """`given_back`: whether the agent that asks has written its note about it."""
+    """A hand-over. `given_back`: whether the agent that reads it has written its note about the result."""
 
     author: str
     attempt: int
@@ -33,24 +33,25 @@ class HandOver:
 
 
 def front_matter(author: str, attempt: int, why: str) -> dict[str, frontmatter.Value]:
-    """The front matter that `hand_over_of` reads."""
+    """Return the front matter that `hand_over_of` reads."""
     description = f"Tune the numbers of #{attempt}, whose author hands it over: {why}"
     return {"description": description, "author": author, "form": FORM, "attempt": attempt}
 
 
 def note_name(attempt: int, agent: str) -> str:
-    """The note by which the agent gives the attempt back."""
+    """Return the name of the note in which an agent reports the result."""
     return f"tuned-{attempt}-by-{agent}"
 
 
 def hand_over_of(skill: Skill) -> HandOver | None:
-    """The hand-over that a skill of this run is, if it is one."""
+    """Read a skill of this run as a hand-over; None if it is none."""
     number = frontmatter.words(front_of(skill, FORM).get("attempt"))
     return HandOver(skill.author, int(number)) if number.isdecimal() and len(number) <= 9 else None
 
 
 def start_from(situation: Situation) -> tuple[int, str] | None:
-    """The attempt to tune next, and why: the best that came of the newest hand-over that has not had its tries."""
+    """Return the attempt to tune next, and why: the best so far of the newest hand-over that has tries left; None if
+    there is none."""
     for handed in sorted(situation.observation.hand_overs, key=lambda handed: -handed.attempt):
         line = _line(situation, handed)
         held = [found for number in line if (found := situation.known.find(number)) and found.score is not None]
@@ -63,7 +64,7 @@ def start_from(situation: Situation) -> tuple[int, str] | None:
 
 
 def report(situation: Situation) -> tuple[WriteNote, ...]:
-    """The note that gives a hand-over back which has had its tries."""
+    """Return the note on the result of a hand-over that has had its tries; empty if there is none to report."""
     from coral.native.situation import WriteNote
 
     for handed in situation.observation.hand_overs:
@@ -87,13 +88,13 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
 
 
 def _best(situation: Situation, scores: Mapping[int, float]) -> int:
-    """The number with the best score; of equals, the earliest."""
+    """Return the number with the best score; of equals, the earliest."""
     sign = -1.0 if situation.observation.direction is Direction.MAXIMIZE else 1.0
     return min(scores, key=lambda number: (sign * scores[number], number))
 
 
 def _line(situation: Situation, handed: HandOver) -> list[int]:
-    """The attempt that was handed over and the agent's own ones that come of it."""
+    """Return the attempt that was handed over and the agent's own attempts that began at it or at one of these."""
     line = [handed.attempt]
     for trial in situation.memory.trials:
         if trial.number is not None and trial.start in line:

@@ -1,6 +1,6 @@
-"""What searches show of the problem: which values matter, what limits the best, what all new bests have in common.
+"""Finds what searches show of the problem: which values matter, what limits the best, what all new bests share.
 
-Each finding is a sentence with its condition. They cost a few evaluations of the check around the best attempt.
+Each finding is a sentence with its condition. Findings cost some evaluations of the check around the best attempt.
 """
 
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from coral.native.search.numeric.space import SearchSpace, Vector
 from coral.native.search.numeric.variables import VariableKind
 
 STEP = 0.01  # of a variable's scale
-MOST_STEPPED = 80  # variables that are stepped, of more every so many
-TIGHT = 1e-6  # a slack below this is none
+MOST_STEPPED = 80  # variables that are stepped; of more, every second or third and so on
+TIGHT = 1e-6  # a constraint with less slack than this is tight
 NAMED = 3  # variables or constraints that a sentence names
-FEWEST_BESTS = 3  # from which on "all" says something
+FEWEST_BESTS = 3  # new bests, from which on a sentence about all of them means something
 STANDS_OUT = 3.0  # times the median effect: a value that matters more than others
 
 
 def findings(problem: OptimizationProblem, best: Vector, seed: Vector | None, bests: Sequence[Vector]) -> list[str]:
-    """Sentences on the problem around its best point. `bests`: the new bests, each better than the one before.
+    """Return sentences on the problem around its best point. `bests`: the new bests, each better than the one before.
 
     Raises `TimeUp` when the problem's deadline passes.
     """
@@ -47,7 +47,7 @@ def _limits(here: EvaluatedPoint) -> list[str]:
 
 
 def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[str]:
-    """The variables whose small step, up or down, changes the merit most, and how many change nothing."""
+    """Say which variables change the merit most by a small step, up or down, and how many change nothing."""
     space = problem.space
     scales = space.scales([here.point])
     stepped = range(0, len(space), 1 + len(space) // MOST_STEPPED)
@@ -74,7 +74,7 @@ def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[st
 
 
 def _stepped(space: SearchSpace, point: Vector, k: int, step: float) -> Vector:
-    """A small step of one variable; empty where there is none: choices and orders have no small steps."""
+    """Return the point after a small step of one variable; empty if there is none: choices and orders have none."""
     moved = list(point)
     variable = space.variables[k]
     if variable.choices or variable.permutation:
@@ -85,7 +85,7 @@ def _stepped(space: SearchSpace, point: Vector, k: int, step: float) -> Vector:
 
 
 def _in_common(space: SearchSpace, seed: Vector, bests: Sequence[Vector]) -> list[str]:
-    """What all new bests change in the same way, and what none of them changes."""
+    """Say what all new bests change in the same way, and what none of them changes."""
     if len(bests) < FEWEST_BESTS:
         return []
     ways = [{(point[k] > seed[k]) - (point[k] < seed[k]) for point in bests} for k in range(len(space))]

@@ -1,6 +1,7 @@
-"""Search without a public check: every candidate is a real attempt, so each is chosen with some care.
+"""Proposes candidates without a public check: each is a real attempt, so there is one at a time.
 
-A small step whose opposite has just failed is worth more than a fresh one; steps grow on success and shrink on none.
+A small step whose opposite has just failed is likelier to gain than a random one. Steps grow after a gain, and shrink
+otherwise.
 """
 
 from collections.abc import Sequence
@@ -13,9 +14,9 @@ from coral.native.search.numeric.space import SearchSpace, Texts, Vector
 from coral.native.search.numeric.variables import VariableKind
 
 FIRST_STEP = 0.2  # in scales
-GROW, SHRINK = 1.6, 0.87  # about one success in five keeps the step as it is
+GROW, SHRINK = 1.6, 0.87  # with one success in about five, the step stays as it is
 SMALLEST_STEP, LARGEST_STEP = 1e-5, 1.0
-ONE_IN = 3  # one in so many numbers moves
+ONE_IN = 3  # one in this many numbers moves
 
 
 class NoCheck:
@@ -34,7 +35,8 @@ def propose(
     failed: Vector | None,
     random: Random,
 ) -> Vector:
-    """One candidate. `failed` is the last one from the same start by small steps, if it was no better."""
+    """Propose one candidate. `failed`: the last one from the same start by small steps, whose opposite is tried
+    next."""
     move = FAMILIES[family].move
     if family == "shake" and failed is not None:
         point = space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])  # the opposite step

@@ -1,7 +1,7 @@
 """Opens or resumes a conversation with an agent by the Agent Client Protocol, and sends it one prompt.
 
-Whatever the agent reports is passed on unchanged. Every permission that it asks for is granted until its turn is
-cancelled: once, or permanently if it offers nothing else, because a permanent one may outlive the run.
+What the agent reports is passed on unchanged. Every permission that it asks for is granted until its turn is cancelled:
+for one time, or permanently if the agent offers nothing else, because a permanent permission may outlive the run.
 """
 
 import asyncio
@@ -42,7 +42,8 @@ class Choices:
 
 
 class Refused(Exception):  # noqa: N818 - an answer of the agent
-    """The agent did not do what it was asked for. `during`: the step. `code`: of JSON-RPC. `kind`: a RefusalKind."""
+    """The agent refused a request, or did not answer it. `during`: the step; `code`: of JSON-RPC; `kind`: a
+    RefusalKind, or empty."""
 
     def __init__(self, during: str, message: str, code: int = 0, data: object = None, kind: str = "") -> None:
         super().__init__(message)
@@ -50,7 +51,8 @@ class Refused(Exception):  # noqa: N818 - an answer of the agent
 
 
 class AgentSession:
-    """`say` is called with everything that happens, as keywords that JSON can hold."""
+    """A session with an agent, for one prompt. `say`: called for everything that happens, with keywords that JSON can
+    hold; `state`: the folder in which the cost of the conversation is kept."""
 
     def __init__(self, writer: asyncio.StreamWriter, reader: asyncio.StreamReader, say: Say, state: Path) -> None:
         self._wire = Wire(writer, reader)
@@ -66,7 +68,7 @@ class AgentSession:
         self._reply: str | None = ""  # None after a tool call, or when it is too long for an error
 
     async def run(self, cwd: str, session: str, prompt: str, choices: Choices) -> None:
-        """Open or resume the session, and send the prompt. Refused; OSError if the agent is gone."""
+        """Open or resume the session, and send the prompt. Raises Refused, and OSError if the agent is gone."""
         wait = choices.patience
         await self._greet(choices.auth, wait)
         found = await self._open(cwd, session, wait)
@@ -150,7 +152,8 @@ class AgentSession:
             await asyncio.sleep(QUIET)
 
     async def _choose(self, found: JsonObject, category: str, wanted: str, wait: float) -> None:
-        """Choose what the session offers: as a configuration option, or as older versions of the protocol have it."""
+        """Choose a value that the session offers: as a configuration option, or as in older versions of the protocol.
+        Raises Refused if it does not offer `wanted`."""
         offered: list[str] = []
         for option in found.items("configOptions"):
             if category in (option.raw("category"), option.raw("id")):
@@ -176,7 +179,7 @@ class AgentSession:
         raise Refused("choice", text, kind=RefusalKind.NOT_OFFERED)
 
     async def _unattended(self, found: JsonObject, wait: float) -> None:
-        """Choose a mode that asks for no permission: it is quicker than granting each."""
+        """Choose a mode that asks for no permission, if there is one: that is quicker than granting each."""
         mode = next((name for name in UNATTENDED if name in _modes(found)), "")
         if mode and mode != found.raw("modes", "currentModeId"):
             try:
@@ -248,6 +251,6 @@ def _modes(found: JsonObject) -> list[str]:
 
 
 def _values(option: JsonObject) -> list[str]:
-    """The values that can be chosen, in groups or not."""
+    """Return the values of an option that can be chosen, whether they are in groups or not."""
     choices = [choice for group in option.items("options") for choice in (group, *group.items("options"))]
     return [value for choice in choices if isinstance(value := choice.raw("value"), str)]

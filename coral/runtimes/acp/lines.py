@@ -29,8 +29,8 @@ _DENIED = re.compile(
     r"|(?:invalid|missing|expired|no) (?:api.?key|credentials|token)|api.?key (?:is )?(?:missing|required|invalid|not)",
     re.IGNORECASE,
 )
-# An answer to a checkpoint heartbeat, whatever follows it.
 LONGEST_ERROR = 1000  # characters of a reply that may be an error instead
+# An answer to a checkpoint heartbeat, whatever follows it.
 _ANSWER = re.compile(r"[\W_]*(?:HEARTBEAT_OK\b|ALERT\s*:)")
 _EDITS = ("edit", "delete", "move")
 # The model causes none of these updates: it may not have read the prompt yet.
@@ -73,7 +73,7 @@ class AcpReader(Reader):
                 yield OutputEvent(unknown=kind or "no type")
 
     def _result(self, event: JsonObject) -> OutputEvent:
-        """How a turn ended. An agent may print an error as if it were its answer, and end the turn normally."""
+        """Return how a turn ended. An agent may print an error as if it were its answer, and end the turn normally."""
         reason = event.line("stop")
         if reason == "cancelled":
             return OutputEvent(phase="ended", message="interrupted", ended=True, ending=Ending.INTERRUPTED, early=True)
@@ -109,20 +109,20 @@ class AcpReader(Reader):
         return replace(end, ending=Ending.UNKNOWN_SESSION) if during == "load" else end
 
     def _gone(self, event: JsonObject, text: str, during: str) -> OutputEvent:
-        """The agent's process ended. Some agents exit with code 0 if they do not know the conversation; for all others
-        stderr holds the reason."""
+        """Return the event of an agent whose process ended. Some agents exit with code 0 if they do not know the
+        conversation; for all others stderr holds the reason."""
         end = OutputEvent(phase="ended", message=one_line(text, MESSAGE), error=one_line(text, MESSAGE), early=True)
         unknown = during == "load" and event.raw("exit") == 0
         return replace(end, ended=True, ending=Ending.UNKNOWN_SESSION) if unknown else end
 
 
 def _is_answer(reply: str) -> bool:
-    """Whether a reply answers a checkpoint: then it may mention a limit that is not the agent's own."""
+    """Return whether a reply answers a checkpoint: then it may mention a limit that is not the agent's own."""
     return _ANSWER.match(reply) is not None or not isinstance(parse_reply(reply), OtherReply)
 
 
 def _is_denied(event: JsonObject, text: str) -> bool:
-    """Whether an error that does not pass needs a person to change something, such as a login."""
+    """Return whether an error stays until a person changes something, such as a login."""
     during, code = event.line("during"), event.number("code")
     if code == AUTH_REQUIRED and (during in _LOGIN_REQUESTS or event.items("data", "authMethods")):
         return True
@@ -150,7 +150,7 @@ def _update(update: JsonObject) -> Iterator[OutputEvent]:
 
 
 def _tool(update: JsonObject) -> Iterator[OutputEvent]:
-    """A tool call begins, goes on or is over; some agents print all of it in one update."""
+    """Yield the events of a tool call that begins, goes on or is over; some agents print all of it in one update."""
     call, title, kind = update.line("toolCallId"), update.text("title"), update.line("kind", limit=40)
     name = _NAMES.get(kind, kind) or "tool"
     status = update.line("status")
@@ -174,15 +174,15 @@ def _answer(update: JsonObject) -> str:
 
 
 def _paths(update: JsonObject) -> list[str]:
-    """The changed files, without repetitions."""
+    """Return the changed files, each once."""
     found = [block.line("path") for block in update.items("content") if block.line("type") == "diff"]
     found = found or [location.line("path") for location in update.items("locations")]
     return list(dict.fromkeys(path for path in found if path))[:100]
 
 
 def _usage(event: JsonObject) -> Iterator[OutputEvent]:
-    """The usage of this prompt, the only one of the launch. The total shows whether the input includes what was read
-    from a cache, and the output what was thought."""
+    """Yield the usage of the prompt, the only one of the launch. Its total shows whether the input includes the tokens
+    that were read from a cache, and the output those of thinking."""
     usage, cost = event.inner("usage"), event.number("cost")
     if not usage and cost is None:
         return
@@ -200,7 +200,7 @@ def _usage(event: JsonObject) -> Iterator[OutputEvent]:
 
 
 def _details(event: JsonObject) -> str:
-    """The text that came with an error: agents put it into different fields."""
+    """Return the text that came with an error: agents put it into different fields."""
     data = event.raw("data")
     if isinstance(data, str):
         return event.text("data")

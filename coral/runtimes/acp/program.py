@@ -66,7 +66,7 @@ async def _wait(
     stopped, gone = asyncio.create_task(stop.wait()), asyncio.create_task(_gone(agent))
     await asyncio.wait({turn, stopped, gone}, return_when=asyncio.FIRST_COMPLETED)
     if not turn.done() and stopped.done():
-        # Not awaited alone: an agent that does not read its input does not read this either.
+        # Not awaited alone: an agent that does not read its input does not read the request to cancel either.
         cancelling = asyncio.create_task(session.cancel())
         await asyncio.wait({cancelling, turn, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not cancelling.done() or cancelling.result():
@@ -79,7 +79,7 @@ async def _wait(
 
 
 async def _gone(agent: asyncio.subprocess.Process) -> None:
-    """Wait until its process has ended. asyncio would also wait for its pipes, which a tool may hold open."""
+    """Wait until the agent's process has ended. asyncio would also wait for its pipes, which a tool may hold open."""
     while agent.returncode is None:
         await asyncio.sleep(POLL_SECONDS)
 

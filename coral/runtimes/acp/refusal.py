@@ -1,4 +1,4 @@
-"""Why our client of the Agent Client Protocol gave up by itself: `kind` of the error that it prints."""
+"""The reasons why our client of the Agent Client Protocol gives up by itself: `kind` of the error that it prints."""
 
 from enum import StrEnum
 

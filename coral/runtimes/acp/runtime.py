@@ -1,4 +1,5 @@
-"""Any agent that speaks the Agent Client Protocol, by the command that starts it; our small client sends it the prompt.
+"""Runs any agent that speaks the Agent Client Protocol, by the command that starts it; a small client of ours sends it
+the prompt.
 
 The client needs the protocol's SDK, which is an extra. The agent keeps its state and login where it always does.
 """
@@ -22,14 +23,14 @@ _TEXTS = ("mode", "effort", "auth", "instruction_file", "reports")
 
 
 def client(command: Sequence[str], spec: LaunchSpec, **choices: str) -> tuple[str, ...]:
-    """The command line of our client, for an agent that is started by `command`. An empty choice is left out."""
+    """Return the command line of our client, for an agent that is started by `command`. An empty choice is left out."""
     given = {"state": str(spec.state), "session": spec.session or "", **choices}
     words = [f"--{name}={value}" for name, value in given.items() if value]
     return (sys.executable, "-P", "-m", "coral.runtimes.acp.program", *words, "--", *command)
 
 
 def folders_of(program: str) -> tuple[Path, ...]:
-    """The folders in which a program usually keeps its state and login: those that have its name."""
+    """Return the folders in which a program usually keeps its state and login: those that have its name."""
     name, home = Path(program).name, Path.home()
     places = (("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"), ("XDG_STATE_HOME", ".local/state"))
     return (*(Path(os.environ.get(variable) or home / usual) / name for variable, usual in places), home / f".{name}")
@@ -42,7 +43,8 @@ def missing_sdk() -> list[str]:
 
 
 class Acp(AcpReader):
-    """`command` starts the agent, `env` holds variables for it; both may have placeholders."""
+    """The runtime of any agent that speaks the protocol. Options: `command` starts the agent, `env` holds variables for
+    it; both may have placeholders."""
 
     name = "acp"
     costs_money = True
@@ -70,7 +72,7 @@ class Acp(AcpReader):
         return problems or template.problems("command", self.options.get("command", "")) or missing_sdk()
 
     def command(self, spec: LaunchSpec) -> Command:
-        """ValueError for options that `check` refuses."""
+        """Return how a launch is started. ValueError for options that `check` refuses."""
         session = spec.session or "" if self.resumes else ""
         words, known = template.words(self.options.get("command")), template.values(spec, session)
         choices = {name: self.option(name) for name in ("mode", "effort", "auth")}
@@ -94,9 +96,9 @@ class Acp(AcpReader):
 
 
 class AcpProgram(AcpReader, AgentProgram):
-    """A program that is known to speak the protocol, with the arguments that start it as an agent."""
+    """The base of runtimes for programs that are known to speak the protocol, and are started with fixed arguments."""
 
-    needs_login = False  # nobody has tried where it is
+    needs_login = False  # where these programs keep their logins has not been tried
 
     def check(self) -> list[str]:
         return super().check() or missing_sdk()
@@ -107,9 +109,10 @@ class AcpProgram(AcpReader, AgentProgram):
         return replace(command, argv=client(command.argv, spec, auth=self.auth()), writes=writes)
 
     def variables(self, spec: LaunchSpec) -> Mapping[str, str]:  # noqa: ARG002 - of all programs
-        """None: its sessions stay with the user's, because no documentation says how to move them without the login."""
+        """Return no variables: the sessions stay with the user's, because no documentation says how to move them
+        without the login."""
         return {}
 
     def auth(self) -> str:
-        """The method of the protocol by which it uses the user's login; empty if it does so unasked."""
+        """Return the method of the protocol by which the program uses the user's login; empty if it does so unasked."""
         return ""

@@ -1,4 +1,4 @@
-"""What the client keeps of a conversation: the tool calls that are running, and the usage so far."""
+"""Tracks a conversation for the client: the tool calls that are running, and the usage so far."""
 
 import contextlib
 import json
@@ -19,7 +19,8 @@ class ToolCalls:
         self._begun: set[str] = set()
 
     def merge(self, update: JsonObject) -> JsonObject:
-        """The update with all that is known of its tool call. `begins`: true in the first that says what is called."""
+        """Return the update with all that is known of its tool call. Its field `begins` is true in the first update
+        that says what is called."""
         part, call = update.raw(), update.line("toolCallId", limit=200)
         assert isinstance(part, dict)
         given = {name: value for name, value in part.items() if value not in (None, [], {}, "")}
@@ -42,8 +43,8 @@ class ToolCalls:
 
 
 class CostMeter:
-    """What a launch costs in US dollars. Agents report the sum since the conversation began, earlier launches included;
-    so a file keeps the last sum for the next launch."""
+    """Measures what a launch costs in US dollars. Agents report the sum since the conversation began, earlier launches
+    included; so a file in `state` keeps the last sum for the next launch."""
 
     def __init__(self, state: Path) -> None:
         self._file = state / "acp-cost.json"
@@ -52,7 +53,7 @@ class CostMeter:
         self._last: float | None = None
 
     def open(self, session: str, *, new: bool) -> None:
-        """Count from here on. A sum that was reported while the conversation was loaded is that of earlier launches."""
+        """Begin to count. A sum that was reported while the conversation was loaded is that of earlier launches."""
         self._session = session
         known = 0.0 if new else self._kept()
         self._before = known if self._last is None or new else self._last
@@ -72,7 +73,7 @@ class CostMeter:
 
     @property
     def spent(self) -> float | None:
-        """By this launch; None if it was not reported."""
+        """The US dollars that this launch has spent; None if the agent did not report any."""
         return None if self._last is None or self._before is None else self._last - self._before
 
     def _kept(self) -> float | None:
@@ -98,7 +99,7 @@ class StepUsage:
 
 
 def cut(value: object, depth: int = 0) -> object:
-    """The value with everything shortened that is too long for a log."""
+    """Return a value of JSON in which texts and lists that are too long for a log are shortened."""
     if isinstance(value, str):
         return value[:REPLY]
     if isinstance(value, list):

@@ -21,12 +21,12 @@ class Wire:
         self.received = 0
 
     async def send(self, message: dict[str, Any]) -> None:
-        """OSError if the agent is gone."""
+        """Send a message. OSError if the agent is gone."""
         self._writer.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
         await self._writer.drain()
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message; None after the last one."""
+        """Return the next message; None after the last one."""
         while line := await self._line():
             await asyncio.sleep(0)  # or a flood of messages would block every other task
             event = parse(line)
@@ -37,10 +37,10 @@ class Wire:
         return None
 
     async def close(self) -> None:
-        """Does nothing: the process that started the agent closes its input."""
+        """Do nothing: the process that started the agent closes its input."""
 
     async def _line(self) -> bytes:
-        """A line of any length; the last may have no newline."""
+        """Read a line of any length; the last may have no newline. Empty at the end."""
         parts: list[bytes] = []
         while True:
             try:
@@ -52,8 +52,8 @@ class Wire:
 
 
 def sound(message: object) -> dict[str, Any] | None:
-    """The message in a form that the SDK can process; None if there is none: the SDK finds answers by a number, and
-    expects an object as error."""
+    """Return the message in a form that the SDK can process; None if it has no such form. The SDK finds the request of
+    an answer by a number, and expects an object as error."""
     if not isinstance(message, dict):
         return None
     if message.get("method") is not None or "id" not in message:

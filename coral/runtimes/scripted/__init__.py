@@ -1,1 +1,1 @@
-"""The agent that follows a list of steps."""
+"""The `scripted` runtime, whose agent follows a list of steps."""

@@ -68,14 +68,14 @@ def _interrupted() -> int:
 
 
 class _Session:
-    """How many steps of the script a conversation has done, in a file that is always complete."""
+    """Keeps how many steps of the script a conversation has done, in a file that is always complete."""
 
     def __init__(self, state: Path, name: str) -> None:
         self._path = state / SESSIONS / f"{name}.json"
         self.done = 0
 
     def open(self, *, resume: bool) -> bool:
-        """Begin or resume; False if there is nothing to resume."""
+        """Begin or resume the session; False if there is none to resume."""
         if resume:
             try:
                 self.done = int(json.loads(self._path.read_text())["done"])

@@ -1,4 +1,4 @@
-"""A real process that follows a script, for tests and dry runs in which an agent must do certain things at a time."""
+"""Runs a real process that follows a script, for tests and dry runs in which an agent must do given things in order."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ LONGEST = 100_000  # bytes; the kernel's limit for one argument is a little high
 
 
 class Scripted(OwnProgram):
-    """The option `script` is a list of steps, or the path of a JSON or YAML file that holds one."""
+    """The runtime `scripted`. Option `script`: a list of steps, or the path of a JSON or YAML file that holds one."""
 
     name = "scripted"
     module = "coral.runtimes.scripted.program"
@@ -34,6 +34,6 @@ class Scripted(OwnProgram):
         return ("--agent", spec.agent, "--launch", str(spec.launch), "--script", self._script())
 
     def _script(self) -> str:
-        """The script as an argument of the program: the path of a file, or the steps as JSON."""
+        """Return the script as an argument of the program: the path of a file, or the steps as JSON."""
         given = self.options.get("script", [])
         return str(Path(given).absolute()) if isinstance(given, str) else json.dumps(given)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`round`: the number of the innermost repetition, from 1, which replaces {n}."""
+    """One step. `round`: the number of the innermost repetition, from 1, which replaces {n}."""
 
     name: str
     value: object
@@ -19,7 +19,7 @@ class Step:
 
 
 def load(text: str) -> object:
-    """A script given as JSON, or as the path of a JSON or YAML file. OSError or ValueError if it cannot be read."""
+    """Read a script: given as JSON, or as the path of a JSON or YAML file. OSError or ValueError if that fails."""
     if text.lstrip().startswith(("[", "{")):
         return json.loads(text)
     path = Path(text)
@@ -36,7 +36,7 @@ def load(text: str) -> object:
 
 
 def walk(steps: Sequence[object], round_number: int = 1) -> Iterator[Step]:
-    """The steps in order; without end if one of them repeats without end."""
+    """Yield the steps in order; without end if one of them repeats without end."""
     for step in steps:
         name, value = split(step)
         if name != "repeat":

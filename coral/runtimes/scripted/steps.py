@@ -1,4 +1,4 @@
-"""The steps of a script. SIGINT ends a step that waits; what is quick is finished, and nothing is left half done."""
+"""The steps of a script. SIGINT ends a step that waits; quick steps are finished, so that none is left half done."""
 
 import contextlib
 import os
@@ -33,9 +33,9 @@ class Interrupts:
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
-        """Inside, SIGINT raises Interrupted at once; a pending one does on entry."""
+        """Raise Interrupted as soon as SIGINT comes in this context, or on entry if one is pending."""
         try:
-            self._waiting = True  # before `pending` is read: the handler raises what comes between the two
+            self._waiting = True  # before `pending` is read: for a signal between the two, the handler raises
             if self.pending:
                 raise Interrupted
             yield
@@ -143,7 +143,8 @@ def _submit(context: Context, value: Any) -> None:
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """End the child. The signal may have gone to the whole group, or to this process alone: then it is passed on."""
+    """End the child. The signal may have gone to the whole process group; if it went to this process alone, pass it
+    on."""
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(SLICE)
         return
@@ -156,7 +157,7 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
 
 
 def _last_submission() -> str:
-    """The newest submission of this agent, whether the supervisor has taken it in or not."""
+    """Return the name of the newest submission of this agent, whether the supervisor has taken it in or not."""
     attempts, agent = Path(os.environ.get("CORAL_RUN", ".")) / "attempts", os.environ.get("CORAL_AGENT", "")
     names: list[str] = []
     for folder in ("inbox", "replies"):  # in this order: a submission moves from the first to the second

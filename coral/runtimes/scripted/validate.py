@@ -9,7 +9,7 @@ from coral.runtimes.scripted.script import repeat, split
 
 
 def problems(script: object, at: str = "script") -> list[str]:
-    """Sentences that name the step."""
+    """Return the problems of a script, as sentences that name the step."""
     if not isinstance(script, list | tuple):
         return [f"{at} must be a list of steps"]
     if not script:

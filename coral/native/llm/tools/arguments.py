@@ -1,5 +1,5 @@
-"""The arguments of tools: their schema for the model, and a call of the model as a tool; errors say what would have
-been right."""
+"""Makes the schema of a tool's arguments for the model, and reads the arguments of a call; errors say which arguments
+would have been right."""
 
 import json
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from coral.native.tool_error import ToolError
 
 
 def read_arguments(tool: type[AgentTool], call: ToolCall) -> AgentTool:
-    """The tool with the arguments of the call. ToolError says what is wrong with them."""
+    """Return the tool with the arguments of the call. ToolError says what is wrong with them."""
     try:
         arguments: object = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError) as problem:
@@ -29,7 +29,7 @@ def read_arguments(tool: type[AgentTool], call: ToolCall) -> AgentTool:
 
 
 def _right(tool: type[AgentTool]) -> str:
-    """The arguments that a tool takes, in one line."""
+    """Describe the arguments that a tool takes, in one line."""
     schema = tool.model_json_schema()
     required = set(schema.get("required", ()))
     named = [f"{name}{'' if name in required else '?'}: {_kind(part)}" for name, part in schema["properties"].items()]
@@ -50,7 +50,7 @@ def schema_of(tool: type[AgentTool]) -> ToolSchema:
 
 
 def _plain(part: Any) -> Any:
-    """A schema without the titles that pydantic adds: they cost tokens and say nothing."""
+    """Return a schema without the titles that pydantic adds: they cost tokens and say nothing."""
     if isinstance(part, dict):
         return {key: _plain(value) for key, value in part.items() if not (key == "title" and isinstance(value, str))}
     return [_plain(value) for value in part] if isinstance(part, list) else part

@@ -1,4 +1,4 @@
-"""What every tool is: a pydantic model of its arguments, which the model fills in, and what it does.
+"""The base of all tools: a pydantic model of a tool's arguments, which the model fills in, with what the tool does.
 
 The docstring of a tool, the descriptions of its fields and the texts of its errors are read by the model.
 """
@@ -14,7 +14,8 @@ NEXT = "true: you get the result at once and make your next step. false: you yie
 
 
 class AgentTool(BaseModel):
-    """`works`: whether a call that succeeds changes something, so that a turn with it was not in vain."""
+    """The base class of tools. `works`: whether a call that succeeds changes something, so that its turn counts as
+    work."""
 
     model_config = ConfigDict(extra="forbid")
     name: ClassVar[str]
@@ -24,4 +25,4 @@ class AgentTool(BaseModel):
 
     @abstractmethod
     def perform(self, bench: Workbench) -> str:
-        """Do it, and say what came of it. ToolError says what did not work and what would have."""
+        """Do what the tool does, and return its result. ToolError says what did not work and what would have worked."""

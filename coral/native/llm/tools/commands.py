@@ -114,7 +114,8 @@ class JobTool(AgentTool):
 
 
 def coral(bench: Workbench, *words: str, seconds: float = LOOK_SECONDS, pending: int = 0) -> str:
-    """What `coral` prints. ToolError with its own words where it refuses. `pending`: an exit code that is no error."""
+    """Run `coral` and return what it prints. ToolError with its own words if it fails. `pending`: an exit code that is
+    no error."""
     code, text = run_command(bench, [sys.executable, "-P", "-m", "coral", *words], seconds)
     if code is None:
         raise ToolError(f"`coral {words[0]}` took longer than {seconds:g} seconds")
@@ -124,8 +125,8 @@ def coral(bench: Workbench, *words: str, seconds: float = LOOK_SECONDS, pending:
 
 
 def run_command(bench: Workbench, argv: list[str], seconds: float) -> tuple[int | None, str]:
-    """Its exit code, None if it was ended for the time, and what it printed, clipped in the middle. Everything in its
-    process group ends with it."""
+    """Run a command in the workspace. Return its exit code, None if it was ended after `seconds`, and what it printed,
+    clipped in the middle. Everything in its process group ends with it."""
     with tempfile.TemporaryFile() as output:
         began = last = time.monotonic()
         interval = OwnInterval(bench.environment.get("CORAL_BEATS", ""))

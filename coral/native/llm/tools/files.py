@@ -131,7 +131,7 @@ def _text(bench: Workbench, name: str) -> str:
 
 
 def _write(bench: Workbench, name: str, text: str) -> None:
-    """The file whole or not at all, with the mode it had."""
+    """Write a file, whole or not at all, with the mode that it had."""
     path = bench.file(name, write=True)
     temporary = path.with_name(f".coral-{path.name}")
     try:
@@ -162,7 +162,7 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _ripgrep(bench: Workbench, pattern: str, place: Path) -> list[str]:
-    """The hits of ripgrep, whose regular expressions are nearly those of Python; none where it is not there."""
+    """Return the hits of ripgrep, whose regular expressions are nearly those of Python; none if it is not installed."""
     program = shutil.which("rg", path=bench.environment.get("PATH"))
     if program is None:
         return []

@@ -1,4 +1,4 @@
-"""The tools that come along, and what the model is shown of them before the first of them is imported.
+"""The shipped tools, and the file of their schemas, by which the model is shown them before any is imported.
 
 `python -m coral.native.llm.tools.shipped` writes `schemas.json` anew; a test says when it must.
 """
@@ -20,7 +20,7 @@ SHIPPED_TOOLS: tuple[type[AgentTool], ...] = (
 
 
 def schemas_text() -> str:
-    """What `schemas.json` has to hold."""
+    """Return what `schemas.json` has to hold."""
     schemas: list[Mapping[str, object]] = []
     for schema in map(schema_of, SHIPPED_TOOLS):
         schemas.append({"name": schema.name, "description": schema.description, "parameters": schema.parameters})

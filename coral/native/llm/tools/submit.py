@@ -16,7 +16,7 @@ from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.workbench import Workbench
 from coral.native.tool_error import ToolError
 
-WAIT_SECONDS, PROMPT_SECONDS = 600.0, 5.0  # for one `coral wait`; one that gives up earlier knows that nobody grades
+WAIT_SECONDS, PROMPT_SECONDS = 600.0, 5.0  # of one `coral wait`; if it ends within PROMPT_SECONDS, nobody grades
 
 
 class SubmitTool(AgentTool):
@@ -32,7 +32,7 @@ class SubmitTool(AgentTool):
 
 
 def settle_interrupted(bench: Workbench) -> str:
-    """The result of a submission that was interrupted. ToolError if it was never made."""
+    """Return the result of a submission that was interrupted. ToolError if it was never made."""
     known = {int(number) for number in bench.memory.attempts}
     result = _coral(bench, ["wait", "--json", "--timeout", f"{WAIT_SECONDS:g}"], known) or _wait(bench)
     if result.number in known:
@@ -61,7 +61,7 @@ def _coral(bench: Workbench, arguments: list[str], known: set[int] = frozenset()
 
 
 def _result_text(bench: Workbench, result: SubmissionResult) -> str:
-    """Counts the attempt as the agent's own, once."""
+    """Return the result in words, and count the attempt as the agent's own, once."""
     number = result.number
     if str(number) not in bench.memory.attempts:
         bench.inline += result.inline

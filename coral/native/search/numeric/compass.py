@@ -1,6 +1,6 @@
 """Compass search: one variable at a time, both ways, with a step of its own that grows on success and shrinks on none.
 
-It asks nothing of the problem - no gradient, no continuity - and it is what integers and choices are searched by.
+It needs neither gradients nor continuity, so integers and choices can be searched by it.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,8 @@ def _is_finest(variable: Variable, step: float, scale: float) -> bool:
 
 
 def _neighbours(problem: OptimizationProblem, point: Vector, k: int, step: float) -> list[Vector]:
-    """The point a step up and down; or with every other choice; or exchanged with each other of its permutation."""
+    """Return the neighbours of a point by one variable: a step up and down; or every other choice; or an exchange with
+    each other variable of its permutation."""
     group = problem.space.permutation_of.get(k, ())
     if group:
         return [_exchanged(point, k, other) for other in group if other != k]

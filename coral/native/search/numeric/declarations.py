@@ -1,8 +1,9 @@
-"""What a task declares of its variables: `kernel: rbf | laplace`, `rate: 0.001 .. 1`, `order: permutation`, `n: fixed`.
+"""Reads how a task declares its variables: `kernel: rbf | laplace`, `rate: 0.001 .. 1`, `order: permutation`,
+`n: fixed`.
 
 A declaration holds for what is assigned to its name (`name: ...`, `name = ...`) anywhere in the editable files, and for
-each element where that is a list. It comes before what a comment on the line says. Lists of integers that can be only
-bits or a permutation are recognised without one.
+each element if that is a list. It takes precedence over a comment on the line. Lists of integers that can be only bits
+or a permutation are recognised without a declaration.
 """
 
 import re
@@ -12,7 +13,7 @@ from math import inf, isfinite
 
 from coral.native.search.numeric.variables import Variable, VariableKind
 
-FEWEST = 8  # integers in a list, from which it is taken for bits or for a permutation without being declared
+FEWEST = 8  # integers in a list, from which on it may be recognised as bits or a permutation
 PERMUTATION, FIXED = "permutation", "fixed"
 BITS = ((0.0, 1.0), (-1.0, 1.0))
 CLOSING = {"[": "]", "(": ")", "{": "}"}
@@ -29,7 +30,7 @@ class Declaration:
 
 
 def read_declarations(data: object) -> list[Declaration]:
-    """The declarations of a mapping from names to texts; ValueError says what is wrong."""
+    """Read the declarations of a mapping from names to texts; ValueError says what is wrong."""
     if not isinstance(data, Mapping):
         raise ValueError(f"variables must be names with what they may be; got {data!r}")
     return [_read(str(name), str(text)) for name, text in data.items()]
@@ -52,7 +53,7 @@ def _read(name: str, text: str) -> Declaration:
 
 
 def apply_declarations(text: str, variables: Sequence[Variable], declared: Iterable[Declaration]) -> list[Variable]:
-    """The variables of a text, with what is declared of them, in the order in which they stand."""
+    """Return the variables of a text, changed by their declarations, in the order in which they stand."""
     out = list(variables)
     for declaration in declared:
         for start, end in _assigned(text, declaration.name):
@@ -63,7 +64,7 @@ def apply_declarations(text: str, variables: Sequence[Variable], declared: Itera
 
 
 def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:
-    """Where the values that are assigned to a name begin and end."""
+    """Yield where the values that are assigned to a name begin and end."""
     for found in re.finditer(rf"""(?<![\w.])(["']?){re.escape(name)}\1\s*[:=](?!=)[ \t]*""", text):
         start = found.end()
         first = text[start : start + 1]
@@ -104,7 +105,8 @@ def _declare(text: str, start: int, end: int, inside: list[Variable], declared: 
 
 
 def _choices(text: str, start: int, end: int, declared: Declaration) -> Iterator[Variable]:
-    """A variable for each of the words between the two places; for each character of a text of one-letter words."""
+    """Yield a variable for each of the declared words between two places; if all words have one letter, and the text
+    consists of them, for each of its letters."""
     words = sorted(declared.choices, key=len, reverse=True)
     one_of = "|".join(map(re.escape, words))
     letters = max(map(len, words)) == 1 and re.fullmatch(rf"""["']?(?:{one_of})+["']?""", text[start:end].strip())

@@ -1,9 +1,9 @@
 """Local descent: without constraints along the gradient, with constraints by a sequence of linear programs.
 
 Each program is solved by HiGHS in a box around the current point (the trust region), which grows and shrinks with how
-well the model predicts. Where it predicts badly, curvature matters, and SLSQP goes on. A step is kept when
-the merit - cost plus penalised violations - falls. Constraints are kept at a small distance from broken, so that what
-converges is strictly feasible.
+well the linear model predicts. Where it predicts badly, curvature matters, and SLSQP goes on. A step is kept if the
+merit, which is the cost plus penalised violations, falls. Constraints are kept a small distance inside their limits, so
+that the result is strictly feasible.
 """
 
 import contextlib
@@ -19,18 +19,18 @@ from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProb
 
 NARROWEST = 1e-11  # half the width of the box, in scales
 WIDEST = 1e3
-CROWDED = 0.1  # beyond, the box widens only after several steps to its edge
-STEPS_TO_EDGE = 8  # so many
+CROWDED = 0.1  # half a width, from which on the box widens only after STEPS_TO_EDGE good steps to its edge
+STEPS_TO_EDGE = 8
 FINISH = 1e-3  # half the width of the box after SLSQP, which comes close, but not strictly within the constraints
 POOR, GOOD = 0.2, 0.7  # the share of the predicted gain that came true
-POOR_STEPS = 2  # in a row, after which the descent learns again what depends on what, and reckons with curvature
+POOR_STEPS = 2  # in a row, after which the dependencies are learned again and curvature is followed
 MOST_CURVED = 150  # variables for which SLSQP, which works with full matrices, is worth its time
-HOPEFUL = 3.0  # further gains of this many times the last one are still hoped for
+HOPEFUL = 3.0  # times the last gain: more than that is not hoped for any longer
 FEWEST_STEPS = 3  # before a descent is given up
 MOST_STEPS = 300
 LARGEST_PENALTY = 1e9  # times its first value
 TOLERANCE = 1e-10  # of a program's rows, in half-widths of the box: the smallest that HiGHS takes
-UNMEASURED = 1e3  # how many times worse than the best a position counts that cannot be measured: scipy turns back
+UNMEASURED = 1e3  # the cost of a position that cannot be measured, in costs of the best: scipy then turns back
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Goal:
 
 @dataclass(slots=True)
 class Descent:
-    """One descent; its state is what the next step depends on."""
+    """One descent, with the state on which its next step depends."""
 
     problem: OptimizationProblem
     differences: FiniteDifferences
@@ -59,7 +59,7 @@ class Descent:
     edge_steps: int = 0  # good steps to the edge of the box, in a row
 
     def run(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        """The best point reached from `start`, which must have been measured without an error."""
+        """Return the best point reached from `start`, which must have been measured without an error."""
         if not start.measurement.slack:
             return self._follow_curvature(start)
         self.radius = self.goal.radius
@@ -89,7 +89,8 @@ class Descent:
         return current
 
     def _follow_curvature(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        """The best point, by merit, that scipy evaluates: L-BFGS-B searches without constraints, SLSQP with them."""
+        """Return the point with the least merit that scipy evaluates: by L-BFGS-B without constraints, by SLSQP with
+        them."""
         path = _Path(self.differences, self._merit, start)
         steps, last = 0, self._merit(start)
 
@@ -122,7 +123,7 @@ class Descent:
         return self.differences.model(evaluated.point, evaluated.measurement, self.radius)
 
     def _best_step(self, current: EvaluatedPoint, model: LinearModel) -> Floats:
-        """The best step of the linear model within the box. A constraint that is broken may stay so, at a price.
+        """Return the best step of the linear model within the box. A broken constraint may stay broken, at a price.
 
         The program is in units of the box, so that its tolerances shrink with it.
         """
@@ -148,7 +149,7 @@ class Descent:
         return cost - self.penalty * float(np.minimum(gaps, 0.0).sum())
 
     def _merit(self, evaluated: EvaluatedPoint) -> float:
-        """As `OptimizationProblem.merit`, with every constraint a margin inside."""
+        """Return the merit as `OptimizationProblem.merit`, but with every constraint a margin inside its limit."""
         measurement = evaluated.measurement
         if measurement.error or len(measurement.slack) != len(self.differences.largest_slope):
             return self.problem.merit(measurement, self.penalty)
@@ -172,17 +173,17 @@ class Descent:
 
 
 def _fair_penalty(model: LinearModel) -> float:
-    """A price per unit of violation above what the objective can gain from one; 0 where no constraint is near."""
+    """Return a price per unit of violation above what the objective can gain by it; 0 if no constraint is near."""
     steepest = np.abs(model.rows).max(axis=0, initial=0.0)
     held = steepest > 0.0
     return 3.0 * float((np.abs(model.gradient[held]) / steepest[held]).max(initial=0.0))
 
 
 class _Path:
-    """The positions that scipy asks about: costs, slacks and derivatives one by one.
+    """Answers scipy, which asks for the cost, the slacks and the derivatives of a position one by one.
 
-    Each position is measured only once, its neighbourhood only where derivatives are asked for. A position that cannot
-    be measured counts as the best point, but much worse.
+    Each position is measured only once, its neighbourhood only if scipy asks for derivatives. For a position that
+    cannot be measured, the answers are those of the best point, but with a much higher cost.
     """
 
     def __init__(

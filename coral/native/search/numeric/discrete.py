@@ -14,11 +14,11 @@ from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProb
 from coral.native.search.numeric.space import SearchSpace, Vector
 from coral.native.search.numeric.variables import VariableKind
 
-MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, so many are drawn
+MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many are drawn
 WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends
 HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neighbour
-SAMPLED = 60  # neighbours that tell what a typical loss is
-SPECULATIVE = 64  # neighbours at most that annealing measures at a time: of these it takes the first that it accepts
+SAMPLED = 60  # neighbours that are measured to find a typical loss
+SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
 SHARES = (0.15, 0.4, 0.9)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200
 EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
@@ -32,7 +32,7 @@ class Neighbourhood:
     random: Random
 
     def all(self, point: Vector) -> list[Change]:
-        """Every neighbour, or as many as are affordable."""
+        """Return every neighbour, or MOST_NEIGHBOURS of them at random."""
         changes: list[Change] = []
         for k in self.space.discrete:
             variable = self.space.variables[k]
@@ -45,7 +45,8 @@ class Neighbourhood:
         return changes if len(changes) <= MOST_NEIGHBOURS else self.random.sample(changes, MOST_NEIGHBOURS)
 
     def draw(self, point: Vector, kind: str = EXCHANGE) -> Change:
-        """One neighbour. `kind`: how permutations change: by an exchange, a piece turned round, or a value moved."""
+        """Draw one neighbour. `kind`: how permutations change: two values exchanged, a piece reversed, or a value
+        moved."""
         k = self.random.choice(self.space.discrete)
         variable = self.space.variables[k]
         if variable.permutation:
@@ -76,7 +77,7 @@ def changed(point: Vector, change: Change) -> Vector:
 
 
 def draw_anew(space: SearchSpace, point: Vector, share: float, random: Random) -> Vector:
-    """The point with a share of its integers, choices and permutations drawn by chance."""
+    """Return the point after random changes, as many as `share` of its integers, choices and ordered values."""
     neighbours = Neighbourhood(space, random)
     for _ in range(max(2, round(share * len(space.discrete)))):
         point = changed(point, neighbours.draw(point))
@@ -84,8 +85,9 @@ def draw_anew(space: SearchSpace, point: Vector, share: float, random: Random) -
 
 
 def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: Random) -> EvaluatedPoint:
-    """The best met on a walk to the best neighbour that is not forbidden, be it worse; what was left is forbidden for a
-    while. It ends when it has found nothing better for long."""
+    """Return the best point of a tabu search: each step goes to the best neighbour that is not forbidden, even if that
+    is worse, and forbids the values that it changes for a while. The search ends after many steps without a new
+    best."""
     neighbours, count = Neighbourhood(problem.space, random), len(problem.space.discrete)
     patience, tabu = count * random.choice(WALKS), dict[tuple[int, float], int]()
     current = best = start
@@ -116,13 +118,14 @@ def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: 
 
 
 def _tenure(size: int, count: int, random: Random) -> int:
-    """How many steps a value is forbidden: about as many as there are variables for an exchange, a tenth of it for a
-    single choice (the usual figures)."""
+    """Return for how many steps a value is forbidden: about the number of variables for an exchange, a tenth or two of
+    it for a single choice (the usual figures)."""
     return round(count * random.uniform(0.9, 1.1)) if size > 1 else 1 + round(count * random.uniform(0.1, 0.2))
 
 
 def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, seconds: float) -> EvaluatedPoint:
-    """The best met while neighbours are accepted that are worse, less and less of them. `seconds`: that are left."""
+    """Return the best point of simulated annealing, which accepts worse neighbours less and less often. `seconds`: the
+    time that is left."""
     neighbours = Neighbourhood(problem.space, random)
     kind = random.choice((EXCHANGE, EXCHANGE, REVERSE, MOVE))
     loss = _typical_loss(problem, start, neighbours, kind)
@@ -147,7 +150,7 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
 
 
 def _typical_loss(problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str) -> float:
-    """The median of how much worse a neighbour is, of those that are; 1 where there is none."""
+    """Return the median of how much worse the worse neighbours are; 1 if none is worse."""
     drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(SAMPLED)]
     here = problem.merit(start.measurement)
     merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]

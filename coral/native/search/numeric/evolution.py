@@ -37,7 +37,7 @@ class Normal:
 
 @dataclass(slots=True)
 class Evolution:
-    """One run after the other. `base` holds the values of variables that it does not change."""
+    """Makes one run after the other. `base` holds the values of variables that it does not change."""
 
     indices: Sequence[int]  # of the variables that it changes
     base: Vector
@@ -45,7 +45,7 @@ class Evolution:
     strategy: Any = None
     record: float = inf  # the best merit that a generation has had
     kind: int = LARGE
-    runs: int = 0  # with large populations
+    runs: int = 0  # how many runs with large populations were begun
     spent: list[int] = field(default_factory=lambda: [0, 0])  # evaluations of each kind
 
     @property
@@ -76,7 +76,7 @@ class Evolution:
         self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], spread, options)
 
     def run(self, problem: OptimizationProblem) -> EvaluatedPoint:
-        """Generations until none promises more; the best point met."""
+        """Make generations until the run has ended; return the best point met."""
         best: list[tuple[float, EvaluatedPoint]] = []
         while not best or not self.ended:
             drawn = self.strategy.ask()
@@ -107,7 +107,7 @@ def save_evolution(path: Path, evolution: Evolution) -> None:
 
 
 def load_evolution(path: Path, indices: Sequence[int], size: int) -> Evolution | None:
-    """The evolution that was kept; None where there is none, or it is damaged, or of other variables."""
+    """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables."""
     try:
         kept = pickle.loads(path.read_bytes())
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError):

@@ -35,7 +35,7 @@ class LinearModel:
 
 
 class FiniteDifferences:
-    """Linearises one problem in its free variables; knows more of its sparsity after every call.
+    """Linearises one problem in its free variables, and learns more of its sparsity with every call.
 
     Inside, a variable is named by its position in `free`; row 0 is the objective, the rows after it the constraints.
     """
@@ -53,31 +53,31 @@ class FiniteDifferences:
         self._forget(0)
 
     def _forget(self, constraints: int) -> None:
-        self.largest_slope = np.zeros(constraints)  # of each constraint, as far as seen
+        self.largest_slope = np.zeros(constraints)  # of each constraint, the largest seen so far
         self._depends = np.full((1 + constraints, len(self.free)), not constraints)
         self._gradient = np.zeros(len(self.free))  # of an objective that is linear so far
         self._elsewhere: Vector = []  # where that gradient was measured
         self._linear = False
 
     def position(self, point: Vector) -> Floats:
-        """The free variables of a point, in units of their scales; as `low` and `high`, their declared bounds."""
+        """Return the free variables of a point, in units of their scales, as `low` and `high` are."""
         position: Floats = np.array([point[k] for k in self.free]) / self.scales
         return position
 
     def evaluate(self, origin: Vector, position: Floats) -> EvaluatedPoint:
-        """The point with its free variables at a position, measured."""
+        """Measure the point `origin` with its free variables at a position."""
         point = list(origin)
         for k, value in zip(self.free, (position * self.scales).tolist(), strict=True):
             point[k] = value
         return self.problem.evaluate(self.problem.space.clip(point))[0]
 
     def gaps(self, measurement: Measurement) -> Floats:
-        """How far each constraint is from the small distance at which it is kept from broken."""
+        """Return the slack of each constraint beyond the small margin that is kept."""
         gaps: Floats = np.asarray(measurement.slack) - MARGIN * self.largest_slope
         return gaps
 
     def model(self, point: Vector, measurement: Measurement, reach: float) -> LinearModel:
-        """The model for steps of up to `reach` scales, with the constraints that such a step could break."""
+        """Return the model for steps of up to `reach` scales, with the constraints that such a step could break."""
         if len(measurement.slack) != len(self.largest_slope):
             self._forget(len(measurement.slack))
             self.outdated = True
@@ -95,13 +95,13 @@ class FiniteDifferences:
         return LinearModel(self._gradient, slopes, near)
 
     def _learn_gradient(self, point: Vector, gradient: Floats) -> None:
-        """An objective is linear that has the same gradient at two different points."""
+        """Keep the gradient; the objective counts as linear if it had the same gradient at another point."""
         close = np.abs(gradient - self._gradient).max(initial=0.0) <= LINEAR * np.abs(gradient).max(initial=0.0)
         self._linear = bool(close and len(self._depends) > 1 and self._elsewhere not in ([], point))
         self._gradient, self._elsewhere = gradient, list(point)
 
     def _learn_dependencies(self, point: Vector, measurement: Measurement) -> None:
-        """Step each variable alone, at a point off any symmetry; remember which constraints changed."""
+        """Step each variable alone, at a point off any symmetry, and record which constraints changed."""
         origin = list(point)
         for k, scale in zip(self.free, self.scales.tolist(), strict=True):
             origin[k] += RANDOM_OFFSET * scale * self.random.uniform(-1, 1)
@@ -119,9 +119,9 @@ class FiniteDifferences:
         self.outdated = False
 
     def _widen_bound(self, slopes: Floats) -> None:
-        """Scale the one variable that is the objective, a bound on what constraints hold, by how far a step of the
-        others moves these. Its first value says nothing of that: a small one would shorten every step. `slopes` change
-        with it."""
+        """Rescale the variable that alone is the objective, if there is one: it is a bound on what the constraints
+        hold, and its scale becomes how far a step of the other variables moves these. By its first value it may be too
+        small, which would shorten every step. `slopes` change with it."""
         bound = np.flatnonzero(slopes[0])
         if self._bound_is_scaled or bound.size != 1:
             return
@@ -137,7 +137,7 @@ class FiniteDifferences:
             self.high[k] /= factor
 
     def _groups(self, rows: Indices) -> list[int]:
-        """A group for each variable, so that no row depends on two of one group; -1 for those that no row needs.
+        """Return a group for each variable, so that no row depends on two of one group; -1 for those that no row needs.
 
         Sets of variables are the bits of integers, which makes thousands of comparisons cheap.
         """
@@ -158,7 +158,7 @@ class FiniteDifferences:
         return groups
 
     def _slopes(self, point: Vector, measurement: Measurement, rows: Indices, groups: Sequence[int]) -> Floats:
-        """The derivatives of these rows; 0 where a row depends on no such variable or nothing could be measured.
+        """Return the derivatives of these rows; 0 where a row depends on no such variable or nothing could be measured.
 
         A step that cannot be measured upwards is tried downwards.
         """
@@ -175,7 +175,7 @@ class FiniteDifferences:
         return np.where(np.isfinite(slopes) & (group_of >= 0) & self._depends[rows], slopes, 0.0)
 
     def _measure_steps(self, point: Vector, steps: Floats, group_of: Indices, stepped: Floats) -> None:
-        """Write what is measured after the steps of each group; each step becomes what rounding leaves of it."""
+        """Measure the steps of each group into `stepped`. Each of `steps` becomes what rounding leaves of it."""
         moved: dict[int, Vector] = {}
         for position in np.flatnonzero(group_of >= 0).tolist():
             k = self.free[position]

@@ -1,6 +1,6 @@
-"""Moves: ways to leave a local optimum. Each makes a new point from the current one; none knows what the numbers mean.
+"""The moves, which leave a local optimum: each makes a new point from the current one, whatever the numbers mean.
 
-What a move may use is the form of the files: rows of a table, columns, ranges seen so far, and points of other agents.
+A move uses only the form of the files: rows of a table, columns, ranges seen so far, and points of other agents.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ FREE_RESTARTS = 6  # whole random points, of which a restart takes the best
 
 @dataclass(frozen=True, slots=True)
 class MoveContext:
-    """What a move may use. `ranges` and `scales` are per variable; `others` are points of other agents."""
+    """What a move may use. `ranges`, `scales`: of each variable; `others`: points of other agents."""
 
     problem: OptimizationProblem
     ranges: Sequence[tuple[float, float]]
@@ -50,7 +50,7 @@ Move = Callable[[MoveContext, Vector], Vector]
 
 
 def redraw_rows(context: MoveContext, current: Vector) -> Vector:
-    """Draw one or two rows of a table anew, and keep the least bad of several draws."""
+    """Draw one or two rows of a table anew, and keep the best of several draws."""
     table = context.draw_table()
     tries = context.random.choice(TRIES)
     for row in context.random.sample(table, min(len(table), context.random.choice((1, 1, 2)))):
@@ -94,7 +94,7 @@ def redraw_few(context: MoveContext, current: Vector) -> Vector:
 
 
 def restart(context: MoveContext, current: Vector) -> Vector:
-    """Begin anywhere: every value drawn from its range."""
+    """Draw every value from its range, and keep the best of several such points."""
     points = [[context.draw_value(k) for k in range(len(current))] for _ in range(FREE_RESTARTS)]
     return context.best_of([context.space.clip(point) for point in points])
 

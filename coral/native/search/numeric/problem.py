@@ -1,6 +1,6 @@
 """The problem to be solved, in numbers: the cost of a point (lower is better), and how far it breaks its constraints.
 
-The numerical methods speak of points and costs; only this class turns them into texts and scores.
+The numerical methods work with points and costs; only `OptimizationProblem` turns them into texts and scores.
 """
 
 import time
@@ -12,15 +12,16 @@ from typing import Protocol
 from coral.native.search.numeric.space import SearchSpace, Texts, Vector
 
 SAME = 1e-9  # relative: costs closer than this are one result
-PENALTY = 3.0  # of a broken constraint, in costs: what candidates are compared with
+PENALTY = 3.0  # cost of one unit of a broken constraint, when candidates are compared
 CHUNK_SECONDS = 0.25  # of measuring between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What the check said of one candidate: its score, and how far it is inside each constraint (negative: broken).
+    """The result of the check for one candidate: its score, and how far it is inside each constraint (negative:
+    broken).
 
-    `error` is not empty where the check said nothing usable.
+    `error` is not empty if the check gave no usable result.
     """
 
     score: float = 0.0
@@ -63,7 +64,7 @@ class OptimizationProblem:
 
     @property
     def seconds_per_measurement(self) -> float:
-        """The average; 0 before two have been made."""
+        """The average of all measurements but the first; 0 before there are two."""
         return self._measuring / (self.evaluations - 1) if self.evaluations > 1 else 0.0
 
     def cost_of_score(self, score: float) -> float:
@@ -73,19 +74,19 @@ class OptimizationProblem:
         return self.cost_of_score(measurement.score)
 
     def rank(self, evaluated: EvaluatedPoint) -> tuple[float, float]:
-        """What points are compared by: how far the worst constraint is broken, then the cost."""
+        """Return what points are compared by: how far the worst constraint is broken, then the cost."""
         measurement = evaluated.measurement
         return (inf, inf) if measurement.error else (max(0.0, -measurement.worst), self.cost(measurement))
 
     def merit(self, measurement: Measurement, penalty: float = PENALTY) -> float:
-        """The cost, plus the penalty for every broken constraint; infinite where nothing could be measured."""
+        """Return the cost, plus the penalty for every broken constraint; infinite if nothing could be measured."""
         if measurement.error:
             return inf
         broken = -sum(gap for gap in measurement.slack if gap < 0.0) if measurement.worst < 0.0 else 0.0
         return self.cost(measurement) + penalty * broken
 
     def measure(self, points: Sequence[Vector]) -> list[Measurement]:
-        """Measurements in order. Raises `TimeUp` when the deadline passes, however slow the check is."""
+        """Return the measurements of points, in order. Raises `TimeUp` when the deadline passes, also between them."""
         out: list[Measurement] = []
         while len(out) < len(points):
             began = time.monotonic()
@@ -100,7 +101,7 @@ class OptimizationProblem:
         return out
 
     def measured(self, point: Vector) -> EvaluatedPoint:
-        """One point with its measurement, without competing for the best."""
+        """Measure one point, which cannot become the best."""
         return EvaluatedPoint(point, self.measure([point])[0])
 
     def evaluate(self, *points: Vector) -> list[EvaluatedPoint]:

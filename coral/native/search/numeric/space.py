@@ -14,8 +14,8 @@ from coral.native.search.numeric.variables import Variable, VariableKind, find_v
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
-SMALL_SPREAD = 0.05  # values that spread less, as a share of their size, say nothing about how much they may vary
-RANGE_MARGIN = 0.12  # of the values seen in a column, beyond its lowest and its highest
+SMALL_SPREAD = 0.05  # of their size: if values spread less, their spread does not show how much they may vary
+RANGE_MARGIN = 0.12  # of the spread of a column's values, beyond the lowest and the highest
 # Files that are no part of a candidate: Coral writes its instructions to agents into some of them.
 LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 DESCRIBED = 4  # changed values that a description names
@@ -42,7 +42,7 @@ class EditableFile:
         self._pieces = [piece for pair in zip(self.between, [*self._literals, ""], strict=True) for piece in pair]
 
     def text(self, values: Sequence[float]) -> str:
-        """The text for these values; variables at their original value keep their original characters."""
+        """Return the text for these values; variables at their original value keep their original characters."""
         for k, value in enumerate(values):
             if value != self._values[k]:
                 variable, self._values[k] = self.variables[k], value
@@ -50,7 +50,7 @@ class EditableFile:
         return "".join(self._pieces)
 
     def values(self, text: str) -> Vector | None:
-        """The values in a text of the same form; None where the form differs."""
+        """Return the values in a text of the same form; None if its form differs."""
         other = EditableFile(self.name, text, self.declared)
         if other.between != self.between or len(other.variables) != len(self.variables):
             return None
@@ -68,7 +68,7 @@ class Column:
     high: float
 
     def seen(self, points: Sequence[Sequence[float]]) -> tuple[float, float]:
-        """The lowest and the highest value of the variable in these points."""
+        """Return the lowest and the highest value of the column's variables in these points."""
         values = [point[k] for point in points for k in self.members]
         return min(values), max(values)
 
@@ -101,7 +101,7 @@ class SearchSpace:
         return Column(tuple(members), low, high)
 
     def _permutations(self) -> list[list[int]]:
-        """The variables of each permutation, in the order in which they stand."""
+        """Return the variables of each permutation, in the order in which they stand."""
         groups: dict[str, list[int]] = {}
         for k, variable in enumerate(self.variables):
             if variable.permutation:
@@ -109,7 +109,7 @@ class SearchSpace:
         return [group for group in groups.values() if len(group) > 1]
 
     def _tables(self, rows: list[list[int]]) -> list[list[tuple[int, ...]]]:
-        """Rows of the same columns, two or more of them."""
+        """Return the tables: two or more rows of the same columns."""
         tables: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
         for row in rows:
             tables.setdefault(tuple(self.column_of[k] for k in row), []).append(tuple(row))
@@ -130,7 +130,7 @@ class SearchSpace:
         return out
 
     def vector(self, texts: Mapping[str, str]) -> Vector | None:
-        """The point that other texts of the same files stand for, if they have the same form."""
+        """Return the point that other texts of the same files stand for; None if they have another form."""
         out: Vector = []
         for file in self.files:
             values = file.values(texts[file.name]) if file.name in texts else None
@@ -140,8 +140,8 @@ class SearchSpace:
         return out
 
     def clip(self, vector: Sequence[float]) -> Vector:
-        """The nearest point within the declared bounds; integers and choices become whole, permutations stay such: the
-        order of the values is what is kept."""
+        """Return the nearest point within the declared bounds. Integers and choices become whole; the variables of a
+        permutation get its values, in the order that the vector gives them."""
         out = []
         for variable, value in zip(self.variables, vector, strict=True):
             value = min(max(value, variable.low), variable.high)
@@ -157,7 +157,8 @@ class SearchSpace:
         return out
 
     def scales(self, points: Sequence[Sequence[float]]) -> Vector:
-        """How much each variable typically varies: the spread of its column, or its size where all are much alike."""
+        """Return how much each variable typically varies: the spread of its column, or its size if all values are much
+        alike."""
         out = [1.0] * len(self)
         for column in self.columns:
             low, high = column.seen(points)
@@ -169,7 +170,8 @@ class SearchSpace:
         return out
 
     def ranges(self, points: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
-        """For each variable, where its column's values lie in these points, with a margin, within declared bounds."""
+        """Return the range of each variable: that of its column in these points, with a margin, within declared
+        bounds."""
         out = [(0.0, 0.0)] * len(self)
         for column in self.columns:
             low, high = column.seen(points)
@@ -179,7 +181,7 @@ class SearchSpace:
         return out
 
     def describe_change(self, before: Sequence[float], after: Sequence[float]) -> str:
-        """What differs between two points: how many values, and the largest differences by name."""
+        """Say what differs between two points: how many values, and the largest differences by name."""
         scales = self.scales([before])
         changed = [k for k in range(len(self)) if before[k] != after[k]]
         if not changed:
@@ -190,7 +192,7 @@ class SearchSpace:
         return f"{len(changed)} of {len(self)} values differ; most of all {'; '.join(described)}{rest}"
 
     def _changed(self, k: int, before: float, after: float) -> str:
-        """With as many digits as it takes to tell the values apart."""
+        """Write two values of a variable with as many digits as it takes to tell them apart."""
         if choices := self.variables[k].choices:
             return f"{choices[round(before)]} -> {choices[round(after)]}"
         texts = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in (5, 8, 12, 17))
@@ -199,8 +201,8 @@ class SearchSpace:
 
 
 def editable_texts(root: Path, globs: Sequence[str]) -> Texts:
-    """The editable text files below `root`, by relative name. Links, what lies behind one, large and unreadable files
-    are left alone."""
+    """Return the editable text files below `root`, by relative name. Links, files behind one, and large or unreadable
+    files are left out."""
     out: Texts = {}
     for pattern in globs:
         for path in sorted(root.glob(pattern.lstrip("/"))):

@@ -1,11 +1,11 @@
-"""Variables: the numbers and choices in a text that may be varied. Everything between them is kept byte for byte.
+"""Finds the variables of a text: numbers and choices that may be varied. All text between them is kept byte for byte.
 
 A variable is a real number, an integer, or a choice between a few words. While its value is unchanged it keeps the
 characters it was read from; a changed real is written so that it reads back as the same number.
 
-JSON is read by its structure, Python by its tokens, other text by a careful pattern. Variables that stand alike share
-a column, variables that belong together a row: lists of JSON are tables, and so are runs of lines that differ in
-nothing but their numbers. A text that cannot be read has no variables; it is no error.
+JSON is read by its structure, Python by its tokens, other text by a pattern. Variables of the same place in several
+items share a column, those of one item a row: lists of JSON are tables, and so are runs of lines that differ in nothing
+but their numbers. A text that cannot be read has no variables, and raises no error.
 """
 
 import io
@@ -22,7 +22,7 @@ from math import inf, isfinite
 LARGEST_INTEGER = 1e15  # larger ones are identifiers or hashes, not quantities
 JSON_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[\[\]{}:,]')
 
-# No part of a name, a version, a date, a time or a fraction; a sign counts where no operand stands before it.
+# A number that is no part of a name, version, date, time or fraction; with its sign if no operand stands before that.
 TEXT_NUMBER = re.compile(
     r"(?<![\w.$])(?<!\w[-+/:])(?:(?<![\w)\]])[-+])?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.]|[-/:]\d)"
 )
@@ -54,19 +54,19 @@ class Variable:
     choices: tuple[str, ...] = ()
     column: str = ""
     row: str = ""  # variables of one row describe one thing
-    name: str = ""  # where it stands, for people
+    name: str = ""  # says where the variable stands, for people
     low: float = -inf
     high: float = inf
     permutation: str = ""  # variables of one permutation exchange their values and take no others
 
     def text(self, value: float) -> str:
-        """The characters for another value; integers and choices are rounded to what they can be."""
+        """Return the characters for another value; integers and choices are rounded to a possible value."""
         if self.kind is VariableKind.CHOICE:
             return self.choices[min(max(round(value), 0), len(self.choices) - 1)]
         return str(round(value)) if self.kind is VariableKind.INTEGER else repr(float(value))
 
     def read(self, literal: str) -> float | None:
-        """The value that these characters stand for; None where they are none of its values."""
+        """Return the value that these characters stand for; None if they are none of the variable's values."""
         if self.kind is VariableKind.CHOICE:
             return float(self.choices.index(literal)) if literal in self.choices else None
         try:
@@ -83,7 +83,7 @@ _COMMENT = re.compile(
 
 
 def variable_of_literal(literal: str, start: int) -> Variable | None:
-    """The variable for a number that stands at `start`, or None where it could not be written back."""
+    """Return the variable for a number that stands at `start`; None if it could not be written back."""
     plain = literal.replace("_", "")
     real = any(mark in plain for mark in ".eE")
     try:
@@ -97,7 +97,7 @@ def variable_of_literal(literal: str, start: int) -> Variable | None:
 
 
 def apply_comments(text: str, variables: Iterable[Variable]) -> list[Variable]:
-    """Drop, bound or replace variables as the comments on their lines say.
+    """Drop, bound or replace variables by the comments on their lines.
 
     A line with `choices` offers one variable: the first of the choices that stands on it.
     """
@@ -106,7 +106,7 @@ def apply_comments(text: str, variables: Iterable[Variable]) -> list[Variable]:
 
 
 def _lines(text: str, variables: Sequence[Variable]) -> Iterator[tuple[int, str, list[Variable]]]:
-    """Where each line begins, the line, and the variables on it."""
+    """Yield where each line begins, the line, and the variables on it."""
     begin = 0
     for line in text.splitlines(keepends=True):
         yield begin, line, [variable for variable in variables if begin <= variable.start < begin + len(line)]
@@ -114,9 +114,9 @@ def _lines(text: str, variables: Sequence[Variable]) -> Iterator[tuple[int, str,
 
 
 def _apply_comment(line: str, begin: int, variables: list[Variable]) -> list[Variable]:
-    """What is left of a line's variables after `# fixed`, `# range: 0..1` or `# choices: a, b, c`.
+    """Return the variables of a line as its comment `# fixed`, `# range: 0..1` or `# choices: a, b, c` leaves them.
 
-    A comment that says nothing usable changes nothing.
+    A comment that cannot be used changes nothing.
     """
     found = _COMMENT.search(line)
     if found is None:
@@ -138,7 +138,7 @@ def _apply_comment(line: str, begin: int, variables: list[Variable]) -> list[Var
 
 
 def _choice(code: str, begin: int, choices: tuple[str, ...]) -> list[Variable]:
-    """The word left of the comment that is one of the choices, if there is one."""
+    """Return a variable for the word left of the comment that is one of the choices, if there is one."""
     longest_first = sorted(range(len(choices)), key=lambda index: -len(choices[index]))
     for index in longest_first:
         found = re.search(rf"(?<![\w.]){re.escape(choices[index])}(?![\w.])", code)
@@ -149,7 +149,7 @@ def _choice(code: str, begin: int, choices: tuple[str, ...]) -> list[Variable]:
 
 
 def make_columns_real(variables: Sequence[Variable]) -> list[Variable]:
-    """A column that holds one real holds reals: an integer among them was merely written without a point."""
+    """Make all numbers of a column reals if one is: an integer among them was merely written without a point."""
     reals = {variable.column for variable in variables if variable.kind is VariableKind.REAL and variable.column}
     return [
         replace(variable, kind=VariableKind.REAL)
@@ -160,7 +160,7 @@ def make_columns_real(variables: Sequence[Variable]) -> list[Variable]:
 
 
 def find_variables(name: str, text: str) -> list[Variable]:
-    """All the variables of a file, in the order in which they stand."""
+    """Return all variables of a file, in the order in which they stand."""
     if name.endswith(".json"):
         return make_columns_real(_in_json(text))
     variables = _in_python(text) if name.endswith(".py") else _in_text(text)
@@ -197,7 +197,7 @@ def _in_json(text: str) -> list[Variable]:
 
 
 def _json_value(word: str, start: int) -> Variable | None:
-    """The variable for a boolean or a number; None for anything else."""
+    """Return the variable for a boolean or a number; None for anything else."""
     if word in ("true", "false"):
         value, choices = float(word == "true"), ("false", "true")
         return Variable(start=start, end=start + len(word), kind=VariableKind.CHOICE, value=value, choices=choices)
@@ -205,7 +205,8 @@ def _json_value(word: str, start: int) -> Variable | None:
 
 
 def _place_in_table(path: JsonPath, variable: Variable, lengths: Counter[JsonPath]) -> Variable:
-    """The column is the path with its first index left open; the row is the item of that outermost list.
+    """Set column and row of a variable: the column is its path with the first index left open; the row is the item of
+    that outermost list.
 
     Lists of numbers that stand side by side and are equally long are columns of one table.
     """
@@ -226,7 +227,7 @@ def _join(path: JsonPath) -> str:
 
 
 def _readable(path: JsonPath) -> str:
-    """`rows[7].x`."""
+    """Write a path for people: `rows[7].x`."""
     parts = [f"[{part}]" if isinstance(part, int) else f".{part.strip(chr(34))}" for part in path]
     return "".join(parts).lstrip(".")
 
@@ -261,7 +262,7 @@ def _in_python(text: str) -> list[Variable]:
 
 
 def _allows_sign(token: tokenize.TokenInfo) -> bool:
-    """Whether a `-` after this token is a sign: after an operand it is a subtraction."""
+    """Return whether a `-` after this token is a sign: after an operand it is a subtraction."""
     return token.type == tokenize.NEWLINE or token.string in BEFORE_SIGN
 
 
@@ -292,7 +293,7 @@ def _lines_as_tables(text: str, variables: list[Variable]) -> list[Variable]:
 
 
 def _shape(line: str, begin: int, variables: list[Variable]) -> str:
-    """The line with its variables cut out and its blanks ignored."""
+    """Return the line with its variables cut out and its blanks removed."""
     pieces, position = [], 0
     for variable in variables:
         pieces.append(line[position : variable.start - begin])
