@@ -56,8 +56,8 @@ def on_requested(transaction: Transaction, event: on.Requested) -> None:
 
 
 def _log_text(request: on.Request, ok: bool) -> str:
-    """How the timeline names a request of the operator, who may have asked while nobody supervised and reads the answer
-    there; empty for requests whose effects have log lines of their own."""
+    """The name of an operator's request in the timeline, where the operator reads the answer if nobody supervised when
+    the request was made. Empty for requests whose effects have log lines of their own."""
     match request:
         case on.Tell(to=to, text=text):
             return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
@@ -165,7 +165,8 @@ def _steer(transaction: Transaction, request: on.Steering) -> str:  # noqa: C901
 
 
 def _acknowledge_alerts(transaction: Transaction, through: int | None) -> str:
-    """Alerts that come later, and those that were acknowledged before, stay as they are."""
+    """Acknowledge all alerts up to number `through`. Alerts that come later, and those that were acknowledged before,
+    stay as they are."""
     run = transaction.run
     count, before = run.alert_count, run.alerts_acknowledged
     last = count if through is None else through
