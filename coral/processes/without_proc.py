@@ -1,4 +1,4 @@
-"""Reads processes by psutil where there is no /proc. A module of its own: psutil takes 9 ms to import.
+"""Reads processes by psutil where there is no /proc. A module of its own, because psutil takes 9 ms to import.
 
 A start time is in hundredths of a second.
 """
@@ -25,7 +25,7 @@ def processes() -> Iterator[tuple[int, int, int]]:
 
 
 def environment(pid: int) -> bytes:
-    """The environment a process was started with, in the form of /proc; empty where we may not see it."""
+    """The environment with which a process was started, in the form of /proc; empty where we may not read it."""
     try:
         held = psutil.Process(pid).environ()
         return b"\0".join(f"{name}={value}".encode() for name, value in held.items())
