@@ -1,4 +1,5 @@
-"""Reads the header of a commit from its loose object (git's word for an object in a file of its own), without a git.
+"""Reads the header of a commit from its loose object (git's word for an object in a file of its own), without starting
+git.
 
 A git process takes 3 ms, and a submission needs three headers. Agents write some of these files, so they may be
 anything: reading one never blocks, never fills the memory and never raises.
@@ -25,7 +26,7 @@ class Header:
 
 
 def object_file(objects: Path, name: str) -> Path:
-    """The file of the object with this id, unless the object is in a pack."""
+    """The file of the object with this id, which exists unless the object is in a pack."""
     return objects / name[:2] / name[2:]
 
 
