@@ -23,13 +23,13 @@ class FailureGroup:
 
 
 def kind_of(reason: str) -> str:
-    """The reason with `…` for each figure. Two failures are of one kind if these are equal."""
+    """Return the reason with `…` for each figure. Two failures are of one kind if these are equal."""
     return _NUMBER.sub("…", one_line(reason, LENGTH)) or _NONE
 
 
 def shared_reason(before: str | None, reason: str) -> str:
-    """The reason to show for a group after one more failure of its kind: `before` if `reason` is the same, else without
-    the figures. `before`: the reason so far; None for a new group."""
+    """Return the reason to show for a group after one more failure of its kind: `before` if `reason` is the same, else
+    without the figures. `before`: the reason so far; None for a new group."""
     text = one_line(reason, LENGTH) or _NONE
     return text if before in (None, text) else kind_of(reason)
 

@@ -51,7 +51,7 @@ class Fields:
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A finite number that is not negative, such as seconds."""
+        """Return a finite number that is not negative, such as seconds."""
         value = self._data.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
             raise self.wrong(name, "a number from 0")
@@ -76,7 +76,7 @@ class Fields:
 
 
 def shown(value: object) -> str:
-    """A value as it is shown in a message: short, on one line, whatever its type."""
+    """Return a value as it is shown in a message: short, on one line, whatever its type."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return "a huge integer"
     if value is None or isinstance(value, bool | int | float):
@@ -87,20 +87,21 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without control characters (tab and line feed stay) and without surrogates that UTF-8 cannot hold."""
+    """Return the text without control characters (tab and line feed stay) and without surrogates that UTF-8 cannot
+    hold."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
     return _CONTROL.sub("", whole)
 
 
 def one_line(text: str, limit: int) -> str:
-    """Text that is safe in a table, a log line and a terminal: one line, no invisible characters, at most `limit`
-    characters."""
+    """Return text that is safe in a table, a log line and a terminal: one line, no invisible characters, at most
+    `limit` characters."""
     flat = " ".join(printable(_INVISIBLE.sub("", text[: 4 * limit])).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def json_safe(value: object) -> float | int | str | bool | None:
-    """A metric's value as JSON can hold it: infinity, NaN and huge integers become texts."""
+    """Return a metric's value as JSON can hold it: infinity, NaN and huge integers become texts."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -105,7 +105,7 @@ def _put_new(temporary: str, name: str, folder: int) -> None:
 
 
 def hidden(path: Path) -> Path:
-    """The hidden name to which something is renamed that lies in the place of a file of Coral's."""
+    """Return the hidden name to which something is renamed that lies in the place of a file of Coral's."""
     return path.with_name(f".{path.name}.foreign-{time.time_ns()}")
 
 
@@ -117,7 +117,7 @@ def make_way(path: Path) -> None:
 
 
 def witness(path: Path) -> Witness | None:
-    """The witness of the file at a path, without following a link; None if there is none."""
+    """Return the witness of the file at a path, without following a link; None if there is none."""
     try:
         return _witness_of(os.lstat(path))
     except OSError:
@@ -166,8 +166,8 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """The content of a regular file. ValueError if it is anything else or longer than `limit`; FileNotFoundError if it
-    is gone."""
+    """Return the content of a regular file. ValueError if it is anything else or longer than `limit`; FileNotFoundError
+    if it is gone."""
     with open_plain(path) as file:
         data = file.read() if limit is None else file.read(limit + 1)
     if limit is not None and len(data) > limit:
@@ -176,7 +176,7 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 
 def read_end(path: Path, most: int) -> bytes:
-    """The last `most` bytes of a regular file; empty if there is none that can be read."""
+    """Return the last `most` bytes of a regular file; empty if there is none that can be read."""
     try:
         with open_plain(path) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - most, 0))
@@ -197,7 +197,7 @@ def parse_object(data: bytes) -> dict[str, object]:
 
 
 def entries(folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None) -> list[Path]:
-    """The wanted entries of a folder, without dot files; none if the folder is gone or may not be read.
+    """Return the wanted entries of a folder, without dot files; none if the folder is gone or may not be read.
 
     Only the first `most` names are read: an agent may have filled the folder.
     """
@@ -224,8 +224,8 @@ class Listings:
     def entries(
         self, folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None
     ) -> list[Path]:
-        """As the function `entries`. On a file system that does not update the times of folders, a new file is found
-        after RELIST."""
+        """Return the same as the function `entries`. On a file system that does not update the times of folders, a new
+        file is found after RELIST."""
         try:
             held = os.lstat(folder)
         except OSError:

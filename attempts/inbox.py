@@ -16,13 +16,14 @@ _LAST_ID = "9" * 20
 
 
 def next_id(last: str) -> str:
-    """An id later than `last`, even if the wall clock was set back."""
+    """Return an id later than `last`, even if the wall clock was set back."""
     floor = int(last) + 1 if SUBMISSION_ID.fullmatch(last) and last < _LAST_ID else 0
     return f"{max(time.time_ns(), floor):020d}"
 
 
 def submission_ids(root: Path, agent: str) -> list[str]:
-    """The ids of what this agent submitted, oldest first: of submissions that were answered, and of those that wait."""
+    """Return the ids of what this agent submitted, oldest first: of submissions that were answered, and of those that
+    wait."""
     names: set[str] = set()
     for folder in (root / "replies" / agent, root / "inbox" / agent):
         try:

@@ -34,15 +34,16 @@ class Noise:
     freedom: float = 0.0
 
     def bar(self, level: float, errors: float) -> float:
-        """The difference of scores that must be exceeded to be believed; infinity if the noise is not known. `level`:
-        the score to compare with; `errors`: the standard error of the difference, as a multiple of the deviation."""
+        """Return the difference of scores that must be exceeded to be believed; infinity if the noise is not known.
+        `level`: the score to compare with; `errors`: the standard error of the difference, as a multiple of the
+        deviation."""
         if not self.freedom:
             return math.inf
         return max(tiny(level), _quantile(self.freedom) * self.deviation * errors)
 
 
 def tiny(level: float) -> float:
-    """The largest difference from a score at `level` that is taken for a rounding error."""
+    """Return the largest difference from a score at `level` that is taken for a rounding error."""
     return TINY * abs(level)
 
 
@@ -55,27 +56,27 @@ def median(scores: Sequence[float]) -> float:
 
 
 def mean(scores: Sequence[float]) -> float:
-    """The mean, kept between the lowest and the highest score: rounding must not make equal scores differ from their
-    mean."""
+    """Return the mean, kept between the lowest and the highest score: rounding must not make equal scores differ from
+    their mean."""
     return min(max(math.fsum(score / len(scores) for score in scores), min(scores)), max(scores))
 
 
 def deviation(scores: Sequence[float]) -> float:
-    """The standard deviation of two or more scores, as an estimate for all grades of their commit."""
+    """Return the standard deviation of two or more scores, as an estimate for all grades of their commit."""
     middle = mean(scores)
     return math.hypot(*(score - middle for score in scores)) / math.sqrt(len(scores) - 1)
 
 
 def summary(scores: Sequence[float]) -> dict[str, float | int | None]:
-    """The median, mean, standard deviation (None for one score) and count of an attempt's scores, as plain data for
-    programs."""
+    """Return the median, mean, standard deviation (None for one score) and count of an attempt's scores, as plain data
+    for programs."""
     spread = deviation(scores) if len(scores) > 1 else None
     return {"median": median(scores), "mean": mean(scores), "deviation": spread, "count": len(scores)}
 
 
 def noise_at(setting: NoiseSetting, level: float, groups: Iterable[Sequence[float]]) -> Noise:
-    """The noise of scores near `level`. `groups`: the scores of each commit that was measured twice or more; those
-    nearest to the level are used, because noise may grow with the score."""
+    """Return the noise of scores near `level`. `groups`: the scores of each commit that was measured twice or more;
+    those nearest to the level are used, because noise may grow with the score."""
     if setting.deviation is not None:
         return Noise(setting.deviation * (abs(level) if setting.relative else 1.0), math.inf)
     distances, freedom = list[float](), 0
@@ -103,9 +104,9 @@ def _without_outliers(scores: Sequence[float]) -> Sequence[float]:
 
 
 def _quantile(freedom: float) -> float:
-    """The multiple of an estimated standard deviation that corresponds to ERRORS deviations of the normal distribution,
-    for an estimate with `freedom` degrees of freedom: the first terms of the Cornish-Fisher expansion of the t
-    quantile."""
+    """Return the multiple of an estimated standard deviation that corresponds to ERRORS deviations of the normal
+    distribution, for an estimate with `freedom` degrees of freedom: the first terms of the Cornish-Fisher expansion of
+    the t quantile."""
     if math.isinf(freedom):
         return ERRORS
     k = ERRORS

@@ -23,17 +23,17 @@ class Progress:
 
 
 def advance_own(progress: Progress, attempt: Attempt) -> Progress:
-    """An agent's progress after one more attempt of its own."""
+    """Return an agent's progress after one more attempt of its own."""
     return _advance(progress, attempt, attempt.verdict in IMPROVED)
 
 
 def advance_fleet(progress: Progress, attempt: Attempt) -> Progress:
-    """The fleet's progress after one more attempt of any agent."""
+    """Return the fleet's progress after one more attempt of any agent."""
     return _advance(progress, attempt, attempt.verdict is Verdict.NEW_BEST)
 
 
 def end_stagnation(progress: Progress) -> Progress:
-    """Progress without stagnation, after a confirmation proved a new best: the confirmation itself counts as no
+    """Return progress without stagnation, after a confirmation proved a new best: the confirmation itself counts as no
     attempt."""
     return replace(progress, stagnant=0)
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from attempts.fields import SUBMISSION_ID, Fields, json_safe, one_line, printable, shown
 
 TITLE_LIMIT = 500
-OPEN, CLOSED = "open", "closed"  # whether code of the candidate may have written the result
+OPEN, CLOSED = "open", "closed"  # values of `channel`: whether code of the candidate may have written the result
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 COMMIT_OR_NONE = re.compile(rf"({COMMIT.pattern})?")
 LARGEST = math.nextafter(math.inf, 0.0)
@@ -109,7 +109,7 @@ class Submission:
 
 
 def to_dict(item: Attempt | Submission) -> dict[str, object]:
-    """The plain data of an attempt or submission for JSON, whatever a grader returned; `attempt_from_dict` and
+    """Return the plain data of an attempt or submission for JSON, whatever a grader returned; `attempt_from_dict` and
     `submission_from_dict` accept it."""
     values = {name: getattr(item, name) for name in item.__slots__}
     data = {name: printable(str(value)) if isinstance(value, str) else value for name, value in values.items()}
@@ -192,7 +192,7 @@ def _number(fields: Fields, name: str) -> int | None:
 
 
 def _of(fields: Fields, kind: Kind) -> int | None:
-    """The attempt that this one measures again, if it is a confirmation or a duplicate."""
+    """Return the attempt that this one measures again, if it is a confirmation or a duplicate."""
     if kind in (Kind.TUNE, Kind.BASELINE) and fields.get("of") is not None:
         raise fields.wrong("of", f"nothing for the kind {kind}")
     return fields.integer("of") if kind is Kind.CONFIRM else _number(fields, "of")

@@ -30,12 +30,12 @@ class Scoring:
     noise: NoiseSetting = field(default_factory=NoiseSetting)
 
     def gain(self, score: float, other: float) -> float:
-        """How much better `score` is than `other`."""
+        """Return how much better `score` is than `other`."""
         return difference(score, other) if self.direction is Direction.MAXIMIZE else difference(other, score)
 
 
 def difference(score: float, other: float) -> float:
-    """`score - other`, limited to the largest finite number."""
+    """Return `score - other`, limited to the largest finite number."""
     return min(max(score - other, -LARGEST), LARGEST)
 
 
@@ -154,7 +154,7 @@ def judge_confirmation(standing: Standing, asked: Confirmation, score: float, sc
 
 
 def advance(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
-    """The standing after one more record. A baseline begins an epoch: the attempts before it are dropped."""
+    """Return the standing after one more record. A baseline begins an epoch: the attempts before it are dropped."""
     if record.kind is Kind.BASELINE:
         standing = Standing()
     if record.kind is Kind.CONFIRM:
@@ -169,18 +169,18 @@ def advance(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
 
 
 def lead(standing: Standing, scoring: Scoring) -> Measured | None:
-    """The attempt with the highest median; the best itself if none is higher."""
+    """Return the attempt with the highest median; the best itself if none is higher."""
     return _first_among_highest(_standing_ones(standing), standing.best_measured, scoring)
 
 
 def own_best(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
-    """The agent's attempt with the highest median; the seed, while none of its attempts is higher."""
+    """Return the agent's attempt with the highest median; the seed, while none of its attempts is higher."""
     own = [held for held in _standing_ones(standing) if held.agent == agent or held.is_seed]
     return _first_among_highest(own, None, scoring)
 
 
 def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
-    """The own best of each agent that has a score."""
+    """Return the own best of each agent that has a score."""
     seed = [held for held in standing.measured.values() if held.is_seed]
     of_agents: dict[str, list[Measured]] = {}
     for held in _standing_ones(standing):
@@ -190,13 +190,14 @@ def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
 
 
 def ranked(standing: Standing, scoring: Scoring) -> list[Measured]:
-    """The attempts by their medians, the highest first; of equal ones the earlier is ahead. The seed is left out."""
+    """Return the attempts by their medians, the highest first; of equal ones the earlier is ahead. The seed is left
+    out."""
     attempts = [held for held in _standing_ones(standing) if not held.is_seed]
     return sorted(attempts, key=lambda held: (-scoring.gain(held.value, 0.0), held.number))
 
 
 def without_half(standing: Standing) -> Standing:
-    """The standing without the first half of a pair, as if that pair had not begun."""
+    """Return the standing without the first half of a pair, as if that pair had not begun."""
     half = standing.half
     if half is None:
         return standing
@@ -205,14 +206,14 @@ def without_half(standing: Standing) -> Standing:
 
 
 def _standing_ones(standing: Standing) -> list[Measured]:
-    """The attempts whose score is believed: confirmations did not fail too often. The best and the seed are always
-    among them."""
+    """Return the attempts whose score is believed: confirmations did not fail too often. The best and the seed are
+    always among them."""
     held_ones = standing.measured.values()
     return [held for held in held_ones if held.number == standing.best or held.is_seed or not held.is_out]
 
 
 def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -> Noise:
-    """The noise of scores near `level`; without it, near the best."""
+    """Return the noise of scores near `level`; without it, near the best."""
     best = standing.best_measured
     if level is None:
         level = best.value if best else 0.0
@@ -221,7 +222,7 @@ def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -
 
 
 def is_exact(standing: Standing, noise: Noise, scoring: Scoring) -> bool:
-    """Whether one score is enough: the task says so, or enough attempts were measured again and none scored
+    """Return whether one score is enough: the task says so, or enough attempts were measured again and none scored
     differently."""
     if scoring.noise.deviation is not None:
         return scoring.noise.deviation == 0
@@ -232,8 +233,8 @@ def is_exact(standing: Standing, noise: Noise, scoring: Scoring) -> bool:
 
 
 def next_confirmation(standing: Standing, scoring: Scoring) -> Confirmation | None:
-    """The next measurement that is wanted: the other half of a pair, or the first half of a new pair of the best and
-    the lead, as long as a pair can still tell which is better; None if none is."""
+    """Return the next measurement that is wanted: the other half of a pair, or the first half of a new pair of the best
+    and the lead, as long as a pair can still tell which is better; None if none is."""
     best, half = standing.best_measured, standing.half
     if half is not None and half.against in standing.measured:
         return Confirmation(half.against, half.of)
@@ -251,14 +252,15 @@ def next_confirmation(standing: Standing, scoring: Scoring) -> Confirmation | No
 
 
 def _shows(gains: Sequence[float], noise: Noise, level: float) -> bool:
-    """Whether the gains of pairs show that the lead is better. If they did not when they were measured, they may once
-    the noise is known better: then one more pair is worth its grades."""
+    """Return whether the gains of pairs show that the lead is better. If they did not when they were measured, they may
+    once the noise is known better: then one more pair is worth its grades."""
     return bool(gains) and mean(gains) > noise.bar(level, math.sqrt(2 / len(gains)))
 
 
 def _with_attempt(standing: Standing, record: Attempt, score: float) -> Standing:
-    """The standing with a new attempt. A duplicate counts as one more measurement of the first attempt with its tree,
-    if that still matters, and never by itself: otherwise an agent could submit the same tree until it is lucky."""
+    """Return the standing with a new attempt. A duplicate counts as one more measurement of the first attempt with its
+    tree, if that still matters, and never by itself: otherwise an agent could submit the same tree until it is
+    lucky."""
     if record.of is not None:
         return _with_score(standing, record.of, score)
     measured = Measured(
@@ -273,9 +275,9 @@ def _with_score(standing: Standing, number: int, score: float) -> Standing:
 
 
 def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
-    """The standing with a confirmation's score, or its failure. A pair begins with the best; the second half gives the
-    lead its gain, and a half without a score drops the pair. The pair counts as begun even then: else a broken grader
-    would be asked for ever."""
+    """Return the standing with a confirmation's score, or its failure. A pair begins with the best; the second half
+    gives the lead its gain, and a half without a score drops the pair. The pair counts as begun even then: else a
+    broken grader would be asked for ever."""
     half, of, against = standing.half, record.of, record.against
     if of is None:
         return standing
@@ -297,14 +299,14 @@ def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) ->
 
 
 def _is_highest(standing: Standing, score: float, scoring: Scoring) -> bool:
-    """Whether the score is higher than the best, and higher than a lead that could not be proven."""
+    """Return whether the score is higher than the best, and higher than a lead that could not be proven."""
     highest = [held for held in (standing.best_measured, lead(standing, scoring)) if held is not None]
     return all(scoring.gain(score, held.value) > tiny(held.value) for held in highest)
 
 
 def _with_best(standing: Standing, number: int) -> Standing:
-    """The standing with another best. The gains of pairs with the one before are dropped: they say nothing about the
-    new one."""
+    """Return the standing with another best. The gains of pairs with the one before are dropped: they say nothing about
+    the new one."""
     if number == standing.best or number not in standing.measured:
         return standing
     measured = {
@@ -319,7 +321,7 @@ def _change(standing: Standing, number: int, change: Callable[[Measured], Measur
 
 
 def _measured(standing: Standing, scored: Scored | None) -> Measured | None:
-    """The attempt with all its scores, if it still matters; else with this score alone."""
+    """Return the attempt with all its scores, if it still matters; else with this score alone."""
     if scored is None:
         return None
     alone = Measured(number=scored.number, agent="", commit="", tree="", parent="", title="", scores=(scored.score,))
@@ -327,7 +329,7 @@ def _measured(standing: Standing, scored: Scored | None) -> Measured | None:
 
 
 def _first_among_highest(candidates: list[Measured], default: Measured | None, scoring: Scoring) -> Measured | None:
-    """The earliest of the attempts that equal the highest; `default` if it is one of them."""
+    """Return the earliest of the attempts that equal the highest; `default` if it is one of them."""
     if not candidates:
         return default
     highest = max(candidates, key=lambda held: scoring.gain(held.value, 0.0)).value
@@ -336,8 +338,8 @@ def _first_among_highest(candidates: list[Measured], default: Measured | None, s
 
 
 def _pruned(standing: Standing, scoring: Scoring) -> Standing:
-    """The standing without attempts that do not matter any more, so that a decision costs the same at any length of a
-    run."""
+    """Return the standing without attempts that do not matter any more, so that a decision costs the same at any length
+    of a run."""
     kept = set(_kept(standing, scoring))
     if len(kept) == len(standing.measured):
         return standing

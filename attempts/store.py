@@ -56,7 +56,8 @@ class Store:
     # Submissions.
 
     def inbox(self, most: int | None = None, only: Collection[Path] | None = None) -> list[tuple[str, str, Path]]:
-        """The submissions in the inboxes, oldest first: agent, id, path. Files whose name is no id are listed too.
+        """Return the submissions in the inboxes, oldest first: agent, id, path. Files whose name is no id are listed
+        too.
 
         At most `most` of each agent, because one that floods its inbox must not delay the others. `only`: the agents'
         folders to list, if the caller knows that the others have no new file.
@@ -135,7 +136,7 @@ class Store:
         return path.rename(hidden(path))
 
     def witness(self, number: int) -> Witness | None:
-        """The witness of a record's file; None where there is no file."""
+        """Return the witness of a record's file; None where there is no file."""
         return witness(self._record(number))
 
     def _keep(self, path: Path) -> Path:
@@ -161,7 +162,7 @@ class Store:
         return attempt
 
     def find(self, number: int | None) -> Attempt | None:
-        """The record with this number; None if there is none that can be read."""
+        """Return the record with this number; None if there is none that can be read."""
         if number is None or number < 0:
             return None
         try:

@@ -50,14 +50,14 @@ def row_of(attempt: Attempt, seen: Witness) -> Row:
 
 
 def numbers_of(metrics: object) -> Metrics:
-    """The metrics that are numbers, sorted by name; at most MOST_METRICS."""
+    """Return the metrics that are numbers, sorted by name; at most MOST_METRICS."""
     held = metrics.items() if isinstance(metrics, Mapping) else ()
     found = [(name, float(held)) for name, held in held if isinstance(held, int | float) and not isinstance(held, bool)]
     return tuple(sorted(found)[:MOST_METRICS])
 
 
 def folded(text: str) -> str:
-    """The text with all letters in one case, as texts are compared."""
+    """Return the text with all letters in one case, as texts are compared."""
     return text.casefold()
 
 
@@ -71,7 +71,7 @@ def row_in(rows: sqlite3.Connection, number: int) -> Row | None:
 
 
 def content(row: Row) -> Row:
-    """What a row says of its record, without the witness of the file that it was read from."""
+    """Return what a row says of its record, without the witness of the file that it was read from."""
     return (*row[: -FILE_COLUMNS - 2], *row[-2:])
 
 
@@ -113,8 +113,8 @@ class Unusable(Exception):  # noqa: N818
 
 
 def home(folder: Path) -> str:
-    """The value that an index must have as `home`: its format, the folder that it was made for, and the machine's
-    boot."""
+    """Return the value that an index must have as `home`: its format, the folder that it was made for, and the
+    machine's boot."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -196,7 +196,7 @@ def in_memory(rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
 
 
 def copied(source: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy in memory, which can be changed."""
+    """Return a copy in memory, which can be changed."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     source.backup(copy)
     return copy
@@ -234,7 +234,7 @@ def set_value(connection: sqlite3.Connection, name: str, text: str) -> None:
 
 
 def has_words(connection: sqlite3.Connection) -> bool:
-    """Whether the database has an index for text search: not every SQLite can make one."""
+    """Return whether the database has an index for text search: not every SQLite can make one."""
     return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchall())
 
 

@@ -60,7 +60,7 @@ class Index:
             self._make()
 
     def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """The answer to a question (of `query`). A file that turns out to be damaged is replaced."""
+        """Return the answer to a question (of `query`). A file that turns out to be damaged is replaced."""
         if self._rows is None:
             self.refresh()
         assert self._rows is not None
@@ -84,8 +84,8 @@ class Index:
         return True
 
     def shown(self, question: Callable[[sqlite3.Connection], Iterable[N]]) -> list[tuple[N, Attempt]]:
-        """The answer to a question with its records. If a record differs from the index, all altered records are read
-        again first, and the question is asked once more."""
+        """Return the answer to a question with its records. If a record differs from the index, all altered records are
+        read again first, and the question is asked once more."""
         found: list[tuple[N, Attempt | None]] = []
         for _ in range(TRIES):
             found = [(row, self._store.find(row.number)) for row in self.ask(lambda rows: list(question(rows)))]
@@ -95,7 +95,7 @@ class Index:
         return [(row, record) for row, record in found if record is not None]
 
     def agrees(self, attempt: Attempt) -> bool:
-        """Whether the index holds this record as it is."""
+        """Return whether the index holds this record as it is."""
         held = self.ask(lambda rows: row_in(rows, attempt.number))
         return held is not None and content(held) == content(row_of(attempt, NOWHERE))
 
@@ -160,8 +160,8 @@ class Index:
             self._opened()
 
     def _listed(self) -> list[int]:
-        """The numbers of all records, in no order. One search over all names takes half as long as one search for
-        each."""
+        """Return the numbers of all records, in no order. One search over all names takes half as long as one search
+        for each."""
         try:
             names = os.listdir(self.folder)  # noqa: PTH208 - paths would take ten times as long
         except OSError:
@@ -182,8 +182,8 @@ class Index:
 
 
 def _differences(rows: sqlite3.Connection, listed: list[int]) -> tuple[list[int], list[int]]:
-    """The numbers to read, because the index lacks them or could not read them before; and the numbers that only the
-    index has."""
+    """Return the numbers to read, because the index lacks them or could not read them before; and the numbers that only
+    the index has."""
     (held,), (read,) = (rows.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("known", "records"))
     (last,) = rows.execute("SELECT max(number) FROM known").fetchone()
     # Where both hold every number from 0 to the last, the numbers need not be compared.
@@ -195,8 +195,8 @@ def _differences(rows: sqlite3.Connection, listed: list[int]) -> tuple[list[int]
 
 
 def mismatches(folder: Path, records: Mapping[int, str]) -> tuple[list[int], list[int]]:
-    """The numbers of those of the `records` (as JSON) that the index lacks, and of those that it holds with other
-    content.
+    """Return the numbers of those of the `records` (as JSON) that the index lacks, and of those that it holds with
+    other content.
 
     Agents can write to the index, and a command compares only the records that it shows; this finds records that the
     index hides. Both are empty if there is no usable index: the next reader makes a new one.
@@ -214,7 +214,8 @@ def mismatches(folder: Path, records: Mapping[int, str]) -> tuple[list[int], lis
 
 
 def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> bool:
-    """Whether a row says what the record says, and, for a random few, whether the text search finds the record."""
+    """Return whether a row says what the record says, and, for a random few, whether the text search finds the
+    record."""
     data = json.loads(record)
     text = folded("\n".join(str(data.get(name)) for name in TEXT_FIELDS))
     # Most rows hold the fields as they are in the record; only the others need the record to be read with care.
@@ -225,7 +226,7 @@ def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> b
 
 
 def _is_found(rows: sqlite3.Connection, number: int, text: str) -> bool:
-    """Whether the text search finds three characters of a record, at a random place."""
+    """Return whether the text search finds three characters of a record, at a random place."""
     if len(text) < 3:
         return True
     at = random.randrange(len(text) - 2)

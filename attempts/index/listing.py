@@ -37,8 +37,8 @@ class Sought:
 
 
 def page(rows: Rows, sought: Sought, order: ListOrder, *, down: bool, offset: int, most: int) -> ListPage:
-    """The `most` attempts from `offset` on; those without a score come last. ValueError to sort by a metric if none is
-    sought."""
+    """Return the `most` attempts from `offset` on; those without a score come last. ValueError to sort by a metric if
+    none is sought."""
     if order is ListOrder.METRIC and sought.metric is None:
         raise ValueError("no metric is asked for")
     table, where, values = _chosen(sought)
@@ -52,7 +52,7 @@ def page(rows: Rows, sought: Sought, order: ListOrder, *, down: bool, offset: in
 
 
 def _chosen(sought: Sought) -> tuple[str, str, tuple[str | float, ...]]:
-    """The tables, the conditions of a WHERE, and the values of its placeholders."""
+    """Return the tables, the conditions of a WHERE, and the values of its placeholders."""
     table, (where, values) = source(sought.wanted), conditions(sought.wanted)
     where, values = f"{where} AND kind != ?", (*values, Kind.HOLDOUT)
     if sought.verdict is not None:

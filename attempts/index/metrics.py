@@ -38,7 +38,7 @@ class Pair:
 
 
 def names(rows: Rows, most: int, alone: str = "") -> list[str]:
-    """The first `most` names of metrics in alphabetical order; each costs one look-up in the index."""
+    """Return the first `most` names of metrics in alphabetical order; each costs one look-up in the index."""
     statement = "SELECT name FROM metrics JOIN records USING (number) WHERE name > ? AND (? = '' OR agent IN (?, ''))"
     found: list[str] = []
     while len(found) < most:
@@ -51,8 +51,8 @@ def names(rows: Rows, most: int, alone: str = "") -> list[str]:
 
 
 def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[Pair], int]:
-    """The attempts of the present epoch that have both figures (names of metrics, or SCORE), and how many there are. If
-    there are more than `most`, every new best and an even choice of the others. Confirmations are left out."""
+    """Return the attempts of the present epoch that have both figures (names of metrics, or SCORE), and how many there
+    are. If there are more than `most`, every new best and an even choice of the others. Confirmations are left out."""
     columns, values = _figures({"x": x, "y": y})
     within = f"{THIS_EPOCH} AND kind != ? AND (? = '' OR agent IN (?, ''))"
     every = f"SELECT number, agent, verdict, {columns} FROM records WHERE {within}"
@@ -66,8 +66,8 @@ def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[
 
 
 def _figures(asked: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The columns for these figures, and the values of their placeholders. `asked`: the name of a metric, or SCORE, by
-    column."""
+    """Return the columns for these figures, and the values of their placeholders. `asked`: the name of a metric, or
+    SCORE, by column."""
     metric = "(SELECT value FROM metrics WHERE metrics.number = records.number AND name = ?)"
     columns = [f"{'score' if name == SCORE else metric} AS {column}" for column, name in asked.items()]
     return ", ".join(columns), tuple(name for name in asked.values() if name != SCORE)

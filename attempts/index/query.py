@@ -77,13 +77,13 @@ def totals(rows: Rows, alone: str = "") -> Totals:
 
 
 def last(rows: Rows) -> int:
-    """The highest number of a record file, readable or not."""
+    """Return the highest number of a record file, readable or not."""
     (number,) = rows.execute("SELECT max(number) FROM known").fetchone()
     return int(number or 0)
 
 
 def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
-    """The numbers of the wanted attempts, the newest first."""
+    """Yield the numbers of the wanted attempts, the newest first."""
     where, values = conditions(wanted)
     found = _found(rows, wanted.text)
     if found is not None:
@@ -95,8 +95,8 @@ def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
 
 
 def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) -> list[Ranked]:
-    """The best candidates of the present epoch among the wanted attempts, best first; of equals the earlier one is
-    ahead.
+    """Return the best candidates of the present epoch among the wanted attempts, best first; of equals the earlier one
+    is ahead.
 
     The median of a candidate is never better than its best score: attempts are read from the best score on, until no
     later one can belong to a candidate that is better than those found. If only some attempts are wanted, all are read:
@@ -122,7 +122,7 @@ def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) 
 
 
 def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
-    """An attempt and those that it was built on, oldest first; of a longer line the last `most`."""
+    """Return an attempt and those that it was built on, oldest first; of a longer line the last `most`."""
     where, values = conditions(Wanted(alone=alone))
     line: list[int] = []
     seen: set[str] = set()
@@ -139,8 +139,8 @@ def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
 
 
 def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
-    """How the best of the present epoch developed: for each record that proved a new best, when it was published, its
-    number, and the median of that best."""
+    """Return how the best of the present epoch developed: for each record that proved a new best, when it was
+    published, its number, and the median of that best."""
     where, values = conditions(Wanted(alone=alone))
     statement = "SELECT published_at, number, coalesce(again_of, number) FROM records"
     statement += f" WHERE {where} AND {THIS_EPOCH} AND verdict = ?"
@@ -152,27 +152,27 @@ def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
 
 
 def new_bests(rows: Rows) -> list[int]:
-    """The numbers of the attempts of the present epoch that were proven to be the best, in ascending order."""
+    """Return the numbers of the attempts of the present epoch that were proven to be the best, in ascending order."""
     statement = f"SELECT DISTINCT coalesce(again_of, number) FROM records WHERE verdict = ? AND {THIS_EPOCH}"
     return sorted(int(number) for (number,) in rows.execute(statement, (Verdict.NEW_BEST,)))
 
 
 def measured(rows: Rows, number: int) -> Ranked | None:
-    """All scores of an attempt and of its confirmations; None if it has no score."""
+    """Return all scores of an attempt and of its confirmations; None if it has no score."""
     statement = "SELECT score FROM records WHERE score IS NOT NULL AND kind != ? AND (number = ? OR again_of = ?)"
     found = rows.execute(f"{statement} ORDER BY ord, number", (Kind.TUNE, number, number)).fetchall()
     return Ranked(number, tuple(float(score) for (score,) in found)) if found else None
 
 
 def best(rows: Rows) -> int | None:
-    """The attempt that is proven to be the best: the one that the last verdict "new best" is about."""
+    """Return the attempt that is proven to be the best: the one that the last verdict "new best" is about."""
     statement = "SELECT coalesce(again_of, number) FROM records WHERE verdict = ? ORDER BY ord DESC LIMIT 1"
     found = rows.execute(statement, (Verdict.NEW_BEST,)).fetchone()
     return None if found is None else int(found[0])
 
 
 def seed(rows: Rows, epoch: int | None = None) -> int | None:
-    """The number of an epoch's baseline; without `epoch`, of the present one."""
+    """Return the number of an epoch's baseline; without `epoch`, of the present one."""
     statement = "SELECT number FROM records WHERE kind = ? AND (epoch = ? OR ? IS NULL) ORDER BY ord DESC LIMIT 1"
     found = rows.execute(statement, (Kind.BASELINE, epoch, epoch)).fetchone()
     return None if found is None else int(found[0])
@@ -187,8 +187,8 @@ class Failures:
 
 
 def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
-    """The failed attempts of the present epoch by the kind of their reason, the most frequent first. Unless a kind is
-    wanted, only real attempts: neither confirmations nor trials of numbers."""
+    """Return the failed attempts of the present epoch by the kind of their reason, the most frequent first. Unless a
+    kind is wanted, only real attempts: neither confirmations nor trials of numbers."""
     where, values = conditions(wanted)
     if wanted.kind is None:
         where, values = f"{where} AND kind = ?", (*values, Kind.REAL)
@@ -206,21 +206,21 @@ def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
 
 
 def with_tree(rows: Rows, tree: str) -> Iterator[int]:
-    """The attempts of the present epoch with this tree, the newest first."""
+    """Yield the attempts of the present epoch with this tree, the newest first."""
     statement = f"SELECT number FROM records WHERE tree = ? AND {THIS_EPOCH} ORDER BY number DESC"
     for (number,) in rows.execute(statement, (tree,)):
         yield int(number)
 
 
 def with_commit(rows: Rows, start: str) -> list[int]:
-    """The attempts whose commit id begins with `start`."""
+    """Return the attempts whose commit id begins with `start`."""
     statement = "SELECT number FROM records WHERE commit_id >= ? AND commit_id < ?"
     return [int(number) for (number,) in rows.execute(statement, (start, f"{start}g"))]
 
 
 def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Point]:
-    """The wanted attempts that have a score, best first: each kind is read in the order of an index, and the kinds are
-    merged."""
+    """Return the wanted attempts that have a score, best first: each kind is read in the order of an index, and the
+    kinds are merged."""
     order, index = ("score DESC", "high") if direction is Direction.MAXIMIZE else ("score", "low")
     found = _found(rows, wanted.text)
     where, values = conditions(wanted)
@@ -255,14 +255,16 @@ def _tree_of(rows: Rows, number: int | None) -> str:
 
 
 def _is_out(rows: Rows, tree: str, proven: str) -> bool:
-    """Whether confirmations of the tree failed so often that its score is not believed; never for the `proven` tree."""
+    """Return whether confirmations of the tree failed so often that its score is not believed; never for the `proven`
+    tree."""
     statement = f"SELECT count(*) FROM records WHERE tree = ? AND kind = ? AND verdict = ? AND {THIS_EPOCH}"
     (failures,) = rows.execute(statement, (tree, Kind.CONFIRM, Verdict.FAILED)).fetchone()
     return int(failures) >= FAILURES and tree != proven
 
 
 def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> tuple[Point, Ranked]:
-    """The first wanted attempt with this tree, with all scores of the tree, also those of other agents' submissions."""
+    """Return the first wanted attempt with this tree, with all scores of the tree, also those of other agents'
+    submissions."""
 
     def of_tree(columns: str, condition: Wanted) -> list[tuple[float | None, ...]]:
         where, values = conditions(condition)
@@ -281,12 +283,12 @@ def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> t
 
 
 def _sign(direction: Direction) -> float:
-    """The factor for scores with which the smallest product is the best."""
+    """Return the factor for scores with which the smallest product is the best."""
     return -1.0 if direction is Direction.MAXIMIZE else 1.0
 
 
 def conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
-    """The conditions of a WHERE, and the values of its placeholders."""
+    """Return the conditions of a WHERE, and the values of its placeholders."""
     parts, values = ["1"], list[str]()
     conditions = (("agent = ?", wanted.agent), ("kind = ?", wanted.kind or ""), ("agent IN (?, '')", wanted.alone))
     for part, value in (*conditions, ("instr(text, ?) > 0", folded(wanted.text))):
@@ -298,7 +300,8 @@ def conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
 
 
 def _found(rows: Rows, text: str) -> list[int] | None:
-    """Numbers that include all attempts with the text in them, if there are few; None if all attempts must be read."""
+    """Return numbers that include all attempts with the text in them, if there are few; None if all attempts must be
+    read."""
     folded_text = folded(printable(text))
     if len(folded_text) < 3 or not has_words(rows):
         return None
@@ -309,6 +312,6 @@ def _found(rows: Rows, text: str) -> list[int] | None:
 
 
 def _among(rows: Rows, numbers: list[int], statement: str, values: tuple[str, ...]) -> Iterator[Sequence[float]]:
-    """The rows of a statement for these attempts alone."""
+    """Yield the rows of a statement for these attempts alone."""
     for number in numbers:
         yield from rows.execute(f"{statement} AND number = ?", (*values, number))
