@@ -30,7 +30,7 @@ def append(path: Path, beat: Beat) -> None:
 
 
 def beats_in(path: Path) -> Iterator[Beat]:
-    """All beats that are kept, the earliest first."""
+    """Yield all beats that are kept, the earliest first."""
     for number in range(KEPT, 1, -1):
         yield from _beats(_bytes(_compressed(path, number), compressed=True))
     before, latest = _bytes(_compressed(path, 1), compressed=True), _bytes(path, compressed=False)
@@ -58,7 +58,7 @@ def _compressed(path: Path, number: int) -> Path:
 
 
 def _bytes(path: Path, *, compressed: bool) -> bytes:
-    """The content of a file, at most READ_BYTES; empty if it cannot be read."""
+    """Return the content of a file, at most READ_BYTES; empty if it cannot be read."""
     with contextlib.suppress(OSError, ValueError, EOFError, zlib.error), open_plain(path) as file:
         source = gzip.GzipFile(fileobj=file) if compressed else file
         return source.read(READ_BYTES)

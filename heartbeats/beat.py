@@ -79,7 +79,7 @@ def from_dict(data: Mapping[str, object]) -> Beat:
 
 
 def clean(message: str) -> str:
-    """A message as a beat may hold it: one short line."""
+    """Return a message as a beat may hold it: one short line."""
     return one_line(message, MESSAGE_LIMIT)
 
 

@@ -30,11 +30,11 @@ class BeatWriter:
         """Write one beat. OSError where that is not possible."""
 
     def is_cancelled(self) -> bool:
-        """Whether somebody asked the session to stop."""
+        """Return whether somebody asked the session to stop."""
         return False
 
     def is_watched(self) -> bool:
-        """Whether somebody may see each beat at once."""
+        """Return whether somebody may see each beat at once."""
         return True
 
     def close(self) -> None:
@@ -42,8 +42,8 @@ class BeatWriter:
 
 
 def writer_to(place: Place | None, session: str) -> BeatWriter:
-    """The writer of a session's beats to a place. None: to the place that $CORAL_BEATS names, or nowhere if it is not
-    set."""
+    """Return the writer of a session's beats to a place. None: to the place that $CORAL_BEATS names, or nowhere if it
+    is not set."""
     if callable(place):
         return FunctionWriter(place)
     path = os.environ.get(BEATS, "") if place is None else os.fspath(place)
@@ -53,17 +53,17 @@ def writer_to(place: Place | None, session: str) -> BeatWriter:
 
 
 def is_socket(path: Path) -> bool:
-    """Whether beats at this path go through a socket: the path is one, or its name ends so."""
+    """Return whether beats at this path go through a socket: the path is one, or its name ends so."""
     return path.suffix == SOCKET_SUFFIX or path.is_socket()
 
 
 def cancel_file(path: Path) -> Path:
-    """The file beside a file of beats that lists the sessions that are to stop, one a line."""
+    """Return the file beside a file of beats that lists the sessions that are to stop, one a line."""
     return path.with_name(f"{path.name}.cancel")
 
 
 def earlier_file(path: Path) -> Path:
-    """The file to which a file of beats is renamed once it has become long."""
+    """Return the file to which a file of beats is renamed once it has become long."""
     return path.with_name(f"{path.name}.1")
 
 

@@ -41,7 +41,7 @@ class Fuel:
 
 
 def _sized(context: Context, value: object) -> list[object] | str:
-    """A text, or the items of a collection; the fuel for reading them is spent."""
+    """Return a text, or the items of a collection; the fuel for reading them is spent."""
     if isinstance(value, Undefined):
         list(value)
     fuel = cast(Fuel, context[FUEL_KEY])
@@ -60,7 +60,7 @@ def _part(item: object, attribute: str) -> object:
 
 @pass_context
 def loop(context: Context, value: object, weight: int) -> list[object]:
-    """The items of a loop. The fuel for all passes is spent in advance: `weight` for each."""
+    """Return the items of a loop. The fuel for all passes is spent in advance: `weight` for each."""
     items = _sized(context, value)
     if isinstance(items, str):
         raise TypeError("a loop goes over a list, not over a text")
@@ -182,7 +182,7 @@ class _Dialect(PlainEnvironment):
 
 
 def check(template: nodes.Template) -> list[tuple[int, str]]:
-    """What the template uses but must not: line numbers and reasons, in the order of the text."""
+    """Return what the template uses but must not: line numbers and reasons, in the order of the text."""
     problems = []
     for node, depth, loops in _walk(template):
         reason = _objection(node, loops)
@@ -194,7 +194,7 @@ def check(template: nodes.Template) -> list[tuple[int, str]]:
 
 
 def parsed(source: str) -> nodes.Template:
-    """The tree of a template. Raises as `compiled` does; also NotAllowed for a template that would take long to
+    """Return the tree of a template. Raises as `compiled` does; also NotAllowed for a template that would take long to
     parse."""
     if sum(len(_WORD.findall(part)) for part in _BRACES.findall(source)) > MAX_WORDS:
         raise NotAllowed([(1, f"it has more than {MAX_WORDS:,} words and signs in its braces")])
@@ -202,7 +202,8 @@ def parsed(source: str) -> nodes.Template:
 
 
 def compiled(source: str) -> Template:
-    """The template ready to run. Raises NotAllowed, TemplateSyntaxError, or whatever Python raises for absurd texts."""
+    """Return the template ready to run. Raises NotAllowed, TemplateSyntaxError, or whatever Python raises for absurd
+    texts."""
     found = _compiled_or_refused(source)
     if isinstance(found, Template):
         return found
@@ -229,8 +230,8 @@ def _compiled(source: str) -> Template:
 
 
 def _walk(root: nodes.Node) -> Iterator[tuple[nodes.Node, int, int]]:
-    """Every node with its depth and the number of loops around it; without recursion, because a template may be nested
-    too deeply for it."""
+    """Yield every node with its depth and the number of loops around it; without recursion, because a template may be
+    nested too deeply for it."""
     waiting = [(root, 0, 0)]
     while waiting:
         node, depth, loops = waiting.pop()
@@ -273,8 +274,8 @@ def _objection_to_filter(node: nodes.Filter) -> str:
 
 
 def _weight(node: nodes.Node) -> int:
-    """The fuel that one pass through a loop uses up: comparisons and filters cost more, because they read whole texts
-    and lists."""
+    """Return the fuel that one pass through a loop uses up: comparisons and filters cost more, because they read whole
+    texts and lists."""
     heavy = (nodes.Compare, nodes.Filter)
     return sum(10 if isinstance(part, heavy) else 1 for part, _, _ in _walk(node))
 

@@ -21,7 +21,7 @@ E = TypeVar("E", bound=StrEnum)
 
 
 def from_entry(entry: object, current: tuple[Heartbeat, ...] = BUILT_IN) -> Heartbeat:
-    """The heartbeat with the entry's name, as the entry changes it. HeartbeatError says what is wrong with the
+    """Return the heartbeat with the entry's name, as the entry changes it. HeartbeatError says what is wrong with the
     entry."""
     if not isinstance(entry, Mapping):
         raise HeartbeatError("cannot read a heartbeat: it is no mapping", "write name, and every, stagnant or minutes")
@@ -42,7 +42,7 @@ def from_entry(entry: object, current: tuple[Heartbeat, ...] = BUILT_IN) -> Hear
 
 
 def is_switched_off(entry: Mapping[str, object]) -> bool:
-    """Whether the entry removes a heartbeat: `enabled: false`, or a period of zero (`every: 0m`, `every: 0`)."""
+    """Return whether the entry removes a heartbeat: `enabled: false`, or a period of zero (`every: 0m`, `every: 0`)."""
     if entry.get("enabled") is False:
         return True
     every = entry.get("every")
@@ -51,7 +51,7 @@ def is_switched_off(entry: Mapping[str, object]) -> bool:
 
 
 def is_period(text: str) -> bool:
-    """Whether the text is a time with a unit, such as `30m`."""
+    """Return whether the text is a time with a unit, such as `30m`."""
     return _SPAN.fullmatch(text) is not None
 
 
@@ -61,7 +61,7 @@ def _seconds_of(value: object) -> float | None:
 
 
 def to_dict(heartbeat: Heartbeat) -> dict[str, object]:
-    """A heartbeat as plain data that people can read."""
+    """Return a heartbeat as plain data that people can read."""
     figure: float
     match heartbeat.trigger:
         case Every(n):

@@ -39,7 +39,7 @@ class Folder:
         write_bytes(self._path(owner), "".join([head, *(rows or ["[]\n"])]).encode(), durable=False)
 
     def read(self, owner: str) -> list[dict[str, object]]:
-        """The rows of an owner's file; none if there is no readable file.
+        """Return the rows of an owner's file; none if there is no readable file.
 
         Somebody may have altered the file: only plain values under plain names are read, which is all that `write`
         makes. References within the file could expand without end.
@@ -53,7 +53,7 @@ class Folder:
         return [_plain(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
     def witness(self, owner: str) -> Witness | None:
-        """The witness of an owner's file; None where there is none."""
+        """Return the witness of an owner's file; None where there is none."""
         return witness(self._path(owner))
 
     def _path(self, owner: str) -> Path:
@@ -61,7 +61,8 @@ class Folder:
 
 
 def _check_size(text: str) -> None:
-    """ValueError for a file with more parts, or nested deeper, than `write` makes: reading it could take minutes."""
+    """Raise ValueError for a file with more parts, or nested deeper, than `write` makes: reading it could take
+    minutes."""
     depth = 0
     for count, event in enumerate(YAML(typ="safe", pure=True).parse(text)):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
@@ -92,6 +93,6 @@ def _row(heartbeat: Heartbeat, due: str) -> str:
 
 
 def _reads_well(prompt: str) -> bool:
-    """Whether a text can be written as a YAML block of lines and be read again unchanged; else it is quoted."""
+    """Return whether a text can be written as a YAML block of lines and be read again unchanged; else it is quoted."""
     lines = prompt.split("\n")
     return len(lines) > 1 and lines[0][:1].isalnum() and all(line.isprintable() for line in lines)

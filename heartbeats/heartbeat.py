@@ -128,7 +128,7 @@ def remove_heartbeat(current: tuple[Heartbeat, ...], name: str, by: str) -> tupl
 
 
 def reset_heartbeats(defaults: tuple[Heartbeat, ...], current: tuple[Heartbeat, ...] = ()) -> tuple[Heartbeat, ...]:
-    """The heartbeats that the run started with, and the protected ones in `current` that are not among them."""
+    """Return the heartbeats that the run started with, and the protected ones in `current` that are not among them."""
     return (
         *defaults,
         *(heartbeat for heartbeat in current if heartbeat.protected and find(defaults, heartbeat.name) is None),
@@ -140,7 +140,7 @@ def find(heartbeats: Iterable[Heartbeat], name: str) -> Heartbeat | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has no visible letter and no visible digit."""
+    """Return whether a text has no visible letter and no visible digit."""
     return not any(char.isalnum() and char not in _BLANK_LETTERS for char in text)
 
 
@@ -169,7 +169,8 @@ def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str, known: It
 
 
 def _meant(name: str, known: Iterable[Heartbeat]) -> str:
-    """The end of a hint that suggests a known name similar to `name`; "" if there is none, or the name is known."""
+    """Return the end of a hint that suggests a known name similar to `name`; "" if there is none, or the name is
+    known."""
     names = {heartbeat.name for heartbeat in (*BUILT_IN, *known)}
     if name in names:
         return ""

@@ -16,12 +16,12 @@ LOOK_SECONDS = 1.0  # between two looks
 
 
 def interval(seconds: float, *, is_watched: bool) -> float:
-    """Seconds until the next beat of work that has gone on for `seconds`: a tenth of them, within bounds."""
+    """Return the seconds until the next beat of work that has gone on for `seconds`: a tenth of them, within bounds."""
     return min(max(FIRST, seconds / 10), WATCHED if is_watched else ALONE)
 
 
 def watched_file(beats: Path) -> Path:
-    """The file that a watcher of a file of beats touches."""
+    """Return the file that a watcher of a file of beats touches."""
     return beats.with_name(f"{beats.name}.watched")
 
 
@@ -56,7 +56,7 @@ class WatchedLook:
         self._is_watched = False
 
     def is_watched(self) -> bool:
-        """Whether somebody watches. The answer may be LOOK_SECONDS old."""
+        """Return whether somebody watches. The answer may be LOOK_SECONDS old."""
         now = time.monotonic()
         if now - self._looked_at >= LOOK_SECONDS:
             self._looked_at, self._is_watched = now, False

@@ -38,7 +38,8 @@ class PlainEnvironment(ImmutableSandboxedEnvironment):
         return self._nothing(obj, argument)
 
     def _nothing(self, obj: object, name: object) -> object:
-        """An undefined value whose message lists the names that there are, and shows nothing of the object itself."""
+        """Return an undefined value whose message lists the names that there are, and shows nothing of the object
+        itself."""
         if isinstance(obj, Undefined):
             return obj
         keys = ", ".join(str(key) for key in list(obj)[:20]) if isinstance(obj, Mapping) else "nothing"
@@ -72,8 +73,8 @@ class Copy:
 
 
 def show(value: object) -> str:
-    """The text for a value in a prompt: floats with ten digits, structures as JSON, at most as long as a prompt may
-    be."""
+    """Return the text for a value in a prompt: floats with ten digits, structures as JSON, at most as long as a prompt
+    may be."""
     if isinstance(value, str):
         return value
     if value is None:

@@ -301,7 +301,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _ending(error: BaseException | None, cancelled: bool) -> tuple[Status, str]:
-    """The status with which the work ended, and a message that replaces its last one, or ""."""
+    """Return the status with which the work ended, and a message that replaces its last one, or ""."""
     if error is None or (isinstance(error, SystemExit) and not error.code):
         return (Status.CANCELLED if cancelled else Status.SUCCESS), ""
     if not isinstance(error, Exception | SystemExit):  # KeyboardInterrupt, or asyncio's CancelledError

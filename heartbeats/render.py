@@ -62,7 +62,8 @@ def render_file(name: str, context: Mapping[str, object]) -> str:
 
 
 def problems(template: str) -> list[str]:
-    """What is wrong with a prompt, each with its line number, found before the prompt is used; empty if nothing is."""
+    """Return what is wrong with a prompt, each with its line number, found before the prompt is used; empty if nothing
+    is."""
     if len(template.encode("utf-8", "replace")) > PROMPT_BYTES:
         return [f"it is longer than {PROMPT_BYTES} bytes"]
     try:
@@ -159,15 +160,16 @@ def _clip(text: str, limit: int) -> str:
 
 
 def _line(value: object) -> str:
-    """A name that somebody else chose, on one line, so that it cannot be taken for a line of the prompt."""
+    """Return a name that somebody else chose, on one line, so that it cannot be taken for a line of the prompt."""
     return one_line(show(value), 120)
 
 
 def _quote(text: str) -> str:
-    """A text of somebody else, marked as a quotation on every line."""
+    """Return a text of somebody else, marked as a quotation on every line."""
     return "\n".join(f"> {line}".rstrip() for line in printable(text).strip().splitlines())
 
 
 def _without_headings(text: str) -> str:
-    """A section's text in which no line is the heading of another heartbeat, because programs read those headings."""
+    """Return a section's text in which no line is the heading of another heartbeat, because programs read those
+    headings."""
     return _HEADING.sub("> ", text)

@@ -52,7 +52,7 @@ class Evaluation:
 
 
 def arm(trigger: Trigger, progress: Progress, now: float) -> float:
-    """The first target of a heartbeat that begins now. `now`: the run's clock in seconds."""
+    """Return the first target of a heartbeat that begins now. `now`: the run's clock in seconds."""
     match trigger:
         case Every(n):
             return progress.evals + n
@@ -65,7 +65,8 @@ def arm(trigger: Trigger, progress: Progress, now: float) -> float:
 
 
 def evaluate(trigger: Trigger, target: float, progress: Progress, now: float) -> Evaluation:
-    """Whether a trigger fires now, and its target from now on. `progress` includes the attempt just published."""
+    """Return whether a trigger fires now, and its target from now on. `progress` includes the attempt just
+    published."""
     following: float
     match trigger:
         case Every(n):
@@ -83,8 +84,8 @@ def evaluate(trigger: Trigger, target: float, progress: Progress, now: float) ->
 
 
 def retime(old: Trigger, new: Trigger, target: float, progress: Progress, now: float) -> float:
-    """The target after a change of the trigger: the current interval may get shorter, never longer. Another kind of
-    trigger begins a new interval.
+    """Return the target after a change of the trigger: the current interval may get shorter, never longer. Another kind
+    of trigger begins a new interval.
 
     The current interval is assumed to have begun at `target` less the old length. That is too early for an interval
     that was lengthened while it ran, so that a later shortening makes the heartbeat due at once: early, never late.
