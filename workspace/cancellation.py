@@ -51,7 +51,7 @@ class CancelToken:
 
 
 def current_token() -> CancelToken:
-    """The token of the work that calls this; outside of such work, a new one that nobody will cancel."""
+    """Return the token of the work that calls this; outside of such work, a new one that nobody will cancel."""
     return _current.get() or CancelToken()
 
 

@@ -25,8 +25,8 @@ class Claim:
 
 
 def claims_of(notes: Iterable[Note]) -> list[Claim]:
-    """The valid claims in the latest of these notes, the last one of each agent. Oldest first: the older claim has
-    precedence."""
+    """Return the valid claims in the latest of these notes, the last one of each agent. Oldest first: the older claim
+    has precedence."""
     last: dict[str, Note] = {}
     for note in sorted(notes, key=lambda note: (note.created, note.name))[-LATEST:]:
         if note.claims is not None and note.author:

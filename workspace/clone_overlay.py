@@ -49,7 +49,7 @@ def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str]
 
 
 def _exactly(name: str) -> str:
-    """The pattern that matches this path alone."""
+    """Return the pattern that matches this path alone."""
     return "/" + re.sub(r"([\\*?\[\]!# ])", r"\\\1", name)
 
 
@@ -120,8 +120,8 @@ def _skip_worktree(clone: Path, hub: Path, filename: str) -> None:
 
 @lru_cache(maxsize=64)  # the agents of a run begin at one commit
 def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> str | None:
-    """The text of a file in a commit, through links (`AGENTS.md -> CLAUDE.md` is common); None if there is no such
-    file."""
+    """Return the text of a file in a commit, through links (`AGENTS.md -> CLAUDE.md` is common); None if there is no
+    such file."""
     mode, kind, name, *_ = Git(hub).text("ls-tree", commit, "--", filename).split() or ("", "nothing", "")
     if kind != "blob":
         return None
@@ -140,8 +140,8 @@ def place(folder: Path, name: str, text: str) -> None:
 
 
 def _without_links(folder: Path, name: str) -> str:
-    """The path of `folder/name` relative to the folder, with links to other folders inside it resolved. GitError if one
-    leads out of it."""
+    """Return the path of `folder/name` relative to the folder, with links to other folders inside it resolved. GitError
+    if one leads out of it."""
     path = folder / name
     real, top = path.parent.resolve(), folder.resolve()
     if not real.is_relative_to(top):
@@ -154,6 +154,6 @@ def _write_lines(folder: Path, name: str, lines: Iterable[str]) -> None:
 
 
 def _lines(folder: Path, name: str) -> list[str]:
-    """The lines of a file; none if there is no file. It must not lie behind a link: an agent may have made one to a
-    file that it cannot read itself, and what is read here is written where the agent can read it."""
+    """Return the lines of a file; none if there is no file. It must not lie behind a link: an agent may have made one
+    to a file that it cannot read itself, and what is read here is written where the agent can read it."""
     return (read_below(folder, name, _LONGEST) or b"").decode("utf-8", "replace").splitlines()

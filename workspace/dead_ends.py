@@ -27,8 +27,8 @@ Kept = dict[str, dict[str, list[str]]]
 
 
 def find_dead_ends(shared: Path, kept_in: Path) -> list[tuple[str, str, list[str]]]:
-    """The dead ends in a folder of knowledge that no note supersedes: the name and title of the note, and what it is
-    about. `kept_in`: the file that keeps results for the next call; it may be missing or damaged."""
+    """Return the dead ends in a folder of knowledge that no note supersedes: the name and title of the note, and what
+    it is about. `kept_in`: the file that keeps results for the next call; it may be missing or damaged."""
     shared = shared.resolve()  # agents have a link to it
     until, kept = _read(kept_in)
     now, found, changed = time.time_ns(), {}, False
@@ -54,8 +54,8 @@ def find_dead_ends(shared: Path, kept_in: Path) -> list[tuple[str, str, list[str
 
 
 def met_by(about: Iterable[str], message: str, changes: Callable[[], tuple[list[str], str]]) -> bool:
-    """Whether an attempt touches everything that a dead end is about. `changes` returns the paths of the files that it
-    changes, and the changed lines; called only if the message does not name everything."""
+    """Return whether an attempt touches everything that a dead end is about. `changes` returns the paths of the files
+    that it changes, and the changed lines; called only if the message does not name everything."""
     left = [word for word in about if not names(message, word)]
     if not left:
         return True
@@ -65,13 +65,13 @@ def met_by(about: Iterable[str], message: str, changes: Callable[[], tuple[list[
 
 
 def names(text: str, word: str) -> bool:
-    """Whether a text contains a word, a name or a path as a whole, in upper or lower case."""
+    """Return whether a text contains a word, a name or a path as a whole, in upper or lower case."""
     return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text.casefold()) is not None
 
 
 def _read_note(shared: Path, name: str) -> dict[str, list[str]] | None:
-    """What a note says about dead ends, by key: what it is `about`, its `title`, and what it `supersedes`; None if it
-    says nothing."""
+    """Return what a note says about dead ends, by key: what it is `about`, its `title`, and what it `supersedes`; None
+    if it says nothing."""
     content = read_below(shared, f"notes/{name}.md", _MUCH)
     text = (content or b"").decode("utf-8", "replace").replace("\r\n", "\n")
     end = text.find("\n---", 3)
@@ -87,7 +87,7 @@ def _read_note(shared: Path, name: str) -> dict[str, list[str]] | None:
 
 
 def _read(kept_in: Path) -> tuple[int, Kept]:
-    """The time up to which all changes of notes were read, in nanoseconds, and what was found by then."""
+    """Return the time up to which all changes of notes were read, in nanoseconds, and what was found by then."""
     content = read_plain(kept_in, _KEPT)
     with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
         data = json.loads(content or b"")

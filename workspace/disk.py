@@ -23,8 +23,8 @@ _SQLITE_FULL = 13
 
 
 def disk_problem_of(folder: Path, least: int = LEAST) -> str:
-    """What is wrong with the disk of a folder, in words; "" if nothing is, or if it cannot be known. `least`: bytes
-    that must be free.
+    """Return what is wrong with the disk of a folder, in words; "" if nothing is, or if it cannot be known. `least`:
+    bytes that must be free.
 
     The folder need not exist yet.
     """
@@ -45,8 +45,8 @@ def disk_problem_of(folder: Path, least: int = LEAST) -> str:
 
 
 def space_problem_of(folder: Path, size: int) -> str:
-    """Why a file of `size` bytes does not fit into the folder, which must exist; "" if it does. Only this finds a
-    quota.
+    """Return why a file of `size` bytes does not fit into the folder, which must exist; "" if it does. Only this finds
+    a quota.
 
     The file has no name and is removed at once. Where the file system cannot reserve space, the bytes are written.
     """
@@ -62,7 +62,7 @@ def space_problem_of(folder: Path, size: int) -> str:
 
 
 def is_disk_problem(error: BaseException) -> bool:
-    """Whether something failed because the disk is full, or can only be read.
+    """Return whether something failed because the disk is full, or can only be read.
 
     Decided by error codes and by git's own words, never by texts with names in them: an agent could stop the fleet by a
     name that it chose.

@@ -22,7 +22,7 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def split(text: str) -> tuple[dict[str, str | list[str]], str]:
-    """The values at the head of `text`, by key in lower case, and the text after the head."""
+    """Return the values at the head of `text`, by key in lower case, and the text after the head."""
     lines = text.removeprefix("\ufeff").split("\n")
     if lines[0].rstrip() != "---":
         return {}, text
@@ -42,13 +42,13 @@ def words(value: str | list[str] | None) -> str:
 
 
 def texts(value: str | list[str] | None) -> tuple[str, ...]:
-    """The items of a list, or of a line with commas; at most _ITEMS."""
+    """Return the items of a list, or of a line with commas; at most _ITEMS."""
     items = value if isinstance(value, list) else (value or "").split(",")
     return tuple(filter(None, (as_line(item, 200).removesuffix(".md") for item in items[:_ITEMS])))
 
 
 def as_line(text: str, length: int) -> str:
-    """The text as one printable line of at most `length` characters: names and titles go into prompts and onto
+    """Return the text as one printable line of at most `length` characters: names and titles go into prompts and onto
     terminals."""
     if text.isascii() and text.isprintable():
         return " ".join(text[: length * 4].split())[:length]

@@ -34,7 +34,7 @@ def check_genuine(hub: Path, commit: str, folder: Path) -> None:
 
 
 def _id(kind: str, content: bytes, length: int) -> str:
-    """The id of an object. `length`: how long the ids of this repository are, which tells the hash."""
+    """Return the id of an object. `length`: how long the ids of this repository are, which tells the hash."""
     hashed = hashlib.sha1(usedforsecurity=False) if length == 40 else hashlib.sha256()
     hashed.update(b"%s %d\0" % (kind.encode(), len(content)))
     hashed.update(content)
@@ -42,7 +42,7 @@ def _id(kind: str, content: bytes, length: int) -> str:
 
 
 def _commit_body(hub: Path, commit: str) -> bytes:
-    """The content of a commit; read without a git process if the commit is a loose object."""
+    """Return the content of a commit; read without a git process if the commit is a loose object."""
     packed = read_plain(object_file(hub / "objects", commit), _LONGEST_COMMIT, follow=True)
     try:
         content = zlib.decompressobj().decompress(packed or b"", _LONGEST_COMMIT)
@@ -53,7 +53,7 @@ def _commit_body(hub: Path, commit: str) -> bytes:
 
 
 def _id_of_folder(folder: bytes, length: int) -> str:
-    """The id of the tree with these files, as git would compute it."""
+    """Return the id of the tree with these files, as git would compute it."""
     entries = []
     with os.scandir(folder) as found:
         for entry in found:
@@ -99,7 +99,7 @@ def _check_objects(hub: Path, tree: str) -> None:
 
 
 def _entries(content: bytes, size: int) -> Iterator[tuple[bytes, str, str]]:
-    """Mode, name and id of each entry of a tree. `size`: the length of an id in bytes."""
+    """Yield mode, name and id of each entry of a tree. `size`: the length of an id in bytes."""
     place = 0
     while place < len(content):
         end = content.index(b"\0", place)

@@ -135,7 +135,7 @@ class Git:
 
 @lru_cache(maxsize=64)
 def _program(folder: str) -> Program:
-    """GitPython's command runner. Imported only here: the import takes 40 ms, and many commands start no git."""
+    """Return GitPython's command runner. Imported only here: the import takes 40 ms, and many commands start no git."""
     load()
     from git.cmd import Git as Program
 
@@ -177,7 +177,8 @@ def _finish(
 def _argument_from(
     stream: IO[bytes], head: tuple[int, Callable[[bytes], str]], deadline: float, arguments: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The argument that the function of `head` makes of a stream's first bytes; none if the stream ends before."""
+    """Return the argument that the function of `head` makes of a stream's first bytes; none if the stream ends
+    before."""
     count, make_argument = head
     read = bytearray()
     with selectors.DefaultSelector() as ready:

@@ -34,7 +34,8 @@ SETTINGS: Mapping[str, str] = {
 
 
 def identity(name: str) -> dict[str, str]:
-    """The variables that make `name` author and committer; `.invalid` never resolves, so the address is nobody's."""
+    """Return the variables that make `name` author and committer; `.invalid` never resolves, so the address is
+    nobody's."""
     email = f"{name or 'nobody'}@coral.invalid"
     return {
         f"GIT_{role}_{key}": value
@@ -44,7 +45,7 @@ def identity(name: str) -> dict[str, str]:
 
 
 def environment(**variables: str | Path) -> dict[str, str]:
-    """The whole environment of one git process. Inherited GIT_* variables are left out: inside a hook they name another
-    repository."""
+    """Return the whole environment of one git process. Inherited GIT_* variables are left out: inside a hook they name
+    another repository."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**inherited, **SETTINGS, **{name: str(value) for name, value in variables.items()}}

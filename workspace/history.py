@@ -58,7 +58,7 @@ def snapshot(shared: Path, repository: Path, message: str) -> str:
 
 
 def history(repository: Path, limit: int = 20) -> list[Change]:
-    """The last `limit` commits, newest first."""
+    """Return the last `limit` commits, newest first."""
     git = Git(repository)
     if not (git.directory / "objects").is_dir() or not git.text("for-each-ref", _BRANCH):
         return []
@@ -70,7 +70,7 @@ def history(repository: Path, limit: int = 20) -> list[Change]:
 
 
 def versions(repository: Path, name: str, limit: int = 20) -> Iterator[tuple[str, str]]:
-    """The last contents of one file of the folder, newest first, each with its time (ISO-8601)."""
+    """Yield the last contents of one file of the folder, newest first, each with its time (ISO-8601)."""
     git = Git(repository)
     if not (git.directory / "objects").is_dir() or not git.text("for-each-ref", _BRANCH):
         return
@@ -82,8 +82,8 @@ def versions(repository: Path, name: str, limit: int = 20) -> Iterator[tuple[str
 
 
 def _is_damaged(repository: Path) -> bool:
-    """Whether git finds the repository damaged. A full or slow disk, or a missing git, is no damage: the history must
-    not be replaced for it."""
+    """Return whether git finds the repository damaged. A full or slow disk, or a missing git, is no damage: the history
+    must not be replaced for it."""
     try:
         Git(repository).run("fsck", "--connectivity-only")
     except GitError as error:
@@ -120,8 +120,8 @@ def _snapshot(shared: Path, repository: Path, message: str) -> str:
 
 
 def _stream(git: Git, message: str, contents: dict[str, bytes], gone: set[str] | None) -> bytes:
-    """The input for fast-import: one commit with these changes; if `gone` is None, with all files, because the last
-    state is not known."""
+    """Return the input for fast-import: one commit with these changes; if `gone` is None, with all files, because the
+    last state is not known."""
     title = " ".join(message.split()).encode("utf-8", "replace")
     parts = [f"commit {_BRANCH}\ncommitter Coral <coral@coral.invalid> now\ndata {len(title)}\n".encode(), title, b"\n"]
     if git.text("for-each-ref", _BRANCH):
@@ -135,7 +135,7 @@ def _stream(git: Git, message: str, contents: dict[str, bytes], gone: set[str] |
 
 
 def _state_of(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], str]]]:
-    """Every file with its mark and digest; a file is read again only if its mark changed."""
+    """Yield every file with its mark and digest; a file is read again only if its mark changed."""
     for name, mark in islice(_files(shared), _MANY):
         known = before.get(name)
         if known is not None and known[0] == mark:
@@ -145,7 +145,7 @@ def _state_of(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[in
 
 
 def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes], set[str]]:
-    """The contents that changed, up to `_AT_ONCE` bytes, and the names of the files that are left for the next
+    """Return the contents that changed, up to `_AT_ONCE` bytes, and the names of the files that are left for the next
     snapshots."""
     contents: dict[str, bytes] = {}
     later: set[str] = set()
@@ -162,8 +162,8 @@ def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes
 
 
 def _files(shared: Path) -> Iterator[tuple[str, list[int]]]:
-    """The regular files that are not too large and have printable names without a dot at the beginning: the path, and
-    the mark by which a change is noticed."""
+    """Yield the regular files that are not too large and have printable names without a dot at the beginning: the path,
+    and the mark by which a change is noticed."""
     for entry in walk(shared, _DEEP, _MANY, lambda name: name.isprintable() and name[0] not in '."'):
         with contextlib.suppress(OSError):
             about = entry.stat(follow_symlinks=False)
@@ -172,7 +172,7 @@ def _files(shared: Path) -> Iterator[tuple[str, list[int]]]:
 
 
 def _load(repository: Path) -> _State | None:
-    """The state of the files at the last commit; None if it is not known."""
+    """Return the state of the files at the last commit; None if it is not known."""
     try:
         state = json.loads(read_plain(repository / _STATE, _STATE_LARGE) or b"")
         return {str(name): ([int(part) for part in mark], str(digest)) for name, (mark, digest) in state.items()}

@@ -121,7 +121,7 @@ def set_seed(hub: Path, commit: str, taken_in: float) -> None:
 
 
 def repository_of(seed: Path) -> Path | None:
-    """The git directory if the seed is itself a repository, else None. A repository in a folder above is not the
+    """Return the git directory if the seed is itself a repository, else None. A repository in a folder above is not the
     seed's."""
     inside = seed / ".git"
     if inside.is_file():  # a linked worktree
@@ -210,7 +210,7 @@ def _config_of_clone(hub: Path, commit: str) -> str:
 
 
 def is_whole(clone: Path) -> bool:
-    """Whether git can use the clone and find the hub. Checks only three names, because every launch calls it."""
+    """Return whether git can use the clone and find the hub. Checks only three names, because every launch calls it."""
     inside = clone / ".git"
     files = inside / "HEAD", inside / "objects" / "info" / "alternates"
     try:
@@ -236,7 +236,7 @@ def clone_again(hub: Path, target: Path, agent: str, commit: str, exclude: Itera
 
 
 def _has_work(folder: Path, ours: set[str]) -> bool:
-    """Whether anything in the folder is the agent's own. Links are not: they are the supervisor's, to the shared
+    """Return whether anything in the folder is the agent's own. Links are not: they are the supervisor's, to the shared
     knowledge and to mounts."""
     try:
         with os.scandir(folder) as entries:
@@ -257,7 +257,7 @@ def checkout(hub: Path, commit: str, target: Path) -> None:
 
 
 def settings(hub: Path, kept: Path) -> bytes:
-    """The hub's configuration as it was made, from its copy `kept`; if that is gone, as it is now."""
+    """Return the hub's configuration as it was made, from its copy `kept`; if that is gone, as it is now."""
     return read_plain(kept, MEGABYTE) or read_plain(hub / "config", MEGABYTE) or b""
 
 
@@ -291,19 +291,19 @@ def _remove(path: Path) -> None:
 
 
 def diff(hub: Path, old: str, new: str) -> str:
-    """The difference of two commits for people, cut off after 2 MB."""
+    """Return the difference of two commits for people, cut off after 2 MB."""
     text, is_cut = cut_diff(hub, old, new)
     return text + "\n[cut off here]\n" if is_cut else text
 
 
 def cut_diff(hub: Path, old: str, new: str) -> tuple[str, bool]:
-    """The difference of two commits, at most 2 MB of it, and whether more was cut off."""
+    """Return the difference of two commits, at most 2 MB of it, and whether more was cut off."""
     output = Git(hub).run(*_DIFF, full(old), full(new), "--", limit=_DIFF_LIMIT, cut=True)
     return output.decode("utf-8", "replace"), len(output) >= _DIFF_LIMIT
 
 
 def patch(hub: Path, old: str, new: str) -> bytes:
-    """The difference of two commits for `git apply`: complete, with binary files."""
+    """Return the difference of two commits for `git apply`: complete, with binary files."""
     return Git(hub).run(*_DIFF, "--binary", "--full-index", full(old), full(new), "--")
 
 

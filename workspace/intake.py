@@ -70,8 +70,8 @@ def take_in(hub: Path, clone: Path, commit: str, number: int) -> Taken:
 
 
 def missing(hub: Path, commits: Sequence[str]) -> list[str]:
-    """The ids of files and folders that the trees of these commits name, and the hub lacks. GitError if a commit itself
-    is missing."""
+    """Return the ids of files and folders that the trees of these commits name, and the hub lacks. GitError if a commit
+    itself is missing."""
     asked = "".join(f"{full(commit)}\n" for commit in commits).encode()
     listed = Git(hub).run("rev-list", "--objects", "--no-walk", "--missing=print", "--stdin", data=asked, limit=_LISTED)
     return [line[1:].decode() for line in listed.splitlines() if line.startswith(b"?")]
@@ -112,7 +112,7 @@ def reference_of(hub: Path, number: int) -> Path:
 
 
 def pinned(hub: Path, number: int) -> str:
-    """The commit that is pinned as an attempt; "" if there is none."""
+    """Return the commit that is pinned as an attempt; "" if there is none."""
     return (read_plain(reference_of(hub, number), _LINE) or b"").decode("ascii", "replace").strip()
 
 
@@ -208,7 +208,7 @@ def _counted(head: bytes) -> str:
 
 
 def _boundary(commit: str, theirs: Path, ours: Path) -> list[str]:
-    """Ancestors of `commit` that the hub has, at which git can stop walking. Missing some costs only time."""
+    """Return ancestors of `commit` that the hub has, at which git can stop walking. Missing some costs only time."""
     found: list[str] = []
     ahead = [commit]
     for _ in range(_WINDOW):
@@ -246,7 +246,7 @@ def _move_objects(incoming: Path, objects: Path) -> None:
 
 
 def _view_of(clone: Path, views: Path) -> Path:
-    """A view of a clone's objects without its alternates, below `views`, made or brought up to date.
+    """Return a view of a clone's objects without its alternates, below `views`, made or brought up to date.
 
     By its alternates a clone could borrow from a repository that we can read and its agent cannot; so git gets a folder
     of links to the clone's own objects. The folder is kept, because making 256 links takes longer than taking a commit
@@ -265,7 +265,7 @@ def _view_of(clone: Path, views: Path) -> Path:
 
 
 def _may_block(view: Path) -> bool:
-    """Whether an entry of these folders is neither file nor folder: a pipe blocks the process that opens it."""
+    """Return whether an entry of these folders is neither file nor folder: a pipe blocks the process that opens it."""
     for folder in view.iterdir():
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             if any(not (entry.is_file() or entry.is_dir()) for entry in islice(entries, _FILES)):

@@ -45,7 +45,7 @@ def create(shared: Path) -> None:
 
 
 def is_there(shared: Path) -> bool:
-    """Whether the folders that agents write to are all there and open."""
+    """Return whether the folders that agents write to are all there and open."""
     return all(map(_is_open, _folders(shared)))
 
 

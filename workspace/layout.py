@@ -27,7 +27,7 @@ def plain(name: str) -> str:
 
 
 def leads_outside(path: str) -> bool:
-    """Whether a path that must stay in its folder is absolute, or leaves the folder by `..`."""
+    """Return whether a path that must stay in its folder is absolute, or leaves the folder by `..`."""
     return PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
 
 
@@ -91,33 +91,33 @@ class Layout:
     log = _Below("private/supervisor.log")
 
     def requests_of(self, sender: str) -> Path:
-        """Where one agent, or the operator, puts requests."""
+        """Return the folder into which one agent, or the operator, puts requests."""
         return self.requests / plain(sender)
 
     def replies_to(self, sender: str) -> Path:
-        """Where the supervisor answers requests; no agent may be named `replies`."""
+        """Return the folder in which the supervisor answers requests; no agent may be named `replies`."""
         return self.requests / "replies" / plain(sender)
 
     def clone(self, agent: str) -> Path:
         return self.agents / plain(agent)
 
     def state(self, agent: str) -> Path:
-        """Where the agent's program keeps sessions and settings."""
+        """Return the folder in which the agent's program keeps sessions and settings."""
         return self.states / plain(agent)
 
     def pulses(self, agent: str) -> Path:
-        """The file to which pulses write beats in programs that the agent runs."""
+        """Return the file to which pulses write beats in programs that the agent runs."""
         return self.state(agent) / "beats.jsonl"
 
     def shared_of(self, agent: str, share: bool) -> Path:
-        """The knowledge folder that this agent reads and writes: the fleet's if `share`, else one of its own."""
+        """Return the knowledge folder that this agent reads and writes: the fleet's if `share`, else one of its own."""
         return self.shared if share else self.root / "workspace" / "alone" / plain(agent)
 
     def logs(self, agent: str) -> Path:
         return self.logs_of_all / plain(agent)
 
     def prompt(self, agent: str, launch: int) -> Path:
-        """What the launch reads on its standard input."""
+        """Return the file that the launch reads on its standard input."""
         return self.logs(agent) / f"{launch:04d}.prompt.md"
 
     def output(self, agent: str, launch: int) -> Path:
@@ -130,7 +130,7 @@ class Layout:
         return self.logs(agent) / f"job-{number}.json"
 
     def job_code(self, agent: str, number: int) -> Path:
-        """The file with the exit code of a job's command, as a shell gives it."""
+        """Return the file with the exit code of a job's command, as a shell gives it."""
         return self.logs(agent) / f"job-{number}.code"
 
     def job_output(self, agent: str, number: int) -> Path:
@@ -140,20 +140,20 @@ class Layout:
         return self.logs(agent) / "beats.jsonl"
 
     def grade(self, number: int) -> Path:
-        """Feedback and artifacts that the grader declared: agents may read them."""
+        """Return the folder for feedback and artifacts that the grader declared: agents may read them."""
         return self.root / "grades" / str(number)
 
     def instructions(self, agent: str) -> Path:
-        """The file with the instructions of an agent, from which its clone's instruction file is restored."""
+        """Return the file with the instructions of an agent, from which its clone's instruction file is restored."""
         return self.private / "instructions" / f"{plain(agent)}.json"
 
     def check(self, agent: str) -> Path:
-        """The file that names the task's public check, `file.py:function`, or is empty; sealed agents cannot read the
-        task itself."""
+        """Return the file that names the task's public check, `file.py:function`, or is empty; sealed agents cannot
+        read the task itself."""
         return self.clone(agent) / ".git" / "coral-check"
 
     def grading(self, number: int) -> Path:
-        """The working folder of one grade: the checkout, the raw output."""
+        """Return the working folder of one grade: the checkout, the raw output."""
         return self.private / "grading" / str(number)
 
 
@@ -174,12 +174,13 @@ def new_run(runs: Path, task: str) -> Layout:
 
 
 def closed_folders(layout: Layout) -> tuple[Path, ...]:
-    """The folders that hold answers, keys or conversations: only their owner can open them."""
+    """Return the folders that hold answers, keys or conversations: only their owner can open them."""
     return layout.private, layout.logs_of_all, layout.states
 
 
 def folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
-    """The folders that a run with these agents has from its beginning; a folder inside another comes after it."""
+    """Return the folders that a run with these agents has from its beginning; a folder inside another comes after
+    it."""
     names = list(agents)
     plain_ones = (layout.agents, layout.shared, layout.history, layout.root / "grades")
     found = [*closed_folders(layout), layout.attempts, layout.heartbeats, *plain_ones]
@@ -200,12 +201,12 @@ def create(layout: Layout, agents: Iterable[str]) -> None:
 
 
 def folder_of_runs(layout: Layout) -> Path:
-    """The folder `runs` that the run is in; the run's own folder if it was moved elsewhere."""
+    """Return the folder `runs` that the run is in; the run's own folder if it was moved elsewhere."""
     return next((folder for folder in layout.root.parents[:2] if folder.name == "runs"), layout.root)
 
 
 def can_see_private(layout: Layout) -> bool:
-    """Whether this process can read the run's private folder: a sealed agent cannot find it, or not open it."""
+    """Return whether this process can read the run's private folder: a sealed agent cannot find it, or not open it."""
     try:
         os.close(os.open(layout.private, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError:
@@ -214,13 +215,14 @@ def can_see_private(layout: Layout) -> bool:
 
 
 def find_run(cwd: Path) -> Layout | None:
-    """The run that `cwd` is in: the nearest folder above with the folders of a run, `private` among them."""
+    """Return the run that `cwd` is in: the nearest folder above with the folders of a run, `private` among them."""
     runs = (folder for folder in _upwards(cwd) if _is_run(folder) and (folder / "private").is_dir())
     return next(map(Layout, runs), None)
 
 
 def find_agent(cwd: Path) -> tuple[Layout, str] | None:
-    """The run and the agent whose clone `cwd` is in. Does not need `private`, which a sealed agent cannot see."""
+    """Return the run and the agent whose clone `cwd` is in. Does not need `private`, which a sealed agent cannot
+    see."""
     for folder in _upwards(cwd):
         if folder.parent.name == "agents" and folder.parent.parent.name == "workspace":
             root = folder.parent.parent.parent
@@ -230,12 +232,12 @@ def find_agent(cwd: Path) -> tuple[Layout, str] | None:
 
 
 def slug(name: str) -> str:
-    """The name of the folder for a task's runs: small letters, digits, single dashes; at most 60 characters."""
+    """Return the name of the folder for a task's runs: small letters, digits, single dashes; at most 60 characters."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-")
 
 
 def runs_under(folder: Path) -> list[Layout]:
-    """The runs in `folder`, or one level deeper in `<folder>/<task>`, newest first."""
+    """Return the runs in `folder`, or one level deeper in `<folder>/<task>`, newest first."""
     children = _folders(folder)
     grandchildren = [run for child in children if not _is_run(child) for run in _folders(child)]
     found = [path for path in (*children, *grandchildren) if _is_run(path)]
@@ -243,7 +245,7 @@ def runs_under(folder: Path) -> list[Layout]:
 
 
 def find_runs(cwd: Path) -> Path | None:
-    """The nearest `runs` folder, in `cwd` or above it, that has a run in it."""
+    """Return the nearest `runs` folder, in `cwd` or above it, that has a run in it."""
     return next((folder / "runs" for folder in _upwards(cwd) if runs_under(folder / "runs")), None)
 
 
@@ -265,7 +267,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _base36(number: int) -> str:
-    """The number in base 36, with four digits: 36**4 is more than the microseconds of a second."""
+    """Return the number in base 36, with four digits: 36**4 is more than the microseconds of a second."""
     digits = ""
     for _ in range(4):
         number, digit = divmod(number, 36)

@@ -74,7 +74,7 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
 
 
 def _git_works_in(repository: Path, whose: str) -> bool:
-    """Whether a git process has its working directory in the clone. A zombie has none, so it does not count."""
+    """Return whether a git process has its working directory in the clone. A zombie has none, so it does not count."""
     home = repository.resolve().parent
     if not Path("/proc/self").is_dir():
         return _any_git()
@@ -89,7 +89,7 @@ def _git_works_in(repository: Path, whose: str) -> bool:
 
 
 def _any_git() -> bool:
-    """Whether any git runs, for a system that does not show the working directory of a process."""
+    """Return whether any git runs, for a system that does not show the working directory of a process."""
     listing = subprocess.run(["ps", "-axo", "stat=,comm="], capture_output=True, text=True, check=False).stdout
     rows = [line.split(None, 1) for line in listing.splitlines()]
     return any(not row[0].startswith("Z") and Path(row[-1]).name.startswith("git") for row in rows if row)

@@ -26,12 +26,12 @@ class Header:
 
 
 def object_file(objects: Path, name: str) -> Path:
-    """The file of the object with this id, which exists unless the object is in a pack."""
+    """Return the file of the object with this id, which exists unless the object is in a pack."""
     return objects / name[:2] / name[2:]
 
 
 def read_header(path: Path) -> Header | None:
-    """The header of the commit in this object file; None if it is absent, unreadable, or not a commit."""
+    """Return the header of the commit in this object file; None if it is absent, unreadable, or not a commit."""
     packed = read_plain(path, _MUCH, follow=True)
     try:
         content = zlib.decompressobj().decompress(packed or b"", _MUCH)

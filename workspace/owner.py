@@ -37,7 +37,8 @@ class User:
 
 
 def candidate_of(user: User) -> User:
-    """The user as which a grade's candidates run: it can pass the same folders, and cannot read the grader's files."""
+    """Return the user as which a grade's candidates run: it can pass the same folders, and cannot read the grader's
+    files."""
     return User(number_of_candidates(user.number), user.groups[:2], user.umask)
 
 
@@ -54,8 +55,8 @@ def user_of_agent(layout: Layout, agent: str) -> User:
 
 
 def user_of_grade(root: Path, folder: Path, files: Path) -> User:
-    """The user of a grade. `root`: the run's folder, or another folder that the whole grade is in. `folder`: of the
-    grade; `files`: of the grader."""
+    """Return the user of a grade. `root`: the run's folder, or another folder that the whole grade is in. `folder`: of
+    the grade; `files`: of the grader."""
     groups = [number_of(root, name) for name in (_Groups.RUN, _Groups.GRADERS)]
     number = number_of(root, f"grade {os.path.relpath(folder, root)}")
     return User(number, (*groups, _group_of_files(root, files)), 0o077)
@@ -66,7 +67,7 @@ def _group_of_files(root: Path, files: Path) -> int:
 
 
 def number_of(root: Path, name: str) -> int:
-    """The number of a user or group of the run in this folder: even, see `plain_file.number_of_candidates`."""
+    """Return the number of a user or group of the run in this folder: even, see `plain_file.number_of_candidates`."""
     found = root.stat()
     digest = hashlib.sha256(f"{found.st_dev} {found.st_ino} {name}".encode("utf-8", "surrogateescape")).digest()
     return OWN_USERS[int.from_bytes(digest[:8]) % len(OWN_USERS)] & ~1
@@ -178,8 +179,8 @@ def open_knowledge(layout: Layout) -> None:
 
 
 def closed_to_others(path: Path) -> Path | None:
-    """The first folder on the way to a path, or the path itself, that other users may not pass or open; None if they
-    may."""
+    """Return the first folder on the way to a path, or the path itself, that other users may not pass or open; None if
+    they may."""
     for end in (Path(os.path.normpath(path.absolute())), path.resolve()):
         for part in (*reversed(end.parents), end):
             with contextlib.suppress(OSError):
@@ -190,8 +191,8 @@ def closed_to_others(path: Path) -> Path | None:
 
 
 def open_to_others(folder: Path, but: Iterable[Path]) -> Path | None:
-    """What other users can read of a folder: the folder itself, or something in it besides the paths that they must
-    reach (`but`); None if nothing."""
+    """Return what other users can read of a folder: the folder itself, or something in it besides the paths that they
+    must reach (`but`); None if nothing."""
     real = folder.resolve()
     if not real.is_dir() or any(not parent.stat().st_mode & stat.S_IXOTH for parent in real.parents):
         return None
@@ -302,7 +303,8 @@ def _shared_mode(file: os.stat_result, rights: int) -> int:
 
 
 def _walk(folder: Path, skipped: Path | None = None) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Each folder from this one down, as a descriptor, with the names of the folders and of everything else in it."""
+    """Yield each folder from this one down, as a descriptor, with the names of the folders and of everything else in
+    it."""
     if folder.is_symlink() or not folder.is_dir():
         return
     try:

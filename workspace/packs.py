@@ -93,8 +93,8 @@ def _put(source: Path, target: Path) -> None:
 
 
 def _what_happened(copy: Path, place: Path, *, is_known: bool) -> str:
-    """What was done to a file; "" if it is as it was. `is_known`: the file was compared before, and its stamp has
-    changed since."""
+    """Return what was done to a file; "" if it is as it was. `is_known`: the file was compared before, and its stamp
+    has changed since."""
     if not os.path.lexists(place):
         return "was deleted"
     if _stamp(place) is None:
@@ -109,7 +109,7 @@ def _is_same(copy: Path, place: Path) -> bool:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """The figures that every change of a file changes; None if there is no regular file."""
+    """Return the figures that every change of a file changes; None if there is no regular file."""
     try:
         found = os.lstat(path)
     except OSError:

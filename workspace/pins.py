@@ -82,7 +82,7 @@ class Pins:
 
 
 def _stamps(hub: Path) -> tuple[int, ...]:
-    """The figures that change when a loose object is added or removed."""
+    """Return the figures that change when a loose object is added or removed."""
     found = []
     for number in range(256):
         with contextlib.suppress(OSError):

@@ -15,13 +15,13 @@ OWN_USERS = range(0x7000_0000, 0x8000_0000)  # the numbers of users and groups t
 
 
 def number_of_candidates(number: int) -> int:
-    """The user as which the candidates of a grade run, from the user of the grade, whose number is even."""
+    """Return the user as which the candidates of a grade run, from the user of the grade, whose number is even."""
     return number | 1
 
 
 def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int | None = None) -> bytes | None:
-    """The first `most` bytes of a regular file; None if there is none. A link is followed only with `follow`. `place`:
-    a descriptor of the folder to which a relative path is relative."""
+    """Return the first `most` bytes of a regular file; None if there is none. A link is followed only with `follow`.
+    `place`: a descriptor of the folder to which a relative path is relative."""
     # Without O_NONBLOCK, a pipe in the place of a file would block the reader for ever.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
@@ -36,7 +36,7 @@ def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int 
 
 
 def read_below(folder: Path, name: str, most: int) -> bytes | None:
-    """As `read_plain` for `folder/name`; None also if the folder or one below it on the way is a link."""
+    """Do the same as `read_plain` for `folder/name`; None also if the folder or one below it on the way is a link."""
     try:
         with folder_of(folder, name) as place:
             return read_plain(Path(name).name, most, place=place)
@@ -100,7 +100,7 @@ def give_like(new: int, folder: int) -> None:
 
 
 def _other_owner(folder: int) -> tuple[int, int] | None:
-    """The owner and group of a folder, if we are root and the owner is one of `OWN_USERS`; else None."""
+    """Return the owner and group of a folder, if we are root and the owner is one of `OWN_USERS`; else None."""
     found = os.fstat(folder)
     return (found.st_uid, found.st_gid) if found.st_uid in OWN_USERS and os.geteuid() == 0 else None
 
@@ -116,8 +116,8 @@ def _put(temporary: str, name: str, place: int) -> None:
 def walk(
     folder: Path, deepest: int, most_in_folder: int, is_wanted: Callable[[str], bool] = lambda name: name[0] != "."
 ) -> Iterator[os.DirEntry[str]]:
-    """The regular files in a folder and at most `deepest` levels below it, sorted by name; names that are not wanted
-    are skipped."""
+    """Return the regular files in a folder and at most `deepest` levels below it, sorted by name; names that are not
+    wanted are skipped."""
     return _walk(str(folder), deepest, most_in_folder, is_wanted, repeat(None, MAX_NAMES))
 
 

@@ -64,7 +64,7 @@ def view_of_agent(
     write: Iterable[Path],
     modules: Iterable[Path] = (),
 ) -> dict[Path, Access]:
-    """What the programs of an agent can read and write, at this level.
+    """Return what the programs of an agent can read and write, at this level.
 
     `hidden`: folders outside the run, such as the task's. `read`: paths that stay readable inside a hidden or private
     folder, unless they are in the run. `write`: files and folders of the user that the programs can change. `modules`:
@@ -74,8 +74,8 @@ def view_of_agent(
     view = dict.fromkeys(PRIVATE, Access.PRIVATE) | dict.fromkeys(hidden_folders, Access.HIDDEN)
 
     def is_allowed(path: Path) -> bool:
-        """Whether the path may be shown: not if it is in the run, nor if it is a link from elsewhere into a hidden
-        folder, which an agent may have made."""
+        """Return whether the path may be shown: not if it is in the run, nor if it is a link from elsewhere into a
+        hidden folder, which an agent may have made."""
         real, named = path.resolve(), Path(os.path.normpath(path))
         leads_in = _lies_in(real, hidden_folders) and not _lies_in(named, hidden_folders)
         return not leads_in and not _lies_in(real, [layout.root])
@@ -105,8 +105,8 @@ def view_of_grader(
     modules: Iterable[Path],
     network: bool,
 ) -> dict[Path, Access]:
-    """What a grader can read and write. `read`: paths that stay readable inside a hidden or private folder. `modules`:
-    folders from which Python imports. `network`: whether the grader looks up names of other machines."""
+    """Return what a grader can read and write. `read`: paths that stay readable inside a hidden or private folder.
+    `modules`: folders from which Python imports. `network`: whether the grader looks up names of other machines."""
     hidden_folders = [path.resolve() for path in hidden]
     view = {path.resolve(): Access.PRIVATE for path in private} | dict.fromkeys(hidden_folders, Access.HIDDEN)
     importable = list(modules)
@@ -115,7 +115,7 @@ def view_of_grader(
 
 
 def _shown_again(paths: Iterable[Path], modules: Iterable[Path], view: View) -> dict[Path, Access]:
-    """The paths that the view would hide, because they are in a hidden or private folder, with READ access. Also
+    """Return the paths that the view would hide, because they are in a hidden or private folder, with READ access. Also
     folders of modules that contain such a folder: with Landlock, Python could not list them."""
     covered = [path for path in map(Path.resolve, paths) if path not in view and set(view) & set(path.parents)]
     around = [path for path in map(Path.resolve, modules) if any(path in top.parents for top in view)]
@@ -127,8 +127,8 @@ def _lies_in(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool = True) -> list[str]:
-    """The arguments that start a program in the sandbox, in `folder`. Paths of the view that do not exist are left
-    out."""
+    """Return the arguments that start a program in the sandbox, in `folder`. Paths of the view that do not exist are
+    left out."""
     line = [shutil.which("bwrap") or "bwrap", "--as-pid-1", "--new-session", "--cap-drop", "ALL"]
     line += [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
     line += [] if network else ["--unshare-net"]
@@ -155,7 +155,8 @@ def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool =
 
 
 def with_devices(view: View) -> dict[Path, Access]:
-    """The view with the devices that every program has, one by one: if all were shown, root could open the disk."""
+    """Return the view with the devices that every program has, one by one: if all were shown, root could open the
+    disk."""
     devices = [*(Path("/dev", name) for name in _DEVICES), *_graphics()]
     return {Path("/dev"): Access.HIDDEN, **dict.fromkeys(devices, Access.WRITE), **view}
 
@@ -166,7 +167,7 @@ def _graphics() -> list[Path]:
 
 @cache
 def bubblewrap_problem() -> str:
-    """Why bubblewrap does not work on this machine; "" if it works. It is tried once, which takes some 10 ms."""
+    """Return why bubblewrap does not work on this machine; "" if it works. It is tried once, which takes some 10 ms."""
     if sys.platform == "darwin":
         return "there is no sandbox for macOS"
     if shutil.which("bwrap") is None:

@@ -89,8 +89,8 @@ def commit(
 
 
 def changes(clone: Path, made: Made) -> tuple[list[str], str]:
-    """The paths of the files that a commit changes, and the changed lines. No lines of files over 256 kB, nor of a
-    commit that changes more than a hundred files."""
+    """Return the paths of the files that a commit changes, and the changed lines. No lines of files over 256 kB, nor of
+    a commit that changes more than a hundred files."""
     if not made.parent:
         return [], ""
     git, compared = _Clone(clone, ""), ("-r", "--no-renames", made.parent, made.tree)
@@ -104,7 +104,8 @@ def changes(clone: Path, made: Made) -> tuple[list[str], str]:
 
 
 def diff(clone: Path) -> str:
-    """What the next submission would change since the last commit, new files included. The index stays as it is."""
+    """Return what the next submission would change since the last commit, new files included. The index stays as it
+    is."""
     git = _Clone(clone, "")
     scratch = git.directory / "coral-diff-index"
     with one_at_a_time(git.directory):
@@ -204,7 +205,7 @@ class _Clone:
             return self.head_from(end)
 
     def head_from(self, end: Callable[[bytes], str]) -> _Head:
-        """The commit, its tree and parents and the branch, from the one process that `end` waits for."""
+        """Return the commit, its tree and parents and the branch, from the one process that `end` waits for."""
         try:
             words = end(b"").split()
         except SubmitError as error:

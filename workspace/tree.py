@@ -30,7 +30,8 @@ class TreeEntry:
 
 
 def parse(listing: bytes) -> list[TreeEntry]:
-    """The entries that `ls-tree -r -l -z --full-tree` lists. A path that is not UTF-8 keeps its bytes as surrogates."""
+    """Return the entries that `ls-tree -r -l -z --full-tree` lists. A path that is not UTF-8 keeps its bytes as
+    surrogates."""
     entries = []
     for line in listing.split(b"\0"):
         about, tab, path = line.partition(b"\t")
@@ -85,7 +86,7 @@ def _check_links(links: list[TreeEntry], read: Callable[[list[str]], Mapping[str
 
 
 def leaves(path: str, links: Mapping[str, str]) -> bool:
-    """Whether following `path` leads out of the tree; `links` maps every link of the tree to its target.
+    """Return whether following `path` leads out of the tree; `links` maps every link of the tree to its target.
 
     After 40 links the system stops (ELOOP): a loop leads nowhere, and a longer chain is found when a later link of it
     is checked.
@@ -112,7 +113,7 @@ def leaves(path: str, links: Mapping[str, str]) -> bool:
 
 
 def _show(path: str) -> str:
-    """A path as one safe word of a message."""
+    """Return a path as one safe word of a message."""
     text = os.fsencode(path).decode("utf-8", "replace")
     shown = "".join(character if character.isprintable() else "?" for character in text)
     return shown if len(shown) <= 200 else shown[:200] + "…"
