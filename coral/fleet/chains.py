@@ -41,8 +41,8 @@ def on_taken_in(transaction: Transaction, pending: PendingAttempt, event: on.Tak
 
 
 def is_over_limit(transaction: Transaction, author: str, depth: int, fired: list[Heartbeat]) -> bool:
-    """Whether heartbeats at this depth of a chain are skipped. If so, logs each of them, and alerts the operator once
-    for the chain."""
+    """Return whether heartbeats at this depth of a chain are skipped. If so, logs each of them, and alerts the operator
+    once for the chain."""
     if depth <= MAX_CHAIN or not fired:
         return False
     for heartbeat in fired:

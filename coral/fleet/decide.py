@@ -46,8 +46,8 @@ def decide(
 
 
 def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
-    """The next time, on the run's clock, at which `decide` may have to act without an event; None if there is none.
-    Never too late, but at some of these times nothing is due."""
+    """Return the next time, on the run's clock, at which `decide` may have to act without an event; None if there is
+    none. Never too late, but at some of these times nothing is due."""
     rules = in_force(rules, fleet.run)
     times = [fleet.run.queue_paused_until, *(breaker.paused_until for breaker in fleet.run.breakers.values())]
     for owner, heartbeats in fleet.heartbeats.items():
@@ -188,8 +188,8 @@ def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
 
 
 def _waits_for_last_grades(transaction: Transaction) -> bool:
-    """Whether a run that stops after its grades has also used up a budget or reached its target, while some graders
-    still run: these may end, and no other grade begins."""
+    """Return whether a run that stops after its grades has also used up a budget or reached its target, while some
+    graders still run: these may end, and no other grade begins."""
     run = transaction.run
     if not run.draining or run.stopping or all(one.step not in OCCUPYING for one in transaction.pending.values()):
         return False

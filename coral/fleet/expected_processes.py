@@ -13,13 +13,13 @@ def live_agents(fleet: Fleet) -> list[Agent]:
 
 
 def is_starting(agent: Agent, clock: float) -> bool:
-    """Whether the first output of the agent's launch is still expected."""
+    """Return whether the first output of the agent's launch is still expected."""
     return agent.phase in LIVE and not agent.has_output and clock - agent.spawned_at < START_SECONDS
 
 
 def agents_to_find(fleet: Fleet) -> list[Agent]:
-    """The agents whose process a new supervisor looks for, among them those that could not be killed: after a reboot
-    their processes are gone."""
+    """Return the agents whose process a new supervisor looks for, among them those that could not be killed: after a
+    reboot their processes are gone."""
     return [agent for agent in fleet.agents.values() if agent.phase in LIVE or agent.kills >= MAX_KILLS]
 
 
@@ -32,5 +32,5 @@ def jobs_to_find(fleet: Fleet) -> list[Job]:
 
 
 def settled(fleet: Fleet) -> list[int]:
-    """The numbers of the attempts that have a verdict, and whose record may not be written yet."""
+    """Return the numbers of the attempts that have a verdict, and whose record may not be written yet."""
     return [number for number, attempt in fleet.pending.items() if attempt.step is AttemptStep.SETTLED]

@@ -102,7 +102,7 @@ def level_of(trouble: Trouble) -> HealthLevel:
 
 
 def health_of(fleet: Fleet) -> tuple[HealthLevel, tuple[TroubleFound, ...]]:
-    """The fleet's level and its troubles, the worst first, as the last decision noted them."""
+    """Return the fleet's level and its troubles, the worst first, as the last decision noted them."""
     found = [TroubleFound(*_parts(key), since) for key, since in fleet.run.troubles.items()]
     found.sort(key=lambda one: (one.level is not HealthLevel.UNHEALTHY, one.since))
     return (found[0].level if found else HealthLevel.HEALTHY), tuple(found)
@@ -140,7 +140,7 @@ ALERTS: Mapping[Trouble, str] = {
 
 
 def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
-    """The times, on the run's clock, at which a trouble may begin or end without an event."""
+    """Yield the times, on the run's clock, at which a trouble may begin or end without an event."""
     run = fleet.run
     if run.waiting_since is not None:
         yield run.waiting_since + _stuck_after(rules)
@@ -232,7 +232,7 @@ def _of_agents(fleet: Fleet, clock: float) -> Iterator[TroubleFound]:
 
 
 def _conspicuous(fleet: Fleet) -> list[tuple[str, Agent]]:
-    """The few agents that may have a trouble; a cheap test, because every decision looks at all agents."""
+    """Return the few agents that may have a trouble; a cheap test, because every decision looks at all agents."""
     retired = Phase.RETIRED  # looked up once: each look-up of an enum's member is slow
     return [
         item
@@ -246,7 +246,7 @@ def _conspicuous(fleet: Fleet) -> list[tuple[str, Agent]]:
 
 
 def _nobody_works(fleet: Fleet) -> bool:
-    """Whether the operator wants at least one agent at work, and all of those are parked."""
+    """Return whether the operator wants at least one agent at work, and all of those are parked."""
     work, retired, parked = Order.WORK, Phase.RETIRED, Phase.PARKED
     wanted = False
     for agent in fleet.agents.values():

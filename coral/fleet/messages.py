@@ -287,5 +287,5 @@ def _is_overtaken(scopes: Collection[Scope], message: PendingMessage) -> bool:
 
 
 def _is_read_now(message: PendingMessage, now: float) -> bool:
-    """Whether `coral eval` has printed the message, and its agent has time left to acknowledge it."""
+    """Return whether `coral eval` has printed the message, and its agent has time left to acknowledge it."""
     return message.printed and now < message.due

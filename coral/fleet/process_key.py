@@ -16,19 +16,19 @@ def of_job(number: int) -> str:
 
 
 def grade_in(who: str) -> int | None:
-    """The number in the key of a grader's process: of the attempt, or below 0 for a grade on the hold-out. None for
-    other keys."""
+    """Return the number in the key of a grader's process: of the attempt, or below 0 for a grade on the hold-out. None
+    for other keys."""
     return _number_after(_GRADE, who)
 
 
 def holdout_key(number: int) -> int:
-    """The number, below 0, of the grade of an attempt on the hold-out. Applied to such a number, it gives the
+    """Return the number, below 0, of the grade of an attempt on the hold-out. Applied to such a number, it gives the
     attempt."""
     return -1 - number
 
 
 def job_in(who: str) -> int | None:
-    """The number of the job in the key of its process. None for other keys."""
+    """Return the number of the job in the key of its process. None for other keys."""
     return _number_after(_JOB, who)
 
 

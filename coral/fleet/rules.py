@@ -61,12 +61,12 @@ class Rules:
     fresh_tokens: int | None = None  # ... nor one that has used so many tokens
 
     def ttl_of(self, phase: str) -> float:
-        """For how many seconds a launch may be silent in this phase; a phase is the activity that its output reported
-        last."""
+        """Return for how many seconds a launch may be silent in this phase; a phase is the activity that its output
+        reported last."""
         return self.ttl.get(phase, self.stall)
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
-        """The heartbeats that a new owner of this scope starts with."""
+        """Return the heartbeats that a new owner of this scope starts with."""
         return tuple(heartbeat for heartbeat in self.heartbeats if heartbeat.scope is scope)
 
 
@@ -82,7 +82,7 @@ OWN_BUDGETS = {f"per_agent.{name}": name for name in ("attempts", "money", "toke
 
 
 def budget_of(rules: Rules, key: str) -> float | None:
-    """A budget in the unit of task.yaml; None is without limit."""
+    """Return a budget in the unit of task.yaml; None is without limit."""
     limit: float | None = getattr(rules.own, OWN_BUDGETS[key]) if key in OWN_BUDGETS else getattr(rules, BUDGETS[key])
     return limit / 3600 if key == "hours" and limit is not None else limit
 
@@ -98,8 +98,8 @@ def with_budget(rules: Rules, key: str, limit: float | None) -> Rules:
 
 
 def in_force(rules: Rules, run: Run) -> Rules:
-    """The rules with the budgets that the operator has set since, and the agents that the operator has added or moved.
-    `rules`: those of the task."""
+    """Return the rules with the budgets that the operator has set since, and the agents that the operator has added or
+    moved. `rules`: those of the task."""
     for key, found in run.budgets.items():
         if budget_of(rules, key) == found.base:
             rules = with_budget(rules, key, found.limit)

@@ -119,7 +119,7 @@ class Job:
         return of_job(self.number)
 
     def seconds(self, clock: float) -> float:
-        """For how long the job has run at this time of the run's clock."""
+        """Return for how long the job has run at this time of the run's clock."""
         return clock - self.began_at + self.away
 
     @property

@@ -79,7 +79,7 @@ class Transaction:
         return self.agents[name]
 
     def holder(self, owner: str) -> Run | Agent:
-        """The record of an owner of heartbeats: an agent, or the fleet."""
+        """Return the record of an owner of heartbeats: an agent, or the fleet."""
         return self.run if owner == FLEET else self.agents[owner]
 
     def set_targets(self, owner: str, targets: Mapping[str, float]) -> None:

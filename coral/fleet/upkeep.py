@@ -83,8 +83,8 @@ def exclude_time(transaction: Transaction) -> None:
 
 
 def without_blame(event: on.Event, disk_problem: str) -> on.Event:
-    """The event as it is to be handled while the disk cannot be written to: a failure that the disk may have caused
-    becomes a lost grade or a lost launch. With an empty `disk_problem`, the event itself."""
+    """Return the event as it is to be handled while the disk cannot be written to: a failure that the disk may have
+    caused becomes a lost grade or a lost launch. With an empty `disk_problem`, the event itself."""
     if not disk_problem:
         return event
     match event:

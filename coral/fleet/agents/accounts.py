@@ -63,13 +63,13 @@ def leave(transaction: Transaction, agent: Agent) -> None:
 
 
 def is_held(transaction: Transaction, agent: Agent) -> bool:
-    """Whether the agent's account is at its limit, and the agent is not the probe."""
+    """Return whether the agent's account is at its limit, and the agent is not the probe."""
     limit = _limit_of(transaction, agent)
     return limit is not None and limit.probe != agent.name
 
 
 def closed(transaction: Transaction, agent: Agent) -> Reason | None:
-    """Why the agent's account is closed; None while it is not."""
+    """Return why the agent's account is closed; None while it is not."""
     limit = _limit_of(transaction, agent)
     return None if limit is None else limit.closed
 
@@ -99,8 +99,9 @@ def on_launch_ended(transaction: Transaction, agent: Agent, well: bool) -> None:
 
 
 def shortest_wait(transaction: Transaction, agent: Agent) -> float:
-    """The seconds for which a usage limit is taken to last at least, whatever the provider says: a provider may name
-    reset times that are never true, and without this back-off the agent would be started in vain again and again."""
+    """Return the seconds for which a usage limit is taken to last at least, whatever the provider says: a provider may
+    name reset times that are never true, and without this back-off the agent would be started in vain again and
+    again."""
     return back_off(transaction.run.id, agent, agent.crashes, transaction.rules)
 
 
@@ -151,8 +152,8 @@ def _try(transaction: Transaction, account: str, limit: Limit) -> None:
 
 
 def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
-    """The sort key by which the probe is chosen, lowest first: any agent but the last probe that failed, then the agent
-    with the fewest crashes, then one that is parked by the limit alone."""
+    """Return the sort key by which the probe is chosen, lowest first: any agent but the last probe that failed, then
+    the agent with the fewest crashes, then one that is parked by the limit alone."""
     return agent.name == limit.failed, agent.crashes * bool(limit.failed), agent.phase is not Phase.PARKED
 
 
@@ -169,7 +170,7 @@ def _lift(transaction: Transaction, account: str) -> None:
 
 
 def _has_own_deadline(transaction: Transaction, agent: Agent) -> bool:
-    """Whether the agent is parked until a time of its own, and not only until its account has usage again."""
+    """Return whether the agent is parked until a time of its own, and not only until its account has usage again."""
     return agent.phase is Phase.PARKED and agent.deadline is not None and transaction.clock < agent.deadline
 
 
@@ -184,14 +185,14 @@ def _limit_of(transaction: Transaction, agent: Agent) -> Limit | None:
 
 
 def _agents_of(transaction: Transaction, account: str) -> list[Agent]:
-    """The account's agents that have not retired."""
+    """Return the account's agents that have not retired."""
     agents = [agent for agent in transaction.agents.values() if transaction.rules.accounts.get(agent.name) == account]
     return [agent for agent in agents if agent.phase is not Phase.RETIRED]
 
 
 def _seconds(transaction: Transaction, agent: Agent, until: float | None, tries: int) -> float:
-    """How many seconds to wait before a probe starts. Where the provider named no reset time, or one that has passed,
-    this is a back-off."""
+    """Return how many seconds to wait before a probe starts. Where the provider named no reset time, or one that has
+    passed, this is a back-off."""
     rules = transaction.rules
     seconds = (
         rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, shortest_wait(transaction, agent))

@@ -43,10 +43,10 @@ def _withdraw(transaction: Transaction, agent: Agent, why: str) -> None:
 
 
 def _due(transaction: Transaction, agent: Agent) -> float:
-    """When the message may interrupt the agent: for an agent that waits for a grade, when the wait ends."""
+    """Return when the message may interrupt the agent: for an agent that waits for a grade, when the wait ends."""
     return max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
 
 
 def _remoteness(transaction: Transaction, agent: Agent) -> tuple[bool, float]:
-    """The sort key by which the agent is chosen: the lowest is likely to receive the message first."""
+    """Return the sort key by which the agent is chosen: the lowest is likely to receive the message first."""
     return agent.phase is not Phase.RUNNING, _due(transaction, agent)

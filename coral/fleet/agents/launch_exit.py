@@ -72,7 +72,7 @@ def wait(transaction: Transaction, agent: Agent, reason: Reason, seconds: float 
 
 
 def next_start_slot(transaction: Transaction, name: str) -> float:
-    """The seconds after which this agent starts when all agents start at once: they start one after another."""
+    """Return the seconds after which this agent starts when all agents start at once: they start one after another."""
     return list(transaction.agents).index(name) * transaction.rules.stagger
 
 
@@ -199,13 +199,14 @@ def _trip_breaker(transaction: Transaction, agent: Agent, reason: Reason) -> Non
 
 
 def breaker_of(transaction: Transaction, agent: str) -> tuple[str, Breaker]:
-    """The account that an agent's crashes are counted under ("" if it has none), and the breaker of that account."""
+    """Return the account that an agent's crashes are counted under ("" if it has none), and the breaker of that
+    account."""
     account = transaction.rules.accounts.get(agent, "")
     return account, transaction.run.breakers.get(account, Breaker())
 
 
 def _most_crashes(transaction: Transaction, account: str) -> int:
-    """How many crashes trip the breaker of an account: the task's `breaker_crashes`, once for each four of its
+    """Return how many crashes trip the breaker of an account: the task's `breaker_crashes`, once for each four of its
     agents."""
     agents = sum(transaction.rules.accounts.get(name, "") == account for name in transaction.agents)
     return transaction.rules.breaker_crashes * max(1, agents // BREAKER_AGENTS)

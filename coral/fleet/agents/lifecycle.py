@@ -148,7 +148,7 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
 
 
 def _reason_to_end(agent: Agent, rules: Rules) -> Reason | None:
-    """Why the agent must not start again, and its launch is to be interrupted; None where it may work."""
+    """Return why the agent must not start again, and its launch is to be interrupted; None where it may work."""
     if agent.order is Order.RETIRE:
         return DISMISSED
     if rules.agents and agent.name not in rules.agents:
@@ -220,8 +220,8 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
 
 
 def _most(one: OutputCounts, other: OutputCounts) -> OutputCounts:
-    """The higher of each count. A new supervisor reads a launch's output from the beginning again, so its first counts
-    are too low."""
+    """Return the higher of each count. A new supervisor reads a launch's output from the beginning again, so its first
+    counts are too low."""
     return OutputCounts(
         edits=max(one.edits, other.edits),
         compactions=max(one.compactions, other.compactions),
@@ -269,7 +269,7 @@ def _count_compactions(transaction: Transaction, agent: Agent, before: OutputCou
 
 
 def _reason_to_renew(agent: Agent, rules: Rules) -> Reason | None:
-    """Why the next launch begins a new session; None where the conversation is resumed."""
+    """Return why the next launch begins a new session; None where the conversation is resumed."""
     compactions, tokens = agent.conversation.compactions, agent.spent.tokens - agent.conversation.tokens_before
     if rules.fresh_compactions is not None and compactions >= rules.fresh_compactions:
         return Reason(ReasonKind.SESSION_COMPACTED, count=compactions)

@@ -55,7 +55,7 @@ def restore(transaction: Transaction, budgets: Mapping[str, SetLimit] | None) ->
 
 
 def _nobody_is_left(fleet: Fleet, rules: Rules) -> bool:
-    """Whether every agent at work has used up its own budget."""
+    """Return whether every agent at work has used up its own budget."""
     at_work = [agent for agent in fleet.agents.values() if agent.phase is not Phase.RETIRED]
     return bool(at_work) and all(agent_over(agent, rules) is not None for agent in at_work)
 
@@ -87,7 +87,7 @@ def _with(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
 
 
 def exact(key: str, limit: float | None) -> float | None:
-    """The limit as task.yaml holds it: a whole number, where the budget is of things that are counted."""
+    """Return the limit as task.yaml holds it: a whole number, where the budget is of things that are counted."""
     return int(limit) if limit is not None and key in WHOLE else limit
 
 

@@ -17,7 +17,7 @@ def begin_research(transaction: Transaction, agent: Agent) -> Agent:
 
 
 def refusal(transaction: Transaction, agent: Agent) -> Reason | None:
-    """Why a submission of this agent is refused; None where it is not."""
+    """Return why a submission of this agent is refused; None where it is not."""
     if agent.research_until is None or transaction.clock >= agent.research_until:
         return None
     return Reason(ReasonKind.RESEARCH, seconds=agent.research_until - transaction.clock)

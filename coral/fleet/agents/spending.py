@@ -36,14 +36,14 @@ def highest(one: Spent, other: Spent) -> Spent:
 
 
 def cost(spent: Spent, prices: Prices) -> float:
-    """What these tokens cost at these prices, in US dollars."""
+    """Return what these tokens cost at these prices, in US dollars."""
     return (spent.input * prices.input + spent.cached * prices.cached + spent.output * prices.output) / MILLION
 
 
 def _before(meter: Meter, event: on.Used) -> Spent:
-    """The part of a reported figure that is counted already. If the whole figure is lower than in the launch before,
-    the program began to count at zero again. One part alone may fall: for an answer that was cut off, programs report
-    an estimate first and drop it later."""
+    """Return the part of a reported figure that is counted already. If the whole figure is lower than in the launch
+    before, the program began to count at zero again. One part alone may fall: for an answer that was cut off, programs
+    report an estimate first and drop it later."""
     same_launch = meter.launch == event.launch
     if meter.session != event.session or not (same_launch or event.session):
         return Spent()

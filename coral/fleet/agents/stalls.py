@@ -28,16 +28,16 @@ NUDGED, FRESH, RESTING = 1, 3, 4  # escalations; each further one is a longer re
 
 
 def reason_of(stall: Stall) -> Reason | None:
-    """The last step that was taken against the stall and the finding that led to it; None if the agent made progress
-    since."""
+    """Return the last step that was taken against the stall and the finding that led to it; None if the agent made
+    progress since."""
     if not stall.escalations:
         return None
     return Reason(ReasonKind.STALLED, count=stall.escalations, finding=stall.finding, seconds=stall.lasted)
 
 
 def deadlines(agent: Agent, rules: Rules) -> list[float]:
-    """The times at which stall detection may have to act: when the no-progress timer ends, when a job no longer excuses
-    the lack of progress, and when a scan of the clone for edits has taken too long."""
+    """Return the times at which stall detection may have to act: when the no-progress timer ends, when a job no longer
+    excuses the lack of progress, and when a scan of the clone for edits has taken too long."""
     if agent.stall.since is None or rules.no_progress is None:
         return []
     asked = agent.stall.scan_requested_at
@@ -111,13 +111,13 @@ def exclude_time(transaction: Transaction, name: str, *over: float) -> None:
 
 
 def is_excluded(transaction: Transaction, agent: Agent) -> bool:
-    """Whether the agent cannot be expected to make progress now: one of its jobs runs, or the disk is full."""
+    """Return whether the agent cannot be expected to make progress now: one of its jobs runs, or the disk is full."""
     return is_excused(transaction.fleet(), agent, transaction.clock)
 
 
 def is_excused(fleet: Fleet, agent: Agent, clock: float) -> bool:
-    """Whether an agent of this fleet cannot be expected to make progress at the time `clock` of the run's clock: one of
-    its jobs runs, or the disk is full."""
+    """Return whether an agent of this fleet cannot be expected to make progress at the time `clock` of the run's clock:
+    one of its jobs runs, or the disk is full."""
     if fleet.run.disk_problem:
         return True
     assert agent.stall.progress_at is not None, "an agent that works has had its first launch"
@@ -125,8 +125,8 @@ def is_excused(fleet: Fleet, agent: Agent, clock: float) -> bool:
 
 
 def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
-    """Why to interrupt a running agent that works without progress; None where it is to go on. Before the first step is
-    taken, the agent's clone is scanned for edits that its output did not mention."""
+    """Return why to interrupt a running agent that works without progress; None where it is to go on. Before the first
+    step is taken, the agent's clone is scanned for edits that its output did not mention."""
     stall = agent.stall
     if not _has_lasted(transaction, stall):
         return None
@@ -147,7 +147,7 @@ def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
 
 
 def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> Reason | None:
-    """Why to interrupt an agent whose clone was scanned for edits; None where it is to go on."""
+    """Return why to interrupt an agent whose clone was scanned for edits; None where it is to go on."""
     agent = transaction.agents.get(event.agent)
     if agent is None or agent.launch != event.launch or agent.stall.scan_requested_at is None:
         return None
@@ -173,8 +173,8 @@ def on_life_seen(transaction: Transaction, event: on.LifeSeen) -> None:
 
 
 def silences(fleet: Fleet, rules: Rules) -> dict[tuple[str, int], tuple[float, float]]:
-    """For each launch at work, by its agent's name and its number: the time on the run's clock at which its silence
-    ends at the latest, and the seconds of silence that its present phase allows (its ttl)."""
+    """Return for each launch at work, by its agent's name and its number: the time on the run's clock at which its
+    silence ends at the latest, and the seconds of silence that its present phase allows (its ttl)."""
     return {
         (agent.name, agent.launch): (agent.deadline, ttl_of(agent, rules))
         for agent in fleet.agents.values()
@@ -183,15 +183,15 @@ def silences(fleet: Fleet, rules: Rules) -> dict[tuple[str, int], tuple[float, f
 
 
 def ttl_now(fleet: Fleet, agent: str, phase: str, clock: float, rules: Rules) -> float:
-    """For how many seconds from now on an agent may be silent in this phase: the phase's ttl, counted from the end of
-    its wait for a grade."""
+    """Return for how many seconds from now on an agent may be silent in this phase: the phase's ttl, counted from the
+    end of its wait for a grade."""
     waits = waits_until(agent, fleet.pending.values())
     return rules.ttl_of(phase) + max((waits or clock) - clock, 0.0)
 
 
 def silent_for(fleet: Fleet, agent: Agent, clock: float, rules: Rules) -> float:
-    """For how many seconds a launch at work has been silent without an excuse. When they reach its ttl, `check_silent`
-    acts."""
+    """Return for how many seconds a launch at work has been silent without an excuse. When they reach its ttl,
+    `check_silent` acts."""
     assert agent.deadline is not None, "a running agent has a deadline"
     assert agent.stall.since is not None, "the timer of a running agent runs"
     if is_excused(fleet, agent, clock):
@@ -202,7 +202,7 @@ def silent_for(fleet: Fleet, agent: Agent, clock: float, rules: Rules) -> float:
 
 
 def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:
-    """Why to interrupt a running agent that is silent; None where the last step was taken too recently."""
+    """Return why to interrupt a running agent that is silent; None where the last step was taken too recently."""
     since = agent.stall.since
     assert since is not None, "the timer of a running agent runs"
     due = since + ttl_of(agent, transaction.rules)
@@ -213,18 +213,19 @@ def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:
 
 
 def is_ended_for_stall(agent: Agent) -> bool:
-    """Whether the agent's launch is being ended for the last step of its escalation, and for nothing else."""
+    """Return whether the agent's launch is being ended for the last step of its escalation, and for nothing else."""
     ending = agent.phase in LIVE and agent.phase is not Phase.RUNNING
     return ending and agent.reason.kind is ReasonKind.STALLED
 
 
 def needs_new_session(agent: Agent) -> bool:
-    """Whether the agent's next launch is to begin a new session."""
+    """Return whether the agent's next launch is to begin a new session."""
     return is_ended_for_stall(agent) and agent.stall.escalations >= FRESH
 
 
 def rest_seconds(agent: Agent) -> float:
-    """For how many seconds an agent rests now that its launch has ended; 0 where its escalation is not that far."""
+    """Return for how many seconds an agent rests now that its launch has ended; 0 where its escalation is not that
+    far."""
     if not is_ended_for_stall(agent) or agent.stall.escalations < RESTING:
         return 0.0
     return REST_SECONDS * 2.0 ** min(agent.stall.escalations - RESTING, MAX_REST_DOUBLINGS)
@@ -240,8 +241,8 @@ def _has_lasted(transaction: Transaction, stall: Stall) -> bool:
 
 
 def _without_excluded_time(transaction: Transaction, agent: Agent, over: tuple[float, ...] = ()) -> Stall:
-    """The stall with the time of jobs and of a full disk taken off its timer, each moment once. A job counts only for a
-    bounded time after the last progress. `over`: when jobs began that have just ended."""
+    """Return the stall with the time of jobs and of a full disk taken off its timer, each moment once. A job counts
+    only for a bounded time after the last progress. `over`: when jobs began that have just ended."""
     stall = agent.stall
     if stall.since is None or stall.progress_at is None:
         return stall

@@ -83,8 +83,8 @@ def _queue(transaction: Transaction, asked: Confirmation) -> None:
 
 
 def is_affordable(run: Run, rules: Rules, grades: int) -> bool:
-    """Whether the share of confirmations allows `grades` more of them. Sixty seconds of grading and one pair are always
-    allowed, so that a short run can prove its best too."""
+    """Return whether the share of confirmations allows `grades` more of them. Sixty seconds of grading and one pair are
+    always allowed, so that a short run can prove its best too."""
     if not rules.confirm_share:
         return False
     rules = in_force(rules, run)
@@ -95,8 +95,8 @@ def is_affordable(run: Run, rules: Rules, grades: int) -> bool:
 
 
 def _is_seed_wanted(transaction: Transaction) -> bool:
-    """Whether another grade of the seed helps to estimate the noise: the task states no noise, and the seed has too few
-    scores, or scores that differ while the run is young and no attempt waits."""
+    """Return whether another grade of the seed helps to estimate the noise: the task states no noise, and the seed has
+    too few scores, or scores that differ while the run is young and no attempt waits."""
     scoring, seed = transaction.rules.scoring, transaction.standing.seed
     if scoring.noise.deviation is not None or seed is None or seed.is_out:
         return False

@@ -64,7 +64,7 @@ def _forget_old_scores(transaction: Transaction) -> None:
 
 
 def _published(record: Attempt) -> PendingAttempt:
-    """The pending entry of a baseline that has its verdict and whose record is being written."""
+    """Return the pending entry of a baseline that has its verdict and whose record is being written."""
     submission = Submission(
         id="", agent="", commit=record.commit, tree=record.tree, title=record.title, kind=record.kind,
         submitted_at=record.submitted_at, wait=0.0,  # mutants: equivalent, nobody waits for it

@@ -85,7 +85,7 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
 
 
 def on_left_processes(transaction: Transaction, number: int, launch: int) -> None:
-    """The grader has ended, but processes that it started still run: kill them, so that the slot is really free."""
+    """Kill the processes that a grader left running when it ended, so that the slot is really free."""
     pending = transaction.pending.get(number)
     if pending is not None and pending.launch == launch and pending.step is AttemptStep.GRADING:
         _kill(transaction, pending)

@@ -55,14 +55,14 @@ def ask_last(transaction: Transaction) -> None:
 
 
 def goes_on(run: Run) -> bool:
-    """Whether a stopping run waits for its grades on the hold-out: if it ends in order (budget, target, plateau, all
-    agents retired), nobody has asked for a stop meanwhile, and the disk can be written to."""
+    """Return whether a stopping run waits for its grades on the hold-out: if it ends in order (budget, target, plateau,
+    all agents retired), nobody has asked for a stop meanwhile, and the disk can be written to."""
     ends = run.stopping is not None and run.stopping.kind in _FINISHES
     return ends and not run.is_hurried and not run.disk_problem
 
 
 def is_waited_for(transaction: Transaction) -> bool:
-    """Whether the end of the run waits for a grade on the hold-out."""
+    """Return whether the end of the run waits for a grade on the hold-out."""
     return goes_on(transaction.run) and any(pending.is_holdout for pending in transaction.pending.values())
 
 

@@ -66,7 +66,7 @@ def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
 
 
 def _scores_the_same(transaction: Transaction) -> bool:
-    """Whether every grade of one tree gives the same score, so that a duplicate need not be graded."""
+    """Return whether every grade of one tree gives the same score, so that a duplicate need not be graded."""
     standing, scoring = transaction.standing, transaction.rules.scoring
     return is_exact(standing, noise_of(standing, scoring), scoring)
 
