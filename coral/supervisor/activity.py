@@ -18,16 +18,16 @@ IGNORED = frozenset({"__pycache__", "node_modules"})  # and hidden files: tools 
 
 
 def last_edit(clone: Path) -> float | None:
-    """How many seconds ago a file of the clone was last changed; None if it has none. A time in the future is ignored:
-    it would be the last change for ever."""
+    """Return how many seconds ago a file of the clone was last changed; None if it has none. A time in the future is
+    ignored: it would be the last change for ever."""
     now = time.time()
     last = max((time for time in islice(_changes(clone), MAX_ENTRIES) if time <= now), default=-math.inf)
     return now - last if last > -math.inf else None
 
 
 def _changes(clone: Path) -> Iterator[float]:
-    """For each entry, those of the nearest folders first: when it was changed, in seconds since the epoch, or -inf if
-    it is no file or is ignored."""
+    """Yield for each entry when it was changed, in seconds since the epoch, or -inf if it is no file or is ignored.
+    Entries of the nearest folders come first."""
     folders = deque([str(clone)])
     while folders:
         # What was removed meanwhile is left out.

@@ -32,12 +32,13 @@ class Clock:
 
 
 def wall() -> str:
-    """The time of day as ISO 8601, UTC, to the millisecond."""
+    """Return the time of day as ISO 8601, UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def since(then: str) -> float:
-    """Seconds since a time of day in ISO 8601; 0 if the text is none, or lies in the future because a clock was set."""
+    """Return the seconds since a time of day in ISO 8601; 0 if the text is none, or lies in the future because a clock
+    was set."""
     try:
         return max((datetime.now(UTC) - datetime.fromisoformat(then)).total_seconds(), 0.0)
     except (ValueError, TypeError):

@@ -64,14 +64,14 @@ class CpuWatch:
             self._running.add_done_callback(lambda _: self._wake())
 
     def next_reading(self, fleet: Fleet) -> float | None:
-        """When to read again, on the run's clock; None while no agent is at work, or a measurement runs, whose end
-        wakes the loop."""
+        """Return when to read again, on the run's clock; None while no agent is at work, or a measurement runs, whose
+        end wakes the loop."""
         if self._running is not None:
             return None  # its end wakes the loop
         return min(self._due(fleet).values(), default=None)
 
     def _wanted(self, fleet: Fleet, clock: float) -> dict[Key, MeasuredLaunch]:
-        """The launches to measure now. Forgets the measurements of launches that are over."""
+        """Return the launches to measure now. Forgets the measurements of launches that are over."""
         due = self._due(fleet)
         self._measured = {key: found for key, found in self._measured.items() if key in due}
         launches = {key: self._launches.find(*key) for key, at in due.items() if clock >= at}
@@ -81,7 +81,7 @@ class CpuWatch:
         }
 
     def _due(self, fleet: Fleet) -> dict[Key, float]:
-        """The next time to measure each launch at work, on the run's clock."""
+        """Return the next time to measure each launch at work, on the run's clock."""
         due = {}
         for key, (deadline, ttl) in silences(fleet, self._rules).items():
             due[key] = deadline - ttl / 2

@@ -35,7 +35,7 @@ class SeenAlerts:
         self._known: dict[tuple[str, str], None] = {}  # the latest comes last
 
     def is_new(self, item: str, reason: str) -> bool:
-        """Whether this failure has not been seen before, and is to be reported. Remembers it."""
+        """Return whether this failure has not been seen before, and is to be reported. Remembers it."""
         known = (item, reason) in self._known
         self._known.pop((item, reason), None)
         self._known[item, reason] = None
@@ -70,7 +70,7 @@ class AlertLimit:
             state.unreported, state.reason = state.unreported + 1, reason
 
     def overdue_summaries(self, clock: float) -> Iterator[Broken]:
-        """For each sender, report how many items were only counted, once QUIET_SECONDS are over since its last
+        """Report for each sender how many items were only counted, once QUIET_SECONDS are over since its last
         report."""
         for sender, state in self._senders.items():
             if state.unreported and clock - state.since >= QUIET_SECONDS:
@@ -119,8 +119,8 @@ class EventQueue:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same action may succeed a little later: the error's code names a machine or disk in trouble, or a
-    file in use."""
+    """Return whether the same action may succeed a little later: the error's code names a machine or disk in trouble,
+    or a file in use."""
     if isinstance(error, OSError):
         return error.errno in TRANSIENT or is_disk_problem(error)
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_OF_SQLITE or is_disk_problem(error)
@@ -165,8 +165,8 @@ def events_of_failure(  # noqa: C901 - one arm per action
 
 
 def _failed_write(item: str, reason: str, error: BaseException, depth: int) -> list[on.Event]:
-    """The events of a failed write that must succeed in the end: it is tried again as long as the run goes on. An error
-    that may be over a moment later is reported only after REPORTED_AT tries."""
+    """Return the events of a failed write that must succeed in the end: it is tried again as long as the run goes on.
+    An error that may be over a moment later is reported only after REPORTED_AT tries."""
     failed = on.WriteFailed(item=item, depth=depth)
     is_reported = depth >= REPORTED_AT or is_disk_problem(error) or not is_transient(error)
     return [on.Broken(item=item, reason=reason), failed] if is_reported else [failed]

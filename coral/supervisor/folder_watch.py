@@ -51,7 +51,7 @@ class FolderWatch:
         self._error = ""
 
     def take(self) -> frozenset[Path]:
-        """The folders that got a new file since the last call."""
+        """Return the folders that got a new file since the last call."""
         with self._lock:
             touched, self._touched = frozenset(self._touched), set()
         return touched
@@ -87,8 +87,8 @@ class FolderWatch:
             self._observer = None
 
     def _is_healthy(self, observer: BaseObserver) -> bool:
-        """Whether all folders are still watched: one may have been deleted and made again, and one of the observer's
-        threads may have died."""
+        """Return whether all folders are still watched: one may have been deleted and made again, and one of the
+        observer's threads may have died."""
         try:
             same = all(folder.stat().st_ino == self._inodes[folder] for folder in self._folders)
         except OSError:
@@ -107,8 +107,8 @@ class FolderWatch:
 
 
 def _missing_watches(wanted: int) -> str:
-    """Why only some of the `wanted` folders are watched, or "": when the system's watches are used up, the observer
-    reports no error. The watches are counted in /proc; "" where there is none."""
+    """Return why only some of the `wanted` folders are watched, or "": when the system's watches are used up, the
+    observer reports no error. The watches are counted in /proc; "" where there is none."""
     watched = 0
     try:
         for descriptor in Path("/proc/self/fd").iterdir():

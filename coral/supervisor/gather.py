@@ -128,7 +128,7 @@ class Gatherer:
         self._alerts = SeenAlerts()
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
-        """Everything that happened since the last turn, in the order in which a person would tell it."""
+        """Return everything that happened since the last turn, in the order in which a person would tell it."""
         disk_problem = self._disk.check(now.run_time, self._queue.take_disk_error())
         # "Disk full" comes first and "disk usable" last, so that failures in between are nobody's fault.
         events: list[on.Event] = [on.DiskChecked(problem=disk_problem)] if disk_problem else []
@@ -149,7 +149,7 @@ class Gatherer:
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
     def next_reading(self, fleet: Fleet, now: on.Moment) -> float:
-        """Seconds until there is something to read again, at least 0."""
+        """Return in how many seconds there is something to read again, at least 0."""
         if not self._queue.is_empty:
             return 0.0
         live = live_agents(fleet)
@@ -338,14 +338,14 @@ def _broken(item: str, error: Exception) -> on.Broken:
 
 
 def _unexplained(launch: Launch, monitor: OutputMonitor) -> str:
-    """The detail of the end of a program that named no error: its exit code, and the last that it printed, which may
-    say why."""
+    """Return the detail of the end of a program that named no error: its exit code, and the last that it printed, which
+    may say why."""
     last = f"; the last it said: {monitor.message}" if monitor.message else ""
     return f"exit code {launch.code}{last}"
 
 
 def _unseen_end(launch: Launch) -> on.Event:
-    """The event for a launch that is over and of which nothing more can be read."""
+    """Return the event for a launch that is over and of which nothing more can be read."""
     if (number := job_in(launch.who)) is not None:
         return on.JobEnded(number=number, code=launch.code)
     if (number := grade_in(launch.who)) is not None:

@@ -41,8 +41,8 @@ class GradeWatch:
             self._running.add_done_callback(lambda _: self._wake())
 
     def next_reading(self, fleet: Fleet) -> float | None:
-        """When to read again, on the run's clock; None while nothing is graded, or a check runs, whose end wakes the
-        loop."""
+        """Return when to read again, on the run's clock; None while nothing is graded, or a check runs, whose end wakes
+        the loop."""
         self._update_checks(fleet)
         if self._running is not None:
             return None  # its end wakes the loop

@@ -28,7 +28,7 @@ def read_job_end(layout: Layout, job: Job, code: int | None, *, watched: bool = 
 
 
 def _written_code(path: Path) -> tuple[int | None, float]:
-    """The exit code that the job's shell has written, or None, and how many seconds ago it was written."""
+    """Return the exit code that the job's shell has written, or None, and how many seconds ago it was written."""
     try:
         with open_plain(path) as file:
             return int(file.read(8)), max(time.time() - os.fstat(file.fileno()).st_mtime, 0.0)
@@ -37,7 +37,8 @@ def _written_code(path: Path) -> tuple[int | None, float]:
 
 
 def _last_lines(output: Path) -> tuple[str, ...]:
-    """The last lines of a file, without empty ones. Of a line with carriage returns, the text after the last one."""
+    """Return the last lines of a file, without empty ones. Of a line with carriage returns, the text after the last
+    one."""
     text = read_end(output, LAST_BYTES).decode(errors="replace")
     lines = (one_line(line.rstrip("\r").rpartition("\r")[2], LINE_LENGTH) for line in text.split("\n"))
     return tuple(line for line in lines if line.strip())[-LAST_LINES:]

@@ -75,7 +75,7 @@ class RunFolderGuard:
 
 
 def is_gone(layout: Layout) -> bool:
-    """Whether the run's folder was removed or moved. False where the disk does not answer."""
+    """Return whether the run's folder was removed or moved. False where the disk does not answer."""
     try:
         layout.private.lstat()
     except FileNotFoundError:
@@ -124,7 +124,7 @@ def _take(descriptor: int) -> bool:
 
 
 def holder(path: Path) -> int | None:
-    """The pid of the supervisor that holds the lock, 0 if the file does not say it; None if nobody holds it."""
+    """Return the pid of the supervisor that holds the lock, 0 if the file does not say it; None if nobody holds it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # it may be a pipe
     except FileNotFoundError:

@@ -216,7 +216,7 @@ class Supervisor:
                 self._sleep(now)
 
     def _must_decide(self, events: list[on.Event], now: on.Moment) -> bool:
-        """Whether anything happened or is due, which is rare in an idle fleet."""
+        """Return whether anything happened or is due, which is rare in an idle fleet."""
         is_degraded = self._degraded.unrecorded_fleet is not None
         return bool(events) or is_degraded or now.run_time >= self._due or self._journal.is_quiet(now)
 
@@ -342,12 +342,12 @@ def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
 
 
 def _is_over(run: Run) -> bool:
-    """Whether the supervisor has nothing more to do: everything has ended, or goes on without it."""
+    """Return whether the supervisor has nothing more to do: everything has ended, or goes on without it."""
     return bool(run.finished or run.detached_reason)
 
 
 def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
-    """The ledger of what was published. CoralError if the journal is gone: a new one would number from 1 again."""
+    """Open the ledger of what was published. CoralError if the journal is gone: a new one would start at number 1."""
     if not fleet.run.opened and (layout.attempts / "000001.json").exists():
         hint = f"put it back from a backup; {layout.attempts} and the hub are as they were"
         raise CoralError(f"cannot resume {layout.root.name}: its journal is gone, and its attempts are there", hint)
@@ -367,18 +367,18 @@ def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
 
 
 def _folder(layout: Layout) -> tuple[int, int]:
-    """Device and inode of the run's folder: a copy of the run has others."""
+    """Return device and inode of the run's folder: a copy of the run has others."""
     found = layout.root.stat()
     return found.st_dev, found.st_ino
 
 
 def _tag(layout: Layout) -> str:
-    """The tag of the run's processes. It names the folder's inode: a copy never meets the original's processes."""
+    """Return the tag of the run's processes: with the inode, so that a copy never meets the original's processes."""
     return f"{layout.root.name}.{layout.root.stat().st_ino}"
 
 
 def _differs(before: Fleet, after: Fleet) -> bool:
-    """Whether anything changed that must be journalled: a decision replaces a record only if it changes it."""
+    """Return whether anything changed that must be journalled: a decision replaces only records that it changes."""
     if before.run is not after.run or before.pending != after.pending or before.heartbeats != after.heartbeats:
         return True
     if before.jobs != after.jobs:
@@ -387,8 +387,7 @@ def _differs(before: Fleet, after: Fleet) -> bool:
 
 
 def supervise_detached(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
-    """Supervise in a detached process, which logs to the run's folder; returns the exit code, and prints a
-    CoralError."""
+    """Supervise in a detached process, which logs to the run's folder; returns the exit code."""
     try:
         return supervise(layout, overrides, config=config, outlives_terminal=True)
     except CoralError as error:

@@ -55,8 +55,8 @@ class OutputMonitor:
     _reply_place: int = 0
 
     def is_due(self, now: float) -> bool:
-        """Whether to read again. Silent programs are read less often: reading their output is most of what an idle
-        fleet costs."""
+        """Return whether to read again. Silent programs are read less often: reading their output is most of what an
+        idle fleet costs."""
         return now - self.printed_at < QUIET_SECONDS or now - self.read_at >= QUIET_PAUSE
 
     def read(self, now: float, *, ended: bool = False) -> list[OutputSeen]:
@@ -102,7 +102,7 @@ class OutputMonitor:
             self._usage = highest(self._usage, usage)
 
     def used(self) -> list[Used]:
-        """What the program reports to have used, if that has changed since the last report."""
+        """Return what the program reports to have used, if that has changed since the last report."""
         figure = self._usage
         if figure is None:
             return []
@@ -115,7 +115,7 @@ class OutputMonitor:
         return [event]
 
     def summary(self) -> LaunchSummary:
-        """The facts by which the runtime judges how the launch ended."""
+        """Return the facts by which the runtime judges how the launch ended."""
         return LaunchSummary(
             output=self.has_output,
             session=self.session or "",
@@ -177,7 +177,7 @@ class OutputMonitors:
 
 
 def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
-    """The counts after one more event. Output of the model counts as an answer; the end of a turn does not."""
+    """Return the counts after one more event. Output of the model counts as an answer; the end of a turn does not."""
     if event.retry is not None:
         return replace(count, retries=count.retries + 1)
     answers = (event.phase or event.reply or event.part or event.tool) and not (
@@ -194,8 +194,8 @@ def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
 
 
 def _shows_prompt_taken(events: tuple[OutputEvent, ...]) -> bool:
-    """Whether a line shows that the conversation has the prompt. A line that the runtime does not know shows nothing,
-    nor does a turn that failed or was interrupted: the conversation may not have been saved."""
+    """Return whether a line shows that the conversation has the prompt. A line that the runtime does not know shows
+    nothing, nor does a turn that failed or was interrupted: the conversation may not have been saved."""
     cut = any(event.ending in FAILED or event.ending is Ending.INTERRUPTED for event in events)
     return not cut and any(not event.early and not event.unknown for event in events)
 

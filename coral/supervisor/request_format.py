@@ -95,7 +95,8 @@ def _text(data: Fields, name: str, default: str | None = None) -> str:
 
 
 def _writable(text: str) -> str:
-    """The text with a question mark for each character that cannot be written as UTF-8, and so cannot be journalled."""
+    """Return the text with a question mark for each character that cannot be written as UTF-8, and so cannot be
+    journalled."""
     return text.encode("utf-8", "replace").decode()
 
 

@@ -64,7 +64,7 @@ class RunFolders:
 
 
 def _folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
-    """The folders that exist, each one after the folder that it lies in."""
+    """Return the folders that exist, each one after the folder that it lies in."""
     attempts, replies = layout.attempts, layout.requests / "replies"
     shared = [attempts, attempts / "inbox", attempts / "replies", layout.heartbeats, layout.requests, replies]
     shared += [layout.logs_of_all, layout.root / "grades", layout.agents, layout.states, layout.hub]
@@ -80,7 +80,7 @@ def _folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether the path is a folder, and not a link to one."""
+    """Return whether the path is a folder, and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -92,7 +92,7 @@ def _inode(folder: Path) -> int:
 
 
 def _what_happened(folder: Path, inode: int) -> str:
-    """What was done to the folder since its inode was noted; "" if it is still the same."""
+    """Return what was done to the folder since its inode was noted; "" if it is still the same."""
     if not os.path.lexists(folder):
         return "was deleted"
     if not _is_folder(folder):
