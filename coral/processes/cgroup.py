@@ -46,7 +46,7 @@ class Groups:
 
 
 def own_group(own: Path = _OWN, mounts: Path = _MOUNTS) -> Path | None:
-    """The folder of our own control group (version 2); None where there is none."""
+    """Return the folder of our own control group (version 2); None where there is none."""
     try:
         named = [line[3:] for line in own.read_text().splitlines() if line.startswith("0::")]
         mounted = [line.partition(" - ") for line in mounts.read_text().splitlines()]
@@ -61,7 +61,7 @@ def own_group(own: Path = _OWN, mounts: Path = _MOUNTS) -> Path | None:
 
 
 def members(group: str) -> list[int]:
-    """The pids of every process in a group and in the groups inside it."""
+    """Return the pids of every process in a group and in the groups inside it."""
     found: list[int] = []
     for folder in _tree(group):
         with contextlib.suppress(OSError), open(f"{folder}/{_PROCS}", "rb", buffering=0) as file:
@@ -101,5 +101,5 @@ def _remove_tree(folder: str, older_than: float = float("-inf")) -> None:
 
 
 def _tree(group: str) -> list[str]:
-    """A group and all groups inside it, each before those inside it."""
+    """Return a group and all groups inside it, each before those inside it."""
     return [folder for folder, _, _ in os.walk(group)] if group else []

@@ -27,7 +27,7 @@ GRADER_PREFIXES = ("LC_", "PYTHON", "DYLD_", "CUDA_", "ROCR_", "HIP_", "OMP_", "
 
 
 def of_grader(more: Collection[str]) -> dict[str, str]:
-    """The environment of a grader. `more`: names of further variables that the task's grader needs."""
+    """Return the environment of a grader. `more`: names of further variables that the task's grader needs."""
     return {
         name: value
         for name, value in base().items()
@@ -36,15 +36,15 @@ def of_grader(more: Collection[str]) -> dict[str, str]:
 
 
 def base() -> dict[str, str]:
-    """The user's environment without GIT_* (which redirects every git) and CORAL_* (of an outer run)."""
+    """Return the user's environment without GIT_* (which redirects every git) and CORAL_* (of an outer run)."""
     return {
         name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(("GIT_", "CORAL_"))
     }
 
 
 def of_agent(layout: Layout, agent: str) -> dict[str, str]:
-    """The environment of an agent's program. `coral` is found first in the folder of the interpreter that supervises,
-    so that the agent uses the same version."""
+    """Return the environment of an agent's program. `coral` is found first in the folder of the interpreter that
+    supervises, so that the agent uses the same version."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     own = {"CORAL_RUN": str(layout.root), "CORAL_AGENT": agent, "CORAL_BEATS": str(layout.pulses(agent))}
     users = {name: value for name, value in base().items() if not name.startswith(_OF_CLUSTERS)}

@@ -32,9 +32,9 @@ class Places:
 
 
 def user_line(argv: Sequence[str], user: User, *, network: bool, candidates: Path | None = None) -> list[str]:
-    """The arguments with which root starts a program as this user. `candidates`: given for a grader, the folder for the
-    temporary files of candidates; a process that starts these as `candidate_of` the user is then started beside the
-    grader."""
+    """Return the arguments with which root starts a program as this user. `candidates`: given for a grader, the folder
+    for the temporary files of candidates; a process that starts these as `candidate_of` the user is then started beside
+    the grader."""
     rules = user_rules(user.number, user.groups, user.umask, network)
     if candidates is not None:
         other = candidate_of(user)
@@ -61,7 +61,7 @@ def end_user(number: int) -> None:
 
 
 def problem_of_places(places: Places) -> str:
-    """Why users of their own could read too much or reach too little in these places; "" if they could not."""
+    """Return why users of their own could read too much or reach too little in these places; "" if they could not."""
     for path in places.reached:
         if closed := closed_to_others(path):
             return f"{closed} is closed to other users, who could not reach {path}: try `chmod o+x {closed}`"
@@ -72,8 +72,8 @@ def problem_of_places(places: Places) -> str:
 
 
 def problem(needed: Iterable[Path]) -> str:
-    """Why this machine cannot run a program as a user of its own; "" if it can. `needed`: paths that every program must
-    reach. It is tried once, which takes some 200 ms."""
+    """Return why this machine cannot run a program as a user of its own; "" if it can. `needed`: paths that every
+    program must reach. It is tried once, which takes some 200 ms."""
     return _problem(tuple(needed))
 
 
@@ -98,7 +98,7 @@ def _problem(needed: tuple[Path, ...]) -> str:
 
 
 def _rights_problem() -> str:
-    """Why this process lacks the rights to become another user; "" if it has them."""
+    """Return why this process lacks the rights to become another user; "" if it has them."""
     try:
         status = Path("/proc/self/status").read_text()
         maps = [Path(f"/proc/self/{kind}_map").read_text() for kind in ("uid", "gid")]

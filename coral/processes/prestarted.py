@@ -35,7 +35,7 @@ class Interpreter:
 
 
 def python_order(program: Program, env: Mapping[str, str], channel: ResultChannel | None) -> str:
-    """The order for `coral.grading.runner.wait`, as JSON. Of the program's arguments it holds only the last."""
+    """Return the order for `coral.grading.runner.wait`, as JSON. Of the program's arguments it holds only the last."""
     streams = [str(program.stdin), str(program.stdout), str(program.stderr)]
     given = [] if channel is None else list(channel.given)
     order = {"argument": program.argv[-1], "env": env, "cwd": str(program.cwd), "streams": streams, "channel": given}
@@ -43,7 +43,8 @@ def python_order(program: Program, env: Mapping[str, str], channel: ResultChanne
 
 
 def shell_order(program: Program, env: Mapping[str, str], _: ResultChannel | None) -> str:
-    """The order for a shell: a script in braces, so that a shell that receives only its beginning runs nothing."""
+    """Return the order for a shell: a script in braces, so that a shell that receives only its beginning runs
+    nothing."""
     variables = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
     stdin, stdout, stderr = (shlex.quote(str(path)) for path in (program.stdin, program.stdout, program.stderr))
     start = f"exec {shlex.join(program.argv)} <{stdin} >>{stdout} 2>>{stderr}"

@@ -128,8 +128,8 @@ def start(program: Program) -> HeldChild:
 
 
 def wait(child: "subprocess.Popen[bytes]", seconds: float) -> int | None:
-    """The exit code of a child as soon as it has ended; None if it has not after `seconds`. Faster than `Popen.wait`
-    with a timeout, which polls, in the end every 50 ms."""
+    """Return the exit code of a child as soon as it has ended; None if it has not after `seconds`. Faster than
+    `Popen.wait` with a timeout, which polls, in the end every 50 ms."""
     with contextlib.suppress(AttributeError, OSError):  # where the system has no such handle
         handle = os.pidfd_open(child.pid)
         try:

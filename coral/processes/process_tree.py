@@ -35,7 +35,7 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """The process that has this pid now; None if there is none, or only a zombie."""
+    """Return the process that has this pid now; None if there is none, or only a zombie."""
     if _has_proc():
         found = _stat(pid)
         return None if found is None else Identity(pid, found.started, _boot())
@@ -46,7 +46,7 @@ def identify(pid: int) -> Identity | None:
 
 
 def unidentified() -> Identity:
-    """An identity that no process has: for a launch of which only the tag is known."""
+    """Return an identity that no process has: for a launch of which only the tag is known."""
     return Identity(-1, 0, _boot())
 
 
@@ -55,9 +55,9 @@ def is_alive(identity: Identity) -> bool:
 
 
 def members(identity: Identity, tag: str, table: "ProcessTable | None" = None) -> list[Identity]:
-    """Every living process of a launch: its process group, its session, its descendants, all processes in its control
-    group or with its tag (by a resource limit or in their environment), and those of its user that belong to no other
-    launch. `table`: a table to scan again for it."""
+    """Return every living process of a launch: its process group, its session, its descendants, all processes in its
+    control group or with its tag (by a resource limit or in their environment), and those of its user that belong to no
+    other launch. `table`: a table to scan again for it."""
     table = table or ProcessTable()
     table.scan()
     return table.members(identity, tag)
@@ -89,7 +89,7 @@ class ProcessTable:
         self._launches.pop(who, None)
 
     def others_of_user(self, identity: Identity) -> list[tuple[Identity, str]]:
-        """The other living launches of a launch's user."""
+        """Return the other living launches of a launch's user."""
         same = (launch for launch in self._launches.values() if identity.user and launch[0].user == identity.user)
         return [launch for launch in same if launch[0] != identity]
 
@@ -122,7 +122,7 @@ class ProcessTable:
             self._children.setdefault(entry.parent, []).append(pid)
 
     def members(self, identity: Identity, tag: str) -> list[Identity]:
-        """Every process of a launch that lived at the scan, except ourselves."""
+        """Return every process of a launch that lived at the scan, except ourselves."""
         if identity.boot != _boot():
             return []
         for scans in range(MAX_RESCANS + 1):
@@ -157,9 +157,9 @@ class ProcessTable:
         return self._with_descendants(mine)
 
     def _with_user(self, identity: Identity, named: set[int]) -> set[int]:
-        """The processes in `named`, and those of the launch's user that belong to none of the user's other launches.
-        Processes in `named` that belong to another agent's user are left out: such an agent may have given them this
-        launch's tag."""
+        """Return the processes in `named`, and those of the launch's user that belong to none of the user's other
+        launches. Processes in `named` that belong to another agent's user are left out: such an agent may have given
+        them this launch's tag."""
         if not identity.user:
             return named
         later = [(pid, entry.started) for pid, entry in self._table.items() if entry.started >= identity.started]
@@ -172,8 +172,8 @@ class ProcessTable:
         return mine | {pid for pid in named if users.get(pid) not in OWN_USERS}
 
     def _user(self, pid: int, started: int) -> int:
-        """The real user of a process. Remembered only once it is final: the first process of a launch, which has our
-        tag, is started by us and becomes another user later."""
+        """Return the real user of a process. Remembered only once it is final: the first process of a launch, which has
+        our tag, is started by us and becomes another user later."""
         known = self._users.get((pid, started))
         if known is not None:
             return known
@@ -205,7 +205,7 @@ class ProcessTable:
         return bool(changed)
 
     def _tag(self, pid: int, started: int) -> int | bytes:
-        """The tag that names the process's launch: by a resource limit, else in its environment; empty if it has
+        """Return the tag that names the process's launch: by a resource limit, else in its environment; empty if it has
         none."""
         value = self._rlimit_tags.get((pid, started))
         if value is None:
@@ -213,8 +213,8 @@ class ProcessTable:
         return value or self._env_tag(pid, started)
 
     def _env_tag(self, pid: int, started: int) -> bytes:
-        """The tag in a process's environment, or empty. An empty environment is not remembered: a process that is just
-        becoming another program has none for a moment."""
+        """Return the tag in a process's environment, or empty. An empty environment is not remembered: a process that
+        is just becoming another program has none for a moment."""
         known = self._env_tags.get((pid, started))
         if known is not None:
             return known
@@ -234,13 +234,13 @@ class _Stat(NamedTuple):
 
 
 def _inodes() -> dict[int, int]:
-    """Every process's pid, and the inode of its folder, which no other process has."""
+    """Return every process's pid, and the inode of its folder, which no other process has."""
     with os.scandir(_PROC) as entries:
         return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
 
 
 def _stat(pid: int) -> _Stat | None:
-    """A process as the kernel describes it; None if it is gone or a zombie."""
+    """Return a process as the kernel describes it; None if it is gone or a zombie."""
     # Without pathlib: hundreds are read at once, and a path costs more than the reading.
     try:
         file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -258,7 +258,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 def _user_of(pid: int) -> int:
-    """The real user of a process, which may not be the owner of its files in /proc; 0 if the process is gone."""
+    """Return the real user of a process, which may not be the owner of its files in /proc; 0 if the process is gone."""
     try:
         with open(f"{_PROC}/{pid}/status", "rb", buffering=0) as file:
             _, _, rest = file.readall().partition(b"\nUid:")
@@ -278,8 +278,8 @@ def _portable_table() -> dict[int, _Stat]:
 
 
 def _environment(pid: int) -> bytes:
-    """The environment with which a process of this user, or of one of our users, was started; empty where we may not
-    read it."""
+    """Return the environment with which a process of this user, or of one of our users, was started; empty where we may
+    not read it."""
     if not _has_proc():
         from coral.processes import without_proc
 

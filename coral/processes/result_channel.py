@@ -34,15 +34,15 @@ class ResultChannel:
         os.close(self.given[1])
 
     def result(self, most: int) -> bytes | None:
-        """The first `most` + 1 bytes of what was handed over, so that a longer result can be told; None if nothing
-        was."""
+        """Return the first `most` + 1 bytes of what was handed over, so that a longer result can be told; None if
+        nothing was."""
         with contextlib.suppress(OSError):
             if _SEALED and not fcntl.fcntl(self._memory, fcntl.F_GET_SEALS) & _SEALED:
                 return None
         return os.pread(self._memory, most + 1, 0) or None
 
     def notices(self) -> str:
-        """The lines that the child has written to the pipe, at most NOTICES bytes."""
+        """Return the lines that the child has written to the pipe, at most NOTICES bytes."""
         with contextlib.suppress(BlockingIOError):
             return os.read(self._notices, NOTICES).decode("utf-8", "replace")
         return ""

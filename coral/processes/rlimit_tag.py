@@ -18,7 +18,7 @@ _KIND = 1 << 61  # the highest bit of a tag's value; the lower 60 bits are a has
 
 
 def value_of(tag: str) -> int:
-    """The value of the limit that stands for a launch's tag."""
+    """Return the value of the limit that stands for a launch's tag."""
     return _KIND | int.from_bytes(hashlib.sha256(tag.encode()).digest()[:8]) >> 4
 
 
@@ -32,12 +32,12 @@ def put(pid: int, tag: str) -> bool:
 
 
 def is_ours(user: int) -> bool:
-    """Whether this is our own user, or one that Coral gives to agents and grades."""
+    """Return whether this is our own user, or one that Coral gives to agents and grades."""
     return user == os.geteuid() or user in OWN_USERS
 
 
 def read(pid: int) -> int:
-    """The value in the tag of a process of ours; 0 if it has no tag, or belongs to another user."""
+    """Return the value in the tag of a process of ours; 0 if it has no tag, or belongs to another user."""
     try:
         with open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
             if not is_ours(os.fstat(file.fileno()).st_uid):

@@ -25,8 +25,8 @@ ANYWHERE = Places()
 
 
 def level_for(asked: str, places: Places = ANYWHERE) -> Level:
-    """The level that `workspace.seal` asks for: the named one, or for `best` and `require` the strongest that works on
-    this machine in these places. CoralError if the named one does not work, or `require` finds none."""
+    """Return the level that `workspace.seal` asks for: the named one, or for `best` and `require` the strongest that
+    works on this machine in these places. CoralError if the named one does not work, or `require` finds none."""
     if asked in ("best", "require"):
         level = strongest(places)
         reason = missing(level, places) if asked == "require" and level is Level.NONE else ""
@@ -42,7 +42,8 @@ def level_for(asked: str, places: Places = ANYWHERE) -> Level:
 
 
 def warning(asked: str, places: Places = ANYWHERE) -> str:
-    """The warning to a user whose agents are not sealed, or less than is possible elsewhere; "" if there is none."""
+    """Return the warning to a user whose agents are not sealed, or less than is possible elsewhere; "" if there is
+    none."""
     if asked != "best" or (level := strongest(places)) is Level.BUBBLEWRAP:
         return ""
     what = "not sealed" if level is Level.NONE else f"sealed by {name_of(level)} alone"
@@ -50,17 +51,17 @@ def warning(asked: str, places: Places = ANYWHERE) -> str:
 
 
 def name_of(level: Level) -> str:
-    """The level's name for a sentence: "sealed by ..."."""
+    """Return the level's name for a sentence: "sealed by ..."."""
     return "users of their own" if level is Level.USER else str(level)
 
 
 def strongest(places: Places = ANYWHERE) -> Level:
-    """The strongest level that works here."""
+    """Return the strongest level that works here."""
     return next(level for level in Level if not problem(level, places))
 
 
 def problem(level: Level, places: Places = ANYWHERE) -> str:
-    """Why a level does not work on this machine, in these places; "" if it works."""
+    """Return why a level does not work on this machine, in these places; "" if it works."""
     match level:
         case Level.BUBBLEWRAP:
             return bubblewrap_problem()
@@ -73,7 +74,8 @@ def problem(level: Level, places: Places = ANYWHERE) -> str:
 
 
 def missing(level: Level, places: Places = ANYWHERE) -> str:
-    """Why the level is not a stronger one. For root without any level, also why users of their own do not work."""
+    """Return why the level is not a stronger one. For root without any level, also why users of their own do not
+    work."""
     reason = problem(Level.BUBBLEWRAP)
     is_root_without = level is Level.NONE and os.geteuid() == 0
     return f"{reason}, and {problem(Level.USER, places)}" if is_root_without else reason
@@ -101,7 +103,7 @@ class Sandbox:
         return calls_in_namespaces(network=self.network) if self.has_namespace else b""
 
     def line(self, argv: Sequence[str], folder: Path) -> list[str]:
-        """The arguments that start a program in this sandbox, with `folder` as its current folder."""
+        """Return the arguments that start a program in this sandbox, with `folder` as its current folder."""
         match self.level:
             case Level.BUBBLEWRAP:
                 return bubblewrap(argv, self.view, folder, network=self.network)
@@ -118,7 +120,7 @@ UNSEALED = Sandbox(Level.NONE, {}, network=True)
 
 
 def seal(program: Program, sandbox: Sandbox) -> Program:
-    """The program with the arguments that start it in the sandbox."""
+    """Return the program with the arguments that start it in the sandbox."""
     if sandbox.level is Level.NONE:
         return program
     argv, user = sandbox.line(program.argv, program.cwd), 0 if sandbox.user is None else sandbox.user.number
@@ -126,7 +128,7 @@ def seal(program: Program, sandbox: Sandbox) -> Program:
 
 
 def python_folders() -> Iterator[Path]:
-    """The folders of this Python, of its environment and of Coral's packages."""
+    """Yield the folders of this Python, of its environment and of Coral's packages."""
     yield from (Path(sys.prefix), Path(sys.base_prefix))
     for name in _PACKAGES:
         if (found := find_spec(name)) is not None and found.submodule_search_locations:
@@ -134,7 +136,7 @@ def python_folders() -> Iterator[Path]:
 
 
 def module_folders() -> list[Path]:
-    """The folders from which this Python imports modules."""
+    """Return the folders from which this Python imports modules."""
     return [Path(folder) for folder in sys.path if Path(folder).is_absolute()]
 
 

@@ -29,8 +29,8 @@ class ProcessUse:
 
 
 def usage_of(pids: Iterable[int], exact_above: int) -> ProcessUse:
-    """How much these processes use together. Memory that several of them share counts once for each; if the sum is more
-    than `exact_above` bytes, shared memory is divided among them, which takes longer to find out."""
+    """Return how much these processes use together. Memory that several of them share counts once for each; if the sum
+    is more than `exact_above` bytes, shared memory is divided among them, which takes longer to find out."""
     import psutil
 
     processes = []
@@ -47,7 +47,7 @@ def usage_of(pids: Iterable[int], exact_above: int) -> ProcessUse:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """Processor seconds, on all cores, of these processes and of their children that have ended."""
+    """Return the processor seconds, on all cores, of these processes and of their children that have ended."""
     import psutil
 
     seconds = 0.0
@@ -59,15 +59,16 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def machine_memory() -> int:
-    """Bytes of memory that this machine has, or that the control group of this process may use if that is less."""
+    """Return how many bytes of memory this machine has, or the control group of this process may use if that is
+    less."""
     import psutil
 
     return min([int(psutil.virtual_memory().total), *(limit for limit, _, _ in _group_limits())])
 
 
 def free_memory() -> int:
-    """Bytes of `machine_memory` that programs can still get. Memory in which the system caches files counts as free,
-    because it is given up when needed."""
+    """Return how many bytes of `machine_memory` programs can still get. Memory in which the system caches files counts
+    as free, because it is given up when needed."""
     import psutil
 
     return min([int(psutil.virtual_memory().available), *_free_of_groups()])
@@ -80,8 +81,8 @@ def _free_of_groups() -> Iterator[int]:
 
 
 def _group_limits() -> Iterator[tuple[int, Path, str]]:
-    """The memory limits of this process's control groups in bytes, each with the group's folder and the name of the
-    file that says how much is used."""
+    """Yield the memory limits of this process's control groups in bytes, each with the group's folder and the name of
+    the file that says how much is used."""
     groups = [(Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")]  # of the first version
     if (own := own_group()) is not None:
         groups.append((own, "memory.max", "memory.current"))
@@ -91,7 +92,8 @@ def _group_limits() -> Iterator[tuple[int, Path, str]]:
 
 
 def _kept_of_files(group: Path) -> int:
-    """Bytes in which the system caches files for this control group; it gives them up when programs need them."""
+    """Return how many bytes the system uses to cache files for this control group; it gives them up when programs need
+    them."""
     try:
         counted = [line.split() for line in (group / "memory.stat").read_text().splitlines()]
     except OSError:
