@@ -115,8 +115,8 @@ def _read(path: Path, *, is_newest: bool) -> _Read:
 
 
 def _decodable(lines: Sequence[Plain]) -> int:
-    """How many of the lines, from the first on, can be folded to a state. CoralError if another version has written
-    them."""
+    """Return how many of the lines, from the first on, can be folded to a state. CoralError if another version has
+    written them."""
     if (error := _problem_of(lines)) is None:
         return len(lines)
     versions = {str(line["version"])[:40] for line in lines if "version" in line} - {__version__}
@@ -142,7 +142,7 @@ def _problem_of(lines: Sequence[Plain]) -> Exception | None:
 
 
 def _after(files: Sequence[Path], read: _Read, why: str) -> Damage:
-    """The damage that begins in or after the file that was `read`. `files`: that file, and all after it."""
+    """Return the damage that begins in or after the file that was `read`. `files`: that file, and all after it."""
     assert read.state is not None
     if read.wrong:
         path, line, number, trusted = files[0], read.wrong, number_of(files[0]), read.lines
@@ -158,7 +158,7 @@ def _after(files: Sequence[Path], read: _Read, why: str) -> Damage:
 
 
 def _with_tail(state: RecoveredState, path: Path, number: int) -> tuple[Plain, ...]:
-    """The head that this file should have, made from `state`, and the lines of the file that follow it without a
+    """Return the head that this file should have, made from `state`, and the lines of the file that follow it without a
     gap."""
     last = Moment(run_time=state.clock, wall_time=state.wall)
     head = head_of(known_of(state), last, plain_identities(state.identities), state.fleet)
@@ -176,8 +176,8 @@ def _with_tail(state: RecoveredState, path: Path, number: int) -> tuple[Plain, .
 
 
 def _beyond(path: Path, count: int) -> tuple[list[Plain], int]:
-    """The lines after the first `count` that follow the line before them, and how many others there are. The first line
-    of a file is left out: it holds a state, and no change."""
+    """Return the lines after the first `count` that follow the line before them, and how many others there are. The
+    first line of a file is left out: it holds a state, and no change."""
     raw, first = _raw(path), max(count, 1)
     found = [
         line
@@ -188,7 +188,7 @@ def _beyond(path: Path, count: int) -> tuple[list[Plain], int]:
 
 
 def _raw(path: Path) -> list[bytes]:
-    """The whole lines of a file as bytes, as far as it can be read; an end that a crash cut off is left out."""
+    """Return the whole lines of a file as bytes, as far as it can be read; an end that a crash cut off is left out."""
     lines = list[bytes]()
     with contextlib.suppress(CoralError), open_segment(path) as file:
         for raw in file:

@@ -77,12 +77,13 @@ def understanding(lines: Lines) -> Iterator[None]:
 
 
 def fold(journal: Path) -> RecoveredState:
-    """The last state in a journal, read from its newest file alone."""
+    """Return the last state in a journal, read from its newest file alone."""
     return recover(journal)[0]
 
 
 def recover(journal: Path) -> tuple[RecoveredState, Lines | None]:
-    """The last state, and the file that it was read from: the newest with a whole line in it; None if there is none."""
+    """Return the last state, and the file that it was read from: the newest with a whole line in it; None if there is
+    none."""
     for lines in reversed(lines_of_files(journal)):
         with understanding(lines):
             state = fold_lines(from_a_head(lines))
@@ -120,12 +121,12 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> RecoveredState:
 
 
 def copy_of(state: Plain) -> Plain:
-    """A copy of a state, so that changes applied to it do not change the line it came from."""
+    """Return a copy of a state, so that changes applied to it do not change the line it came from."""
     return {"run": state["run"], **{part: dict(state[part]) for part in PARTS}}
 
 
 def decisions(journal: Path) -> Iterator[tuple[Rules, Decision]]:
-    """The decisions of a journal in their order, each with the rules that its supervisor had."""
+    """Yield the decisions of a journal in their order, each with the rules that its supervisor had."""
     rules = Rules()
     for lines in _complete(journal):
         with understanding(lines):
@@ -143,12 +144,13 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 
 def published(journal: Path) -> Iterator[Attempt]:
-    """Every published attempt in the journal, once each, in order of publication. CoralError at the first damage."""
+    """Return every published attempt in the journal, once each, in order of publication. CoralError at the first
+    damage."""
     return _once(attempt for lines in _complete(journal) for attempt in _published_in(lines))
 
 
 def salvaged(journal: Path) -> Iterator[Attempt]:
-    """The published attempts that can still be read: in each file those before its first damage."""
+    """Return the published attempts that can still be read: in each file those before its first damage."""
     return _once(attempt for file in segments(journal) for attempt in _salvaged_in(Lines(file, may_be_torn=True)))
 
 
@@ -176,7 +178,7 @@ def _published_in(lines: Lines) -> Iterator[Attempt]:
 
 
 def read_lines(journal: Path) -> Iterator[dict[str, Any]]:
-    """The lines of all files of a journal, in their order."""
+    """Yield the lines of all files of a journal, in their order."""
     for lines in _complete(journal):
         yield from lines
 
@@ -197,10 +199,10 @@ def from_a_head(lines: Lines) -> Iterator[dict[str, Any]]:
 
 
 def has_begun(layout: Layout) -> bool:
-    """Whether a supervisor has decided anything in this run; if not, the run can be replaced without a loss."""
+    """Return whether a supervisor has decided anything in this run; if not, the run can be replaced without a loss."""
     return bool(segments(layout.journal)) and fold(layout.journal).fleet.run.opened
 
 
 def has_ended(layout: Layout) -> bool:
-    """Whether the run never began or was ended in order, so that no process of it is running."""
+    """Return whether the run never began or was ended in order, so that no process of it is running."""
     return not segments(layout.journal) or bool(fold(layout.journal).fleet.run.finished)

@@ -81,7 +81,8 @@ def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None, *, 
 
 
 def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> RecoveredState | None:
-    """The state just before the first line for which `is_past` is true; None if that is the first line of all."""
+    """Return the state just before the first line for which `is_past` is true; None if that is the first line of
+    all."""
     for lines in reversed(lines_of_files(journal)):
         with understanding(lines):
             found = list(takewhile(lambda line: not is_past(line), lines))
@@ -135,8 +136,8 @@ class _Replayer:
             self._found.first = Difference(*place, recorded.actions, actions, records)
 
     def _other_records(self, after: Fleet, *changes: Plain) -> Iterator[str]:
-        """The names of the changed records that differ from the journal's. Compares records, because plain data of
-        equal records may differ in form."""
+        """Yield the names of the changed records that differ from the journal's. Compares records, because plain data
+        of equal records may differ in form."""
         recorded = decode_fleet(self._recorded)
         if recorded.run != after.run:
             yield "run"
@@ -149,7 +150,7 @@ class _Replayer:
 
 
 def difference_data(found: Difference) -> dict[str, Any]:
-    """The difference as plain data for programs: actions and events as the journal holds them."""
+    """Return the difference as plain data for programs: actions and events as the journal holds them."""
     now = {"at": found.now.run_time, "wall": found.now.wall_time}
     decided = {name: encode(getattr(found, name)) for name in ("events", "recorded", "again")}
     return {"file": found.file, "line": found.line, **now, **decided, "records": list(found.records)}

@@ -34,7 +34,7 @@ class DamageError(CoralError):
 
 
 def segments(journal: Path) -> list[Path]:
-    """The files of a journal, oldest first; none before the run's first supervisor."""
+    """Return the files of a journal, oldest first; none before the run's first supervisor."""
     found = _listed(journal)
     if found and len(found) <= max(found) - min(found):
         # A folder that is read while a file in it is packed may show neither of its names: merge two listings.

@@ -102,7 +102,7 @@ class Journal:
             self._last = now
 
     def is_quiet(self, now: Moment) -> bool:
-        """Whether QUIET_SECONDS have passed since the last line, so that the time is to be written."""
+        """Return whether QUIET_SECONDS have passed since the last line, so that the time is to be written."""
         return now.run_time - self._last.run_time >= QUIET_SECONDS
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
@@ -188,8 +188,8 @@ class Journal:
         self._stamp = _change_stamp(self._file)
 
     def _is_ours(self) -> bool:
-        """Whether the file holds what we wrote, so that a line appended now can be read again. Notes what is wrong for
-        `repair`."""
+        """Return whether the file holds what we wrote, so that a line appended now can be read again. Notes what is
+        wrong for `repair`."""
         problem = self._problem()
         if not problem and (self._torn or self._stamp != _change_stamp(self._file)):
             self._truncate()
@@ -199,7 +199,7 @@ class Journal:
         return not problem
 
     def _problem(self) -> str:
-        """Why a line appended to the open file would be lost, in words; "" if it would not."""
+        """Return why a line appended to the open file would be lost, in words; "" if it would not."""
         try:
             named, ours = os.lstat(segment_path(self.path, self._number)), os.fstat(self._file)
         except (FileNotFoundError, NotADirectoryError):
@@ -260,7 +260,7 @@ class Journal:
 
 
 def known_of(recovered: RecoveredState) -> dict[str, Any]:
-    """The keys of a file's head besides the state; none for a journal that no supervisor has written to."""
+    """Return the keys of a file's head besides the state; none for a journal that no supervisor has written to."""
     if recovered.folder is None:
         return {}
     known = {"rules": encode(recovered.rules), "folder": list(recovered.folder), "files": recovered.files}
@@ -269,8 +269,8 @@ def known_of(recovered: RecoveredState) -> dict[str, Any]:
 
 
 def head_of(known: Mapping[str, Any], last: Moment, started: Mapping[str, list[Any]], fleet: Fleet) -> dict[str, Any]:
-    """The first line of a file that continues another: `known`, the time of the last line, the processes and the whole
-    state."""
+    """Return the first line of a file that continues another: `known`, the time of the last line, the processes and the
+    whole state."""
     head = {**_FORMAT, **known, "at": last.run_time, "wall": last.wall_time}
     return {**head, "started": started, "state": encode_fleet(fleet)}
 
@@ -280,7 +280,8 @@ def plain_identities(identities: Mapping[str, tuple[int, Identity]]) -> dict[str
 
 
 def _change_stamp(file: int) -> tuple[int, int]:
-    """Size and change time of the file, which show that somebody wrote to it: nobody can set the change time back."""
+    """Return size and change time of the file, which show that somebody wrote to it: nobody can set the change time
+    back."""
     found = os.fstat(file)
     return found.st_size, found.st_ctime_ns
 
@@ -292,8 +293,8 @@ def _write(file: int, data: bytes) -> None:
 
 
 def _may_run(key: str, fleet: Fleet) -> bool:
-    """Whether the process with this key may still run: an agent's, a grader's of an unpublished attempt, or a job's
-    that goes on."""
+    """Return whether the process with this key may still run: an agent's, a grader's of an unpublished attempt, or a
+    job's that goes on."""
     if (job := job_in(key)) is not None:
         return job in fleet.jobs
     number = grade_in(key)
