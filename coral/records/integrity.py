@@ -91,7 +91,7 @@ class IntegrityCheck:
         return seen
 
     def _next_rows(self) -> list[LedgerRow]:
-        """The next rows of the ledger; after the last one, from the beginning again."""
+        """Return the next rows of the ledger; after the last one, from the beginning again."""
         rows = self._ledger.page(self._after, BATCH)
         self._after = rows[-1].number if rows else -1
         return rows
@@ -107,7 +107,7 @@ class IntegrityCheck:
         seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
 
     def _taken_in(self, rows: Iterable[LedgerRow]) -> dict[int, tuple[str, str]]:
-        """The author and commit of each of these attempts whose commit is in the hub, by its number."""
+        """Return the author and commit of each of these attempts whose commit is in the hub, by its number."""
         found: dict[int, tuple[str, str]] = {}
         for row in rows:
             with contextlib.suppress(ValueError):  # as above
@@ -142,7 +142,7 @@ class IntegrityCheck:
             yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")
 
     def _list(self) -> list[int]:
-        """The numbers of the next files in the folder, which is read in pieces."""
+        """Return the numbers of the next files in the folder, which is read in pieces."""
         if self._listing is None:
             self._listing = os.scandir(self._store.root)
         entries = list(islice(self._listing, BATCH))
@@ -186,7 +186,7 @@ def _rows(ledger: Ledger, numbers: Iterable[int]) -> list[LedgerRow]:
 
 
 def _what_is_wrong(store: Store, attempt: Attempt) -> str:
-    """What was done to the record's file, in words; "" if the file still says the same as the record."""
+    """Return what was done to the record's file, in words; "" if the file still says the same as the record."""
     try:
         found = store.read(attempt.number)
     except Missing:

@@ -178,8 +178,8 @@ class Ledger:
         return found if found is not LedgerDamage.TOUCHED else LedgerDamage.ALTERED if altered else None
 
     def losses(self) -> list[Restored]:
-        """Reports of the records that neither the journal nor the ledger had at the last rebuild; each is returned
-        once."""
+        """Return reports of the records that neither the journal nor the ledger had at the last rebuild; each is
+        returned once."""
         losses, self._losses = self._losses, []
         return losses
 
@@ -210,7 +210,7 @@ class Ledger:
             return not same
 
     def page(self, after: int, count: int) -> list[LedgerRow]:
-        """The next `count` rows after the number `after`."""
+        """Return the next `count` rows after the number `after`."""
         rows = self._rows(
             "SELECT number, record, inode, size, changed FROM records WHERE number > ? ORDER BY number LIMIT ?",
             (after, count),
@@ -219,26 +219,26 @@ class Ledger:
 
     @_rebuilt_if_damaged
     def outline(self, recent: int) -> list[Attempt]:
-        """The few records that prompts mention: the baseline and the `recent` latest ones of every agent, in the order
-        of publication."""
+        """Return the few records that prompts mention: the baseline and the `recent` latest ones of every agent, in the
+        order of publication."""
         found = self._attempts("kind = 'baseline'", ())
         for (agent,) in self._rows("SELECT DISTINCT agent FROM records WHERE agent != ''"):
             found += self._attempts("agent = ? AND kind != 'confirm' ORDER BY place DESC LIMIT ?", (agent, recent))
         return sorted(found, key=lambda attempt: attempt.order)
 
     def known(self, numbers: Iterable[int]) -> set[int]:
-        """Those of the numbers under which a record was published."""
+        """Return those of these numbers under which a record was published."""
         listed = ", ".join(str(int(number)) for number in numbers)  # one query: each check asks for hundreds
         return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
 
     def duplicate_of(self, tree: str, tune: bool, epoch: int) -> Scored | None:
-        """The first attempt of this epoch with this tree that has a score: among trials of numbers if `tune`, else
-        among the others."""
+        """Return the first attempt of this epoch with this tree that has a score: among trials of numbers if `tune`,
+        else among the others."""
         return self._scored("tree = ? AND (kind = 'tune') = ? AND epoch = ?", (tree, tune, epoch))
 
     def built_on(self, commit: str, epoch: int) -> Scored | None:
-        """The first attempt of this epoch with this commit that has a score. Trials of numbers are left out: no attempt
-        counts as built on one."""
+        """Return the first attempt of this epoch with this commit that has a score. Trials of numbers are left out: no
+        attempt counts as built on one."""
         return self._scored("commit_id = ? AND kind != 'tune' AND epoch = ?", (commit, epoch))
 
     def _scored(self, where: str, values: tuple[object, ...]) -> Scored | None:
@@ -287,7 +287,7 @@ class Ledger:
             self._base.execute("PRAGMA shrink_memory")  # so that queries read the file as it is now
 
     def _stamps(self) -> tuple[tuple[int, ...] | None, ...]:
-        """The stamps of the file and of its log, which show whether somebody else wrote to them."""
+        """Return the stamps of the file and of its log, which show whether somebody else wrote to them."""
         return file_stamp(self._path), file_stamp(self._path.with_name(self._path.name + "-wal"))
 
     def _keep_rows(self, rebuilt: NewLedgerFile, count: int) -> bool:
@@ -308,14 +308,14 @@ class Ledger:
         return same and all(rebuilt.places[number] >= count for number in gone)
 
     def _written(self) -> list[tuple[int]]:
-        """The numbers of the records whose public file was seen whole, as far as the open file can be read; it may have
-        lost its name."""
+        """Return the numbers of the records whose public file was seen whole, as far as the open file can be read; it
+        may have lost its name."""
         with contextlib.suppress(sqlite3.DatabaseError):
             return self._rows("SELECT number FROM records WHERE inode IS NOT NULL")
         return []
 
     def _readable(self) -> Iterator[Attempt]:
-        """The journal's attempts, as far as the journal can be read."""
+        """Yield the journal's attempts, as far as the journal can be read."""
         with contextlib.suppress(CoralError):
             yield from self._published()
 

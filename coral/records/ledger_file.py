@@ -56,8 +56,8 @@ def read(record: str) -> Attempt:
 
 
 def published_since(path: Path, order: int) -> list[Attempt]:
-    """The records in a ledger that were published after this order; none if it cannot be read. For the holder of the
-    run's lock."""
+    """Return the records in a ledger that were published after this order; none if it cannot be read. For the holder of
+    the run's lock."""
     if not path.is_file():
         return []
     query = f"SELECT {COLUMNS} FROM records WHERE place > ? ORDER BY place"
@@ -70,7 +70,7 @@ def published_since(path: Path, order: int) -> list[Attempt]:
 
 
 def read_row(row: tuple[Any, ...]) -> Attempt | None:
-    """The record in a row of COLUMNS; None if it is damaged, or the row disagrees with it."""
+    """Return the record in a row of COLUMNS; None if it is damaged, or the row disagrees with it."""
     try:
         attempt = read(row[-1])
     except (ValueError, TypeError):
@@ -98,7 +98,7 @@ class NewLedgerFile:
             self._base.executemany("UPDATE records SET inode = 0, size = 0, changed = 0 WHERE number = ?", numbers)
 
     def missing(self, count: int) -> set[int]:
-        """The places among the first `count` that have no record yet."""
+        """Return the places among the first `count` that have no record yet."""
         return set(range(count)).difference(self.places.values())
 
     def add_unvouched(
@@ -155,7 +155,7 @@ def remove_logs(path: Path) -> None:
 
 
 def file_stamp(path: Path) -> tuple[int, ...] | None:
-    """The figures of a file that change when somebody writes to it. The last one, the change time, cannot be set
+    """Return the figures of a file that change when somebody writes to it. The last one, the change time, cannot be set
     back."""
     try:
         found = os.lstat(path)

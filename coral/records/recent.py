@@ -31,12 +31,12 @@ class RecentResults:
             recent.append(attempt)
 
     def since(self, agent: str, order: int) -> list[Attempt]:
-        """The agent's attempts that were published after this order, oldest first."""
+        """Return the agent's attempts that were published after this order, oldest first."""
         return [attempt for attempt in self.of_agent.get(agent, ()) if attempt.order > order]
 
     def usual_seconds(self) -> float | None:
-        """How many seconds a grade usually takes: the median over the seed's grade and the agents' latest grades with a
-        score, in the seed's epoch; None if there is none. Attempts that were not graded, as duplicates, are left
+        """Return how many seconds a grade usually takes: the median over the seed's grade and the agents' latest grades
+        with a score, in the seed's epoch; None if there is none. Attempts that were not graded, as duplicates, are left
         out."""
         if (seed := self.baseline) is None:
             return None
