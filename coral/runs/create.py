@@ -141,7 +141,7 @@ def _interpreter(layout: Layout, config: Config) -> Iterator[PrestartedInterpret
 
 
 def _result(work: Future[T]) -> T:
-    """The result of a thread's work; raises its exception. An interrupt ends the wait."""
+    """Return the result of a thread's work; raises its exception. An interrupt ends the wait."""
     over: SimpleQueue[Future[T]] = SimpleQueue()
     work.add_done_callback(over.put)
     with received_signals.let_through():

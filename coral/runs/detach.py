@@ -81,7 +81,7 @@ def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals)
 
 
 def shown_supervisor(layout: Layout) -> int | None:
-    """The pid in the run's status, which a supervisor writes when it has begun; None if there is none."""
+    """Return the pid in the run's status, which a supervisor writes when it has begun; None if there is none."""
     try:
         found = parse_object(read_bytes(layout.status)).get("pid")
     except (OSError, ValueError):

@@ -24,8 +24,8 @@ _ELSEWHERE = {"runtime", "model", "role", "role_file", "count", "research"}
 
 
 def wanted_assignment(config: Config, wanted: WantedMember, base: Assignment | None) -> Assignment:
-    """The assignment that results from `wanted`. `base`: how the agent is driven until then; None for a new one. For
-    another runtime, the other keys are those of the task's agents of that runtime, and the role stays."""
+    """Return the assignment that results from `wanted`. `base`: how the agent is driven until then; None for a new one.
+    For another runtime, the other keys are those of the task's agents of that runtime, and the role stays."""
     of_task = assignments_of(config)
     if base is None or wanted.runtime not in (None, base.runtime):
         runtime = wanted.runtime or of_task[0].runtime
@@ -44,7 +44,7 @@ def wanted_assignment(config: Config, wanted: WantedMember, base: Assignment | N
 
 
 def check(config: Config, assignment: Assignment, verb: str) -> None:
-    """CoralError if an agent of this run cannot be driven by this assignment. `verb`: what the operator has asked
+    """Raise CoralError if an agent of this run cannot be driven by this assignment. `verb`: what the operator has asked
     for."""
     alone = _with_only(config, assignment)
     roster = Roster(alone)
@@ -54,14 +54,14 @@ def check(config: Config, assignment: Assignment, verb: str) -> None:
 
 
 def frozen(layout: Layout) -> tuple[Config, Roster]:
-    """A run's frozen task, and its roster with the agents as they are driven now."""
+    """Return a run's frozen task, and its roster with the agents as they are driven now."""
     config = load_frozen(layout.task_file)
     return config, Roster(config, fold(layout.journal).fleet.run.members)
 
 
 def check_of_run(layout: Layout, agent: str | None, wanted: WantedMember) -> None:
-    """CoralError if the agent cannot be driven as wanted on this machine. For the command line: the supervisor would
-    find that out later, when nobody waits for its answer. `agent`: None for a new one."""
+    """Raise CoralError if the agent cannot be driven as wanted on this machine. For the command line: the supervisor
+    would find that out later, when nobody waits for its answer. `agent`: None for a new one."""
     config, roster = frozen(layout)
     base = None if agent is None else roster.assignment(agent)
     check(config, wanted_assignment(config, wanted, base), "add" if agent is None else "move")
@@ -94,7 +94,7 @@ def prepare(run_context: RunContext, action: do.PrepareAgent) -> Iterator[on.Eve
 
 
 def _with_only(config: Config, assignment: Assignment) -> Config:
-    """The task as if it had this assignment alone, so that checks of a whole task can be used for one agent."""
+    """Return the task as if it had this assignment alone, so that checks of a whole task can be used for one agent."""
     return replace(config, agents=config.agents.model_copy(update={"assignments": (assignment,)}))
 
 

@@ -74,7 +74,7 @@ def grade_seed(
 
 
 def context_of(layout: Layout, config: Config, roster: Roster, baseline: Attempt) -> RunContext:
-    """The context of a run that has its baseline and no other attempt."""
+    """Return the context of a run that has its baseline and no other attempt."""
     rules = rules_of(config, roster, baseline.commit)
     return RunContext(layout, config, rules, RecentResults([baseline]), roster)
 
@@ -94,7 +94,7 @@ def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
 
 
 def latest_baseline(layout: Layout) -> Attempt:
-    """The seed's record of the present epoch."""
+    """Return the seed's record of the present epoch."""
     seed = fold(layout.journal).fleet.standing.seed
     return Store(layout.attempts).read(0 if seed is None else seed.number)
 

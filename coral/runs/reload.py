@@ -79,7 +79,7 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
 
 
 def unknown_files(layout: Layout, memory: RecoveredState) -> list[str]:
-    """The files of a staged task that differ from the digests that the journal has of them."""
+    """Return the files of a staged task that differ from the digests that the journal has of them."""
     staged = _newest(layout)
     if staged is None:
         return []
@@ -88,7 +88,7 @@ def unknown_files(layout: Layout, memory: RecoveredState) -> list[str]:
 
 
 def changes_scores(old: Config, new: Config) -> bool:
-    """Whether a score has another meaning in the new task, even if the grader's files are the same."""
+    """Return whether a score has another meaning in the new task, even if the grader's files are the same."""
     aims = [(config.task.description, config.task.seed) for config in (old, new)]
     graders = [config.grader.model_dump(exclude=_UNRELATED) for config in (old, new)]
     return aims[0] != aims[1] or graders[0] != graders[1]
@@ -99,7 +99,8 @@ def changes_holdout(old: Config, new: Config) -> bool:
 
 
 def pending(layout: Layout) -> TaskChanged | None:
-    """The staged task that no supervisor has taken over, as the event for the supervisor; None if there is none."""
+    """Return the staged task that no supervisor has taken over, as the event for the supervisor; None if there is
+    none."""
     staged = _newest(layout)
     if staged is None:
         return None
@@ -182,8 +183,8 @@ def _replace(staged: Path, target: Path) -> None:
 
 
 def _is_same(staged: Path, target: Path) -> bool:
-    """Whether the staged files are also in the run's folder, and the grader's environment is the same. Files that a
-    grader has left beside them do not count."""
+    """Return whether the staged files are also in the run's folder, and the grader's environment is the same. Files
+    that a grader has left beside them do not count."""
     if venv_of(staged) != venv_of(target):
         return False
     if not staged.is_dir() or not target.is_dir():

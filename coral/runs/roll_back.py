@@ -100,14 +100,14 @@ def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attem
 
 
 def _launches(layout: Layout, lost: LostLines, agent: str) -> Iterator[int]:
-    """The numbers of the launches of an agent that the journal's later lines or its logs name."""
+    """Yield the numbers of the launches of an agent that the journal's later lines or its logs name."""
     yield from lost.started.get(agent, {})
     for path in layout.logs(agent).glob("[0-9][0-9][0-9][0-9].*"):
         yield int(path.name[:4])
 
 
 def _are_sealed(layout: Layout) -> bool:
-    """Whether agents cannot write to the ledger."""
+    """Return whether agents cannot write to the ledger."""
     config = load_frozen(layout.task_file)
     return sealed_for(config, Roster(config), folder_of_runs(layout))[0] is not Level.NONE
 
@@ -129,8 +129,8 @@ def _end_unknown(layout: Layout, plan: Rollback) -> int:
 
 
 def _unknown(plan: Rollback) -> Iterator[tuple[str, int, Identity]]:
-    """The launches that later lines name, with their identities, and the last ones of each agent, which can be found by
-    their tag alone."""
+    """Yield the launches that later lines name, with their identities, and the last ones of each agent, which can be
+    found by their tag alone."""
     for who, launches in plan.lost.started.items():
         yield from ((who, number, identity) for number, identity in launches.items())
     for name, last in plan.note.launches.items():

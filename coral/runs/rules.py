@@ -56,6 +56,6 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
 
 
 def _ttl(config: Config) -> Mapping[str, float]:
-    """The phases that have a ttl of their own, in seconds."""
+    """Return the phases that have a ttl of their own, in seconds."""
     given: dict[str, float] = config.agents.ttl.model_dump(exclude_none=True)
     return {TOOL_ACTIVITY: TOOL_STALLS * config.agents.stall, **given}

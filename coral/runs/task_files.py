@@ -115,13 +115,13 @@ class TaskFiles:
         unfinished.replace(path)
 
     def _source_of(self, name: str) -> Path:
-        """The file in the task's folder from which this one was copied."""
+        """Return the file in the task's folder from which this one was copied."""
         return self._source.joinpath(*Path(name).parts[1:])
 
 
 def names(private: Path) -> list[str]:
-    """The files that belong to the task, as paths in the folder `private`; files that a grader has left beside them are
-    not listed."""
+    """Return the files that belong to the task, as paths in the folder `private`; files that a grader has left beside
+    them are not listed."""
     found = [name for name in (*_SINGLE, *_LISTS) if (private / name).is_file()]
     for folder, listed in zip(_GRADERS, _LISTS, strict=True):
         found += [f"{folder}/{name}" for name in _listed(private / listed).get("files", ())]
@@ -129,7 +129,7 @@ def names(private: Path) -> list[str]:
 
 
 def changed(private: Path, digests: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
-    """The task's files that have neither these digests nor those that were announced for a change (see
+    """Return the task's files that have neither these digests nor those that were announced for a change (see
     `Journal.expect_files`), and files that were added. None are returned without digests, because then nothing is
     known."""
     if not digests:
@@ -140,7 +140,7 @@ def changed(private: Path, digests: Mapping[str, str], expected: Mapping[str, st
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of a regular file's content, in hexadecimal; "" where there is none that can be read."""
+    """Return the SHA-256 of a regular file's content, in hexadecimal; "" where there is none that can be read."""
     digest = hashlib.sha256()
     try:
         with open_plain(path) as file:
@@ -169,9 +169,9 @@ def _listed(path: Path) -> dict[str, Any]:
 
 
 def _added(private: Path, known: Collection[str]) -> list[str]:
-    """Files among those of a grader that are not its own: in its folders of data, or of a kind that Python would import
-    instead of another module. Other files that a grader leaves stay. Also files of the task that it may have and has
-    not, such as the name of an environment."""
+    """Return files among those of a grader that are not its own: in its folders of data, or of a kind that Python would
+    import instead of another module. Other files that a grader leaves stay. Also files of the task that it may have and
+    has not, such as the name of an environment."""
     endings = (*all_suffixes(), ".pth")
     found = [name for name in (*_SINGLE, *_LISTS) if name not in known and os.path.lexists(private / name)]
     for grader in _GRADERS:

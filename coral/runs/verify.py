@@ -99,7 +99,7 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
 
 
 def verified(layout: Layout) -> dict[str, dict[str, object]]:
-    """The verifications so far, by the numbers of the attempts as text."""
+    """Return the verifications so far, by the numbers of the attempts as text."""
     try:
         found = json.loads(read_bytes(Path(layout.verified), 10_000_000))
     except (OSError, ValueError):
