@@ -38,7 +38,7 @@ def write_role(run_context: RunContext, agent: str) -> None:
 
 
 def _checklist(run_context: RunContext) -> str:
-    """The text of the task's checklist, or Coral's own if the task has none."""
+    """Return the text of the task's checklist, or Coral's own if the task has none."""
     try:
         return read_bytes(run_context.layout.checklist).decode("utf-8")
     except (FileNotFoundError, ValueError):

@@ -56,7 +56,8 @@ class LaunchSetup:
         keep_logins(self._context, self._agent)
 
     def job_program(self, job: Job, tag: str) -> Program:
-        """The program of a job, sealed as the agent is. OSError if the job's folder is not in the agent's clone."""
+        """Return the program of a job, sealed as the agent is. OSError if the job's folder is not in the agent's
+        clone."""
         clone, output = self._layout.clone(self._agent).resolve(), self._layout.job_output(self._agent, job.number)
         folder = (clone / job.folder).resolve()
         if not folder.is_relative_to(clone) or not folder.is_dir():
@@ -85,7 +86,7 @@ def keep_logins(run_context: RunContext, agent: str) -> None:
 
 
 def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
-    """The program of a launch, and its session if that is known before the program says it."""
+    """Return the program of a launch, and its session if that is known before the program says it."""
     layout = run_context.layout
     launch = spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
@@ -105,13 +106,13 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
 
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:
-    """The id of the session that this launch began, if the runtime chose it: for the same launch it chooses the same id
-    again. None where the program chose it."""
+    """Return the id of the session that this launch began, if the runtime chose it: for the same launch it chooses the
+    same id again. None where the program chose it."""
     return run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, None)).session or None
 
 
 def first_command(run_context: RunContext, agent: str) -> Command:
-    """The command of an agent's first launch, which resumes no session."""
+    """Return the command of an agent's first launch, which resumes no session."""
     return run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
 
 
@@ -149,7 +150,7 @@ def set_aside(state: Path, launch: int) -> None:
 
 
 def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:
-    """The base environment without the variables that the command drops, and with those that it adds."""
+    """Return the base environment without the variables that the command drops, and with those that it adds."""
     dropped = {name for name in base if name.startswith(command.drop) and not name.startswith(command.keep)}
     return {**{name: value for name, value in base.items() if name not in dropped}, **command.env}
 
@@ -175,6 +176,6 @@ def _spec(
 
 
 def _seed(agent: str) -> int:
-    """The number in the agent's name, the same in every launch; for a name without one, a hash of the name."""
+    """Return the number in the agent's name, the same in every launch; for a name without one, a hash of the name."""
     digits = "".join(filter(str.isdecimal, agent))
     return int(digits) if digits else crc32(agent.encode())

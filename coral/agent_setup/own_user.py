@@ -29,16 +29,16 @@ _OF_THE_OTHER_HOME = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG
 
 
 def sealed_for(config: Config, roster: Roster, runs: Path) -> tuple[Level, Config]:
-    """The level at which a run's agents are sealed, and the task with `workspace.seal` set to it, so that graders have
-    the same level. Users of their own are possible only if they can reach the agents' programs. CoralError as
-    `seal.level_for`."""
+    """Return the level at which a run's agents are sealed, and the task with `workspace.seal` set to it, so that
+    graders have the same level. Users of their own are possible only if they can reach the agents' programs. CoralError
+    as `seal.level_for`."""
     level = level_for(config.workspace.seal, places_of_agents(config, roster, runs))
     return level, replace(config, workspace=config.workspace.model_copy(update={"seal": level.value}))
 
 
 def divided_for_level(layout: Layout, config: Config, roster: Roster) -> tuple[Level, Config]:
-    """`sealed_for` for an existing run; also gives the run's files to the users that own them at that level. OSError if
-    that cannot be done."""
+    """Do the same as `sealed_for` for an existing run, and give the run's files to the users that own them at that
+    level. OSError if that cannot be done."""
     level, config = sealed_for(config, roster, folder_of_runs(layout))
     divide_for(level, layout, tuple(roster), config.workspace.share)
     return level, config
@@ -58,8 +58,8 @@ def _programs(roster: Roster) -> Iterator[Path]:
 
 
 def as_own_user(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:
-    """The program as the agent's own user, whose home is the agent's state folder. OSError if the agent's part of the
-    run cannot be given to that user."""
+    """Return the program as the agent's own user, whose home is the agent's state folder. OSError if the agent's part
+    of the run cannot be given to that user."""
     layout = run_context.layout
     state = layout.state(agent)
     give_agent(layout, agent, run_context.config.workspace.share)
@@ -110,7 +110,7 @@ def _copy(state: Path, name: str, source: Path, changed: int, most: int) -> None
 
 
 def _changed(path: Path, *, follow: bool) -> int | None:
-    """When a regular file was modified last, in nanoseconds; None where there is none."""
+    """Return when a regular file was modified last, in nanoseconds; None where there is none."""
     try:
         found = path.stat(follow_symlinks=follow)
     except OSError:

@@ -55,8 +55,8 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
 
 
 def _needed(program: Program, command: Command) -> Iterator[Path]:
-    """Files and folders that a program may need to start. They are readable even inside a hidden folder. The arguments
-    of a job are not among them, because an agent chose those."""
+    """Yield files and folders that a program may need to start. They are readable even inside a hidden folder. The
+    arguments of a job are not among them, because an agent chose those."""
     yield from (*python_folders(), Path.home())
     for folder in program.env.get("PATH", "").split(os.pathsep):
         if Path(folder).is_absolute():
