@@ -18,13 +18,13 @@ Decoder = Callable[[Any], Any]
 
 
 def encode(value: Any) -> Any:
-    """The value as plain data that `json.dumps` takes."""
+    """Return the value as plain data that `json.dumps` takes."""
     kind: Any = type(value)
     return _encoder(kind)(value)
 
 
 def encode_changes(before: Any, after: Any) -> dict[str, Any]:
-    """The fields in which two records of one class differ, with their values in `after`; also values that are
+    """Return the fields in which two records of one class differ, with their values in `after`; also values that are
     defaults."""
     kind: Any = type(after)
     plain: dict[str, Any] = {}
@@ -37,7 +37,7 @@ def encode_changes(before: Any, after: Any) -> dict[str, Any]:
 
 
 def decode(kind: Any, plain: object) -> Any:
-    """The object of type `kind` that `encode` made `plain` from. ValueError says what does not fit."""
+    """Return the object of type `kind` that `encode` made `plain` from. ValueError says what does not fit."""
     return _decoder(kind)(plain)
 
 
@@ -70,7 +70,7 @@ def _record_encoder(kind: Any) -> Encoder:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
-    """Each field's name and default. Computed once for a class: a busy supervisor encodes thousands of records a
+    """Return each field's name and default. Computed once for a class: a busy supervisor encodes thousands of records a
     second."""
     return tuple((field.name, _default(field)) for field in fields(kind))
 

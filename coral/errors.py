@@ -14,7 +14,7 @@ class CoralError(Exception):
 
 
 def hint_of(error: BaseException) -> str | None:
-    """The hint of a user's mistake, whichever package raised it; None for an error that is a bug or the machine's
-    fault."""
+    """Return the hint of a user's mistake, whichever package raised it; None for an error that is a bug or the
+    machine's fault."""
     hint = getattr(error, "hint", None)
     return hint if isinstance(hint, str) else None

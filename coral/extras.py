@@ -22,7 +22,7 @@ PACKAGES = {
 
 
 def installs(extra: str) -> str:
-    """The shell command that installs an extra; with uv if the environment has no pip, as one that uv made."""
+    """Return the shell command that installs an extra; with uv if the environment has no pip, as one that uv made."""
     begin = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:
         begin = ["uv", "pip", "install", "--python", sys.executable]
