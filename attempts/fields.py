@@ -1,6 +1,7 @@
 """Reads plain data field by field: ValueError names the field that is missing, unknown or of the wrong type.
 
-Types are exact, since the data comes from files that anybody wrote: `True` is no number, `"3"` is no integer.
+Types are checked exactly, because the data comes from files that anybody may have written: `True` is no number, `"3"`
+is no integer.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from enum import StrEnum
 SUBMISSION_ID = re.compile(r"[0-9]{20}")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _INVISIBLE = re.compile(r"[\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
-# What plain data that somebody else wrote may raise where it is taken for ours.
+# What code may raise when it is given plain data that somebody else wrote, as if Coral had written it.
 BAD_DATA = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 
 class Fields:
-    """A mapping being read. `known` are the only keys it may have; a default makes a field optional."""
+    """Reads the fields of a mapping. `known`: the only keys that it may have; a method's default makes a field
+    optional."""
 
     def __init__(self, data: object, known: Collection[str]) -> None:
         if not isinstance(data, Mapping):
@@ -49,7 +51,7 @@ class Fields:
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
-        """A finite number that is not negative, such as seconds."""
+        """Return a finite number that is not negative, such as seconds."""
         value = self._data.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
             raise self.wrong(name, "a number from 0")
@@ -74,7 +76,7 @@ class Fields:
 
 
 def shown(value: object) -> str:
-    """A value for a message: short, on one line, whatever it is."""
+    """Return a value as it is shown in a message: short, on one line, whatever its type."""
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() > 200:
         return "a huge integer"
     if value is None or isinstance(value, bool | int | float):
@@ -85,19 +87,21 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Text without control characters (tab and line feed stay) and without halves of characters."""
+    """Return the text without control characters (tab and line feed stay) and without surrogates that UTF-8 cannot
+    hold."""
     whole = text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
     return _CONTROL.sub("", whole)
 
 
 def one_line(text: str, limit: int) -> str:
-    """Text that is safe in a table, a log line and a terminal: one line, nothing invisible, at most `limit` long."""
+    """Return text that is safe in a table, a log line and a terminal: one line, no invisible characters, at most
+    `limit` characters."""
     flat = " ".join(printable(_INVISIBLE.sub("", text[: 4 * limit])).split())
     return flat if len(flat) <= limit else flat[: limit - 1] + "…"
 
 
 def json_safe(value: object) -> float | int | str | bool | None:
-    """One metric as JSON can hold it: infinity, NaN and huge integers become texts."""
+    """Return a metric's value as JSON can hold it: infinity, NaN and huge integers become texts."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -17,13 +17,13 @@ TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-# Errors that whoever wrote the file has caused. Any other OSError (no more descriptors, a failing disk) says nothing of
+# Errors that the writer of a file can cause. Any other OSError (no more descriptors, a failing disk) says nothing of
 # the file: it is raised, so that nothing is thrown away because this machine is in trouble.
 _CAUSED_BY_WRITER = frozenset(
     {errno.EACCES, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.ENXIO, errno.EPERM}
 )
 
-SETTLED = 2.0  # seconds: of two changes so far apart, the later one gives a folder other times
+SETTLED = 2.0  # seconds: of two changes this far apart, the later one surely changes the folder's times
 RELIST = 60.0  # seconds: after so long a folder is listed again, whatever its times say
 MAX_REMEMBERED = 4096  # folders: an agent that makes and removes folders all day must not fill our memory
 
@@ -32,16 +32,15 @@ Witness = tuple[int, int, int]
 
 
 def write_json(path: Path, data: Mapping[str, object], *, durable: bool, new: bool = False, mode: int = 0o644) -> None:
-    """Write one JSON object. Durable means on disk, name and content, before this returns.
-
-    `new`: FileExistsError where there is something of this name already, also if it came this very moment.
-    """
+    """Write one JSON object. `durable`: name and content are on the disk before this returns. `new`: raise
+    FileExistsError if the name is taken, even if that happened only a moment ago."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
     write_bytes(path, text.encode("utf-8", "replace") + b"\n", durable=durable, new=new, mode=mode)
 
 
 def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False, mode: int = 0o644) -> None:
-    """Write a file. A link in the place of its folder is not followed, but makes way, as a file does."""
+    """Write a file; the parameters are those of `write_json`. If a link or a file lies in the place of its folder, that
+    is renamed, and not followed."""
     # Unique however coarse the clock is: no two threads of this machine have the same number.
     temporary = f".{path.name}.{os.getpid()}-{threading.get_native_id()}-{time.time_ns()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -67,7 +66,7 @@ def write_bytes(path: Path, data: bytes, *, durable: bool, new: bool = False, mo
 
 @contextlib.contextmanager
 def _folder_to_write(folder: Path) -> Iterator[int]:
-    """A descriptor of the folder, which is made where it is not there."""
+    """Yield a descriptor of the folder, which is made if it is missing."""
     try:
         descriptor = open_folder(folder)
     except (FileNotFoundError, NotADirectoryError):
@@ -85,7 +84,7 @@ def open_folder(folder: Path) -> int:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and its parents. A file or link in the place of one is kept under a hidden name: agents can put one
+    """Make a folder and its parents. A file or link in the place of one is renamed to a hidden name: agents can put one
     where other agents submit, or get their replies."""
     nearest = next(ancestor for ancestor in (folder, *folder.parents) if os.path.lexists(ancestor))
     if nearest.is_symlink() or not nearest.is_dir():
@@ -94,7 +93,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _put_new(temporary: str, name: str, folder: int) -> None:
-    """Rename, but raise FileExistsError instead of replacing."""
+    """Rename a file, but raise FileExistsError instead of replacing another one."""
     try:
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         os.unlink(temporary, dir_fd=folder)
@@ -106,7 +105,7 @@ def _put_new(temporary: str, name: str, folder: int) -> None:
 
 
 def hidden(path: Path) -> Path:
-    """The name under which something foreign is kept that lies in the place of a file of ours."""
+    """Return the hidden name to which something is renamed that lies in the place of a file of Coral's."""
     return path.with_name(f".{path.name}.foreign-{time.time_ns()}")
 
 
@@ -118,7 +117,7 @@ def make_way(path: Path) -> None:
 
 
 def witness(path: Path) -> Witness | None:
-    """The witness of a file, not of what a link leads to; None where there is none."""
+    """Return the witness of the file at a path, without following a link; None if there is none."""
     try:
         return _witness_of(os.lstat(path))
     except OSError:
@@ -132,8 +131,7 @@ def _witness_of(found: os.stat_result) -> Witness:
 def append_bytes(path: Path, data: bytes) -> None:
     """Append to a file in one write, all or nothing. The file must have no other writer.
 
-    OSError also if it is no regular file: a pipe would block us, a link would lead elsewhere; so would one in the place
-    of its folder.
+    OSError also if it is no regular file, or its folder is a link: a pipe would block us, a link would lead elsewhere.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     folder = open_folder(path.parent)
@@ -153,7 +151,7 @@ def append_bytes(path: Path, data: bytes) -> None:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """A regular file to read. ValueError if it is anything else; FileNotFoundError if it is gone."""
+    """Open a regular file to read. ValueError if it is anything else; FileNotFoundError if it is gone."""
     try:
         # Without O_NONBLOCK, a pipe in the place of a file would block the reader for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -168,7 +166,8 @@ def open_plain(path: Path) -> BinaryIO:
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """A regular file's content. ValueError if it is anything else or longer than `limit`; FileNotFoundError if gone."""
+    """Return the content of a regular file. ValueError if it is anything else or longer than `limit`; FileNotFoundError
+    if it is gone."""
     with open_plain(path) as file:
         data = file.read() if limit is None else file.read(limit + 1)
     if limit is not None and len(data) > limit:
@@ -177,7 +176,7 @@ def read_bytes(path: Path, limit: int | None = None) -> bytes:
 
 
 def read_end(path: Path, most: int) -> bytes:
-    """The last bytes of a regular file; nothing where there is none that can be read."""
+    """Return the last `most` bytes of a regular file; empty if there is none that can be read."""
     try:
         with open_plain(path) as file:
             file.seek(max(os.fstat(file.fileno()).st_size - most, 0))
@@ -187,7 +186,7 @@ def read_end(path: Path, most: int) -> bytes:
 
 
 def parse_object(data: bytes) -> dict[str, object]:
-    """One JSON object in UTF-8. ValueError for anything else, also for NaN, infinity and nesting without end."""
+    """Parse one JSON object in UTF-8. ValueError for anything else, also for NaN, infinity and too deep nesting."""
     try:
         value: object = json.loads(data.decode(), parse_constant=_no_constant)
     except RecursionError:
@@ -198,7 +197,7 @@ def parse_object(data: bytes) -> dict[str, object]:
 
 
 def entries(folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None) -> list[Path]:
-    """The wanted entries of a folder, without dot files; none of a folder that is gone or closed to us.
+    """Return the wanted entries of a folder, without dot files; none if the folder is gone or may not be read.
 
     Only the first `most` names are read: an agent may have filled the folder.
     """
@@ -225,7 +224,8 @@ class Listings:
     def entries(
         self, folder: Path, is_wanted: Callable[[os.DirEntry[str]], bool], most: int | None = None
     ) -> list[Path]:
-        """As `entries`. Where a file system keeps no times of its folders, a new file is found after `RELIST`."""
+        """Return the same as the function `entries`. On a file system that does not update the times of folders, a new
+        file is found after RELIST."""
         try:
             held = os.lstat(folder)
         except OSError:
@@ -253,7 +253,7 @@ def is_plain_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Put what was made, renamed or deleted in a folder onto the disk."""
+    """Make sure that files made, renamed or deleted in a folder are so on the disk too."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -1,7 +1,7 @@
-"""The inbox of an agent as the agent writes it: the ids of submissions, and a submission's file.
+"""The inbox of an agent as the agent writes it: the ids of submissions, and the file of a submission.
 
-`coral eval` imports this before the submission is written, and records only after: they take 10 ms, in which the
-supervisor is at work by then.
+`coral eval` imports this before it writes the submission, and the module of records only after that: importing it takes
+10 ms, in which the supervisor works already.
 """
 
 import os
@@ -16,13 +16,14 @@ _LAST_ID = "9" * 20
 
 
 def next_id(last: str) -> str:
-    """An id later than `last`, whatever the wall clock does meanwhile."""
+    """Return an id later than `last`, even if the wall clock was set back."""
     floor = int(last) + 1 if SUBMISSION_ID.fullmatch(last) and last < _LAST_ID else 0
     return f"{max(time.time_ns(), floor):020d}"
 
 
 def submission_ids(root: Path, agent: str) -> list[str]:
-    """The ids of what this agent submitted, oldest first: of what was answered and of what waits."""
+    """Return the ids of what this agent submitted, oldest first: of submissions that were answered, and of those that
+    wait."""
     names: set[str] = set()
     for folder in (root / "replies" / agent, root / "inbox" / agent):
         try:
@@ -34,8 +35,8 @@ def submission_ids(root: Path, agent: str) -> list[str]:
 
 
 def submit(root: Path, submission: Mapping[str, object]) -> Path:
-    """Write a submission, by the fields of `attempts.record.Submission`. It is in the inbox when this returns, and
-    survives a loss of power. FileExistsError where one of its id is there."""
+    """Write a submission, whose keys are the fields of `attempts.record.Submission`. When this returns it is in the
+    inbox, and survives a loss of power. FileExistsError if there is one with this id."""
     path = root / "inbox" / str(submission["agent"]) / f"{submission['id']}.json"
     # By a link and not a rename: watchdog may read a rename as two events, and then reports it 0.5 s late.
     write_json(path, submission, durable=True, new=True)

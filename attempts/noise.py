@@ -1,7 +1,7 @@
 """How far grades of the same commit differ, and how much better a score must be before the difference is believed.
 
-Noise is a standard deviation. The task gives it, or it is estimated from whatever was measured twice or more. From few
-measurements it is known only roughly: then the bar is wider, as the t distribution says.
+Noise is a standard deviation. The task gives it, or it is estimated from the attempts that were measured twice or more.
+From few measurements it is known only roughly: then the bar is wider, as the t distribution says.
 """
 
 import math
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 ERRORS = 3.0  # standard errors by which a difference must exceed zero
-ENOUGH = 20  # degrees of freedom: further measurements of other attempts are not used
+ENOUGH = 20  # degrees of freedom: once an estimate has these, the measurements of further attempts are not used
 TINY = 1e-9  # share of a score below which two scores are equal
 ROUNDING = 1e-12  # share of a score below which a standard deviation is an error of rounding
 OUTLIER = 5 * 1.4826  # times the median distance from the median: beyond it, a measurement is left out ...
@@ -18,7 +18,8 @@ OUTLIERS_FROM = 8  # ... of at least so many
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseSetting:
-    """`grader.noise`: a standard deviation in units of the score, or as a share of it. None: it is estimated."""
+    """`grader.noise` of the task: a standard deviation in units of the score, or, if `relative`, as a share of the
+    score. None: it is estimated."""
 
     deviation: float | None = 0.0
     relative: bool = False
@@ -26,22 +27,23 @@ class NoiseSetting:
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """A standard deviation in units of the score, and the degrees of freedom it is estimated with: 0 is unknown,
-    infinity is given by the task."""
+    """A standard deviation in units of the score. `freedom`: the degrees of freedom of the estimate; 0 if the noise is
+    not known, infinity if the task gives it."""
 
     deviation: float = 0.0
     freedom: float = 0.0
 
     def bar(self, level: float, errors: float) -> float:
-        """The difference that must be exceeded. `errors`: the standard error of the difference, in deviations; `level`
-        is the score that is compared with."""
+        """Return the difference of scores that must be exceeded to be believed; infinity if the noise is not known.
+        `level`: the score to compare with; `errors`: the standard error of the difference, as a multiple of the
+        deviation."""
         if not self.freedom:
             return math.inf
         return max(tiny(level), _quantile(self.freedom) * self.deviation * errors)
 
 
 def tiny(level: float) -> float:
-    """The difference below which a score equals this one: rounding."""
+    """Return the largest difference from a score at `level` that is taken for a rounding error."""
     return TINY * abs(level)
 
 
@@ -54,25 +56,27 @@ def median(scores: Sequence[float]) -> float:
 
 
 def mean(scores: Sequence[float]) -> float:
-    """Held between the lowest and the highest: rounding must not make equal scores differ from their mean."""
+    """Return the mean, kept between the lowest and the highest score: rounding must not make equal scores differ from
+    their mean."""
     return min(max(math.fsum(score / len(scores) for score in scores), min(scores)), max(scores))
 
 
 def deviation(scores: Sequence[float]) -> float:
-    """The standard deviation of two or more scores, as an estimate for all grades of their commit."""
+    """Return the standard deviation of two or more scores, as an estimate for all grades of their commit."""
     middle = mean(scores)
     return math.hypot(*(score - middle for score in scores)) / math.sqrt(len(scores) - 1)
 
 
 def summary(scores: Sequence[float]) -> dict[str, float | int | None]:
-    """For programs: the median, mean, standard deviation (None of one) and count of an attempt's scores."""
+    """Return the median, mean, standard deviation (None for one score) and count of an attempt's scores, as plain data
+    for programs."""
     spread = deviation(scores) if len(scores) > 1 else None
     return {"median": median(scores), "mean": mean(scores), "deviation": spread, "count": len(scores)}
 
 
 def noise_at(setting: NoiseSetting, level: float, groups: Iterable[Sequence[float]]) -> Noise:
-    """The noise of scores near `level`. `groups`: the scores of each commit that was measured twice or more; those
-    nearest to the level are used, since noise may grow with it."""
+    """Return the noise of scores near `level`. `groups`: the scores of each commit that was measured twice or more;
+    those nearest to the level are used, because noise may grow with the score."""
     if setting.deviation is not None:
         return Noise(setting.deviation * (abs(level) if setting.relative else 1.0), math.inf)
     distances, freedom = list[float](), 0
@@ -100,8 +104,9 @@ def _without_outliers(scores: Sequence[float]) -> Sequence[float]:
 
 
 def _quantile(freedom: float) -> float:
-    """`ERRORS` standard errors of the normal distribution, for an estimate with so many degrees of freedom: the first
-    terms of the expansion of the t quantile by Cornish and Fisher."""
+    """Return the multiple of an estimated standard deviation that corresponds to ERRORS deviations of the normal
+    distribution, for an estimate with `freedom` degrees of freedom: the first terms of the Cornish-Fisher expansion of
+    the t quantile."""
     if math.isinf(freedom):
         return ERRORS
     k = ERRORS

@@ -1,6 +1,7 @@
 """Progress is computed from the published attempts, in their order; it is never stored.
 
-What an attempt improved is its verdict: a new best is the fleet's, and its author's; an own best is the author's alone.
+Whether an attempt is an improvement is said by its verdict: a new best is one for the fleet and its author, an own best
+for the author alone.
 """
 
 from dataclasses import dataclass, replace
@@ -12,8 +13,8 @@ from attempts.record import IMPROVED, Attempt, Kind, Verdict
 class Progress:
     """The progress of one agent, or of the fleet.
 
-    `evals` counts real attempts with any verdict but void, `stagnant` those since the last improvement, and
-    `graded` everything that agents had graded, but void (what budgets count).
+    `evals`: real attempts with any verdict but void. `stagnant`: how many of these came since the last improvement.
+    `graded`: all attempts that agents submitted, but void ones: what budgets count.
     """
 
     evals: int = 0
@@ -22,17 +23,18 @@ class Progress:
 
 
 def advance_own(progress: Progress, attempt: Attempt) -> Progress:
-    """An agent's progress after one more attempt of its own."""
+    """Return an agent's progress after one more attempt of its own."""
     return _advance(progress, attempt, attempt.verdict in IMPROVED)
 
 
 def advance_fleet(progress: Progress, attempt: Attempt) -> Progress:
-    """The fleet's progress after one more attempt of any agent."""
+    """Return the fleet's progress after one more attempt of any agent."""
     return _advance(progress, attempt, attempt.verdict is Verdict.NEW_BEST)
 
 
 def end_stagnation(progress: Progress) -> Progress:
-    """Progress after a confirmation has proven a new best, which is no attempt itself."""
+    """Return progress without stagnation, after a confirmation proved a new best: the confirmation itself counts as no
+    attempt."""
     return replace(progress, stagnant=0)
 
 

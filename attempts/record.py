@@ -1,7 +1,7 @@
 """One attempt as data: its commit, its score and its verdict.
 
-The supervisor writes a record once. Whatever is read from a file is checked field by field before it becomes a record,
-so that no other module meets a score that is no number or a commit that is no commit.
+The supervisor writes a record once. Data from a file is checked field by field before it becomes a record, so that no
+other module has to handle a score that is no number or a commit that is no commit.
 """
 
 import math
@@ -13,7 +13,7 @@ from enum import StrEnum
 from attempts.fields import SUBMISSION_ID, Fields, json_safe, one_line, printable, shown
 
 TITLE_LIMIT = 500
-OPEN, CLOSED = "open", "closed"  # whether code of the candidate may have written the result
+OPEN, CLOSED = "open", "closed"  # values of `channel`: whether code of the candidate may have written the result
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 COMMIT_OR_NONE = re.compile(rf"({COMMIT.pattern})?")
 LARGEST = math.nextafter(math.inf, 0.0)
@@ -109,7 +109,8 @@ class Submission:
 
 
 def to_dict(item: Attempt | Submission) -> dict[str, object]:
-    """Plain data for JSON, whatever a grader returned; the two functions below accept it."""
+    """Return the plain data of an attempt or submission for JSON, whatever a grader returned; `attempt_from_dict` and
+    `submission_from_dict` accept it."""
     values = {name: getattr(item, name) for name in item.__slots__}
     data = {name: printable(str(value)) if isinstance(value, str) else value for name, value in values.items()}
     if isinstance(item, Attempt):
@@ -118,7 +119,7 @@ def to_dict(item: Attempt | Submission) -> dict[str, object]:
 
 
 def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
-    """Read a published record. ValueError names the field that is wrong, missing or unknown."""
+    """Make an attempt from a published record. ValueError names the field that is wrong, missing or unknown."""
     fields = Fields(data, Attempt.__slots__)
     verdict = fields.choice("verdict", Verdict)
     kind = fields.choice("kind", Kind)
@@ -152,7 +153,8 @@ def attempt_from_dict(data: Mapping[str, object]) -> Attempt:
 
 
 def submission_from_dict(data: Mapping[str, object], agent: str) -> Submission:
-    """Read what an agent wrote. `agent` is the owner of the folder it lay in, whatever the file says."""
+    """Make a submission from what an agent wrote. `agent`: the owner of the folder that the file was in, whatever the
+    file says. ValueError as for `attempt_from_dict`."""
     fields = Fields(data, Submission.__slots__)
     kind = fields.choice("kind", Kind)
     if kind not in (Kind.REAL, Kind.TUNE):
@@ -190,7 +192,7 @@ def _number(fields: Fields, name: str) -> int | None:
 
 
 def _of(fields: Fields, kind: Kind) -> int | None:
-    """The attempt that this one measures again: a confirmation, or one with the same tree."""
+    """Return the attempt that this one measures again, if it is a confirmation or a duplicate."""
     if kind in (Kind.TUNE, Kind.BASELINE) and fields.get("of") is not None:
         raise fields.wrong("of", f"nothing for the kind {kind}")
     return fields.integer("of") if kind is Kind.CONFIRM else _number(fields, "of")

@@ -1,10 +1,9 @@
 """Which attempt leads, which is the best, and what to measure again: computed from the records, in their order.
 
-The lead is the attempt with the highest median of its measurements: agents build on it, and it claims nothing, since
+The lead is the attempt with the highest median of its measurements: agents build on it, but it may only be lucky, since
 on a noisy task the highest of many scores is a lucky one. The best is proven: it was measured side by side with the
-best before it, and was better by more than the noise explains. Among equals the earlier attempt is ahead.
-
-"Higher" means better throughout: for a task that minimises, differences have the opposite sign.
+best before it, and was better by more than the noise explains. Among equals the earlier attempt is ahead. "Higher"
+means better throughout: for a task that minimises, differences have the opposite sign.
 """
 
 import math
@@ -16,33 +15,33 @@ from attempts.record import LARGEST, Attempt, Direction, Kind, Verdict
 
 WORTH_MEASURING = 2.5  # standard errors by which a lead must exceed the best, for a pair to be measured
 PAIRS = 3  # a lead is measured beside the best at most so many times; once where no noise was ever seen
-BEGUN = PAIRS + 2  # ... with those that failed on either side
-FAILURES = 2  # confirmations of an attempt that gave no score: then it leads no more
-TRUSTED = 3  # attempts that were measured again and scored the same each time: then one score is believed
-KEPT = 10  # attempts of each agent, the highest ones
-GROUPS = 40  # attempts that were measured again, nearest to the best
+BEGUN = PAIRS + 2  # ... counting pairs in which a half got no score
+FAILURES = 2  # after so many confirmations without a score an attempt cannot lead any more
+TRUSTED = 3  # after so many attempts that scored the same again, one score is believed
+KEPT = 10  # attempts of each agent that stay in the standing, the highest ones ...
+GROUPS = 40  # ... and so many that were measured again, those nearest to the best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """What the task says of scores."""
+    """How the task scores: which direction is better, and how noisy its grader is."""
 
     direction: Direction = Direction.MAXIMIZE
     noise: NoiseSetting = field(default_factory=NoiseSetting)
 
     def gain(self, score: float, other: float) -> float:
-        """How much better `score` is than `other`."""
+        """Return how much better `score` is than `other`."""
         return difference(score, other) if self.direction is Direction.MAXIMIZE else difference(other, score)
 
 
 def difference(score: float, other: float) -> float:
-    """Finite, whatever the scores are."""
+    """Return `score - other`, limited to the largest finite number."""
     return min(max(score - other, -LARGEST), LARGEST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """An attempt with everything that its commit scored: first its own score."""
+    """An attempt with all scores of its commit, its own score first."""
 
     number: int
     agent: str
@@ -52,12 +51,12 @@ class Measured:
     title: str
     scores: tuple[float, ...]
     gains: tuple[float, ...] = ()  # by how much it was better than the present best, in each pair
-    begun: int = 0  # pairs with the present best, those that failed on either side too
+    begun: int = 0  # pairs with the present best, counting those in which a half got no score
     failures: int = 0  # confirmations of it that gave no score
 
     @property
     def is_out(self) -> bool:
-        """Whether it failed so often when it was measured again that its score is not believed."""
+        """Whether its confirmations failed so often that its score is not believed."""
         return self.failures >= FAILURES
 
     @property
@@ -79,7 +78,8 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """The first half of a pair: attempt `of` was measured, to be compared with `against`, which comes next."""
+    """The first half of a pair: attempt `of` was measured and got `score`; attempt `against` is measured next to
+    compare them."""
 
     of: int
     against: int
@@ -88,7 +88,7 @@ class Half:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """Measure attempt `of` again, to compare it with `against`."""
+    """A measurement that is wanted: of attempt `of`, again, to compare it with `against`; None for a single one."""
 
     of: int
     against: int | None = None
@@ -96,7 +96,8 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the published records say of each other. `measured` holds the attempts that can still matter."""
+    """How the attempts stand to each other after the published records. `measured`: the attempts that still matter,
+    because they are or may become lead, best or an agent's own best, or because they show the noise."""
 
     best: int | None = None
     half: Half | None = None
@@ -113,7 +114,8 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict on a score, the attempt that it was compared with, and the score less that attempt's."""
+    """The verdict on a score. `against`: the attempt that it was compared with; `delta`: the score less that
+    attempt's."""
 
     verdict: Verdict
     against: int | None = None
@@ -121,8 +123,8 @@ class Judgement:
 
 
 def judge(standing: Standing, agent: str, score: float, scoring: Scoring, built_on: Scored | None = None) -> Judgement:
-    """Judge the first score of an attempt: against the higher of its agent's own best and of the attempt that it was
-    built on, so that a copy of somebody else's work is no gain."""
+    """Judge the first score of an attempt. It is compared with the higher of its agent's own best and of the attempt
+    that it was built on, so that a copy of another agent's work is no gain."""
     best = standing.best_measured
     if best is None:
         return Judgement(Verdict.NEW_BEST)
@@ -139,7 +141,8 @@ def judge(standing: Standing, agent: str, score: float, scoring: Scoring, built_
 
 
 def judge_confirmation(standing: Standing, asked: Confirmation, score: float, scoring: Scoring) -> Judgement:
-    """Judge a further score of an attempt. It proves a new best if the pairs with the best, this one too, show it."""
+    """Judge the score of a confirmation. It proves a new best if all pairs with the best so far, this one included,
+    show a gain beyond the noise."""
     half, held = standing.half, standing.measured.get(asked.of)
     if half is None or held is None or half != Half(asked.against or 0, asked.of, half.score):
         return Judgement(Verdict.TIED, asked.against)
@@ -151,7 +154,7 @@ def judge_confirmation(standing: Standing, asked: Confirmation, score: float, sc
 
 
 def advance(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
-    """The standing after one more record. A baseline begins an epoch: what follows is compared with nothing before."""
+    """Return the standing after one more record. A baseline begins an epoch: the attempts before it are dropped."""
     if record.kind is Kind.BASELINE:
         standing = Standing()
     if record.kind is Kind.CONFIRM:
@@ -166,18 +169,18 @@ def advance(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
 
 
 def lead(standing: Standing, scoring: Scoring) -> Measured | None:
-    """The attempt with the highest median; the best itself unless another is higher."""
+    """Return the attempt with the highest median; the best itself if none is higher."""
     return _first_among_highest(_standing_ones(standing), standing.best_measured, scoring)
 
 
 def own_best(standing: Standing, agent: str, scoring: Scoring) -> Measured | None:
-    """The agent's attempt with the highest median; the seed, while none of its attempts is higher."""
+    """Return the agent's attempt with the highest median; the seed, while none of its attempts is higher."""
     own = [held for held in _standing_ones(standing) if held.agent == agent or held.is_seed]
     return _first_among_highest(own, None, scoring)
 
 
 def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
-    """The own best of each agent that has a score."""
+    """Return the own best of each agent that has a score."""
     seed = [held for held in standing.measured.values() if held.is_seed]
     of_agents: dict[str, list[Measured]] = {}
     for held in _standing_ones(standing):
@@ -187,13 +190,14 @@ def own_bests(standing: Standing, scoring: Scoring) -> dict[str, Measured]:
 
 
 def ranked(standing: Standing, scoring: Scoring) -> list[Measured]:
-    """The attempts by their medians, the highest first; of equal ones the earlier is ahead."""
+    """Return the attempts by their medians, the highest first; of equal ones the earlier is ahead. The seed is left
+    out."""
     attempts = [held for held in _standing_ones(standing) if not held.is_seed]
     return sorted(attempts, key=lambda held: (-scoring.gain(held.value, 0.0), held.number))
 
 
 def without_half(standing: Standing) -> Standing:
-    """Without the first half of a pair; the pair has not begun."""
+    """Return the standing without the first half of a pair, as if that pair had not begun."""
     half = standing.half
     if half is None:
         return standing
@@ -202,13 +206,14 @@ def without_half(standing: Standing) -> Standing:
 
 
 def _standing_ones(standing: Standing) -> list[Measured]:
-    """Those that did not fail when they were repeated. The best and the seed stay what they are all the same."""
+    """Return the attempts whose score is believed: confirmations did not fail too often. The best and the seed are
+    always among them."""
     held_ones = standing.measured.values()
     return [held for held in held_ones if held.number == standing.best or held.is_seed or not held.is_out]
 
 
 def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -> Noise:
-    """The noise of scores near a level; near the best, where none is given."""
+    """Return the noise of scores near `level`; without it, near the best."""
     best = standing.best_measured
     if level is None:
         level = best.value if best else 0.0
@@ -217,7 +222,8 @@ def noise_of(standing: Standing, scoring: Scoring, level: float | None = None) -
 
 
 def is_exact(standing: Standing, noise: Noise, scoring: Scoring) -> bool:
-    """Whether one score is believed: the task says so, or nothing measured again near the best scored differently."""
+    """Return whether one score is enough: the task says so, or enough attempts were measured again and none scored
+    differently."""
     if scoring.noise.deviation is not None:
         return scoring.noise.deviation == 0
     if noise.deviation or not noise.freedom:
@@ -227,8 +233,8 @@ def is_exact(standing: Standing, noise: Noise, scoring: Scoring) -> bool:
 
 
 def next_confirmation(standing: Standing, scoring: Scoring) -> Confirmation | None:
-    """What to measure again next: the other half of a pair, or the first of one more pair of the best and the lead,
-    while measuring can still tell which is better."""
+    """Return the next measurement that is wanted: the other half of a pair, or the first half of a new pair of the best
+    and the lead, as long as a pair can still tell which is better; None if none is."""
     best, half = standing.best_measured, standing.half
     if half is not None and half.against in standing.measured:
         return Confirmation(half.against, half.of)
@@ -246,14 +252,15 @@ def next_confirmation(standing: Standing, scoring: Scoring) -> Confirmation | No
 
 
 def _shows(gains: Sequence[float], noise: Noise, level: float) -> bool:
-    """Whether the gains of pairs show that the lead is better. Pairs that did not when they were made may show it once
-    the noise is known better: then one more pair is worth its grades."""
+    """Return whether the gains of pairs show that the lead is better. If they did not when they were measured, they may
+    once the noise is known better: then one more pair is worth its grades."""
     return bool(gains) and mean(gains) > noise.bar(level, math.sqrt(2 / len(gains)))
 
 
 def _with_attempt(standing: Standing, record: Attempt, score: float) -> Standing:
-    """With a new attempt; one with the tree of an earlier attempt is one more measurement of that, and counts for
-    nothing if that can no longer matter: a copy is not to try its luck alone."""
+    """Return the standing with a new attempt. A duplicate counts as one more measurement of the first attempt with its
+    tree, if that still matters, and never by itself: otherwise an agent could submit the same tree until it is
+    lucky."""
     if record.of is not None:
         return _with_score(standing, record.of, score)
     measured = Measured(
@@ -268,9 +275,9 @@ def _with_score(standing: Standing, number: int, score: float) -> Standing:
 
 
 def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) -> Standing:
-    """With a further score of an attempt, or with the failure to score it. A pair begins with the best; the second half
-    gives the lead its gain, and a half without a score drops the pair. Whoever was at fault, the pair has begun: else a
-    grader that is broken would be asked for ever."""
+    """Return the standing with a confirmation's score, or its failure. A pair begins with the best; the second half
+    gives the lead its gain, and a half without a score drops the pair. The pair counts as begun even then: else a
+    broken grader would be asked for ever."""
     half, of, against = standing.half, record.of, record.against
     if of is None:
         return standing
@@ -292,13 +299,14 @@ def _with_confirmation(standing: Standing, record: Attempt, scoring: Scoring) ->
 
 
 def _is_highest(standing: Standing, score: float, scoring: Scoring) -> bool:
-    """Whether the score is higher than the best, and than a lead that could not be proven."""
+    """Return whether the score is higher than the best, and higher than a lead that could not be proven."""
     highest = [held for held in (standing.best_measured, lead(standing, scoring)) if held is not None]
     return all(scoring.gain(score, held.value) > tiny(held.value) for held in highest)
 
 
 def _with_best(standing: Standing, number: int) -> Standing:
-    """With another best: pairs with the one before say nothing of it."""
+    """Return the standing with another best. The gains of pairs with the one before are dropped: they say nothing about
+    the new one."""
     if number == standing.best or number not in standing.measured:
         return standing
     measured = {
@@ -313,7 +321,7 @@ def _change(standing: Standing, number: int, change: Callable[[Measured], Measur
 
 
 def _measured(standing: Standing, scored: Scored | None) -> Measured | None:
-    """With its further scores, if it is among the attempts that can still matter."""
+    """Return the attempt with all its scores, if it still matters; else with this score alone."""
     if scored is None:
         return None
     alone = Measured(number=scored.number, agent="", commit="", tree="", parent="", title="", scores=(scored.score,))
@@ -321,7 +329,7 @@ def _measured(standing: Standing, scored: Scored | None) -> Measured | None:
 
 
 def _first_among_highest(candidates: list[Measured], default: Measured | None, scoring: Scoring) -> Measured | None:
-    """The earliest of those that equal the highest; `default` if it is one of them."""
+    """Return the earliest of the attempts that equal the highest; `default` if it is one of them."""
     if not candidates:
         return default
     highest = max(candidates, key=lambda held: scoring.gain(held.value, 0.0)).value
@@ -330,7 +338,8 @@ def _first_among_highest(candidates: list[Measured], default: Measured | None, s
 
 
 def _pruned(standing: Standing, scoring: Scoring) -> Standing:
-    """Without the attempts that can no longer matter, so that a decision costs the same at any length of a run."""
+    """Return the standing without attempts that do not matter any more, so that a decision costs the same at any length
+    of a run."""
     kept = set(_kept(standing, scoring))
     if len(kept) == len(standing.measured):
         return standing

@@ -1,6 +1,6 @@
 """The attempts folder: submissions come in, records go out.
 
-Agents write `inbox/<agent>/`, the supervisor everything else. Whatever lies in an inbox is read as a submission, or is
+Agents write `inbox/<agent>/`, the supervisor everything else. A file in an inbox is read as a submission, or is
 `Malformed` with the reason.
 """
 
@@ -24,8 +24,8 @@ from attempts.files import (
 from attempts.record import Attempt, Submission, attempt_from_dict, submission_from_dict, to_dict
 
 SUBMISSION_BYTES = 64 * 1024
-REPLIES = 1_000  # kept for one agent; each `coral eval` lists them
-MAX_NAMES = 5_000  # read of one folder; the others are read when these are gone
+REPLIES = 1_000  # replies that are kept for one agent; each `coral eval` lists them
+MAX_NAMES = 5_000  # names that are read of one folder; the others are read when these are gone
 _REPLY = re.compile(rf"{SUBMISSION_ID.pattern}\.json")
 _RECORD = re.compile(r"[0-9]{6}\.json|[1-9][0-9]{6,11}\.json")
 
@@ -43,7 +43,7 @@ class Missing(StoreError):  # noqa: N818
 
 
 class Malformed(StoreError):  # noqa: N818
-    """A file that is no valid submission or record. The message is the reason."""
+    """A file is no valid submission or record. The message is the reason."""
 
 
 class Store:
@@ -56,10 +56,11 @@ class Store:
     # Submissions.
 
     def inbox(self, most: int | None = None, only: Collection[Path] | None = None) -> list[tuple[str, str, Path]]:
-        """The submissions in the inboxes, oldest first: agent, id, path. Files whose name is no id are listed too.
+        """Return the submissions in the inboxes, oldest first: agent, id, path. Files whose name is no id are listed
+        too.
 
-        At most `most` of each agent: one that floods its inbox must not starve the others. `only`: the agents' folders
-        to list, where the caller knows that nothing came into the others.
+        At most `most` of each agent, because one that floods its inbox must not delay the others. `only`: the agents'
+        folders to list, if the caller knows that the others have no new file.
         """
         waiting: list[tuple[str, str, Path]] = []
         root = self.root / "inbox"
@@ -73,7 +74,7 @@ class Store:
         return [(agent, name, path) for name, agent, path in sorted(waiting)]
 
     def read_submission(self, agent: str, path: Path) -> Submission:
-        """Read what an agent submitted, or raise Malformed. An OSError is this machine's fault, not the file's."""
+        """Read what an agent submitted. Malformed if the file is at fault, OSError if this machine is."""
         try:
             submission = submission_from_dict(parse_object(read_bytes(path, SUBMISSION_BYTES)), agent)
             if submission.id != path.stem:
@@ -90,7 +91,7 @@ class Store:
     # Replies.
 
     def reply(self, agent: str, submission_id: str, data: dict[str, object]) -> None:
-        """Answer the waiting `coral eval`. Not durable: the reply is a message, the record is the truth."""
+        """Answer the waiting `coral eval`. Not durable: if a reply is lost, the record says the same."""
         write_json(self._reply_file(agent, submission_id), data, durable=False)
 
     def read_reply(self, agent: str, submission_id: str) -> dict[str, object] | None:
@@ -101,10 +102,10 @@ class Store:
             return None
 
     def forget_replies(self, agent: str) -> None:
-        """Remove an agent's oldest replies. A `coral eval` that still waits for one finds the record."""
+        """Remove an agent's oldest replies. A `coral eval` that still waits for one finds the record instead."""
         folder = self.root / "replies" / agent
         if folder.is_symlink() or not folder.is_dir():
-            return  # through a link, other people's files would be removed
+            return  # through a link, files elsewhere would be removed
         names = [name for name in os.listdir(folder) if _REPLY.fullmatch(name)]  # noqa: PTH208 - at each attempt
         for name in sorted(names)[:-REPLIES]:
             (folder / name).unlink(missing_ok=True)
@@ -112,9 +113,9 @@ class Store:
     # Records.
 
     def publish(self, attempt: Attempt) -> Path | None:
-        """Write the file of a record, durably; nothing is done where it is there as it should be.
+        """Write the file of a record, durably; do nothing if it is there as it should be.
 
-        Whatever else was in its place is kept in the folder under a hidden name, which is returned.
+        Anything else in its place is kept in the folder under a hidden name, which is returned.
         """
         data, path, kept = to_dict(attempt), self._record(attempt.number), None
         readable = attempt_from_dict(data)  # ValueError before anything is written that no reader would accept
@@ -130,16 +131,17 @@ class Store:
         return kept
 
     def set_aside(self, number: int) -> Path:
-        """Rename a file that nobody published, in the place of a record, to a hidden name."""
+        """Rename a file in the place of a record that was never published to a hidden name, which is returned."""
         path = self._record(number)
         return path.rename(hidden(path))
 
     def witness(self, number: int) -> Witness | None:
-        """The witness of a record's file; None where there is no file."""
+        """Return the witness of a record's file; None where there is no file."""
         return witness(self._record(number))
 
     def _keep(self, path: Path) -> Path:
-        """Give a file that is about to be replaced a second name, so that its place is never empty."""
+        """Give a file that is about to be replaced a second, hidden name, so that there is a file in its place at every
+        moment."""
         kept = hidden(path)
         try:
             os.link(path, kept, follow_symlinks=False)
@@ -160,7 +162,7 @@ class Store:
         return attempt
 
     def find(self, number: int | None) -> Attempt | None:
-        """The record; None where there is none that can be read."""
+        """Return the record with this number; None if there is none that can be read."""
         if number is None or number < 0:
             return None
         try:

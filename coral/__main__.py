@@ -1,4 +1,4 @@
-"""`python -m coral` is the command `coral`."""
+"""Runs the command `coral` for `python -m coral`."""
 
 from coral.cli import program
 

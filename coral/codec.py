@@ -1,7 +1,7 @@
-"""Frozen dataclasses to JSON and back, each object tagged with the name of its class.
+"""Encodes frozen dataclasses as JSON and decodes them, each object tagged with the name of its class.
 
-A field at its default is left out, and one that is missing takes its default: that keeps lines short.
-Which class a tag means is a closed list; nothing is imported by name.
+A field at its default is left out, and a missing field takes its default: that keeps lines short. The classes that a
+tag may mean are a closed list, taken from type annotations; nothing is imported by name.
 """
 
 import types
@@ -18,13 +18,14 @@ Decoder = Callable[[Any], Any]
 
 
 def encode(value: Any) -> Any:
-    """Plain data that `json.dumps` takes."""
+    """Return the value as plain data that `json.dumps` takes."""
     kind: Any = type(value)
     return _encoder(kind)(value)
 
 
 def encode_changes(before: Any, after: Any) -> dict[str, Any]:
-    """The fields in which two records of one kind differ, as they are in the second: a default is written out."""
+    """Return the fields in which two records of one class differ, with their values in `after`; also values that are
+    defaults."""
     kind: Any = type(after)
     plain: dict[str, Any] = {}
     for name, _ in _fields(kind):
@@ -36,7 +37,7 @@ def encode_changes(before: Any, after: Any) -> dict[str, Any]:
 
 
 def decode(kind: Any, plain: object) -> Any:
-    """The object that `encode` made `plain` from. ValueError says what does not fit."""
+    """Return the object of type `kind` that `encode` made `plain` from. ValueError says what does not fit."""
     return _decoder(kind)(plain)
 
 
@@ -69,7 +70,8 @@ def _record_encoder(kind: Any) -> Encoder:
 
 @cache
 def _fields(kind: Any) -> tuple[tuple[str, object], ...]:
-    """Each field's name and default. Worked out once for a class: a busy supervisor encodes thousands a second."""
+    """Return each field's name and default. Computed once for a class: a busy supervisor encodes thousands of records a
+    second."""
     return tuple((field.name, _default(field)) for field in fields(kind))
 
 

@@ -1,4 +1,4 @@
-"""The user's mistakes: each error has a message that says what cannot be done, and a hint that says what to do."""
+"""The error for the user's mistakes: its message says what cannot be done, and its hint what to do instead."""
 
 
 class CoralError(Exception):
@@ -14,6 +14,7 @@ class CoralError(Exception):
 
 
 def hint_of(error: BaseException) -> str | None:
-    """The hint of a user's mistake, whichever package raised it; None for an error that is ours or the machine's."""
+    """Return the hint of a user's mistake, whichever package raised it; None for an error that is a bug or the
+    machine's fault."""
     hint = getattr(error, "hint", None)
     return hint if isinstance(hint, str) else None

@@ -1,6 +1,7 @@
-"""What is installed only where it is wanted, and the line that installs it into the environment that Coral runs in.
+"""The optional dependencies, by extra, and the command that installs them into the environment that Coral runs in.
 
-It names the package itself: of a clone or a wheel, pip finds an extra of ours only where it is told the path.
+The command names the packages themselves: if Coral was installed from a clone or a wheel, pip finds Coral's extras only
+with the path to that.
 """
 
 import shlex
@@ -22,7 +23,7 @@ PACKAGES = {
 
 
 def installs(extra: str) -> str:
-    """The line to type in a shell; an environment that uv made has no pip of its own."""
+    """Return the shell command that installs an extra; with uv if the environment has no pip, as one that uv made."""
     begin = [sys.executable, "-m", "pip", "install"]
     if find_spec("pip") is None:
         begin = ["uv", "pip", "install", "--python", sys.executable]

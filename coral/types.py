@@ -1,5 +1,5 @@
-"""What a grader gives back: a Result, a Fail that says what is wrong with the candidate, or a Void that says what is
-wrong with the machine.
+"""What a grader returns: a Result, a Fail that says what is wrong with the candidate, or a Void that says what is wrong
+with the machine.
 
 Graders run in environments of their own, so this file imports nothing but the standard library.
 """
@@ -15,7 +15,7 @@ __all__ = ["Fail", "Result", "Score", "ScoreBundle", "Task", "Void"]
 
 
 def __getattr__(name: str) -> object:
-    """What graders of the other CORAL import from here takes milliseconds to make."""
+    """Import the classes for graders of the other CORAL on demand, because that takes milliseconds."""
     if name in ("Score", "ScoreBundle", "Task"):
         from coral.grader import scores
 
@@ -25,7 +25,8 @@ def __getattr__(name: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A score with what explains it. `metrics` are named numbers, texts or booleans; agents read both."""
+    """A score, and what explains it. `metrics`: named numbers, texts or booleans; `feedback`: a text. Agents read
+    both."""
 
     score: float
     metrics: Mapping[str, object] = field(default_factory=dict)
@@ -42,8 +43,8 @@ class Fail(Exception):  # noqa: N818 - it is a verdict on the candidate, not an 
 
 
 class Void(Exception):  # noqa: N818 - as Fail
-    """Nobody can say what the candidate scores, and it is not at fault: a service is down, a graphics card is gone. The
-    attempt does not count. Where code of the candidate may have said so, the seed is graded as after a crash."""
+    """The candidate cannot be graded, and is not at fault: a service is down, a graphics card is gone. The attempt does
+    not count. If code of the candidate may have raised this, the seed is graded in its place, as after a crash."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

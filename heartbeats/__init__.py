@@ -1,4 +1,5 @@
-"""When to step in and what to say; signs of life. `Pulse` gives long work of your own signs of life."""
+"""Heartbeats: when to intervene and what to say; and beats, the signs of life. `Pulse` writes beats for long work of
+your own."""
 
 TYPE_CHECKING = False  # as in typing, which few importers need
 if TYPE_CHECKING:
@@ -8,7 +9,7 @@ __all__ = ["Pulse"]
 
 
 def __getattr__(name: str) -> object:
-    """Most modules of the package need no threads and no sockets."""
+    """Import `Pulse` on demand: most modules of the package need no threads and no sockets."""
     if name == "Pulse":
         from heartbeats.pulse import Pulse
 

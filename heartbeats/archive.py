@@ -1,7 +1,7 @@
 """The beats of one agent over a whole run, as JSON lines: compressed from time to time, and bounded.
 
-`beats.jsonl` are the latest; `beats.1.jsonl.gz` those before, `beats.2.jsonl.gz` those before these. Agents may have
-replaced any of the files by anything: what cannot be read is passed over.
+`beats.jsonl` has the latest; `beats.1.jsonl.gz` those before, `beats.2.jsonl.gz` those before these. Agents may have
+replaced any of the files by anything: what cannot be read is skipped.
 """
 
 import contextlib
@@ -21,7 +21,8 @@ READ_BYTES = 4 * FILE_BYTES  # of one file; what somebody else wrote may be long
 
 
 def append(path: Path, beat: Beat) -> None:
-    """Append a beat to the archive whose latest file is `path`; compress that file once it is full. Raises OSError."""
+    """Append a beat to the archive whose latest file is `path`; compress that file once it is full. OSError if that
+    fails."""
     make_way(path)
     append_bytes(path, json.dumps(to_dict(beat)).encode() + b"\n")
     if path.stat().st_size > FILE_BYTES:
@@ -29,19 +30,19 @@ def append(path: Path, beat: Beat) -> None:
 
 
 def beats_in(path: Path) -> Iterator[Beat]:
-    """All beats that are kept, the earliest first."""
+    """Yield all beats that are kept, the earliest first."""
     for number in range(KEPT, 1, -1):
         yield from _beats(_bytes(_compressed(path, number), compressed=True))
     before, latest = _bytes(_compressed(path, 1), compressed=True), _bytes(path, compressed=False)
-    if not latest.startswith(before):  # as `_compress` has it
+    if not latest.startswith(before):  # else `_compress` was killed before its last step
         yield from _beats(before)
     yield from _beats(latest)
 
 
 def _compress(path: Path) -> None:
-    """Make the latest file the first compressed one; the last of those is dropped."""
+    """Make the latest file the first compressed one; the last compressed one is dropped."""
     data = _bytes(path, compressed=False)
-    # Who did this before may have been killed between its last two steps: then the first one is of this file.
+    # An earlier call may have been killed between its last two steps: then the first file has the same beats.
     if not data.startswith(_bytes(_compressed(path, 1), compressed=True)):
         for number in range(KEPT - 1, 0, -1):
             with contextlib.suppress(OSError):  # there is none, or a folder is in the way
@@ -49,7 +50,7 @@ def _compress(path: Path) -> None:
     try:
         write_bytes(_compressed(path, 1), gzip.compress(data, 3), durable=False, mode=0o600)
     finally:
-        path.unlink()  # it is bounded, whatever becomes of what it held
+        path.unlink()  # the file must not grow further, even if its beats are lost
 
 
 def _compressed(path: Path, number: int) -> Path:
@@ -57,7 +58,7 @@ def _compressed(path: Path, number: int) -> Path:
 
 
 def _bytes(path: Path, *, compressed: bool) -> bytes:
-    """Empty where it cannot be read."""
+    """Return the content of a file, at most READ_BYTES; empty if it cannot be read."""
     with contextlib.suppress(OSError, ValueError, EOFError, zlib.error), open_plain(path) as file:
         source = gzip.GzipFile(fileobj=file) if compressed else file
         return source.read(READ_BYTES)

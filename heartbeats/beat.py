@@ -1,6 +1,7 @@
-"""A sign of life from an agent, a grade, a job or any other long work: what is going on, and how far it is.
+"""A beat: a sign of life from an agent, a grade, a job or any other long work. It says what is going on, and how far it
+is.
 
-Anybody may write a beat, and it is shown on screens and kept for ever: so every text in it is cut to a short line.
+Anybody may write a beat, and it is shown on screens and archived: so every text in it is cut to a short line.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from attempts.fields import Fields, one_line
 MESSAGE_LIMIT = 300
 WORD_LIMIT = 60
 
-SILENT_SECONDS = 60.0  # from which a program that prints nothing is said to be silent
+SILENT_SECONDS = 60.0  # after so many seconds without output a program is shown as silent
 
 
 class Status(StrEnum):
@@ -29,9 +30,10 @@ ENDS = frozenset({Status.SUCCESS, Status.ERROR, Status.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """`progress` is from 0 to 1, or None if unknown. More than `ttl` seconds without another beat mean trouble.
-    `launch`: of the agent's program; 0 in an archive for its jobs, grades and pulses. `session`: the program's
-    conversation, or the id of a pulse; `task`: that of the run, or the name of the pulse, job or grade."""
+    """A sign of life. `progress`: from 0 to 1, or None if unknown. `ttl`: after more than so many seconds without
+    another beat something is wrong. `launch`: the number of the agent's launch; 0 in an archive for its jobs, grades
+    and pulses. `session`: the program's conversation, or the id of a pulse. `task`: the run's task, or the name of the
+    pulse, job or grade."""
 
     run: str
     agent: str
@@ -59,7 +61,7 @@ def to_dict(beat: Beat) -> dict[str, object]:
 
 
 def from_dict(data: Mapping[str, object]) -> Beat:
-    """Read a beat. ValueError names the field that is wrong."""
+    """Make a beat from plain data. ValueError names the field that is wrong."""
     fields = Fields(data, Beat.__slots__)
     return Beat(
         run=one_line(fields.text("run"), WORD_LIMIT),
@@ -77,7 +79,7 @@ def from_dict(data: Mapping[str, object]) -> Beat:
 
 
 def clean(message: str) -> str:
-    """A message as it may stand in a beat: one short line."""
+    """Return a message as a beat may hold it: one short line."""
     return one_line(message, MESSAGE_LIMIT)
 
 

@@ -1,7 +1,7 @@
-"""Where a `Pulse` writes its beats: a file, a unix socket on which somebody watches, or a function.
+"""Where a `Pulse` writes its beats: a file, a unix socket that a watcher listens on, or a function.
 
-Each writer takes one beat, raises OSError where that cannot be written, and says whether somebody asked the work to
-stop. It is used by one thread.
+A writer writes one beat at a time, raises OSError if that fails, and says whether somebody asked the work to stop. It
+is used by one thread.
 """
 
 import contextlib
@@ -24,17 +24,17 @@ Place = str | os.PathLike[str] | Callable[[dict[str, object]], object]
 
 
 class BeatWriter:
-    """Writes nowhere."""
+    """The interface of the writers; this one writes nowhere."""
 
     def write(self, beat: dict[str, object]) -> None:
         """Write one beat. OSError where that is not possible."""
 
     def is_cancelled(self) -> bool:
-        """Whether somebody asked the session to stop."""
+        """Return whether somebody asked the session to stop."""
         return False
 
     def is_watched(self) -> bool:
-        """Whether somebody may see each beat at once."""
+        """Return whether somebody may see each beat at once."""
         return True
 
     def close(self) -> None:
@@ -42,7 +42,8 @@ class BeatWriter:
 
 
 def writer_to(place: Place | None, session: str) -> BeatWriter:
-    """The writer of a session's beats to a place; None: to that which the environment names, if it names one."""
+    """Return the writer of a session's beats to a place. None: to the place that $CORAL_BEATS names, or nowhere if it
+    is not set."""
     if callable(place):
         return FunctionWriter(place)
     path = os.environ.get(BEATS, "") if place is None else os.fspath(place)
@@ -52,17 +53,17 @@ def writer_to(place: Place | None, session: str) -> BeatWriter:
 
 
 def is_socket(path: Path) -> bool:
-    """Whether beats at this path go through a socket: there is one, or its name says so."""
+    """Return whether beats at this path go through a socket: the path is one, or its name ends so."""
     return path.suffix == SOCKET_SUFFIX or path.is_socket()
 
 
 def cancel_file(path: Path) -> Path:
-    """The file beside a file of beats that lists the sessions which are to stop, one a line."""
+    """Return the file beside a file of beats that lists the sessions that are to stop, one a line."""
     return path.with_name(f"{path.name}.cancel")
 
 
 def earlier_file(path: Path) -> Path:
-    """Where the earlier beats of a file are, once it has become long."""
+    """Return the file to which a file of beats is renamed once it has become long."""
     return path.with_name(f"{path.name}.1")
 
 
@@ -74,8 +75,8 @@ class FileWriter(BeatWriter):
         self._torn = False
 
     def write(self, beat: dict[str, object]) -> None:
-        """One write to the end of the file: lines of several processes do not mix. OSError also where the reader of a
-        pipe is gone or slow."""
+        """Append one beat with a single write, so that lines of several processes do not mix. OSError also if the
+        reader of a pipe is gone or slow."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
         handle = os.open(self._path, flags, 0o600)
         try:
@@ -106,7 +107,8 @@ _LEFT = (BrokenPipeError, ConnectionResetError)
 
 
 class SocketWriter(BeatWriter):
-    """A connection to whoever watches. As long as nobody does, beats are lost, and the next one tries again."""
+    """Sends beats to a watcher that listens on a socket. While nobody listens, beats are lost, and each one tries to
+    connect again."""
 
     def __init__(self, path: str, session: str) -> None:
         self._path = os.path.abspath(path)  # noqa: PTH100 - as sockets take it
@@ -118,11 +120,11 @@ class SocketWriter(BeatWriter):
         line = _line(beat)
         try:
             self._send(line)
-        except _LEFT:  # whoever watched is gone; somebody else may be there
+        except _LEFT:  # the watcher is gone; another one may listen
             self.close()
             with contextlib.suppress(*_LEFT):
                 self._send(line)
-        except OSError:  # of a reader that does not read, too: half a line may be sent
+        except OSError:  # also if the watcher does not read: half a line may be sent
             self.close()
             raise
 
@@ -160,7 +162,7 @@ class SocketWriter(BeatWriter):
 
 
 class FunctionWriter(BeatWriter):
-    """A function of the work's own, which is given each beat as a dict."""
+    """Calls a function of the work with each beat as a dict. Whatever it raises becomes an OSError."""
 
     def __init__(self, function: Callable[[dict[str, object]], object]) -> None:
         self._function = function

@@ -1,8 +1,8 @@
 """The restricted template language of the prompts that agents and tasks write.
 
 A template is parsed, and every node must be of an allowed kind. Nothing can be called, assigned, imported, repeated or
-multiplied, so that no template can grow without end or reach the interpreter. Loops and filters pay for what they read
-with the fuel of one rendering.
+multiplied, so that no template can grow without end or reach the interpreter. Loops and filters use up fuel for what
+they read, of which each rendering has a fixed amount.
 """
 
 import math
@@ -17,7 +17,7 @@ from jinja2.runtime import Context, Undefined
 from heartbeats.plain import PlainEnvironment, joined, number, show
 
 FUEL = 100_000
-MAX_WORDS = 10_000  # and signs in the braces of a template; prompts have some dozens
+MAX_WORDS = 10_000  # words and signs inside the braces of a template; prompts have some dozens
 _BRACES = re.compile(r"\{[{%].*?(?:[}%]\}|\Z)", re.DOTALL)
 _WORD = re.compile(r"\w+|[^\w\s]")
 # A key that no template can spell.
@@ -29,7 +29,7 @@ class OutOfFuel(TemplateRuntimeError):  # noqa: N818
 
 
 class Fuel:
-    """What one rendering may spend, in visited nodes."""
+    """The fuel of one rendering: how many nodes it may still visit."""
 
     def __init__(self) -> None:
         self.left = FUEL
@@ -41,7 +41,7 @@ class Fuel:
 
 
 def _sized(context: Context, value: object) -> list[object] | str:
-    """A text or the items of a collection, paid for."""
+    """Return a text, or the items of a collection; the fuel for reading them is spent."""
     if isinstance(value, Undefined):
         list(value)
     fuel = cast(Fuel, context[FUEL_KEY])
@@ -60,7 +60,7 @@ def _part(item: object, attribute: str) -> object:
 
 @pass_context
 def loop(context: Context, value: object, weight: int) -> list[object]:
-    """The items of a loop, paid for in advance: `weight` for each pass."""
+    """Return the items of a loop. The fuel for all passes is spent in advance: `weight` for each."""
     items = _sized(context, value)
     if isinstance(items, str):
         raise TypeError("a loop goes over a list, not over a text")
@@ -159,7 +159,7 @@ _AS_WRITTEN = {"Call": "calls", **_OPERATORS, **{node: f"{{% {word} %}}" for nod
 
 
 class NotAllowed(Exception):  # noqa: N818 - a judgement on a template, not a failure
-    """The template uses what prompts must not use. A problem is a line number and what is wrong there."""
+    """The template uses what prompts must not use. `problems`: line numbers, and what is wrong there."""
 
     def __init__(self, problems: list[tuple[int, str]]) -> None:
         line, message = problems[0]
@@ -168,7 +168,7 @@ class NotAllowed(Exception):  # noqa: N818 - a judgement on a template, not a fa
 
 
 class _Dialect(PlainEnvironment):
-    """Allows `+` and `-` on numbers alone: texts and lists could grow by them without end."""
+    """Allows `+` and `-` for numbers alone: texts and lists could grow by them without end."""
 
     intercepted_binops = frozenset({"+", "-"})
     intercepted_unops = frozenset({"-"})
@@ -182,7 +182,7 @@ class _Dialect(PlainEnvironment):
 
 
 def check(template: nodes.Template) -> list[tuple[int, str]]:
-    """What the template uses but must not: line numbers and reasons, in the order of the text."""
+    """Return what the template uses but must not: line numbers and reasons, in the order of the text."""
     problems = []
     for node, depth, loops in _walk(template):
         reason = _objection(node, loops)
@@ -194,18 +194,20 @@ def check(template: nodes.Template) -> list[tuple[int, str]]:
 
 
 def parsed(source: str) -> nodes.Template:
-    """The tree of a template. Raises as `compiled` does; what would take long to parse is refused before."""
+    """Return the tree of a template. Raises as `compiled` does; also NotAllowed for a template that would take long to
+    parse."""
     if sum(len(_WORD.findall(part)) for part in _BRACES.findall(source)) > MAX_WORDS:
         raise NotAllowed([(1, f"it has more than {MAX_WORDS:,} words and signs in its braces")])
     return ENVIRONMENT.parse(source)
 
 
 def compiled(source: str) -> Template:
-    """The template ready to run. Raises NotAllowed, TemplateSyntaxError, or whatever Python raises for absurd texts."""
+    """Return the template ready to run. Raises NotAllowed, TemplateSyntaxError, or whatever Python raises for absurd
+    texts."""
     found = _compiled_or_refused(source)
     if isinstance(found, Template):
         return found
-    raise found.with_traceback(None)  # the same each time: what was there would be kept
+    raise found.with_traceback(None)  # the cached exception is raised again and again, and would keep each traceback
 
 
 @lru_cache(maxsize=64)
@@ -228,7 +230,8 @@ def _compiled(source: str) -> Template:
 
 
 def _walk(root: nodes.Node) -> Iterator[tuple[nodes.Node, int, int]]:
-    """Every node with its depth and the number of loops around it; without recursion, as the depth is untrusted."""
+    """Yield every node with its depth and the number of loops around it; without recursion, because a template may be
+    nested too deeply for it."""
     waiting = [(root, 0, 0)]
     while waiting:
         node, depth, loops = waiting.pop()
@@ -271,7 +274,8 @@ def _objection_to_filter(node: nodes.Filter) -> str:
 
 
 def _weight(node: nodes.Node) -> int:
-    """The fuel that one pass through a loop takes: comparisons and filters read whole texts and lists."""
+    """Return the fuel that one pass through a loop uses up: comparisons and filters cost more, because they read whole
+    texts and lists."""
     heavy = (nodes.Compare, nodes.Filter)
     return sum(10 if isinstance(part, heavy) else 1 for part, _, _ in _walk(node))
 

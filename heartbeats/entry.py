@@ -1,6 +1,6 @@
 """A heartbeat as people and agents write it: `name`, one trigger, and what differs from the heartbeat in force.
 
-What an entry leaves out stays as it is, so that retiming a heartbeat never changes its scope or its prompt.
+Keys that an entry leaves out keep their values, so that retiming a heartbeat never changes its scope or its prompt.
 """
 
 import re
@@ -15,13 +15,14 @@ from heartbeats.trigger import Elapsed, Every, Stagnant, Trigger
 TRIGGERS = ("every", "stagnant", "minutes", "seconds")
 KEYS = ("name", "enabled", *TRIGGERS, "scope", "delivery", "prompt")
 _MOST = 10**9
-_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?([smhd])")  # a stretch of natural time: 30m
+_SPAN = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?([smhd])")  # a time with a unit: 30m
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 E = TypeVar("E", bound=StrEnum)
 
 
 def from_entry(entry: object, current: tuple[Heartbeat, ...] = BUILT_IN) -> Heartbeat:
-    """The heartbeat of that name with what the entry changes. HeartbeatError says what is wrong with the entry."""
+    """Return the heartbeat with the entry's name, as the entry changes it. HeartbeatError says what is wrong with the
+    entry."""
     if not isinstance(entry, Mapping):
         raise HeartbeatError("cannot read a heartbeat: it is no mapping", "write name, and every, stagnant or minutes")
     name = _text(entry, "name", "")
@@ -41,7 +42,7 @@ def from_entry(entry: object, current: tuple[Heartbeat, ...] = BUILT_IN) -> Hear
 
 
 def is_switched_off(entry: Mapping[str, object]) -> bool:
-    """Whether the entry takes a heartbeat away: `enabled: false`, or a period of nothing (`every: 0m`, `every: 0`)."""
+    """Return whether the entry removes a heartbeat: `enabled: false`, or a period of zero (`every: 0m`, `every: 0`)."""
     if entry.get("enabled") is False:
         return True
     every = entry.get("every")
@@ -50,7 +51,7 @@ def is_switched_off(entry: Mapping[str, object]) -> bool:
 
 
 def is_period(text: str) -> bool:
-    """Whether this is natural time, such as `30m`."""
+    """Return whether the text is a time with a unit, such as `30m`."""
     return _SPAN.fullmatch(text) is not None
 
 
@@ -60,7 +61,7 @@ def _seconds_of(value: object) -> float | None:
 
 
 def to_dict(heartbeat: Heartbeat) -> dict[str, object]:
-    """All of a heartbeat as plain data, readable for people."""
+    """Return a heartbeat as plain data that people can read."""
     figure: float
     match heartbeat.trigger:
         case Every(n):

@@ -2,7 +2,7 @@
 
 
 def example_context() -> dict[str, object]:
-    """The context in the middle of a run. Scores are floats; a text that is not there is an empty text."""
+    """Return the context in the middle of a run. Scores are floats; a text that is not there is an empty text."""
     first, second = _attempt(14, 2.5189, ""), _attempt(17, 2.5312, "+0.0123 against #14")
     return {
         "agent": {"name": "agent-1"},

@@ -1,6 +1,6 @@
 """The folder `heartbeats/` of a run: a file for the fleet and one for each agent, with the heartbeats in force.
 
-The supervisor alone writes the files, for people. The truth is its journal: a change in a file changes nothing.
+Only the supervisor writes the files, and only people read them. The journal decides: changing a file changes nothing.
 """
 
 import math
@@ -33,13 +33,13 @@ class Folder:
         self.root = root
 
     def write(self, owner: str, heartbeats: Iterable[tuple[Heartbeat, str]]) -> None:
-        """Write the heartbeats in force, each with when it is next due, in words or ""."""
+        """Write an owner's heartbeats in force. Each comes with the text that says when it is due next, or ""."""
         head = _HEAD.format(owner=owner if owner != FLEET else "the fleet")
         rows = [_row(heartbeat, due) for heartbeat, due in heartbeats]
         write_bytes(self._path(owner), "".join([head, *(rows or ["[]\n"])]).encode(), durable=False)
 
     def read(self, owner: str) -> list[dict[str, object]]:
-        """The rows of an owner; none where there is no readable file.
+        """Return the rows of an owner's file; none if there is no readable file.
 
         Somebody may have altered the file: only plain values under plain names are read, which is all that `write`
         makes. References within the file could expand without end.
@@ -53,7 +53,7 @@ class Folder:
         return [_plain(row) for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else []
 
     def witness(self, owner: str) -> Witness | None:
-        """The witness of an owner's file; None where there is none."""
+        """Return the witness of an owner's file; None where there is none."""
         return witness(self._path(owner))
 
     def _path(self, owner: str) -> Path:
@@ -61,7 +61,8 @@ class Folder:
 
 
 def _check_size(text: str) -> None:
-    """Raise ValueError at the first part that no file of ours has: to read all of it could take minutes."""
+    """Raise ValueError for a file with more parts, or nested deeper, than `write` makes: reading it could take
+    minutes."""
     depth = 0
     for count, event in enumerate(YAML(typ="safe", pure=True).parse(text)):
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
@@ -92,6 +93,6 @@ def _row(heartbeat: Heartbeat, due: str) -> str:
 
 
 def _reads_well(prompt: str) -> bool:
-    """Whether a text can stand as a block of lines in YAML and be read again unchanged; else it is quoted."""
+    """Return whether a text can be written as a YAML block of lines and be read again unchanged; else it is quoted."""
     lines = prompt.split("\n")
     return len(lines) > 1 and lines[0][:1].isalnum() and all(line.isprintable() for line in lines)

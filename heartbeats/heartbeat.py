@@ -1,8 +1,8 @@
 """A heartbeat: a trigger and a prompt; and the rules for changing one, as functions from tuple to tuple.
 
-Nobody can remove, rename, empty or starve a protected heartbeat: its trigger's figure stays between 1 and ten times
-the built-in's (not ten times the current one, which could be raised step by step), and only an operator or the task may
-give it another prompt.
+A protected heartbeat cannot be removed or renamed, and not be made rare or empty: its trigger's figure stays between 1
+and ten times the built-in's (not ten times the current one, which could be raised step by step), and only an operator
+or the task may give it another prompt.
 """
 
 import re
@@ -22,7 +22,7 @@ RESERVED = (
     "stalled",
     "changed",
     "conclude",
-)  # what the operator and the supervisor send under these names
+)  # messages of the operator and of the supervisor have these names
 MAX_HEARTBEATS = 20
 PROMPT_BYTES = 20_000
 MAX_ATTEMPTS = 1_000_000
@@ -37,7 +37,7 @@ NOT_AGENTS = frozenset({"built-in", "task", "operator"})
 
 _COMMENT = re.compile(r"\{#.*?#\}", re.DOTALL)
 _TAG = re.compile(r"\{#.*?#\}|\{%.*?%\}|\{\{.*?\}\}", re.DOTALL)
-# Letters by their Unicode category, but invisible.
+# Unicode counts these as letters, but they are invisible.
 _BLANK_LETTERS = frozenset("\u115f\u1160\u3164\uffa0")
 
 
@@ -53,7 +53,7 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """`prompt` is a template; "" means the built-in one of that name. `by` names who set it last."""
+    """A trigger and a prompt. `prompt`: a template; "" for the built-in one of that name. `by`: who set it last."""
 
     name: str
     trigger: Trigger
@@ -65,7 +65,7 @@ class Heartbeat:
 
     @property
     def when(self) -> str:
-        """The trigger in words: `every 10 attempts of the fleet`."""
+        """The trigger in words, such as `every 10 attempts of the fleet`."""
         whose = " of the fleet" if self.scope is Scope.FLEET else ""
         match self.trigger:
             case Every(n):
@@ -85,7 +85,7 @@ BUILT_IN: tuple[Heartbeat, ...] = (
 
 
 class HeartbeatError(Exception):
-    """A heartbeat, or a change of one, that is not allowed. The hint says what is possible."""
+    """A heartbeat, or a change of one, is not allowed. The hint says what is possible."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -93,7 +93,8 @@ class HeartbeatError(Exception):
 
 
 def set_heartbeat(current: tuple[Heartbeat, ...], wanted: Heartbeat, by: str) -> tuple[Heartbeat, ...]:
-    """Add a heartbeat, or change the one of that name. `by` is `operator`, `task` or the name of an agent."""
+    """Add a heartbeat, or change the one of that name. `by`: `operator`, `task` or the name of an agent. HeartbeatError
+    if it is not allowed."""
     _check_name(wanted.name)
     present = find(current, wanted.name)
     shipped = find(BUILT_IN, wanted.name)
@@ -127,7 +128,7 @@ def remove_heartbeat(current: tuple[Heartbeat, ...], name: str, by: str) -> tupl
 
 
 def reset_heartbeats(defaults: tuple[Heartbeat, ...], current: tuple[Heartbeat, ...] = ()) -> tuple[Heartbeat, ...]:
-    """The heartbeats that the run started with, and protected ones that are not among them."""
+    """Return the heartbeats that the run started with, and the protected ones in `current` that are not among them."""
     return (
         *defaults,
         *(heartbeat for heartbeat in current if heartbeat.protected and find(defaults, heartbeat.name) is None),
@@ -139,7 +140,7 @@ def find(heartbeats: Iterable[Heartbeat], name: str) -> Heartbeat | None:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has no visible letter and no visible digit."""
+    """Return whether a text has no visible letter and no visible digit."""
     return not any(char.isalnum() and char not in _BLANK_LETTERS for char in text)
 
 
@@ -168,7 +169,8 @@ def _check_free(present: Heartbeat | None, wanted: Heartbeat, by: str, known: It
 
 
 def _meant(name: str, known: Iterable[Heartbeat]) -> str:
-    """The name that was probably meant, as the end of a hint."""
+    """Return the end of a hint that suggests a known name similar to `name`; "" if there is none, or the name is
+    known."""
     names = {heartbeat.name for heartbeat in (*BUILT_IN, *known)}
     if name in names:
         return ""

@@ -1,7 +1,7 @@
-"""How often work that goes on says so: often in the beginning and while somebody watches, else rarely.
+"""How often long work writes a beat: often in the beginning and while somebody watches, else rarely.
 
-Whoever shows beats touches a file beside theirs every few seconds; whoever writes them looks at that file's time. So a
-look costs one call of the system, nobody need be told when a watcher leaves, and one that was killed is forgotten.
+A watcher touches a file beside the file of beats every few seconds; the writer looks at that file's time. So a look
+costs one system call, a watcher need not sign off, and one that was killed is forgotten.
 """
 
 import contextlib
@@ -16,24 +16,25 @@ LOOK_SECONDS = 1.0  # between two looks
 
 
 def interval(seconds: float, *, is_watched: bool) -> float:
-    """Seconds between two beats of work that has gone on for so many seconds: a tenth of them, within bounds."""
+    """Return the seconds until the next beat of work that has gone on for `seconds`: a tenth of them, within bounds."""
     return min(max(FIRST, seconds / 10), WATCHED if is_watched else ALONE)
 
 
 def watched_file(beats: Path) -> Path:
-    """The file that is touched by whoever watches a file of beats."""
+    """Return the file that a watcher of a file of beats touches."""
     return beats.with_name(f"{beats.name}.watched")
 
 
 class Watcher:
-    """Says that somebody watches a file of beats."""
+    """Tells the writer of a file of beats that somebody watches it."""
 
     def __init__(self, beats: Path) -> None:
         self._path = watched_file(beats)
         self._touched_at = float("-inf")
 
     def touch(self) -> None:
-        """To be called again and again. Where nothing may be written, nobody is known to watch."""
+        """Touch the file, at most every TOUCH_SECONDS. To be called again and again. If the file cannot be written, the
+        writer does not learn that somebody watches."""
         if time.monotonic() - self._touched_at < TOUCH_SECONDS:
             return
         self._touched_at = time.monotonic()
@@ -47,7 +48,7 @@ class Watcher:
 
 
 class WatchedLook:
-    """Whether somebody watches a file of beats."""
+    """Finds out whether somebody watches a file of beats."""
 
     def __init__(self, beats: Path) -> None:
         self._path = watched_file(beats)
@@ -55,7 +56,7 @@ class WatchedLook:
         self._is_watched = False
 
     def is_watched(self) -> bool:
-        """As of a look that was taken in the last LOOK_SECONDS."""
+        """Return whether somebody watches. The answer may be LOOK_SECONDS old."""
         now = time.monotonic()
         if now - self._looked_at >= LOOK_SECONDS:
             self._looked_at, self._is_watched = now, False
@@ -65,7 +66,7 @@ class WatchedLook:
 
 
 class OwnInterval:
-    """The interval of the beats of this process, whose place is that of its pulses ($CORAL_BEATS)."""
+    """The interval of beats for this process. `beats`: the place of its pulses ($CORAL_BEATS), or ""."""
 
     def __init__(self, beats: str) -> None:
         self._look = WatchedLook(Path(beats)) if beats else None

@@ -1,6 +1,6 @@
-"""Templates get plain data alone: texts, numbers, lists and dicts of a bounded size.
+"""Gives templates plain data alone: texts, numbers, lists and dicts of a bounded size.
 
-A dot in a template is a key of a dict, never a method of it, so that no template can reach the interpreter.
+A dot in a template reads a key of a dict, never an attribute or method, so that no template can reach the interpreter.
 """
 
 import contextlib
@@ -38,7 +38,8 @@ class PlainEnvironment(ImmutableSandboxedEnvironment):
         return self._nothing(obj, argument)
 
     def _nothing(self, obj: object, name: object) -> object:
-        """An undefined value whose message lists the names there are, and shows nothing of the object itself."""
+        """Return an undefined value whose message lists the names that there are, and shows nothing of the object
+        itself."""
         if isinstance(obj, Undefined):
             return obj
         keys = ", ".join(str(key) for key in list(obj)[:20]) if isinstance(obj, Mapping) else "nothing"
@@ -46,7 +47,7 @@ class PlainEnvironment(ImmutableSandboxedEnvironment):
 
 
 class Copy:
-    """Copies a template's context as plain data, cut where it is too much for a prompt."""
+    """Copies a template's context as plain data, and cuts what is too long for a prompt."""
 
     def __init__(self) -> None:
         self._left = MAX_CHARACTERS
@@ -72,7 +73,8 @@ class Copy:
 
 
 def show(value: object) -> str:
-    """How a value is printed: scores with ten digits, structures as JSON, nothing longer than a prompt may be."""
+    """Return the text for a value in a prompt: floats with ten digits, structures as JSON, at most as long as a prompt
+    may be."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -87,7 +89,7 @@ def show(value: object) -> str:
 
 
 def joined(parts: Iterator[str], separator: str) -> str:
-    """Join parts, but none beyond the length that a whole prompt may have."""
+    """Join parts until the length is reached that a whole prompt may have."""
     pieces: list[str] = []
     length = 0
     for part in parts:
@@ -99,7 +101,8 @@ def joined(parts: Iterator[str], separator: str) -> str:
 
 
 def number(value: object) -> float:
-    """A number for arithmetic; TypeError for anything else, since texts and lists could grow by it without end."""
+    """Return a number for arithmetic. TypeError for anything else, because texts and lists could grow by it without
+    end."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError("arithmetic is for numbers")
     if not -1e300 < value < 1e300:

@@ -75,7 +75,7 @@ class Pulse:
         self._clear()
 
     def __reduce__(self) -> tuple[Callable[[], "Pulse"], tuple[()]]:
-        """In another process it is a new one, of the same name and place, that has not begun."""
+        """Make a pickled pulse a new one in the other process: with the same name and place, and not begun."""
         return functools.partial(
             Pulse, self.name, self.total, to=self._to, ttl=self.ttl, checkpoint=self._checkpoint
         ), ()
@@ -240,8 +240,8 @@ class Pulse:
         writer.close()
 
     def _rest(self, writer: BeatWriter, over: threading.Event, written_at: float, wait: float) -> None:
-        """Wait for so long after a beat, at most SLOW while somebody watches; look now and then whether that is so, and
-        whether somebody has asked the work to stop."""
+        """Wait for `wait` seconds after a beat, at most SLOW while somebody watches. Checks every LOOK seconds whether
+        somebody does, and whether somebody has asked the work to stop."""
         while True:
             self._cancelled = self._cancelled or writer.is_cancelled()
             left = written_at + (min(wait, SLOW) if writer.is_watched() else wait) - time.monotonic()
@@ -284,7 +284,7 @@ class Pulse:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Put a text on the disk under this name, whole or not at all. OSError where that is not possible."""
+    """Write a text durably under this name, whole or not at all. OSError if that is not possible."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.tmp")
     try:
@@ -301,7 +301,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _ending(error: BaseException | None, cancelled: bool) -> tuple[Status, str]:
-    """How the work ended, and what to say of it beyond its last message."""
+    """Return the status with which the work ended, and a message that replaces its last one, or ""."""
     if error is None or (isinstance(error, SystemExit) and not error.code):
         return (Status.CANCELLED if cancelled else Status.SUCCESS), ""
     if not isinstance(error, Exception | SystemExit):  # KeyboardInterrupt, or asyncio's CancelledError

@@ -1,7 +1,7 @@
 """Renders a template into the text that an agent reads.
 
-Agents and tasks write their prompts in the restricted dialect. Whatever is wrong with one, the agent gets a text: a
-template that cannot be rendered is sent as it was written, under a line with the reason. `render` never raises.
+Agents and tasks write their prompts in the restricted dialect. Whatever is wrong with a template, the agent gets a
+text: one that cannot be rendered is sent as it was written, under a line with the reason. `render` never raises.
 """
 
 import contextlib
@@ -32,7 +32,8 @@ _GAPS = re.compile(r"\n{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """The text for the agent; `warning` tells the operator why it is not what the template should give, or is ""."""
+    """The text for the agent. `warning`: tells the operator why the text is not what the template should give, or is
+    ""."""
 
     text: str
     warning: str = ""
@@ -55,13 +56,14 @@ def render(template: str, context: Mapping[str, object]) -> Rendered:
 
 
 def render_file(name: str, context: Mapping[str, object]) -> str:
-    """Render one of our own templates, by its name (`reflect`). An error in it is our mistake, and is raised."""
+    """Render one of Coral's own templates, by its name (`reflect`). An error in it is a bug, and is raised."""
     text = _shipped().get_template(f"{name}.md.j2").render(context)
     return _GAPS.sub("\n\n", printable(text)).strip() + "\n"
 
 
 def problems(template: str) -> list[str]:
-    """What is wrong with a prompt, with line numbers, found before it is used."""
+    """Return what is wrong with a prompt, each with its line number, found before the prompt is used; empty if nothing
+    is."""
     if len(template.encode("utf-8", "replace")) > PROMPT_BYTES:
         return [f"it is longer than {PROMPT_BYTES} bytes"]
     try:
@@ -114,11 +116,12 @@ def _unknown_names(tree: nodes.Template) -> set[tuple[int, str]]:
     }
 
 
-# Our own templates. They may use all of Jinja, and the filters below.
+# Coral's own templates. They may use all of Jinja, and the filters below.
 
 
 class _Compiled(FileSystemBytecodeCache):
-    """Keeps compiled templates where Python keeps compiled modules: compiling those of a first prompt takes 30 ms."""
+    """Keeps compiled templates where Python keeps compiled modules: compiling the templates of a first prompt takes 30
+    ms."""
 
     def __init__(self) -> None:
         self._folder = Path(cache_from_source(str(PROMPTS / "template.py"))).parent
@@ -157,15 +160,16 @@ def _clip(text: str, limit: int) -> str:
 
 
 def _line(value: object) -> str:
-    """A name that somebody else chose, on one line, so that it cannot be taken for a line of ours."""
+    """Return a name that somebody else chose, on one line, so that it cannot be taken for a line of the prompt."""
     return one_line(show(value), 120)
 
 
 def _quote(text: str) -> str:
-    """Somebody else's text, marked as a quotation on every line."""
+    """Return a text of somebody else, marked as a quotation on every line."""
     return "\n".join(f"> {line}".rstrip() for line in printable(text).strip().splitlines())
 
 
 def _without_headings(text: str) -> str:
-    """A section's text in which no line is the heading of another heartbeat: programs read those headings."""
+    """Return a section's text in which no line is the heading of another heartbeat, because programs read those
+    headings."""
     return _HEADING.sub("> ", text)

@@ -10,12 +10,12 @@ from attempts.fields import printable
 
 LONGEST_ALERT = 2_000
 _ALERT = re.compile(r"ALERT\s*:[\s*_`]*(.*)")
-_DECORATION = "*_`~>#-. \t\"'\u201c\u201d\u2018\u2019\u200b\ufeff"  # with typographic quotes, and what nobody sees
+_DECORATION = "*_`~>#-. \t\"'\u201c\u201d\u2018\u2019\u200b\ufeff"  # also typographic quotes and invisible characters
 
 
 @dataclass(frozen=True, slots=True)
 class OkReply:
-    """Nothing to report."""
+    """The agent has nothing to report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,13 @@ class AlertReply:
 
 @dataclass(frozen=True, slots=True)
 class OtherReply:
-    """Neither: the agent has not answered yet, or speaks of something else."""
+    """The agent has not answered yet, or speaks of something else."""
 
     text: str
 
     @property
     def first_line(self) -> str:
-        """Of what can be printed; empty where the agent said that all is well among other things, or nothing."""
+        """The first line that can be printed; "" if there is none, or another line says HEARTBEAT_OK."""
         lines = [line.strip() for line in printable(self.text).splitlines() if line.strip(_DECORATION)]
         if any(line.strip(_DECORATION) == "HEARTBEAT_OK" for line in lines):
             return ""
@@ -42,7 +42,8 @@ Reply = OkReply | AlertReply | OtherReply
 
 
 def parse_reply(text: str) -> Reply:
-    """Read an agent's reply: HEARTBEAT_OK if that is its last line, else the last alert, even with lines after it."""
+    """Read an agent's reply: HEARTBEAT_OK if that is its last line, else the last alert in it, even with lines after
+    it."""
     lines = [line.strip() for line in printable(text).splitlines() if line.strip(_DECORATION)]
     if lines and lines[-1].strip(_DECORATION) == "HEARTBEAT_OK":
         return OkReply()

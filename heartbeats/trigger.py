@@ -1,8 +1,8 @@
 """When a heartbeat is due: every n attempts, at n, 2n, 3n ... attempts without improvement, or by the clock.
 
-An armed heartbeat has one number, its target, in the unit of its trigger. A trigger is evaluated after every single
-attempt, so that it fires at each target, however many attempts are published at once. Retiming never lengthens the
-current interval: an agent cannot put a heartbeat off by retiming it again and again.
+An armed heartbeat has one number, its target: the count of attempts, or the time, at which it fires. A trigger is
+evaluated after every single attempt, so that it fires at each target, however many attempts are published at once.
+Retiming never lengthens the current interval: an agent cannot put a heartbeat off by retiming it again and again.
 """
 
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class Every(_Count):
-    """After every n attempts that count."""
+    """Fires after every n attempts that count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stagnant(_Count):
-    """At n, 2n, 3n ... attempts in a row without improvement; an improvement arms it anew."""
+    """Fires at n, 2n, 3n ... attempts in a row without improvement; an improvement starts the count again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elapsed:
-    """After so many seconds of the run's clock."""
+    """Fires after so many seconds of the run's clock."""
 
     seconds: float
 
@@ -52,7 +52,7 @@ class Evaluation:
 
 
 def arm(trigger: Trigger, progress: Progress, now: float) -> float:
-    """The first target of a heartbeat that begins now. `now` is the run's clock in seconds."""
+    """Return the first target of a heartbeat that begins now. `now`: the run's clock in seconds."""
     match trigger:
         case Every(n):
             return progress.evals + n
@@ -65,7 +65,8 @@ def arm(trigger: Trigger, progress: Progress, now: float) -> float:
 
 
 def evaluate(trigger: Trigger, target: float, progress: Progress, now: float) -> Evaluation:
-    """Whether a trigger fires now, and its target from now on. `progress` includes the attempt just published."""
+    """Return whether a trigger fires now, and its target from now on. `progress` includes the attempt just
+    published."""
     following: float
     match trigger:
         case Every(n):
@@ -83,10 +84,11 @@ def evaluate(trigger: Trigger, target: float, progress: Progress, now: float) ->
 
 
 def retime(old: Trigger, new: Trigger, target: float, progress: Progress, now: float) -> float:
-    """The target after a change of trigger: the current interval may get shorter, never longer.
+    """Return the target after a change of the trigger: the current interval may get shorter, never longer. Another kind
+    of trigger begins a new interval.
 
-    It is taken to have begun at `target - old`. That is too early for an interval that was lengthened while it ran, so
-    that a later shortening makes the heartbeat due at once: early, never late.
+    The current interval is assumed to have begun at `target` less the old length. That is too early for an interval
+    that was lengthened while it ran, so that a later shortening makes the heartbeat due at once: early, never late.
     """
     match old, new:
         case (Every(before), Every(after)) | (Stagnant(before), Stagnant(after)):

@@ -1,4 +1,5 @@
-"""Lets one thread cancel the work of another: its processes are killed, and it starts none. A git may hang for ever."""
+"""Lets one thread cancel the work of another: the git processes of the work are killed, and it cannot start others. A
+git may hang for ever."""
 
 import contextlib
 import os
@@ -29,7 +30,8 @@ class CancelToken:
             _current.reset(token)
 
     def cancel(self) -> None:
-        """Kill what the work runs; callable from any thread. The work gets the error of a killed process."""
+        """Kill the processes that the work runs; callable from any thread. The work gets the error of a killed
+        process."""
         with self._lock:
             self.is_cancelled = True
             for process in self._running:
@@ -39,7 +41,7 @@ class CancelToken:
 
     @contextlib.contextmanager
     def starting(self) -> Iterator[set[Popen[bytes]]]:
-        """Entered to start a process, which is added to the set: no `cancel` comes in between."""
+        """Hold the token while a process is started and added to the yielded set, so that no `cancel` can miss it."""
         with self._lock:
             yield self._running
 
@@ -49,7 +51,7 @@ class CancelToken:
 
 
 def current_token() -> CancelToken:
-    """The token of the work that calls this; a new one that nobody will cancel, where there is none."""
+    """Return the token of the work that calls this; outside of such work, a new one that nobody will cancel."""
     return _current.get() or CancelToken()
 
 

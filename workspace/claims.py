@@ -1,7 +1,8 @@
-"""What agents have taken up, so that no two take the same: a note whose head has `claims: <the gap in a few words>`.
+"""What agents have claimed to work on, so that no two work on the same: a note whose head has `claims: <the gap in a
+few words>`.
 
-A claim is its author's until that agent claims something else, claims nothing (`claims:` with nothing behind it), or
-marks the note as superseded.
+A claim is valid until its author claims something else, claims nothing (`claims:` with an empty value), or marks the
+note as superseded.
 """
 
 from collections.abc import Iterable
@@ -9,12 +10,13 @@ from dataclasses import dataclass
 
 from workspace.notes import Note
 
-LATEST = 60  # notes that are looked at: what was claimed before them, and not since, is taken for done
+LATEST = 60  # the latest notes, which are read: a claim that is only in an older one counts as done
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`note`: the name of the note that makes it; `created`: when, as ISO-8601 in UTC."""
+    """What an agent has claimed to work on. `note`: the name of the note that says so; `created`: when, as ISO-8601 in
+    UTC."""
 
     agent: str
     gap: str
@@ -23,8 +25,8 @@ class Claim:
 
 
 def claims_of(notes: Iterable[Note]) -> list[Claim]:
-    """The claims that the latest of these notes make, of each agent the last one; the oldest first, which goes before
-    the others."""
+    """Return the valid claims in the latest of these notes, the last one of each agent. Oldest first: the older claim
+    has precedence."""
     last: dict[str, Note] = {}
     for note in sorted(notes, key=lambda note: (note.created, note.name))[-LATEST:]:
         if note.claims is not None and note.author:

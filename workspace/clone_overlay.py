@@ -1,4 +1,5 @@
-"""What the supervisor puts into an agent's clone beside the code: the link to shared knowledge, the instructions.
+"""What the supervisor puts into an agent's clone beside the code: the link to shared knowledge, the mounts, the
+instructions.
 
 None of it is ever committed. Nothing is written through a link that the agent may have made: files are put in place by
 rename, in folders that were opened without following links.
@@ -28,14 +29,16 @@ LITTER = (*_CACHES, ".venv/", "node_modules/", ".DS_Store", ".coral-*")
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """The text of an instruction file. `tracked`: the seed has a file of that name, which stays as it was committed."""
+    """The text of an instruction file. `tracked`: the seed has a file of that name, which stays in git as it was
+    committed."""
 
     text: str
     tracked: bool
 
 
 def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str] = ()) -> None:
-    """Tell git (`info/exclude`) what is not part of the work; `names` are paths from the top of the clone.
+    """Make git ignore these patterns, and the paths in `names`, which are relative to the top of the clone
+    (`info/exclude`).
 
     A pattern for a link must not end in a slash, or it does not match.
     """
@@ -46,19 +49,21 @@ def exclude_from(repository: Path, patterns: Iterable[str], names: Iterable[str]
 
 
 def _exactly(name: str) -> str:
-    """The pattern that matches this path alone."""
+    """Return the pattern that matches this path alone."""
     return "/" + re.sub(r"([\\*?\[\]!# ])", r"\\\1", name)
 
 
 def _keep_as_committed(repository: Path, name: str) -> None:
-    """Tell `coral eval` that a tracked file is ours. Git refuses a path that is both named to it and excluded."""
+    """Note for `coral eval` that a tracked file was written by the supervisor, and is not to be committed. The file
+    must not be excluded too: git refuses to add a path that is both."""
     lines = _lines(repository, "info/exclude")
     _write_lines(repository, "info/exclude", [line for line in lines if line != _exactly(name)])
     _write_lines(repository, OURS, sorted({*_lines(repository, OURS), name}))
 
 
 def link_shared(clone: Path, shared: Path) -> None:
-    """Make `.shared` in the clone lead to the knowledge folder, by a relative path: the run folder may be copied."""
+    """Make `.shared` in the clone a link to the knowledge folder, by a relative path, because the run's folder may be
+    copied."""
     _link(clone, SHARED, os.path.relpath(shared.resolve(), clone.resolve()), "shared")
 
 
@@ -82,9 +87,10 @@ def _link(clone: Path, name: str, target: str, kind: str) -> None:
 
 
 def write_instructions(clone: Path, hub: Path, commit: str, filename: str, text: str) -> Instructions:
-    """Write `text` as the instruction file of a clone that is at `commit`; returns what `put_back` needs later.
+    """Write `text` as the instruction file of a clone that is at `commit`; returns what `put_back` needs to write it
+    again.
 
-    The file is never committed. Where the commit has such a file, its own text follows ours, and git is told to ignore
+    The file is never committed. If the commit has such a file, its text follows `text`, and git is told to ignore
     changes of it (skip-worktree).
     """
     theirs = _committed_text(hub, commit, filename)
@@ -105,7 +111,8 @@ def put_back(clone: Path, filename: str, given: Instructions) -> None:
 
 
 def _skip_worktree(clone: Path, hub: Path, filename: str) -> None:
-    """Uses the hub's configuration: with the clone's, `update-index` would run the agent's filters."""
+    """Make git ignore changes of a tracked file. Uses the hub's configuration: with the clone's, `update-index` would
+    run the agent's filters."""
     clear_stale_lock(clone / ".git")
     own = Git(hub, GIT_INDEX_FILE=clone / ".git" / "index", GIT_WORK_TREE=clone)
     own.run("update-index", "--skip-worktree", "--", filename)
@@ -113,7 +120,8 @@ def _skip_worktree(clone: Path, hub: Path, filename: str) -> None:
 
 @lru_cache(maxsize=64)  # the agents of a run begin at one commit
 def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> str | None:
-    """The text of a file in a commit, through links (`AGENTS.md -> CLAUDE.md` is common); None without such a file."""
+    """Return the text of a file in a commit, through links (`AGENTS.md -> CLAUDE.md` is common); None if there is no
+    such file."""
     mode, kind, name, *_ = Git(hub).text("ls-tree", commit, "--", filename).split() or ("", "nothing", "")
     if kind != "blob":
         return None
@@ -126,13 +134,14 @@ def _committed_text(hub: Path, commit: str, filename: str, depth: int = 0) -> st
 
 
 def place(folder: Path, name: str, text: str) -> None:
-    """Write `folder/name` whole or not at all; a link in its place is replaced, not followed. GitError where a folder
-    above it leads out of `folder`, by a link that the agent made."""
+    """Write `folder/name` whole or not at all; a link in its place is replaced, not followed. GitError if a link that
+    the agent made leads out of `folder` on the way."""
     write_below(folder, _without_links(folder, name), text.encode("utf-8", "replace"))
 
 
 def _without_links(folder: Path, name: str) -> str:
-    """The name of `folder/name` from the folder on, after the links of the seed to folders of its own."""
+    """Return the path of `folder/name` relative to the folder, with links to other folders inside it resolved. GitError
+    if one leads out of it."""
     path = folder / name
     real, top = path.parent.resolve(), folder.resolve()
     if not real.is_relative_to(top):
@@ -145,6 +154,6 @@ def _write_lines(folder: Path, name: str, lines: Iterable[str]) -> None:
 
 
 def _lines(folder: Path, name: str) -> list[str]:
-    """The lines of a file; none if there is none. It must not lie behind a link: an agent may have laid one to a file
-    that it cannot read itself, and we write what we read where it can."""
+    """Return the lines of a file; none if there is no file. It must not lie behind a link: an agent may have made one
+    to a file that it cannot read itself, and what is read here is written where the agent can read it."""
     return (read_below(folder, name, _LONGEST) or b"").decode("utf-8", "replace").splitlines()

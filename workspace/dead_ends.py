@@ -1,8 +1,8 @@
-"""What is known not to work, from the notes of the kind `dead-end`, for whoever is about to try it again.
+"""What is known not to work, from the notes of the kind `dead-end`, so that no agent tries it again without knowing.
 
-`coral eval` asks at each submission, so this imports little, and a note is read again only if its file has changed:
-what was found is kept in a file of the agent's own. A dead end is met by an attempt that touches everything it is
-`about`: each is named in the attempt's message or in a changed line, or is a changed file.
+`coral eval` calls this at each submission, so it imports little, and a note is read again only if its file has changed:
+the results are kept in a file of the agent's own. An attempt meets a dead end if it touches everything that the note is
+`about`: each item is named in the attempt's message or in a changed line, or is a changed file.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from workspace.frontmatter import as_line, texts, words
 from workspace.plain_file import read_below, read_plain, walk, write_below
 
 KINDS = ("dead-end", "dead end")
-_MUCH = 16_384  # bytes read of a note: its head is wanted
-_KEPT = 16_000_000  # bytes of the file that keeps what was found
+_MUCH = 16_384  # bytes read of a note: enough for its head
+_KEPT = 16_000_000  # largest size in bytes of the file that keeps results
 _SLACK = 2_000_000_000  # nanoseconds by which a file may look older than it is
 _MANY = 10_000
 _DEEP = 3
@@ -27,8 +27,8 @@ Kept = dict[str, dict[str, list[str]]]
 
 
 def find_dead_ends(shared: Path, kept_in: Path) -> list[tuple[str, str, list[str]]]:
-    """The dead ends in a folder of knowledge that no note supersedes: name, title, what each is about. `kept_in`: a
-    file for what was found, which may be missing or damaged."""
+    """Return the dead ends in a folder of knowledge that no note supersedes: the name and title of the note, and what
+    it is about. `kept_in`: the file that keeps results for the next call; it may be missing or damaged."""
     shared = shared.resolve()  # agents have a link to it
     until, kept = _read(kept_in)
     now, found, changed = time.time_ns(), {}, False
@@ -54,8 +54,8 @@ def find_dead_ends(shared: Path, kept_in: Path) -> list[tuple[str, str, list[str
 
 
 def met_by(about: Iterable[str], message: str, changes: Callable[[], tuple[list[str], str]]) -> bool:
-    """Whether an attempt touches everything that a dead end is about. `changes`: the paths of the files that it
-    changes, and the lines; asked only if the message does not say enough."""
+    """Return whether an attempt touches everything that a dead end is about. `changes` returns the paths of the files
+    that it changes, and the changed lines; called only if the message does not name everything."""
     left = [word for word in about if not names(message, word)]
     if not left:
         return True
@@ -65,12 +65,13 @@ def met_by(about: Iterable[str], message: str, changes: Callable[[], tuple[list[
 
 
 def names(text: str, word: str) -> bool:
-    """Whether a text has a word, a name or a path in it, as a whole and in whatever case."""
+    """Return whether a text contains a word, a name or a path as a whole, in upper or lower case."""
     return re.search(rf"(?<!\w){re.escape(word.casefold())}(?!\w)", text.casefold()) is not None
 
 
 def _read_note(shared: Path, name: str) -> dict[str, list[str]] | None:
-    """What a note says of dead ends: what it is about, and what it supersedes; None where that is nothing."""
+    """Return what a note says about dead ends, by key: what it is `about`, its `title`, and what it `supersedes`; None
+    if it says nothing."""
     content = read_below(shared, f"notes/{name}.md", _MUCH)
     text = (content or b"").decode("utf-8", "replace").replace("\r\n", "\n")
     end = text.find("\n---", 3)
@@ -86,7 +87,7 @@ def _read_note(shared: Path, name: str) -> dict[str, list[str]] | None:
 
 
 def _read(kept_in: Path) -> tuple[int, Kept]:
-    """Up to when all was read, in nanoseconds, and what was found by then."""
+    """Return the time up to which all changes of notes were read, in nanoseconds, and what was found by then."""
     content = read_plain(kept_in, _KEPT)
     with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError, RecursionError):
         data = json.loads(content or b"")

@@ -1,7 +1,7 @@
 """Whether a disk has enough free space, as far as this can be known without writing. Standard library only.
 
-A file system that does not say, as some network file systems, counts as one with space: only a failure shows there that
-it is full.
+A file system that does not report its free space, as some network file systems, counts as one with space: there only a
+failed write shows that it is full.
 """
 
 import errno
@@ -13,8 +13,8 @@ from workspace.errors import GitError
 
 MEGABYTE = 1_000_000
 LEAST = 8 * MEGABYTE  # with less, nothing new is begun: the rest is for work in progress and for messages
-ENOUGH = 12 * MEGABYTE  # with that much again, the work goes on
-FEWEST = 200  # files that must be creatable, likewise
+ENOUGH = 12 * MEGABYTE  # with this much again, the work goes on
+FEWEST = 200  # so many files must be creatable; with fewer, nothing new is begun
 _CODES = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 _OUT_OF_SPACE = " write error. Out of diskspace"  # git says this of a pack that it cannot write
 _ENDINGS = (*(f": {os.strerror(code)}" for code in _CODES), _OUT_OF_SPACE)
@@ -23,7 +23,8 @@ _SQLITE_FULL = 13
 
 
 def disk_problem_of(folder: Path, least: int = LEAST) -> str:
-    """What is wrong with the disk of a folder, in words; "" if nothing is, or if it cannot be known.
+    """Return what is wrong with the disk of a folder, in words; "" if nothing is, or if it cannot be known. `least`:
+    bytes that must be free.
 
     The folder need not exist yet.
     """
@@ -44,9 +45,10 @@ def disk_problem_of(folder: Path, least: int = LEAST) -> str:
 
 
 def space_problem_of(folder: Path, size: int) -> str:
-    """Why a file of `size` bytes cannot lie in the folder, which must exist; "" if it can. A quota shows here alone.
+    """Return why a file of `size` bytes does not fit into the folder, which must exist; "" if it does. Only this finds
+    a quota.
 
-    The file has no name and is gone at once. Where the file system cannot set space aside, it is written.
+    The file has no name and is removed at once. Where the file system cannot reserve space, the bytes are written.
     """
     try:
         with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
@@ -60,9 +62,10 @@ def space_problem_of(folder: Path, size: int) -> str:
 
 
 def is_disk_problem(error: BaseException) -> bool:
-    """Whether something failed because the disk is full, or can only be read.
+    """Return whether something failed because the disk is full, or can only be read.
 
-    Decided by error codes, and by git's own words alone: a name that an agent chose must not stop a fleet.
+    Decided by error codes and by git's own words, never by texts with names in them: an agent could stop the fleet by a
+    name that it chose.
     """
     if isinstance(error, OSError):
         return error.errno in _CODES

@@ -1,14 +1,14 @@
-"""The errors of a workspace, each with a hint for whoever can solve the problem."""
+"""The errors of a workspace. Each has a hint for the person or agent that can solve the problem."""
 
 import re
 
-# Parts of git's messages that an agent can choose: what stands in quotes, and what git cites from an object.
+# Parts of git's messages that an agent can choose: texts in quotes, and what git cites from an object.
 _QUOTED = re.compile(r"'.*'", re.DOTALL)
 _OWN_WORDS = re.compile(r"^(?:fatal|error): (?!object [0-9a-f]{40})(.*)$", re.MULTILINE)
 
 
 class WorkspaceError(Exception):
-    """The message says "cannot X: Y"; `hint` says what to do about it, or is ""."""
+    """The base of these errors. The message says "cannot X: Y"; `hint` says what to do about it, or is ""."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -18,7 +18,7 @@ class WorkspaceError(Exception):
 class GitError(WorkspaceError):
     """A command of the supervisor's git failed.
 
-    `detail` is all of its standard error; `timed_out`: we killed it at its deadline; `killed`: somebody else did.
+    `detail`: all of its standard error; `timed_out`: we killed it at its deadline; `killed`: somebody else killed it.
     """
 
     def __init__(
@@ -48,4 +48,4 @@ class LockedError(SubmitError):
 
 
 class Unacceptable(WorkspaceError):  # noqa: N818 - a judgement on a candidate, not a failure of ours
-    """The candidate's fault: why its commit cannot be graded."""
+    """A commit cannot be graded, and its author is at fault. The message says why."""

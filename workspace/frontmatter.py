@@ -1,7 +1,7 @@
 """The lines between `---` at the head of a note or a skill: written as YAML, read with tolerance.
 
 Agents write these by hand, so reading never fails: what is not understood is left out. Values are texts or lists of
-texts. Understood are scalars, quotes, lists, folded and literal blocks.
+texts. Scalars, quotes, lists, and folded and literal blocks are understood.
 """
 
 import json
@@ -16,13 +16,13 @@ _ITEMS = 100  # of one list that are read
 _KEY = re.compile(r"([A-Za-z_][\w-]{0,63})[ \t]*:(?:[ \t]+(.*))?")
 _ITEM = re.compile(r"""\s*("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,]+)""")
 _SAFE = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
-_NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # to some readers of YAML
+_NOT_TEXTS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}  # for some readers of YAML
 # JSON may hold these as they are; YAML may not.
 _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def split(text: str) -> tuple[dict[str, str | list[str]], str]:
-    """The values at the head of `text`, and the rest of it."""
+    """Return the values at the head of `text`, by key in lower case, and the text after the head."""
     lines = text.removeprefix("\ufeff").split("\n")
     if lines[0].rstrip() != "---":
         return {}, text
@@ -42,13 +42,14 @@ def words(value: str | list[str] | None) -> str:
 
 
 def texts(value: str | list[str] | None) -> tuple[str, ...]:
-    """The items of a list, or of a line with commas."""
+    """Return the items of a list, or of a line with commas; at most _ITEMS."""
     items = value if isinstance(value, list) else (value or "").split(",")
     return tuple(filter(None, (as_line(item, 200).removesuffix(".md") for item in items[:_ITEMS])))
 
 
 def as_line(text: str, length: int) -> str:
-    """One printable line: names and titles go into prompts and onto terminals."""
+    """Return the text as one printable line of at most `length` characters: names and titles go into prompts and onto
+    terminals."""
     if text.isascii() and text.isprintable():
         return " ".join(text[: length * 4].split())[:length]
     shown = "".join(character if character.isprintable() else " " for character in text[: length * 4])

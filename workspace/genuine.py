@@ -1,8 +1,8 @@
-"""Checks that files that were checked out are those that the id of their commit stands for.
+"""Checks that the files of a checkout are those that the commit's id stands for.
 
-Agents can write to the hub's objects, and git believes the name of an object: a commit could name an honest file, and
-its checkout hold another. So the ids are computed here, from the files; only where these differ, as after a conversion
-of line ends, from the objects themselves.
+Agents can write to the hub's objects, and git does not verify an object against its name: a commit could name one file,
+and its checkout contain another. So the ids are computed here from the files; only if they differ, as after a
+conversion of line ends, from the objects themselves.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from workspace.git import MEGABYTE, Git
 from workspace.loose_object import object_file, parse_header
 from workspace.plain_file import read_plain
 
-_AT_ONCE = 16 * MEGABYTE  # of objects that git is asked for together
+_AT_ONCE = 16 * MEGABYTE  # bytes of objects that one git process is asked for
 _LONGEST_COMMIT = MEGABYTE
 _TREE, _LINK, _SCRIPT, _FILE = b"40000", b"120000", b"100755", b"100644"
 
 
 def check_genuine(hub: Path, commit: str, folder: Path) -> None:
-    """Check the files of `commit` in `folder`. Unacceptable names an object that is not what its id says; GitError if
-    one is missing."""
+    """Check the files of `commit` in `folder`. Unacceptable names an object that differs from its id; GitError if one
+    is missing."""
     body = _commit_body(hub, commit)
     header = parse_header(body)
     if _id("commit", body, len(commit)) != commit or header is None:
@@ -34,7 +34,7 @@ def check_genuine(hub: Path, commit: str, folder: Path) -> None:
 
 
 def _id(kind: str, content: bytes, length: int) -> str:
-    """The id of an object. `length`: of the ids of this repository, which tells their hash."""
+    """Return the id of an object. `length`: how long the ids of this repository are, which tells the hash."""
     hashed = hashlib.sha1(usedforsecurity=False) if length == 40 else hashlib.sha256()
     hashed.update(b"%s %d\0" % (kind.encode(), len(content)))
     hashed.update(content)
@@ -42,7 +42,7 @@ def _id(kind: str, content: bytes, length: int) -> str:
 
 
 def _commit_body(hub: Path, commit: str) -> bytes:
-    """Without a git process, where the commit is an object in a file of its own."""
+    """Return the content of a commit; read without a git process if the commit is a loose object."""
     packed = read_plain(object_file(hub / "objects", commit), _LONGEST_COMMIT, follow=True)
     try:
         content = zlib.decompressobj().decompress(packed or b"", _LONGEST_COMMIT)
@@ -53,7 +53,7 @@ def _commit_body(hub: Path, commit: str) -> bytes:
 
 
 def _id_of_folder(folder: bytes, length: int) -> str:
-    """The id of the tree with these files, as git would make it."""
+    """Return the id of the tree with these files, as git would compute it."""
     entries = []
     with os.scandir(folder) as found:
         for entry in found:
@@ -71,8 +71,8 @@ def _id_of_folder(folder: bytes, length: int) -> str:
 
 
 def _content(path: bytes) -> bytes:
-    """Read a regular file, the only kind that git makes. Raises OSError if something else is there, such as a pipe,
-    which would be waited for."""
+    """Read a regular file, the only kind that git makes. OSError if something else is there, such as a pipe, which
+    would block."""
     with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(f"{os.fsdecode(path)} is no regular file: somebody has replaced it")
@@ -99,7 +99,7 @@ def _check_objects(hub: Path, tree: str) -> None:
 
 
 def _entries(content: bytes, size: int) -> Iterator[tuple[bytes, str, str]]:
-    """Mode, name and id of each entry of a tree. `size`: of an id in bytes."""
+    """Yield mode, name and id of each entry of a tree. `size`: the length of an id in bytes."""
     place = 0
     while place < len(content):
         end = content.index(b"\0", place)
@@ -109,7 +109,7 @@ def _entries(content: bytes, size: int) -> Iterator[tuple[bytes, str, str]]:
 
 
 def _read(hub: Path, ids: Iterable[str]) -> Iterator[tuple[str, str, bytes]]:
-    """Yields the id, the kind and the content of each object. GitError if one is missing."""
+    """Yield id, kind and content of each object. GitError if one is missing."""
     git = Git(hub)
     sizes = git.text("cat-file", "--batch-check=%(objectname) %(objectsize)", data=_lines(ids)).splitlines()
     asked, size = list[str](), 0

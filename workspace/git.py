@@ -37,23 +37,25 @@ waiting: Callable[[], contextlib.AbstractContextManager[None]] = contextlib.null
 
 
 def scrub_environment() -> None:
-    """Remove every GIT_* from this process's environment. `Git` calls it too: GitPython passes them on."""
+    """Remove every GIT_* variable from this process's environment. `Git` calls it too, because GitPython would pass
+    them on."""
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         os.environ.pop(name, None)
 
 
 class Git:
-    """Git on one repository. `variables` are GIT_* (`GIT_INDEX_FILE`, ...) that hold for every command."""
+    """Git on one repository. `variables`: GIT_* variables (`GIT_INDEX_FILE`, ...) that are set for every command."""
 
     def __init__(self, directory: Path, **variables: str | Path) -> None:
-        self.directory = directory.absolute()  # git runs in another folder than we do
+        self.directory = directory.absolute()  # git runs in another folder than this process
         texts = {name: str(value.absolute() if isinstance(value, Path) else value) for name, value in variables.items()}
         self.variables = {**SETTINGS, **identity("Coral"), "GIT_DIR": str(self.directory), **texts}
 
     def run(
         self, *arguments: str, data: bytes = b"", timeout: float = TIMEOUT, limit: int = LIMIT, cut: bool = False
     ) -> bytes:
-        """Standard output. After `limit` bytes it is cut off (`cut`), or the command fails."""
+        """Run a command; returns its standard output. `data`: its standard input. After `limit` bytes of output the
+        rest is cut off (`cut`), or the command fails. GitError if it fails, or takes longer than `timeout` seconds."""
         process = self._start_with(data, arguments)
         output, errors = _finish([process], [arguments], timeout, limit, cut)
         if process.returncode and not (cut and len(output) == limit):
@@ -61,7 +63,7 @@ class Git:
         return output
 
     def text(self, *arguments: str, data: bytes = b"", timeout: float = TIMEOUT) -> str:
-        """Standard output as text, without the line's end."""
+        """Run a command as `run`; returns its standard output as text, without white space at its ends."""
         return self.run(*arguments, data=data, timeout=timeout).decode("utf-8", "replace").strip()
 
     def pipe(
@@ -74,10 +76,11 @@ class Git:
         timeout: float = TIMEOUT,
         head: tuple[int, Callable[[bytes], str]] | None = None,
     ) -> None:
-        """Run `arguments` here and feed its output to `into` in `other`; `ReaderError` when it is `into` that fails.
+        """Run `arguments` here and feed its output to `into` in `other`. GitError if one fails; it is a ReaderError if
+        that is `into`.
 
-        `head`: that many bytes of the output are held back and passed to a function. It may raise, which ends both
-        commands; what it returns is one more argument for `into`.
+        `head`: a number of bytes and a function. So many bytes of the output are not fed to `into`, but passed to the
+        function, whose result is one more argument for `into`. The function may raise, which ends both commands.
         """
         deadline = time.monotonic() + timeout
         first = self._start_with(data, arguments)
@@ -124,7 +127,7 @@ class Git:
                 )
             except GitCommandNotFound as error:
                 raise GitError("cannot find the program git", "install git, and see that it is on PATH") from error
-            process, started.proc = started.proc, None  # its destructor would terminate what we still read
+            process, started.proc = started.proc, None  # its destructor would terminate a process that is still read
             assert process is not None
             running.add(process)
         return process
@@ -132,7 +135,7 @@ class Git:
 
 @lru_cache(maxsize=64)
 def _program(folder: str) -> Program:
-    """GitPython's command runner. Imported only here: the import takes 40 ms, and many commands start no git."""
+    """Return GitPython's command runner. Imported only here: the import takes 40 ms, and many commands start no git."""
     load()
     from git.cmd import Git as Program
 
@@ -150,7 +153,7 @@ def load() -> None:
 def _finish(
     processes: list[Popen[bytes]], commands: list[tuple[str, ...]], timeout: float, limit: int, cut: bool
 ) -> tuple[bytes, list[str]]:
-    """Wait until all have ended; returns the last one's output, and everyone's standard error."""
+    """Wait until all have ended; returns the output of the last, and the standard error of each."""
     deadline = time.monotonic() + timeout
     output, errors = bytearray(), [bytearray() for _ in processes]
     sinks = {process.stderr: sink for process, sink in zip(processes, errors, strict=True)}
@@ -174,7 +177,8 @@ def _finish(
 def _argument_from(
     stream: IO[bytes], head: tuple[int, Callable[[bytes], str]], deadline: float, arguments: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """The argument that the function of `head` makes of a stream's first bytes; none if the stream ends before."""
+    """Return the argument that the function of `head` makes of a stream's first bytes; none if the stream ends
+    before."""
     count, make_argument = head
     read = bytearray()
     with selectors.DefaultSelector() as ready:
@@ -189,7 +193,8 @@ def _argument_from(
 
 
 def _drain(sinks: dict[IO[bytes] | None, bytearray], deadline: float, limit: int) -> bool:
-    """Read every stream to its end into its sink; False as soon as the first sink holds `limit` and more comes."""
+    """Read every stream to its end into its buffer; return False as soon as the first has reached `limit` and more
+    comes."""
     first = next(iter(sinks.values()))
     with selectors.DefaultSelector() as ready:
         for stream, sink in sinks.items():

@@ -1,7 +1,7 @@
 """The environment and flags of every git that Coral starts, for the supervisor or for an agent.
 
-With them, neither a variable set by a hook (`GIT_DIR`), nor a user's configuration, nor one that an agent wrote changes
-where git writes or what programs it runs.
+They make sure that neither a variable set by a hook (`GIT_DIR`), nor a user's configuration, nor one that an agent
+wrote changes where git writes or what programs it runs.
 """
 
 import os
@@ -34,7 +34,8 @@ SETTINGS: Mapping[str, str] = {
 
 
 def identity(name: str) -> dict[str, str]:
-    """The author and committer `name`; `.invalid` never resolves, so nobody's address is claimed."""
+    """Return the variables that make `name` author and committer; `.invalid` never resolves, so the address is
+    nobody's."""
     email = f"{name or 'nobody'}@coral.invalid"
     return {
         f"GIT_{role}_{key}": value
@@ -44,6 +45,7 @@ def identity(name: str) -> dict[str, str]:
 
 
 def environment(**variables: str | Path) -> dict[str, str]:
-    """The whole environment of one git process. A GIT_DIR of ours, set inside every hook, would lead git elsewhere."""
+    """Return the whole environment of one git process. Inherited GIT_* variables are left out: inside a hook they name
+    another repository."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {**inherited, **SETTINGS, **{name: str(value) for name, value in variables.items()}}

@@ -1,6 +1,6 @@
 """The history of shared knowledge: a git repository beside the folder, to which only the supervisor commits.
 
-Agents can write to that folder. So git never reads the files: it gets their contents from us, and no filter, hook or
+Agents can write to that folder. So git never reads the files itself: it is given their contents, and no filter, hook or
 ignore list of an agent has an effect. Agents that are not sealed can write to the repository as well: a damaged one is
 renamed, and a new one begun. A folder without changes costs one walk over its files and no process.
 """
@@ -34,7 +34,7 @@ _State = dict[str, tuple[list[int], str]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One commit of the history; `at` is ISO-8601."""
+    """One commit of the history. `at`: its time as ISO-8601."""
 
     commit: str
     at: str
@@ -43,7 +43,7 @@ class Change:
 
 
 def snapshot(shared: Path, repository: Path, message: str) -> str:
-    """Commit what changed in the folder since the last time; the new commit, or "" if nothing did."""
+    """Commit what changed in the folder since the last snapshot; returns the new commit, or "" if nothing did."""
     if not shared.is_dir():
         return ""
     if repository.is_symlink() or repository.is_file():
@@ -58,7 +58,7 @@ def snapshot(shared: Path, repository: Path, message: str) -> str:
 
 
 def history(repository: Path, limit: int = 20) -> list[Change]:
-    """The last commits, newest first."""
+    """Return the last `limit` commits, newest first."""
     git = Git(repository)
     if not (git.directory / "objects").is_dir() or not git.text("for-each-ref", _BRANCH):
         return []
@@ -70,11 +70,11 @@ def history(repository: Path, limit: int = 20) -> list[Change]:
 
 
 def versions(repository: Path, name: str, limit: int = 20) -> Iterator[tuple[str, str]]:
-    """The last contents of one file of the folder, newest first, each with its time (ISO-8601)."""
+    """Yield the last contents of one file of the folder, newest first, each with its time (ISO-8601)."""
     git = Git(repository)
     if not (git.directory / "objects").is_dir() or not git.text("for-each-ref", _BRANCH):
         return
-    # AM: where it was removed there is no content.
+    # AM: commits that removed the file are left out, because they have no content of it.
     only = ("--no-show-signature", "--no-renames", "--diff-filter=AM", "--format=%H %cI", "-n", str(int(limit)))
     for line in git.text("log", *only, _BRANCH, "--", f":(literal){name}").splitlines():
         commit, at = line.split(" ", 1)
@@ -82,7 +82,8 @@ def versions(repository: Path, name: str, limit: int = 20) -> Iterator[tuple[str
 
 
 def _is_damaged(repository: Path) -> bool:
-    """Whether git finds it damaged. A disk that is full or slow, or a missing git, must not cost the history."""
+    """Return whether git finds the repository damaged. A full or slow disk, or a missing git, is no damage: the history
+    must not be replaced for it."""
     try:
         Git(repository).run("fsck", "--connectivity-only")
     except GitError as error:
@@ -119,7 +120,8 @@ def _snapshot(shared: Path, repository: Path, message: str) -> str:
 
 
 def _stream(git: Git, message: str, contents: dict[str, bytes], gone: set[str] | None) -> bytes:
-    """What fast-import reads: one commit; without a known state (`gone` is None) it holds all there is."""
+    """Return the input for fast-import: one commit with these changes; if `gone` is None, with all files, because the
+    last state is not known."""
     title = " ".join(message.split()).encode("utf-8", "replace")
     parts = [f"commit {_BRANCH}\ncommitter Coral <coral@coral.invalid> now\ndata {len(title)}\n".encode(), title, b"\n"]
     if git.text("for-each-ref", _BRANCH):
@@ -133,7 +135,7 @@ def _stream(git: Git, message: str, contents: dict[str, bytes], gone: set[str] |
 
 
 def _state_of(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[int], str]]]:
-    """Every file with its mark and digest; a file is read again only if its mark changed."""
+    """Yield every file with its mark and digest; a file is read again only if its mark changed."""
     for name, mark in islice(_files(shared), _MANY):
         known = before.get(name)
         if known is not None and known[0] == mark:
@@ -143,7 +145,8 @@ def _state_of(shared: Path, before: _State) -> Iterator[tuple[str, tuple[list[in
 
 
 def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes], set[str]]:
-    """The contents that changed, up to `_AT_ONCE` bytes, and the names of the files left for the next snapshots."""
+    """Return the contents that changed, up to `_AT_ONCE` bytes, and the names of the files that are left for the next
+    snapshots."""
     contents: dict[str, bytes] = {}
     later: set[str] = set()
     capacity = _AT_ONCE
@@ -159,7 +162,8 @@ def _changed(shared: Path, before: _State, now: _State) -> tuple[dict[str, bytes
 
 
 def _files(shared: Path) -> Iterator[tuple[str, list[int]]]:
-    """Regular files by their path, small and with printable names, and what changes when they do; no dot names."""
+    """Yield the regular files that are not too large and have printable names without a dot at the beginning: the path,
+    and the mark by which a change is noticed."""
     for entry in walk(shared, _DEEP, _MANY, lambda name: name.isprintable() and name[0] not in '."'):
         with contextlib.suppress(OSError):
             about = entry.stat(follow_symlinks=False)
@@ -168,7 +172,7 @@ def _files(shared: Path) -> Iterator[tuple[str, list[int]]]:
 
 
 def _load(repository: Path) -> _State | None:
-    """The state of the files at the last commit; None if it is not known."""
+    """Return the state of the files at the last commit; None if it is not known."""
     try:
         state = json.loads(read_plain(repository / _STATE, _STATE_LARGE) or b"")
         return {str(name): ([int(part) for part in mark], str(digest)) for name, (mark, digest) in state.items()}

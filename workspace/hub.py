@@ -1,7 +1,7 @@
 """The run's bare repository (the hub) and what is made from it: clones, checkouts for grading, differences to show.
 
-The hub holds only the run's own history, and deletes nothing (`preciousObjects`): every clone borrows its objects.
-A clone finds the hub by a relative path, so that a copied run folder uses its own. The seed is only ever read.
+The hub holds only the run's own history, and deletes nothing (`preciousObjects`): every clone borrows its objects. A
+clone finds the hub by a relative path, so that a copied run's folder uses its own hub. The seed is only ever read.
 """
 
 import os
@@ -42,7 +42,7 @@ _HUB_CONFIG = """\
 [maintenance]
 \tauto = false
 """
-# Of the hub's settings, those that git has made for this disk, and for these ids: a clone has them too. No other, for
+# Settings of the hub that git has made for this disk, and for this kind of ids: a clone has them too. No others, for
 # an agent may have written there: a filter is a program that the checkout starts.
 _OF_DISK = re.compile(r"\t(?:filemode|symlinks|ignorecase|precomposeunicode) = (?:true|false)")
 _OF_IDS = "\tobjectformat = sha256"
@@ -60,7 +60,7 @@ _CLONE_CONFIG = """\
 [maintenance]
 \tauto = false
 """
-# Further files that tell git what to do or to believe, and which no hub has.
+# Further files that tell git what to do or to trust, and which a hub does not have.
 _SETTINGS = (
     *("info/attributes", "info/grafts", "objects/info/alternates", "objects/info/http-alternates"),
     *("commondir", "shallow", "config.worktree"),
@@ -68,7 +68,7 @@ _SETTINGS = (
     *("objects/info/commit-graph", "objects/info/commit-graphs", "objects/pack/multi-pack-index"),
 )
 _HEAD = f"ref: {SEED}\n".encode()  # a folder without it is no repository
-_PLAIN = ("packed-refs", "info/exclude")  # git waits for a pipe in the place of one
+_PLAIN = ("packed-refs", "info/exclude")  # a pipe in the place of one would block git
 _USER = '[user]\n\tname = "{name}"\n\temail = "{name}@coral.invalid"\n'
 
 
@@ -97,8 +97,8 @@ def create(hub: Path, seed: Path) -> str:
 
 
 def take_in_seed(hub: Path, seed: Path) -> str:
-    """Bring another seed into the hub, as a commit after the last seed's; returns its id, the last seed's if the files
-    are the same. `set_seed` makes it the run's."""
+    """Bring another seed into the hub, as a commit after the last seed's; returns its id, or the last seed's if the
+    files are the same. `set_seed` then makes it the run's seed."""
     with tempfile.TemporaryDirectory(dir=hub.parent, prefix=".seed-", ignore_cleanup_errors=True) as temporary:
         building = Path(temporary) / "hub.git"
         tree = tree_of(building, create(building, seed))
@@ -114,14 +114,15 @@ def take_in_seed(hub: Path, seed: Path) -> str:
 
 
 def set_seed(hub: Path, commit: str, taken_in: float) -> None:
-    """Make a commit the run's seed. `taken_in`: when the seed was read, in seconds since the epoch of the clock: what
-    is changed in it later is a change."""
+    """Make a commit the run's seed. `taken_in`: when the seed was read, in seconds since the epoch of the clock; files
+    that change later differ from what the run has."""
     Git(hub).run("update-ref", SEED, full(commit))
     os.utime(hub / SEED, (taken_in, taken_in))
 
 
 def repository_of(seed: Path) -> Path | None:
-    """The git directory if the seed is itself a repository; one in a folder above is not the seed's."""
+    """Return the git directory if the seed is itself a repository, else None. A repository in a folder above is not the
+    seed's."""
     inside = seed / ".git"
     if inside.is_file():  # a linked worktree
         return (seed / inside.read_text().removeprefix("gitdir:").strip()).resolve()
@@ -143,7 +144,7 @@ def _fill(building: Path, seed: Path, repository: Path | None) -> str:
 
 
 def _pack(hub: Path, commit: str) -> None:
-    """Put what a seed's commit has in loose objects into a pack as well: packs are kept, see `workspace.packs`."""
+    """Copy a seed's loose objects into a pack: the supervisor keeps packs as they are, see `workspace.packs`."""
     name = hub.resolve() / "objects" / "pack" / "pack"
     Git(hub).run("pack-objects", "-q", "--revs", "--incremental", str(name), data=f"{commit}\n".encode())
 
@@ -181,7 +182,7 @@ def _init(building: Path, object_format: str) -> None:
 def clone(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[str]) -> None:
     """Make the agent's own repository at `target`, on a branch of its name, at `commit`; `exclude` is never committed.
 
-    It holds only what the agent adds, and borrows the rest from the hub. GitError if `target` exists.
+    It holds only what the agent adds, and borrows all other objects from the hub. GitError if `target` exists.
     """
     if target.exists():
         raise GitError(f"cannot make a clone at {target}: it exists")
@@ -209,7 +210,7 @@ def _config_of_clone(hub: Path, commit: str) -> str:
 
 
 def is_whole(clone: Path) -> bool:
-    """Whether git can use the clone and find the hub. Tests three names alone, since every launch calls it."""
+    """Return whether git can use the clone and find the hub. Checks only three names, because every launch calls it."""
     inside = clone / ".git"
     files = inside / "HEAD", inside / "objects" / "info" / "alternates"
     try:
@@ -219,8 +220,8 @@ def is_whole(clone: Path) -> bool:
 
 
 def clone_again(hub: Path, target: Path, agent: str, commit: str, exclude: Iterable[str]) -> None:
-    """Make a new repository for an agent that removed or damaged its own: its work in the folder stays as it is, and
-    the damaged repository is renamed."""
+    """Make a new repository for an agent that removed or damaged its own. Its files stay as they are, and the damaged
+    repository is renamed."""
     names, spare = tuple(exclude), target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     clone(hub, spare, agent, commit, names)
     if not _has_work(target, {name.lstrip("/") for name in names}):
@@ -235,7 +236,8 @@ def clone_again(hub: Path, target: Path, agent: str, commit: str, exclude: Itera
 
 
 def _has_work(folder: Path, ours: set[str]) -> bool:
-    """Whether anything in the folder is the agent's own. Links are ours: to the shared knowledge and to mounts."""
+    """Return whether anything in the folder is the agent's own. Links are not: they are the supervisor's, to the shared
+    knowledge and to mounts."""
     try:
         with os.scandir(folder) as entries:
             return any(not entry.is_symlink() and entry.name not in {".git", *ours} for entry in entries)
@@ -244,8 +246,8 @@ def _has_work(folder: Path, ours: set[str]) -> bool:
 
 
 def checkout(hub: Path, commit: str, target: Path) -> None:
-    """Write the files of `commit` into the new folder `target`, without any git directory. Unacceptable if
-    the hub's objects are not what their ids say."""
+    """Write the files of `commit` into the new folder `target`, without any git directory. Unacceptable if an object in
+    the hub differs from its id."""
     target.mkdir(parents=True)
     # Beside the target, and not in /tmp: after a kill it lies where leftovers are cleaned up.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".index-") as temporary:
@@ -255,13 +257,13 @@ def checkout(hub: Path, commit: str, target: Path) -> None:
 
 
 def settings(hub: Path, kept: Path) -> bytes:
-    """The hub's configuration as it was made, from where it is kept; as it is, where that is gone."""
+    """Return the hub's configuration as it was made, from its copy `kept`; if that is gone, as it is now."""
     return read_plain(kept, MEGABYTE) or read_plain(hub / "config", MEGABYTE) or b""
 
 
 def restore_settings(hub: Path, config: bytes) -> list[str]:
-    """Make the hub's settings what they were, since git obeys them: filters are programs that it starts, and objects
-    may lie elsewhere. Returns the names of what was changed."""
+    """Restore the hub's settings, because git obeys them: filters are programs that it starts, and objects could be
+    read from elsewhere. Returns the names of what was changed."""
     found = []
     for name, content in (("config", config), ("HEAD", _HEAD)):
         if read_plain(hub / name, len(content) + 1) != content:
@@ -289,19 +291,19 @@ def _remove(path: Path) -> None:
 
 
 def diff(hub: Path, old: str, new: str) -> str:
-    """The difference of two commits for people, cut off after 2 MB."""
+    """Return the difference of two commits for people, cut off after 2 MB."""
     text, is_cut = cut_diff(hub, old, new)
     return text + "\n[cut off here]\n" if is_cut else text
 
 
 def cut_diff(hub: Path, old: str, new: str) -> tuple[str, bool]:
-    """The difference of two commits, at most 2 MB of it, and whether that is less than all."""
+    """Return the difference of two commits, at most 2 MB of it, and whether more was cut off."""
     output = Git(hub).run(*_DIFF, full(old), full(new), "--", limit=_DIFF_LIMIT, cut=True)
     return output.decode("utf-8", "replace"), len(output) >= _DIFF_LIMIT
 
 
 def patch(hub: Path, old: str, new: str) -> bytes:
-    """The difference of two commits for `git apply`: complete, with binary files."""
+    """Return the difference of two commits for `git apply`: complete, with binary files."""
     return Git(hub).run(*_DIFF, "--binary", "--full-index", full(old), full(new), "--")
 
 

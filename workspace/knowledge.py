@@ -1,6 +1,6 @@
 """The shared knowledge: its folder, and its skills (each a folder with `SKILL.md`). The module `notes` reads notes.
 
-An agent may put anything into the folder: it is listed as well as possible or left out, as in `notes`.
+An agent may put anything into the folder: what can be read is listed, the rest is left out, as in `notes`.
 """
 
 import os
@@ -23,7 +23,7 @@ _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """`path` is its SKILL.md; its other files lie beside that."""
+    """A skill. `path`: its SKILL.md; its other files are beside that."""
 
     name: str
     description: str
@@ -34,8 +34,8 @@ class Skill:
 
 
 def create(shared: Path) -> None:
-    """Make the folders that agents write to. Anything else in their place is kept under a hidden name; a folder that
-    an agent closed is opened again, since it would keep the whole fleet from starting."""
+    """Make the folders that agents write to. Anything else in their place is renamed to a hidden name; a folder that an
+    agent has closed is opened again, because the whole fleet could not start with it."""
     for folder in _folders(shared):
         if os.path.lexists(folder) and not folder.is_dir():
             folder.rename(folder.with_name(f".{folder.name}.{secrets.token_hex(8)}"))
@@ -45,7 +45,7 @@ def create(shared: Path) -> None:
 
 
 def is_there(shared: Path) -> bool:
-    """Whether it has all the folders that agents write to."""
+    """Return whether the folders that agents write to are all there and open."""
     return all(map(_is_open, _folders(shared)))
 
 
@@ -75,13 +75,14 @@ def list_skills(shared: Path) -> list[Skill]:
 
 
 def write_note(shared: Path, name: str, front: Mapping[str, Value], body: str) -> Path:
-    """Write `notes/<name>.md` whole or not at all, over one of the same name; `created` is now unless it is given."""
+    """Write `notes/<name>.md` whole or not at all, replacing a note of that name; `created` is now unless `front` has
+    it."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return _write(shared, f"notes/{_allowed(name)}.md", {"created": now, **front}, body)
 
 
 def write_skill(shared: Path, name: str, front: Mapping[str, Value], body: str) -> Path:
-    """Write `skills/<name>/SKILL.md` likewise; `front` has the description."""
+    """Write `skills/<name>/SKILL.md` whole or not at all; `front` has the description."""
     return _write(shared, f"skills/{_allowed(name)}/SKILL.md", {"name": name, **front}, body)
 
 

@@ -1,6 +1,6 @@
 """All paths of a run; finds runs, and makes the folder of a new one.
 
-Nothing about a run is stored outside its folder, so that a copied or moved run folder is found and works. Two starts
+Nothing about a run is stored outside its folder, so that a copied or moved run's folder is found and works. Two starts
 never share a folder, because it is made by an exclusive mkdir.
 """
 
@@ -19,19 +19,20 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def plain(name: str) -> str:
-    """`name` if it is one visible folder name; names come from task files, and `../x` would leave the run."""
+    """Return `name` if it is one visible folder name, else ValueError; names come from task files, and `../x` would
+    leave the run."""
     if not name or name.startswith(".") or "/" in name or "\0" in name or len(name.encode()) > 200:
         raise ValueError(f"not a plain folder name: {name!r}")
     return name
 
 
 def leads_outside(path: str) -> bool:
-    """Whether a path that must stay in its folder is absolute, or climbs out of the folder by `..`."""
+    """Return whether a path that must stay in its folder is absolute, or leaves the folder by `..`."""
     return PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts
 
 
 class _Below:
-    """A path below the root of a layout."""
+    """A path relative to the root of a layout, as an attribute of `Layout`."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -41,7 +42,7 @@ class _Below:
 
 
 class Layout:
-    """The folder of one run. Nothing here touches the disk."""
+    """The paths of one run. Nothing here touches the disk."""
 
     # No dataclass: to import what makes one takes 6 ms, and `coral eval` needs a layout before it can start git.
     def __init__(self, root: Path) -> None:
@@ -74,49 +75,49 @@ class Layout:
     task_file = _Below("private/task.yaml")
     task_source = _Below("private/task.source.yaml")  # the file as the task's author wrote it
     grader = _Below("private/grader")
-    hub_config = _Below("private/hub.config")  # the hub's, as it was made
+    hub_config = _Below("private/hub.config")  # a copy of the hub's configuration, as it was made
     hub_packs = _Below("private/packs")  # copies of the hub's packs, see `workspace.packs`
     seed_commit = _Below("private/seed")  # the commit that agents start from, in the hub
     staged_task = _Below("private/reload")  # a changed task that a resume takes in
     holdout = _Below("private/holdout")  # the files of its grader
     venvs = _Below("private/venvs")  # environments of the grader, if it has one of its own
     holdout_scores = _Below("private/holdout.json")
-    verified = _Below("private/verified.json")  # the attempts that the operator had graded again
+    verified = _Below("private/verified.json")  # results of grading attempts again for the operator
     notified = _Below("private/notified")  # which alerts were sent to whom
     notes_looked = _Below("private/notes-looked.json")  # when the operator last looked at the notes
-    skill_tests = _Below("private/skill-tests.json")  # what came of them, by the folder of the skill
+    skill_tests = _Below("private/skill-tests.json")  # results of tests of skills, by the folder of the skill
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")
 
     def requests_of(self, sender: str) -> Path:
-        """Where one agent, or the operator, puts requests."""
+        """Return the folder into which one agent, or the operator, puts requests."""
         return self.requests / plain(sender)
 
     def replies_to(self, sender: str) -> Path:
-        """Where the supervisor answers requests; no agent may be named `replies`."""
+        """Return the folder in which the supervisor answers requests; no agent may be named `replies`."""
         return self.requests / "replies" / plain(sender)
 
     def clone(self, agent: str) -> Path:
         return self.agents / plain(agent)
 
     def state(self, agent: str) -> Path:
-        """Where the agent's program keeps sessions and settings."""
+        """Return the folder in which the agent's program keeps sessions and settings."""
         return self.states / plain(agent)
 
     def pulses(self, agent: str) -> Path:
-        """Where what the agent runs writes the beats of its pulses."""
+        """Return the file to which pulses write beats in programs that the agent runs."""
         return self.state(agent) / "beats.jsonl"
 
     def shared_of(self, agent: str, share: bool) -> Path:
-        """The knowledge folder this agent reads and writes: the fleet's, or one of its own."""
+        """Return the knowledge folder that this agent reads and writes: the fleet's if `share`, else one of its own."""
         return self.shared if share else self.root / "workspace" / "alone" / plain(agent)
 
     def logs(self, agent: str) -> Path:
         return self.logs_of_all / plain(agent)
 
     def prompt(self, agent: str, launch: int) -> Path:
-        """What the launch reads on its standard input."""
+        """Return the file that the launch reads on its standard input."""
         return self.logs(agent) / f"{launch:04d}.prompt.md"
 
     def output(self, agent: str, launch: int) -> Path:
@@ -129,7 +130,7 @@ class Layout:
         return self.logs(agent) / f"job-{number}.json"
 
     def job_code(self, agent: str, number: int) -> Path:
-        """The exit code of a job's command, as a shell gives it."""
+        """Return the file with the exit code of a job's command, as a shell gives it."""
         return self.logs(agent) / f"job-{number}.code"
 
     def job_output(self, agent: str, number: int) -> Path:
@@ -139,24 +140,26 @@ class Layout:
         return self.logs(agent) / "beats.jsonl"
 
     def grade(self, number: int) -> Path:
-        """Feedback and artifacts that the grader declared: agents may read them."""
+        """Return the folder for feedback and artifacts that the grader declared: agents may read them."""
         return self.root / "grades" / str(number)
 
     def instructions(self, agent: str) -> Path:
-        """What the agent's instruction file must hold when it is restored."""
+        """Return the file with the instructions of an agent, from which its clone's instruction file is restored."""
         return self.private / "instructions" / f"{plain(agent)}.json"
 
     def check(self, agent: str) -> Path:
-        """Which public check the task has, `file.py:function` or nothing: sealed agents cannot read the task."""
+        """Return the file that names the task's public check, `file.py:function`, or is empty; sealed agents cannot
+        read the task itself."""
         return self.clone(agent) / ".git" / "coral-check"
 
     def grading(self, number: int) -> Path:
-        """The working folder of one grade: the checkout, the raw output."""
+        """Return the working folder of one grade: the checkout, the raw output."""
         return self.private / "grading" / str(number)
 
 
 def new_run(runs: Path, task: str) -> Layout:
-    """Make `runs/<task>/<yyyymmdd-HHMMSS-xxxx>` (UTC); the last part is the fraction of the second, so names sort."""
+    """Make `runs/<task>/<yyyymmdd-HHMMSS-xxxx>` (UTC); the last part is the fraction of the second, so that names sort
+    by time."""
     folder = runs / plain(task)
     folder.mkdir(parents=True, exist_ok=True)
     moment = datetime.now(UTC)
@@ -171,12 +174,13 @@ def new_run(runs: Path, task: str) -> Layout:
 
 
 def closed_folders(layout: Layout) -> tuple[Path, ...]:
-    """Those that hold answers, keys or conversations: only their owner can open them."""
+    """Return the folders that hold answers, keys or conversations: only their owner can open them."""
     return layout.private, layout.logs_of_all, layout.states
 
 
 def folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
-    """The folders that a run with these agents has from its beginning; one that is in another comes after it."""
+    """Return the folders that a run with these agents has from its beginning; a folder inside another comes after
+    it."""
     names = list(agents)
     plain_ones = (layout.agents, layout.shared, layout.history, layout.root / "grades")
     found = [*closed_folders(layout), layout.attempts, layout.heartbeats, *plain_ones]
@@ -197,12 +201,12 @@ def create(layout: Layout, agents: Iterable[str]) -> None:
 
 
 def folder_of_runs(layout: Layout) -> Path:
-    """The folder `runs` that the run is in; the run itself where it was moved out of it."""
+    """Return the folder `runs` that the run is in; the run's own folder if it was moved elsewhere."""
     return next((folder for folder in layout.root.parents[:2] if folder.name == "runs"), layout.root)
 
 
 def can_see_private(layout: Layout) -> bool:
-    """Whether the supervisor's own folder can be read from here: a sealed agent cannot find it, or not open it."""
+    """Return whether this process can read the run's private folder: a sealed agent cannot find it, or not open it."""
     try:
         os.close(os.open(layout.private, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
     except OSError:
@@ -211,13 +215,14 @@ def can_see_private(layout: Layout) -> bool:
 
 
 def find_run(cwd: Path) -> Layout | None:
-    """The run that `cwd` is in: the nearest folder above with the folders of a run, `private` among them."""
+    """Return the run that `cwd` is in: the nearest folder above with the folders of a run, `private` among them."""
     runs = (folder for folder in _upwards(cwd) if _is_run(folder) and (folder / "private").is_dir())
     return next(map(Layout, runs), None)
 
 
 def find_agent(cwd: Path) -> tuple[Layout, str] | None:
-    """The run and the agent whose clone `cwd` is in. Does not need `private`, which a sealed agent cannot see."""
+    """Return the run and the agent whose clone `cwd` is in. Does not need `private`, which a sealed agent cannot
+    see."""
     for folder in _upwards(cwd):
         if folder.parent.name == "agents" and folder.parent.parent.name == "workspace":
             root = folder.parent.parent.parent
@@ -227,12 +232,12 @@ def find_agent(cwd: Path) -> tuple[Layout, str] | None:
 
 
 def slug(name: str) -> str:
-    """The name of a task as the folder of its runs: small letters, digits, single dashes; at most 60 characters."""
+    """Return the name of the folder for a task's runs: small letters, digits, single dashes; at most 60 characters."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60].strip("-")
 
 
 def runs_under(folder: Path) -> list[Layout]:
-    """The runs in `runs/` or in `runs/<task>/`, newest first."""
+    """Return the runs in `folder`, or one level deeper in `<folder>/<task>`, newest first."""
     children = _folders(folder)
     grandchildren = [run for child in children if not _is_run(child) for run in _folders(child)]
     found = [path for path in (*children, *grandchildren) if _is_run(path)]
@@ -240,7 +245,7 @@ def runs_under(folder: Path) -> list[Layout]:
 
 
 def find_runs(cwd: Path) -> Path | None:
-    """The nearest `runs` folder, in `cwd` or above it, that has a run in it."""
+    """Return the nearest `runs` folder, in `cwd` or above it, that has a run in it."""
     return next((folder / "runs" for folder in _upwards(cwd) if runs_under(folder / "runs")), None)
 
 
@@ -262,7 +267,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _base36(number: int) -> str:
-    """Four digits: 36**4 is more than the microseconds of a second."""
+    """Return the number in base 36, with four digits: 36**4 is more than the microseconds of a second."""
     digits = ""
     for _ in range(4):
         number, digit = divmod(number, 36)

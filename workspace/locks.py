@@ -1,4 +1,5 @@
-"""Locks in an agent's clone: our own, which ends with its holder, and git's, which a killed git leaves behind.
+"""Locks in an agent's clone: Coral's own, which ends with the process that holds it, and git's, which a killed git
+leaves behind.
 
 A lock file of git is removed only after it was unchanged for a while, with no living git in that clone.
 """
@@ -19,7 +20,8 @@ _PATIENCE = 60.0  # seconds
 
 @contextlib.contextmanager
 def one_at_a_time(repository: Path, patience: float = _PATIENCE) -> Iterator[None]:
-    """Lock the clone for one command of ours; two at once would collide on git's index."""
+    """Hold the clone's lock for one command of Coral; two at once would collide on git's index. LockedError after
+    `patience` seconds."""
     deadline = time.monotonic() + patience
     try:
         # Without O_NONBLOCK, a pipe in its place would block us for ever.
@@ -43,8 +45,9 @@ def clear_stale_lock(
     repository: Path, name: str = "index.lock", patience: float = _PATIENCE, *, whose: str = ""
 ) -> None:
     """Return once the lock file `name` is gone: wait for the git that holds it, or remove it if that git is dead.
+    LockedError after `patience` seconds.
 
-    Where many gits work in one repository, only those with the argument `whose` count.
+    `whose`: count only git processes with this argument, where many work in one repository.
     """
     lock = repository / name
     deadline = time.monotonic() + patience
@@ -71,7 +74,7 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
 
 
 def _git_works_in(repository: Path, whose: str) -> bool:
-    """Whether a git process has its working directory in the clone. A zombie has none, so it does not count."""
+    """Return whether a git process has its working directory in the clone. A zombie has none, so it does not count."""
     home = repository.resolve().parent
     if not Path("/proc/self").is_dir():
         return _any_git()
@@ -86,7 +89,7 @@ def _git_works_in(repository: Path, whose: str) -> bool:
 
 
 def _any_git() -> bool:
-    """Any git counts on a system that does not show the folder of a process."""
+    """Return whether any git runs, for a system that does not show the working directory of a process."""
     listing = subprocess.run(["ps", "-axo", "stat=,comm="], capture_output=True, text=True, check=False).stdout
     rows = [line.split(None, 1) for line in listing.splitlines()]
     return any(not row[0].startswith("Z") and Path(row[-1]).name.startswith("git") for row in rows if row)

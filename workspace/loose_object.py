@@ -1,4 +1,5 @@
-"""Reads the header of a commit from its loose object (git's word for an object in a file of its own), without a git.
+"""Reads the header of a commit from its loose object (git's word for an object in a file of its own), without starting
+git.
 
 A git process takes 3 ms, and a submission needs three headers. Agents write some of these files, so they may be
 anything: reading one never blocks, never fills the memory and never raises.
@@ -25,12 +26,12 @@ class Header:
 
 
 def object_file(objects: Path, name: str) -> Path:
-    """The file of the object with this id, unless the object is in a pack."""
+    """Return the file of the object with this id, which exists unless the object is in a pack."""
     return objects / name[:2] / name[2:]
 
 
 def read_header(path: Path) -> Header | None:
-    """The header of the commit in this object file; None if it is absent, unreadable, or not a commit."""
+    """Return the header of the commit in this object file; None if it is absent, unreadable, or not a commit."""
     packed = read_plain(path, _MUCH, follow=True)
     try:
         content = zlib.decompressobj().decompress(packed or b"", _MUCH)

@@ -1,7 +1,7 @@
 """The notes that agents write for each other: listed, numbered, searched.
 
-An agent may put anything into the folder: something binary or huge, a link, a pipe, a note with a broken head. It is
-listed as well as possible or left out; reading the folder never raises, blocks or follows a link. There may be
+An agent may put anything into the folder: something binary or huge, a link, a pipe, a note with a broken head. What can
+be read is listed, the rest is left out; reading the folder never raises, blocks or follows a link. There may be
 thousands of notes: only those that are wanted are parsed; of the others only what determines their number.
 """
 
@@ -25,7 +25,7 @@ _MANY = 10_000
 _DEEP = 3
 _LOOKED_AT = 200  # of the latest notes, in search of a synthesis
 _SYNTHESES = ("synthesis", "consolidation", "conclusions")
-EARLIER = "earlier/"  # begins the names of what earlier runs found
+EARLIER = "earlier/"  # notes from earlier runs have names that begin with this
 _NAMED = 100  # attempts in one line of a head
 _RELATIONS = ("superseded_by", "supersedes", "contradicts")
 # The line as `write_note` writes it; in any other form, the whole head is parsed.
@@ -79,7 +79,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class RawNote:
-    """A note whose head is not parsed, but for what determines its place in the list."""
+    """A note whose head is not parsed, except for what determines its place in the list."""
 
     path: str
     name: str
@@ -87,7 +87,8 @@ class RawNote:
     text: str
 
     def may_mention(self, some: Sequence[str]) -> bool:
-        """False only if neither its name nor its head holds one of these words, in whatever case."""
+        """Return whether its name or its head may contain one of these words, in upper or lower case. A head with
+        escapes always may."""
         head = _head(self.text)
         about = f"{self.name}\n{head}".casefold()
         return "\\" in head or any(word in about for word in some)
@@ -97,7 +98,7 @@ class RawNote:
         return self.may_mention(_SYNTHESES) and self.parse(0).is_synthesis
 
     def contains(self, wanted: Sequence[str]) -> bool:
-        """Whether every word occurs in it. In a head, words may be written with escapes."""
+        """Return whether every one of these words occurs in the note. In a head, words may be written with escapes."""
         text = f"{self.name}\n{self.text}".casefold()
         if all(word in text for word in wanted):
             return True
@@ -134,15 +135,15 @@ NumberedNote = tuple[int, RawNote]
 
 
 def find_notes(folders: Sequence[Path], query: str = "") -> list[Note]:
-    """The notes of several folders of knowledge in which every word of the query occurs, in whatever case.
+    """Return the notes of several folders of knowledge in which every word of the query occurs, in upper or lower case.
 
-    Oldest first, and numbered from 1 as in the list of all.
+    Oldest first, with the numbers that they have in the list of all notes, from 1.
     """
     return [note.parse(number) for number, note in find_raw_notes(folders, query)]
 
 
 def find_raw_notes(folders: Sequence[Path], query: str = "") -> list[NumberedNote]:
-    """The same, not parsed: parsing all notes would take as long again as reading them."""
+    """Return the same as `find_notes`, but not parsed: parsing all notes would take as long again as reading them."""
     wanted = query.casefold().split()
     notes = [note for shared in folders for note in _raw_notes(shared)]
     notes.sort(key=lambda note: (note.created, note.name))
@@ -150,14 +151,14 @@ def find_raw_notes(folders: Sequence[Path], query: str = "") -> list[NumberedNot
 
 
 def related_notes(notes: Sequence[NumberedNote]) -> list[Note]:
-    """Of all notes, those whose heads say that they supersede or contradict another, or are superseded."""
+    """Return the notes whose heads say that they supersede or contradict another note, or are superseded."""
     parsed = (note.parse(number) for number, note in notes if note.may_mention(_RELATIONS))
     return [note for note in parsed if note.superseded_by or note.supersedes or note.contradicts]
 
 
 def superseded(notes: Sequence[NumberedNote], related: Sequence[Note]) -> dict[str, str]:
-    """By the name of each note whose place another one takes: the name of that one. Only a later note can take the
-    place of an earlier one. `related`: what `related_notes` finds among all notes."""
+    """Return the superseded notes by name, each with the name of the note that supersedes it. Only a later note can
+    supersede an earlier one. `related`: the result of `related_notes` for all notes."""
     by_name = {note.name: note.superseded_by for note in related if note.superseded_by}
     wanted = {name for note in related for name in note.supersedes}
     numbers = {note.name: number for number, note in notes if note.name in wanted}
@@ -169,7 +170,7 @@ def superseded(notes: Sequence[NumberedNote], related: Sequence[Note]) -> dict[s
 
 
 def recent_notes(shared: Path, limit: int) -> list[Note]:
-    """The notes written last, newest first, without reading the others; not numbered."""
+    """Return the notes written last, newest first, without reading the others; not numbered."""
     shared = shared.resolve()  # agents have a link to it
     entries = sorted(markdown(shared / "notes"), key=_changed, reverse=True)
     found = list(islice(filter(None, (_raw_note(shared, entry.path) for entry in entries)), limit))
@@ -178,14 +179,14 @@ def recent_notes(shared: Path, limit: int) -> list[Note]:
 
 
 def earlier_notes(shared: Path, limit: int) -> list[Note]:
-    """What earlier runs found, in the order of their names; not numbered."""
+    """Return the notes from earlier runs, in the order of their names; not numbered."""
     shared = shared.resolve()
     entries = islice(markdown(shared / "notes" / EARLIER), limit)
     return [note.parse(0) for entry in entries if (note := _raw_note(shared, entry.path)) is not None]
 
 
 def latest_synthesis(shared: Path) -> Note | None:
-    """The synthesis written last among the latest notes; None if there is none."""
+    """Return the synthesis written last among the latest notes; None if there is none."""
     shared = shared.resolve()
     entries = sorted(markdown(shared / "notes"), key=_changed, reverse=True)[:_LOOKED_AT]
     notes = filter(None, (_raw_note(shared, entry.path) for entry in entries))
@@ -223,13 +224,13 @@ def _created(text: str) -> str:
 
 
 def markdown(folder: Path) -> Iterator[os.DirEntry[str]]:
-    """Regular *.md files below a folder."""
+    """Return the regular *.md files below a folder."""
     files = iter(()) if folder.is_symlink() else walk(folder, _DEEP, _MANY)
     return islice((entry for entry in files if entry.name[-3:].lower() == ".md"), _MANY)
 
 
 def _changed(entry: os.DirEntry[str]) -> int:
-    """When a file was written, in nanoseconds; 0 if it is gone by now."""
+    """Return when a file was modified last, in nanoseconds; 0 if it is gone."""
     try:
         return entry.stat(follow_symlinks=False).st_mtime_ns
     except OSError:
@@ -237,7 +238,7 @@ def _changed(entry: os.DirEntry[str]) -> int:
 
 
 def read(shared: Path, path: str) -> str | None:
-    """The text of a file in the shared knowledge, cut off after 128 KiB; None if it is no text or no regular
+    """Return the text of a file in the shared knowledge, cut off after 128 KiB; None if it is no text or no regular
     file."""
     content = read_below(shared, path[len(f"{shared}/") :], _MUCH)
     if content is None or b"\0" in content:
@@ -255,12 +256,12 @@ def _heading(body: str) -> str:
 
 
 def _numbers(value: str | list[str] | None) -> tuple[int, ...]:
-    """The last numbers of a list: those of the latest attempts."""
+    """Return the last numbers in a list, at most _NAMED: those of the latest attempts."""
     return tuple(int(number) for number in re.findall(r"\d{1,9}", words(value))[-_NAMED:])
 
 
 def _moment(text: str) -> str:
-    """A time as ISO-8601 in UTC, so that texts sort by time; "" if it is none."""
+    """Return a time as ISO-8601 in UTC, so that texts sort by time; "" if the text is no time."""
     try:
         moment = datetime.fromisoformat(text.strip())
         return _utc(moment if moment.tzinfo else moment.replace(tzinfo=UTC))

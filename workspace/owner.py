@@ -1,7 +1,7 @@
-"""Whom the files of a run belong to where agents and grades have users of their own: root gives each its part, and
-closes the rest to them.
+"""Which user owns the files of a run where agents and grades have users of their own: root gives each of them its part,
+and closes everything else to them.
 
-A user is a number that no distribution hands out. It follows from the folder of the run and a name, so that it is
+A user is a number that no distribution hands out. It is computed from the folder of the run and a name, so that it is
 stored nowhere, and another run, also a copy of this one, has other users. Its group has the same number. Further groups
 of a run are numbers of the same kind: see `_Groups`. Nothing here follows a link.
 """
@@ -28,7 +28,8 @@ _OPEN_TO_GRADERS = ("grader", "holdout", "grading", "verify", "reload", "venvs")
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """`groups`: besides its own, which has the same number. `umask`: of its processes."""
+    """A user of an agent or a grade. `groups`: the groups besides its own, which has the same number. `umask`: of its
+    processes."""
 
     number: int
     groups: tuple[int, ...]
@@ -36,13 +37,14 @@ class User:
 
 
 def candidate_of(user: User) -> User:
-    """The user as which a grade's candidates run: it passes the same folders, and cannot read the grader's files."""
+    """Return the user as which a grade's candidates run: it can pass the same folders, and cannot read the grader's
+    files."""
     return User(number_of_candidates(user.number), user.groups[:2], user.umask)
 
 
 class _Groups:
-    """RUN: who may pass the run's folder. AGENTS: who may read what is published, and write the shared knowledge.
-    GRADERS: who may pass the private folder, in which the files of each grader have a group of their own."""
+    """RUN: may pass the run's folder. AGENTS: may read what is published, and write the shared knowledge. GRADERS: may
+    pass the private folder, in which the files of each grader have a group of their own."""
 
     RUN, AGENTS, GRADERS = "group of the run", "group of agents", "group of graders"
 
@@ -53,8 +55,8 @@ def user_of_agent(layout: Layout, agent: str) -> User:
 
 
 def user_of_grade(root: Path, folder: Path, files: Path) -> User:
-    """`root`: the run's folder, or another in which all of the grade is. `folder`: of the grade; `files`: of the
-    grader."""
+    """Return the user of a grade. `root`: the run's folder, or another folder that the whole grade is in. `folder`: of
+    the grade; `files`: of the grader."""
     groups = [number_of(root, name) for name in (_Groups.RUN, _Groups.GRADERS)]
     number = number_of(root, f"grade {os.path.relpath(folder, root)}")
     return User(number, (*groups, _group_of_files(root, files)), 0o077)
@@ -65,14 +67,14 @@ def _group_of_files(root: Path, files: Path) -> int:
 
 
 def number_of(root: Path, name: str) -> int:
-    """The number of a user or group of the run in this folder: even, see `plain_file.number_of_candidates`."""
+    """Return the number of a user or group of the run in this folder: even, see `plain_file.number_of_candidates`."""
     found = root.stat()
     digest = hashlib.sha256(f"{found.st_dev} {found.st_ino} {name}".encode("utf-8", "surrogateescape")).digest()
     return OWN_USERS[int.from_bytes(digest[:8]) % len(OWN_USERS)] & ~1
 
 
 def divide_for(level: Level, layout: Layout, agents: Collection[str], share: bool) -> None:
-    """Divide a run among users of their own, or undo that where its agents have none."""
+    """Divide a run among users of their own, or undo that if the level of its agents has none."""
     if level is Level.USER:
         divide(layout, agents, share)
     elif os.geteuid() == _ROOT:
@@ -80,8 +82,8 @@ def divide_for(level: Level, layout: Layout, agents: Collection[str], share: boo
 
 
 def divide(layout: Layout, agents: Iterable[str], share: bool) -> None:
-    """Give the agents of a run what is theirs, and close everything else to them, to graders and to other runs. Done
-    again, it changes nothing. OSError if it cannot be done."""
+    """Give the agents of a run what is theirs, and close everything else to them, to graders and to other runs. A
+    second call changes nothing. OSError if it cannot be done."""
     run, fleet, graders = (number_of(layout.root, name) for name in (_Groups.RUN, _Groups.AGENTS, _Groups.GRADERS))
     inboxes, replies = layout.attempts / "inbox", layout.attempts / "replies"
     passed = [inboxes, replies, layout.requests, layout.requests / "replies", layout.logs_of_all, layout.hub]
@@ -112,7 +114,7 @@ def divide(layout: Layout, agents: Iterable[str], share: bool) -> None:
 
 
 def give_agent(layout: Layout, agent: str, share: bool) -> None:
-    """Give an agent what only it may reach: at once where that was done before."""
+    """Give an agent what only it may reach. Fast if that was done before."""
     user = number_of(layout.root, f"agent {agent}")
     own = [layout.clone(agent), layout.state(agent), layout.attempts / "inbox" / agent, layout.requests_of(agent)]
     for folder in own if share else (*own, layout.shared_of(agent, share)):
@@ -123,9 +125,9 @@ def give_agent(layout: Layout, agent: str, share: bool) -> None:
 
 
 def give_grade(folder: Path, user: User, files: Path, top: Path, workspace: Path) -> None:
-    """Give a grade's user what lies in the folder of its grade, let it read the grader's files, and let its candidates
-    read the `workspace`, which is in that folder. `top`: the folder that everything is in, which has its place among
-    those that others can pass."""
+    """Give a grade's user what is in the folder of its grade, let it read the grader's `files`, and let its candidates
+    read the `workspace`, which is in that folder. `top`: the topmost folder of the grade; the folders below it can then
+    be passed."""
     through = (folder, files)
     for inner in {parent for path in through for parent in path.parents if parent.is_relative_to(top)} - {folder}:
         _set(inner, _ROOT, user.groups[1], 0o710)
@@ -141,7 +143,8 @@ def give_grade(folder: Path, user: User, files: Path, top: Path, workspace: Path
 
 
 def give(folder: Path, user: int) -> None:
-    """Give a folder, closed to all others, with everything in it to a user, unless it has it already."""
+    """Give a folder with everything in it to a user, and close it to all others. The files are not gone through if the
+    user has the folder already."""
     with contextlib.suppress(FileNotFoundError):
         if os.lstat(folder).st_uid != user:
             _give_all(folder, user)
@@ -149,7 +152,7 @@ def give(folder: Path, user: int) -> None:
 
 
 def take_back(layout: Layout, agents: Iterable[str]) -> None:
-    """Make everything in a run root's that was given to users of their own by another supervisor."""
+    """Give everything in a run back to root that another supervisor gave to users of their own."""
     folders = [layout.shared]
     for agent in agents:
         folders += [layout.clone(agent), layout.state(agent), layout.attempts / "inbox" / agent]
@@ -164,7 +167,7 @@ def take_back(layout: Layout, agents: Iterable[str]) -> None:
 
 def open_knowledge(layout: Layout) -> None:
     """Let all agents change everything in the shared knowledge, also what one of them has closed to the others. A file
-    of several names is left alone: it may be somebody else's, elsewhere."""
+    with several names is left alone: it may belong to somebody else, elsewhere."""
     group = number_of(layout.root, _Groups.AGENTS)
     for place, _, files in _walk(layout.shared):
         found = os.fstat(place)
@@ -176,7 +179,8 @@ def open_knowledge(layout: Layout) -> None:
 
 
 def closed_to_others(path: Path) -> Path | None:
-    """The first folder on the way to a path, or the path itself, that other users may not pass or open."""
+    """Return the first folder on the way to a path, or the path itself, that other users may not pass or open; None if
+    they may."""
     for end in (Path(os.path.normpath(path.absolute())), path.resolve()):
         for part in (*reversed(end.parents), end):
             with contextlib.suppress(OSError):
@@ -187,8 +191,8 @@ def closed_to_others(path: Path) -> Path | None:
 
 
 def open_to_others(folder: Path, but: Iterable[Path]) -> Path | None:
-    """What other users can read of a folder: the folder itself, or what is in it beside the paths that they must reach
-    (`but`); None if nothing."""
+    """Return what other users can read of a folder: the folder itself, or something in it besides the paths that they
+    must reach (`but`); None if nothing."""
     real = folder.resolve()
     if not real.is_dir() or any(not parent.stat().st_mode & stat.S_IXOTH for parent in real.parents):
         return None
@@ -204,7 +208,7 @@ def _open(path: Path, but: Collection[Path]) -> Path | None:
 
 
 def close_runs(runs: Path, but: Path) -> None:
-    """Close the runs in a folder, but for one, to everybody but root and their own users."""
+    """Close the runs in a folder, except one, to everybody but root and their own users."""
     for path in _folders(runs) if runs != but else ():
         for run in (path,) if (path / "private").is_dir() else path.iterdir():
             if run != but:
@@ -219,7 +223,7 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _close_all(folder: Path, but: Collection[str]) -> None:
-    """Close what lies in a folder, but for these names, to other users than its owner."""
+    """Close everything in a folder, except these names, to users other than its owner."""
     with contextlib.suppress(FileNotFoundError):
         for path in list(folder.iterdir()):
             if path.name not in but:
@@ -238,7 +242,7 @@ def _close(path: Path, left: int = 0o770) -> None:
 
 
 def _set(folder: Path, user: int, group: int, mode: int) -> None:
-    """Nothing where there is no such folder, or it is right already."""
+    """Set owner, group and mode of a folder; does nothing if there is no such folder."""
     with contextlib.suppress(FileNotFoundError):
         place = os.open(folder, _FOLDER)
         try:
@@ -252,8 +256,8 @@ def _set(folder: Path, user: int, group: int, mode: int) -> None:
 
 
 def _give_all(folder: Path, user: int, skipped: Path | None = None) -> None:
-    """Give everything in a folder to a user. A file of several names is left where the folder's owner does not own it:
-    somebody may have laid it there to be given a file of others."""
+    """Give everything in a folder to a user. A file with several names that the folder's owner does not own is left:
+    somebody may have put it there to be given a file of others."""
     owner = os.lstat(folder).st_uid
     for place, folders, files in _walk(folder, skipped):
         for name in (*folders, *files):
@@ -264,7 +268,7 @@ def _give_all(folder: Path, user: int, skipped: Path | None = None) -> None:
 
 
 def _let_read(folder: Path, group: int, owner: int = _ROOT) -> None:
-    """Let a group read a folder of its owner's; what is added later has the group as well."""
+    """Let a group read a folder that belongs to `owner`; files that are added later have the group too."""
     for place, _, files in _walk(folder):
         found = os.fstat(place)
         if (found.st_gid, stat.S_IMODE(found.st_mode)) != (group, 0o2750):
@@ -275,7 +279,7 @@ def _let_read(folder: Path, group: int, owner: int = _ROOT) -> None:
 
 
 def _share_file(name: str, place: int, group: int, rights: int) -> None:
-    """Let a group do with a file what its owner may, of these rights. A file of several names stays as it is."""
+    """Give a group those of the `rights` on a file that its owner has. A file with several names stays as it is."""
     with contextlib.suppress(FileNotFoundError):
         found = os.stat(name, dir_fd=place, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode) or _is_shared(found, group, rights):
@@ -299,7 +303,8 @@ def _shared_mode(file: os.stat_result, rights: int) -> int:
 
 
 def _walk(folder: Path, skipped: Path | None = None) -> Iterator[tuple[int, list[str], list[str]]]:
-    """Each folder from this one down, by a descriptor, with the names of folders and of everything else in it."""
+    """Yield each folder from this one down, as a descriptor, with the names of the folders and of everything else in
+    it."""
     if folder.is_symlink() or not folder.is_dir():
         return
     try:

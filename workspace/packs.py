@@ -1,6 +1,5 @@
-"""Keeps the packs of the hub as they were made: git believes what the index of a pack says, and reads packs before
-loose objects. An agent that is not sealed can remove, alter and add packs.
-"""
+"""Keeps the packs of the hub as they were made: git trusts what the index of a pack says, and reads packs before loose
+objects. An agent that is not sealed can remove, alter and add packs."""
 
 import contextlib
 import filecmp
@@ -15,7 +14,7 @@ from pathlib import Path
 from workspace.errors import GitError
 from workspace.git import Git
 
-COPIED = 1 << 24  # bytes: a larger file gets a second name, which restores it unless somebody writes into it
+COPIED = 1 << 24  # bytes: a larger file gets a hard link, which restores it unless somebody writes into it
 _PARTS = (".pack", ".idx", ".rev")
 
 _Stamp = tuple[int, int, int]
@@ -23,8 +22,8 @@ _Stamp = tuple[int, int, int]
 
 class Packs:
     def __init__(self, hub: Path, kept: Path) -> None:
-        """`kept`: the folder for copies. Where there is none yet, all packs of the hub are taken for ours. OSError if
-        they cannot be kept."""
+        """`kept`: the folder for copies. If there is none yet, all packs of the hub are taken as genuine. OSError if
+        they cannot be copied."""
         self._hub, self._folder, self._kept = hub, hub / "objects" / "pack", kept
         self._seen: dict[str, _Stamp | None] = {}
         self._lock = threading.Lock()
@@ -37,8 +36,8 @@ class Packs:
             building.rename(kept)
 
     def restore(self) -> list[tuple[str, str, str]]:
-        """Put right what is not as it was. Returns for each file its name, what was wrong, and from what it was
-        restored: empty if it could not be. A new pack stays if git finds it whole. May be called in any thread."""
+        """Restore packs that are not as they were. Returns for each file its name, what was wrong, and from what it was
+        restored, "" if it could not be. A new pack stays if git can verify it. May be called in any thread."""
         with self._lock:
             return [*self._put_back(), *self._look_at_new()]
 
@@ -78,7 +77,7 @@ class Packs:
 
 
 def _put(source: Path, target: Path) -> None:
-    """Copy a file, whole or not at all, or give a large one a second name."""
+    """Copy a file, whole or not at all; a large file gets a second name instead."""
     temporary = target.with_name(f".{secrets.token_hex(8)}")
     try:
         if source.stat().st_size > COPIED:
@@ -94,7 +93,8 @@ def _put(source: Path, target: Path) -> None:
 
 
 def _what_happened(copy: Path, place: Path, *, is_known: bool) -> str:
-    """Empty if the file is what it was. `is_known`: it has another stamp than before."""
+    """Return what was done to a file; "" if it is as it was. `is_known`: the file was compared before, and its stamp
+    has changed since."""
     if not os.path.lexists(place):
         return "was deleted"
     if _stamp(place) is None:
@@ -109,7 +109,7 @@ def _is_same(copy: Path, place: Path) -> bool:
 
 
 def _stamp(path: Path) -> _Stamp | None:
-    """What every change of a file changes; None where there is no regular file."""
+    """Return the figures that every change of a file changes; None if there is no regular file."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -21,12 +21,12 @@ class Pins:
         self._lost: set[int] = set()
         self._lost_files: set[int] = set()
         self._stamps: tuple[int, ...] = ()
-        self._first: int | None = None  # where the round began that is under way
+        self._first: int | None = None  # the attempt with which the present round began
         self._has_changed = True
 
     def restore(self, number: int, agent: str, commit: str) -> tuple[str, str] | None:
-        """Put back the commit of an attempt and its reference. Returns what was wrong, and from what it was restored:
-        empty if it could not be, which is said once. None if all is well."""
+        """Restore the commit of an attempt and its reference. Returns what was wrong, and from what it was restored, ""
+        if it could not be, which is reported once. None if nothing was wrong."""
         hub = self._layout.hub
         known, has_commit = pinned(hub, number), _has(hub, commit)
         if known == commit and has_commit:
@@ -46,9 +46,12 @@ class Pins:
         return "was deleted", f"the workspace of {agent}"
 
     def restore_files(self, attempts: Mapping[int, tuple[str, str]]) -> dict[int, tuple[str, str]]:
-        """Put back what the trees of these attempts lack, by their numbers: the author and the commit of each. Returns
-        what was wrong as `restore`. At once where nothing was added to the hub or removed from it since they were all
-        looked at: they come in turns, and the first of a turn again in the next."""
+        """Restore what the trees of these attempts lack. `attempts`: author and commit by number. Returns by number
+        what was wrong, as `restore`.
+
+        The attempts come in rounds, a part of them at each call. Once a round is complete and nothing was added to the
+        hub or removed from it since its beginning, calls return at once.
+        """
         if (stamps := _stamps(self._layout.hub)) != self._stamps:
             self._stamps, self._first, self._has_changed = stamps, None, True
         if not attempts or not self._has_changed:
@@ -64,7 +67,7 @@ class Pins:
     def _restore_files_of(self, number: int, agent: str, commit: str) -> tuple[str, str] | None:
         hub, before = self._layout.hub, list[str]()
         if not _has(hub, commit):
-            return None  # that is told already
+            return None  # `restore` reports that
         try:
             while absent := missing(hub, [commit]):  # a folder that is back may lack files
                 if absent == before:
@@ -79,7 +82,7 @@ class Pins:
 
 
 def _stamps(hub: Path) -> tuple[int, ...]:
-    """What changes when a loose object is added or removed."""
+    """Return the figures that change when a loose object is added or removed."""
     found = []
     for number in range(256):
         with contextlib.suppress(OSError):
@@ -98,7 +101,7 @@ def _has(hub: Path, commit: str) -> bool:
 
 
 def restore_seed(hub: Path, commit: str) -> bool:
-    """Make the reference of the seed name this commit; returns whether it did not."""
+    """Make the reference of the seed name this commit; returns whether it named another."""
     place = hub / SEED
     is_right = (read_plain(place, len(commit) + 2) or b"").strip() == commit.encode()
     if not is_right:

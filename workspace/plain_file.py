@@ -1,5 +1,5 @@
-"""Reads and writes folders and files where agents may have put anything: no call follows a link, blocks, or takes for
-ever."""
+"""Reads and writes folders and files where agents may have put anything: no call follows a link, blocks, or runs
+without a bound."""
 
 import contextlib
 import os
@@ -10,18 +10,18 @@ from itertools import islice, repeat
 from operator import attrgetter
 from pathlib import Path
 
-MAX_NAMES = 20_000  # read by one walk: folders may hold nothing but folders
+MAX_NAMES = 20_000  # names that one walk reads: folders may contain nothing but folders
 OWN_USERS = range(0x7000_0000, 0x8000_0000)  # the numbers of users and groups that `workspace.owner` gives out
 
 
 def number_of_candidates(number: int) -> int:
-    """The user as which the candidates of a grade run, by that of the grade: its number is even."""
+    """Return the user as which the candidates of a grade run, from the user of the grade, whose number is even."""
     return number | 1
 
 
 def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int | None = None) -> bytes | None:
-    """The first `most` bytes of a regular file; None where there is none. A link counts only with `follow`. `place`: a
-    descriptor of the folder in which a relative path begins."""
+    """Return the first `most` bytes of a regular file; None if there is none. A link is followed only with `follow`.
+    `place`: a descriptor of the folder to which a relative path is relative."""
     # Without O_NONBLOCK, a pipe in the place of a file would block the reader for ever.
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
@@ -36,7 +36,7 @@ def read_plain(path: str | Path, most: int, *, follow: bool = False, place: int 
 
 
 def read_below(folder: Path, name: str, most: int) -> bytes | None:
-    """The same of `folder/name`, where the folder and those below it count only if they are no links either."""
+    """Do the same as `read_plain` for `folder/name`; None also if the folder or one below it on the way is a link."""
     try:
         with folder_of(folder, name) as place:
             return read_plain(Path(name).name, most, place=place)
@@ -46,7 +46,7 @@ def read_below(folder: Path, name: str, most: int) -> bytes | None:
 
 def write_below(folder: Path, name: str, data: bytes) -> None:
     """Write `folder/name` whole or not at all, and make the folders above it; a link in its place is replaced. OSError
-    where the folder or one of those below it is a link, also if that was laid this very moment."""
+    if the folder or one below it on the way is a link, even if that was made only a moment ago."""
     temporary, flags = f".coral-{secrets.token_hex(8)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with folder_of(folder, name, make=True) as place:
         with open(os.open(temporary, flags, 0o644, dir_fd=place), "wb") as file:
@@ -67,8 +67,8 @@ def link_below(folder: Path, name: str, target: str) -> None:
 
 @contextlib.contextmanager
 def folder_of(folder: Path, name: str, *, make: bool = False) -> Iterator[int]:
-    """A descriptor of the folder that `folder/name` lies in. Neither it nor a folder between the two is a link: else an
-    OSError. `make`: those below `folder` that are not there."""
+    """Yield a descriptor of the folder that contains `folder/name`. OSError if it, or a folder on the way to it, is a
+    link. `make`: make the missing folders below `folder`."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     place = os.open(folder, flags)
     try:
@@ -89,8 +89,9 @@ def folder_of(folder: Path, name: str, *, make: bool = False) -> Iterator[int]:
 
 
 def give_like(new: int, folder: int) -> None:
-    """Give a new file or folder of root's, by descriptors, to whom its folder belongs. Where the folder hands on its
-    group, one of `OWN_USERS`, the group may do with it what it may do with the folder, as far as its owner may."""
+    """Give a new file or folder, which root has made, to the owner of its folder; both by descriptors. If the folder
+    passes its group on, and that is one of `OWN_USERS`, the group gets the rights that the owner has, as far as it has
+    them on the folder."""
     if (owner := _other_owner(folder)) is not None:
         os.fchown(new, *owner)
     found, mode = os.fstat(folder), stat.S_IMODE(os.fstat(new).st_mode)
@@ -99,7 +100,7 @@ def give_like(new: int, folder: int) -> None:
 
 
 def _other_owner(folder: int) -> tuple[int, int] | None:
-    """Whose a folder is, and its group, if we are root and it is one of `OWN_USERS`."""
+    """Return the owner and group of a folder, if we are root and the owner is one of `OWN_USERS`; else None."""
     found = os.fstat(folder)
     return (found.st_uid, found.st_gid) if found.st_uid in OWN_USERS and os.geteuid() == 0 else None
 
@@ -115,7 +116,8 @@ def _put(temporary: str, name: str, place: int) -> None:
 def walk(
     folder: Path, deepest: int, most_in_folder: int, is_wanted: Callable[[str], bool] = lambda name: name[0] != "."
 ) -> Iterator[os.DirEntry[str]]:
-    """Regular files in a folder and `deepest` levels below it, by name; only wanted names are read."""
+    """Return the regular files in a folder and at most `deepest` levels below it, sorted by name; names that are not
+    wanted are skipped."""
     return _walk(str(folder), deepest, most_in_folder, is_wanted, repeat(None, MAX_NAMES))
 
 

@@ -1,10 +1,10 @@
-"""What a sealed program reaches, as paths: the agent's own part of the run. And the command line of bubblewrap, which
-holds it to that.
+"""What a sealed program can reach, as paths: the agent's own part of the run. Also makes the command line of
+bubblewrap, which enforces that.
 
 Levels, the strongest first: `bubblewrap` (own namespaces, no capabilities, the machine's files read-only), `landlock`
-(the same files, no capabilities, the machine's processes and temporary folders are those of all), `user` (a user of its
-own, which has what belongs to it and what everybody may read: see `workspace.owner`) and `none`. A sealed program finds
-each file that it may see at the same path as outside.
+(the same files, no capabilities, but the machine's processes and temporary folders are shared with all), `user` (a user
+of its own, which can reach its own files and what everybody may read: see `workspace.owner`) and `none`. A sealed
+program finds each file that it may see at the same path as outside.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Level(StrEnum):
 
 class Access(StrEnum):
     """How a path appears in the sandbox. HIDDEN: as an empty folder or file. PRIVATE: as an empty folder that the
-    program can write to, and that ends with it; by Landlock, it cannot be opened. READ, WRITE: as it is; by Landlock,
-    it can be listed although something in it is hidden, and so can that."""
+    program can write to, and that ends with the program; with Landlock, it cannot be opened. READ, WRITE: as it is;
+    with Landlock, it can be listed even if something in it is hidden, and so can the hidden part."""
 
     HIDDEN = "hidden"
     PRIVATE = "private"
@@ -48,7 +48,7 @@ class Access(StrEnum):
     WRITE = "write"
 
 
-# By resolved path. It holds for all that is below, but for paths below that have an access of their own. What no path
+# By resolved path. An access holds for everything below, except paths that have an access of their own. What no path
 # covers is READ.
 View = Mapping[Path, Access]
 
@@ -64,18 +64,18 @@ def view_of_agent(
     write: Iterable[Path],
     modules: Iterable[Path] = (),
 ) -> dict[Path, Access]:
-    """What the programs of an agent can read and write, at this level.
+    """Return what the programs of an agent can read and write, at this level.
 
     `hidden`: folders outside the run, such as the task's. `read`: paths that stay readable inside a hidden or private
-    folder, unless they lie in the run. `write`: files and folders of the user that the programs can change. `modules`:
+    folder, unless they are in the run. `write`: files and folders of the user that the programs can change. `modules`:
     folders from which Python imports, which it lists.
     """
     hidden_folders = [path.resolve() for path in (folder_of_runs(layout), *hidden)]
     view = dict.fromkeys(PRIVATE, Access.PRIVATE) | dict.fromkeys(hidden_folders, Access.HIDDEN)
 
     def is_allowed(path: Path) -> bool:
-        """Whether the path may be shown: not if it lies in the run, nor if it is a link from elsewhere into a hidden
-        folder, which an agent may have made."""
+        """Return whether the path may be shown: not if it is in the run, nor if it is a link from elsewhere into a
+        hidden folder, which an agent may have made."""
         real, named = path.resolve(), Path(os.path.normpath(path))
         leads_in = _lies_in(real, hidden_folders) and not _lies_in(named, hidden_folders)
         return not leads_in and not _lies_in(real, [layout.root])
@@ -105,8 +105,8 @@ def view_of_grader(
     modules: Iterable[Path],
     network: bool,
 ) -> dict[Path, Access]:
-    """What a grader can read and write. `read`: paths that stay readable inside a hidden or private folder. `modules`:
-    folders from which Python imports. `network`: whether it looks for names of other machines."""
+    """Return what a grader can read and write. `read`: paths that stay readable inside a hidden or private folder.
+    `modules`: folders from which Python imports. `network`: whether the grader looks up names of other machines."""
     hidden_folders = [path.resolve() for path in hidden]
     view = {path.resolve(): Access.PRIVATE for path in private} | dict.fromkeys(hidden_folders, Access.HIDDEN)
     importable = list(modules)
@@ -115,8 +115,8 @@ def view_of_grader(
 
 
 def _shown_again(paths: Iterable[Path], modules: Iterable[Path], view: View) -> dict[Path, Access]:
-    """Of these paths, those that the view would cover: they lie in a hidden or private folder. And folders of modules
-    that have such a folder in them: by Landlock, Python could not list them."""
+    """Return the paths that the view would hide, because they are in a hidden or private folder, with READ access. Also
+    folders of modules that contain such a folder: with Landlock, Python could not list them."""
     covered = [path for path in map(Path.resolve, paths) if path not in view and set(view) & set(path.parents)]
     around = [path for path in map(Path.resolve, modules) if any(path in top.parents for top in view)]
     return dict.fromkeys([*covered, *around], Access.READ)
@@ -127,8 +127,8 @@ def _lies_in(path: Path, folders: Iterable[Path]) -> bool:
 
 
 def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool = True) -> list[str]:
-    """The arguments that start a program in the sandbox, in `folder`. Paths of the view that do not exist are left
-    out."""
+    """Return the arguments that start a program in the sandbox, in `folder`. Paths of the view that do not exist are
+    left out."""
     line = [shutil.which("bwrap") or "bwrap", "--as-pid-1", "--new-session", "--cap-drop", "ALL"]
     line += [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
     line += [] if network else ["--unshare-net"]
@@ -155,7 +155,8 @@ def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool =
 
 
 def with_devices(view: View) -> dict[Path, Access]:
-    """The view with the devices that every program has, one by one: of all, root could open the disk."""
+    """Return the view with the devices that every program has, one by one: if all were shown, root could open the
+    disk."""
     devices = [*(Path("/dev", name) for name in _DEVICES), *_graphics()]
     return {Path("/dev"): Access.HIDDEN, **dict.fromkeys(devices, Access.WRITE), **view}
 
@@ -166,8 +167,7 @@ def _graphics() -> list[Path]:
 
 @cache
 def bubblewrap_problem() -> str:
-    """Returns why bubblewrap does not work on this machine; an empty text if it works. It is tried once, which takes
-    some 10 ms."""
+    """Return why bubblewrap does not work on this machine; "" if it works. It is tried once, which takes some 10 ms."""
     if sys.platform == "darwin":
         return "there is no sandbox for macOS"
     if shutil.which("bwrap") is None:

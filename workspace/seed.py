@@ -1,4 +1,5 @@
-"""What a run takes of a seed, and how the seed differs from what a run took: of a repository, the last commit alone."""
+"""Which files a run takes from a seed, and how the seed differs today from what a run took: of a repository, only the
+last commit counts."""
 
 import os
 import tempfile
@@ -9,14 +10,12 @@ from workspace.errors import GitError
 from workspace.git import Git
 from workspace.intake import SEED
 
-LOOK_SECONDS = 10.0  # for git to compare the seed's files with its last commit
+LOOK_SECONDS = 10.0  # time that git has to compare the seed's files with its last commit
 
 
 def taken_from(seed: Path, folder: Path) -> Path:
-    """The files that a run would take: in the new `folder`, if the seed is a repository; else the seed itself.
-
-    GitError if the repository has no commit.
-    """
+    """Return the folder with the files that a run would take: `folder`/seed, where they are checked out, if the seed is
+    a repository; else the seed itself. GitError if the repository has no commit."""
     if hub.repository_of(seed) is None:
         return seed
     commit = hub.create(folder / "hub.git", seed)
@@ -25,7 +24,7 @@ def taken_from(seed: Path, folder: Path) -> Path:
 
 
 def last_commit(seed: Path) -> str:
-    """The id of the commit that a run would take of a repository. GitError if it is none, or has no commit."""
+    """Return the id of the commit that a run would take from a repository. GitError if it is none, or has no commit."""
     repository = hub.repository_of(seed)
     if repository is None:
         raise GitError(f"{seed} is no repository")
@@ -33,8 +32,8 @@ def last_commit(seed: Path) -> str:
 
 
 def uncommitted(seed: Path) -> list[str]:
-    """The files of a repository that were changed since its last commit, new ones included; a run leaves them out. None
-    where git cannot tell, or takes long to."""
+    """Return the files of a repository that were changed since its last commit, new ones included; a run leaves them
+    out. Empty if git cannot tell within LOOK_SECONDS."""
     repository = hub.repository_of(seed)
     if repository is None or repository == seed:  # a bare one has no files
         return []
@@ -47,7 +46,7 @@ def uncommitted(seed: Path) -> list[str]:
 
 
 def differences(taken: Path, commit: str, seed: Path) -> list[str]:
-    """The files in which a seed differs today from the commit that a run took into its hub, `taken`."""
+    """Return the files in which a seed differs today from the commit that a run took into its hub, `taken`."""
     if not seed.is_dir():
         raise GitError(f"cannot use the seed {seed}: it is not a folder")
     repository = hub.repository_of(seed)
@@ -65,7 +64,7 @@ def differences(taken: Path, commit: str, seed: Path) -> list[str]:
 
 
 def _newest(seed: Path) -> float:
-    """When something in a folder last changed, was added or was removed; seconds since the epoch."""
+    """Return when something in a folder was last changed, added or removed, in seconds since the epoch."""
     walked = (
         path for folder, _, names in os.walk(seed) for path in (Path(folder), *(Path(folder, name) for name in names))
     )
@@ -73,7 +72,7 @@ def _newest(seed: Path) -> float:
 
 
 def _listed(repository: Path, commit: str) -> dict[str, str]:
-    """The mode and id of each file of a commit, by its path."""
+    """Return the mode and id of each file of a commit, by its path."""
     found = Git(repository).run("ls-tree", "-r", "-z", commit).decode("utf-8", "replace")
     entries = (entry.partition("\t") for entry in found.split("\0") if entry)
     return {path: head for head, _, path in entries}

@@ -1,8 +1,8 @@
 """The agent's git: commits a working tree, and announces the commit. Standard library only, and few processes.
 
-The submission is written before the branch moves, so that every commit on the branch has one, whatever interrupts us.
-Signals are held back in between (they reach us and git a few milliseconds later). After a kill -9 in between, the work
-is submitted and still in the working tree, and the next commit is made as usual.
+The submission is written before the branch moves, so that every commit on the branch has one, whatever interrupts this
+process. Signals are held back in between (they reach this process and git a few milliseconds later). After a kill -9 in
+between, the work is submitted and still in the working tree, and the next commit is made as usual.
 """
 
 import contextlib
@@ -28,7 +28,8 @@ _HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Made(SimpleNamespace):  # no dataclass: to import what makes one takes 6 ms of each eval
-    """A commit. `unchanged`: the tree is the last commit's, and `commit` is that one. `branch` is "" when detached."""
+    """A commit. `unchanged`: the tree is the last commit's, and `commit` is that commit. `branch`: "" if the head is
+    detached."""
 
     commit: str
     tree: str
@@ -38,7 +39,7 @@ class Made(SimpleNamespace):  # no dataclass: to import what makes one takes 6 m
 
 
 class Moved(SimpleNamespace):
-    """Where the branch is now; `saved` is a commit of what was not committed before, or ""."""
+    """Where the branch is now. `saved`: a commit with the changes that were not committed before, or ""."""
 
     commit: str
     saved: str
@@ -61,7 +62,7 @@ def commit(
     """Commit everything in the clone, calling `announce` before the branch moves.
 
     `announce` is called once, for an unchanged tree too (an agent may commit by itself). If it raises, branch and files
-    stay as they are. `meanwhile` is called each time that git is at work for long.
+    stay as they are. `meanwhile` is called each time that git works for long.
     """
     title = message.replace("\0", "").strip()
     if not title:
@@ -88,8 +89,8 @@ def commit(
 
 
 def changes(clone: Path, made: Made) -> tuple[list[str], str]:
-    """The paths of the files that a commit changes, and the changed lines: none of files over 256 kB, nor of a commit
-    that changes more than a hundred."""
+    """Return the paths of the files that a commit changes, and the changed lines. No lines of files over 256 kB, nor of
+    a commit that changes more than a hundred files."""
     if not made.parent:
         return [], ""
     git, compared = _Clone(clone, ""), ("-r", "--no-renames", made.parent, made.tree)
@@ -103,7 +104,8 @@ def changes(clone: Path, made: Made) -> tuple[list[str], str]:
 
 
 def diff(clone: Path) -> str:
-    """What the next submission would change since the last commit, with new files. The index stays as it is."""
+    """Return what the next submission would change since the last commit, new files included. The index stays as it
+    is."""
     git = _Clone(clone, "")
     scratch = git.directory / "coral-diff-index"
     with one_at_a_time(git.directory):
@@ -120,7 +122,8 @@ def diff(clone: Path) -> str:
 
 
 def revert(clone: Path, agent: str = "") -> Moved:
-    """One step back: to the last commit if anything is not committed, else to the commit before it."""
+    """Go back one step: to the last commit if anything is not committed, else to the commit before it. SubmitError if
+    there is none."""
     git = _Clone(clone, agent)
     with one_at_a_time(git.directory):
         head = git.head()
@@ -143,8 +146,8 @@ def checkout(clone: Path, commit: str, agent: str = "") -> Moved:
 
 
 def _become_owner(clone: Path) -> None:
-    """Make this process, if it is root's, one of the agent whose user owns the clone: what git writes there must not be
-    closed to that agent, and git itself refuses to work for others."""
+    """Make this process, if it is root's, run as the user of the agent that owns the clone: files that git writes must
+    not be closed to that agent, and git refuses to work in another user's repository."""
     owner = clone.stat()
     if owner.st_uid in OWN_USERS and os.geteuid() == 0:
         os.setgroups([folder.stat().st_gid for folder in clone.parents[:3]])
@@ -153,7 +156,7 @@ def _become_owner(clone: Path) -> None:
 
 
 class _Clone:
-    """Git on one clone, whose directory is given: git would otherwise use the repository above a clone without .git."""
+    """Git on one clone, whose directory is given: otherwise git would use the repository above a clone without .git."""
 
     def __init__(self, clone: Path, agent: str) -> None:
         self.clone = clone.resolve()
@@ -164,14 +167,14 @@ class _Clone:
         self.environment = environment(GIT_DIR=self.directory, GIT_WORK_TREE=self.clone, **who)
 
     def run(self, *arguments: str, data: bytes = b"") -> str:
-        """Standard output, stripped."""
+        """Run a command; returns its standard output, stripped."""
         with self.begun(*arguments) as end:
             return end(data)
 
     @contextlib.contextmanager
     def begun(self, *arguments: str) -> Iterator[Callable[[bytes], str]]:
-        """Start a git; yields a function that waits for its end and returns its standard output, stripped. Whatever
-        interrupts us, git is terminated, so that it removes its lock file."""
+        """Start a git; yields a function that waits for its end and returns its standard output, stripped. If the
+        context is left by an exception, git is terminated, so that it removes its lock file."""
         command, pipe = ["git", *FLAGS, *arguments], subprocess.PIPE
         try:
             git = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=self.environment, cwd=self.clone)
@@ -202,7 +205,7 @@ class _Clone:
             return self.head_from(end)
 
     def head_from(self, end: Callable[[bytes], str]) -> _Head:
-        """The commit, its tree and parents and the branch, from one process."""
+        """Return the commit, its tree and parents and the branch, from the one process that `end` waits for."""
         try:
             words = end(b"").split()
         except SubmitError as error:
@@ -216,7 +219,7 @@ class _Clone:
         return _Head(commit=words[0], tree=words[1], parents=parents, branch=branch)
 
     def add(self, meanwhile: Callable[[], object] = lambda: None) -> str:
-        """Put everything but our own files into the index; returns the tree of it."""
+        """Put everything except the supervisor's files into the index; returns its tree."""
         clear_stale_lock(self.directory)
         if not (self.directory / "index").exists() and self.head().commit:
             self.run("read-tree", "HEAD")  # or files of ours that the seed has would count as deleted
@@ -229,7 +232,7 @@ class _Clone:
             raise SubmitError(str(error), "remove what git cannot add, or name it in .gitignore") from error
         inside = [line.removeprefix(_EMBEDDED) for line in self.error_lines if line.startswith(_EMBEDDED)]
         if inside:
-            self.run("update-index", "--force-remove", "--", *inside)  # or it would stay, even without its .git
+            self.run("update-index", "--force-remove", "--", *inside)  # or it would stay in the index
             hint = f"remove {inside[0]}/.git, or name {inside[0]} in .gitignore"
             raise SubmitError(f"cannot submit {inside[0]}: it is a repository of its own", hint)
         with self.begun("write-tree") as end:
@@ -242,7 +245,7 @@ class _Clone:
         self.run("update-ref", "-m", f"coral: {line}", "HEAD", new, old or "0" * len(new))
 
     def clear_reference_locks(self, branch: str) -> None:
-        """Locks that a killed git left on what `move` will write."""
+        """Remove locks that a killed git left on the references that `move` will write."""
         for name in ("HEAD", branch):
             if name:
                 clear_stale_lock(self.directory, f"{name}.lock")
@@ -269,7 +272,8 @@ class _Clone:
 
 @contextlib.contextmanager
 def _signals_held_back() -> Iterator[None]:
-    """Hold back the signals that end us, for git too, which inherits the mask; they are delivered afterwards."""
+    """Hold back the signals that end this process, for git too, which inherits the mask; they are delivered
+    afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_BACK)
     try:
         yield

@@ -21,7 +21,7 @@ _LINK, _REPOSITORY = "120000", "160000"
 
 @dataclass(frozen=True, slots=True)
 class TreeEntry:
-    """One file of a tree; `size` is None where there is no content to have one."""
+    """One file of a tree. `size`: None if its content is not there."""
 
     mode: str
     id: str
@@ -30,7 +30,8 @@ class TreeEntry:
 
 
 def parse(listing: bytes) -> list[TreeEntry]:
-    """The entries that `ls-tree -r -l -z --full-tree` lists. A path that is not UTF-8 keeps its bytes as surrogates."""
+    """Return the entries that `ls-tree -r -l -z --full-tree` lists. A path that is not UTF-8 keeps its bytes as
+    surrogates."""
     entries = []
     for line in listing.split(b"\0"):
         about, tab, path = line.partition(b"\t")
@@ -41,7 +42,8 @@ def parse(listing: bytes) -> list[TreeEntry]:
 
 
 def check(entries: list[TreeEntry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
-    """Raise Unacceptable if the tree must be refused. `read` returns the contents of blobs (the targets of links)."""
+    """Raise Unacceptable if the tree must be refused. `read` returns the contents of blobs, here the targets of
+    links."""
     if len(entries) > MAX_FILES:
         raise too_many()
     total = sum(entry.size or 0 for entry in entries)
@@ -84,9 +86,10 @@ def _check_links(links: list[TreeEntry], read: Callable[[list[str]], Mapping[str
 
 
 def leaves(path: str, links: Mapping[str, str]) -> bool:
-    """Whether following `path` leads out of the tree; `links` maps every link of the tree to its target.
+    """Return whether following `path` leads out of the tree; `links` maps every link of the tree to its target.
 
-    After 40 links the system stops (ELOOP): a loop leads nowhere, and a longer chain is found at a later link.
+    After 40 links the system stops (ELOOP): a loop leads nowhere, and a longer chain is found when a later link of it
+    is checked.
     """
     folder: list[str] = []
     ahead = path.split("/")[::-1]
@@ -110,7 +113,7 @@ def leaves(path: str, links: Mapping[str, str]) -> bool:
 
 
 def _show(path: str) -> str:
-    """A path as one safe word of a message."""
+    """Return a path as one safe word of a message."""
     text = os.fsencode(path).decode("utf-8", "replace")
     shown = "".join(character if character.isprintable() else "?" for character in text)
     return shown if len(shown) <= 200 else shown[:200] + "…"

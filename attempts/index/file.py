@@ -1,8 +1,10 @@
-"""The file `index.sqlite`. Anybody may have damaged it, so it is used only if it is whole, ours, and was made for this
-folder since this machine started. Any other is `Unusable`: a new one is made beside it, then renamed over it.
+"""The file `index.sqlite`. Anybody may have damaged it, so it is used only if it is whole, has Coral's format, and was
+made for this folder since the machine started. Otherwise it is `Unusable`: a new one is made beside it, then renamed
+over it.
 
 SQLite keeps no journal for it, so that no other file comes and goes in the folder and no write waits for the disk.
-During a change its `home` says "being written"; found unlocked, that means that the writer was killed.
+During a change the value `home` in the file is "being written"; if a file is found so and is not locked, its writer was
+killed.
 """
 
 import contextlib
@@ -48,14 +50,14 @@ def row_of(attempt: Attempt, seen: Witness) -> Row:
 
 
 def numbers_of(metrics: object) -> Metrics:
-    """Those metrics that are numbers, by name."""
+    """Return the metrics that are numbers, sorted by name; at most MOST_METRICS."""
     held = metrics.items() if isinstance(metrics, Mapping) else ()
     found = [(name, float(held)) for name, held in held if isinstance(held, int | float) and not isinstance(held, bool)]
     return tuple(sorted(found)[:MOST_METRICS])
 
 
 def folded(text: str) -> str:
-    """Text as it is compared: the same in any case."""
+    """Return the text with all letters in one case, as texts are compared."""
     return text.casefold()
 
 
@@ -69,7 +71,7 @@ def row_in(rows: sqlite3.Connection, number: int) -> Row | None:
 
 
 def content(row: Row) -> Row:
-    """What a row says of its record, whatever file it was read from."""
+    """Return what a row says of its record, without the witness of the file that it was read from."""
     return (*row[: -FILE_COLUMNS - 2], *row[-2:])
 
 
@@ -107,11 +109,12 @@ _WORDS = "CREATE VIRTUAL TABLE words USING fts5(text, content='', detail=none, t
 
 
 class Unusable(Exception):  # noqa: N818
-    """There is no index that can be believed here. The message says why."""
+    """There is no index here that can be trusted. The message says why."""
 
 
 def home(folder: Path) -> str:
-    """What an index must say of itself: its format, the folder it was made for, and since when this machine runs."""
+    """Return the value that an index must have as `home`: its format, the folder that it was made for, and the
+    machine's boot."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -122,7 +125,7 @@ def home(folder: Path) -> str:
 
 @contextlib.contextmanager
 def foreign_database() -> Iterator[None]:
-    """Turns whatever a database that is not ours can raise into Unusable."""
+    """Turn whatever a damaged database can raise into Unusable."""
     try:
         yield
     except (sqlite3.Error, ValueError, TypeError, OverflowError, OSError) as error:
@@ -147,7 +150,8 @@ def _closed_if_unusable(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def write(folder: Path, change: Callable[[sqlite3.Connection], None], patience: float = WRITER_PATIENCE) -> None:
-    """Change the index. Unusable if it cannot be written now, whatever the reason; then nothing is lost but time."""
+    """Change the index. Unusable if it cannot be written now; then nothing is lost, because a reader can add the same
+    later."""
 
     def begin(connection: sqlite3.Connection) -> None:
         _check(connection, folder)
@@ -163,7 +167,8 @@ def write(folder: Path, change: Callable[[sqlite3.Connection], None], patience: 
 
 
 def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
-    """A new index of these records (None where one cannot be read); in memory where the folder cannot be written."""
+    """Make a new index of these records (None for one that cannot be read); in memory if the folder cannot be
+    written."""
     unfinished = folder / f".{NAME}.{os.getpid()}-{time.time_ns()}.tmp"
     _sweep(folder)
     try:
@@ -186,19 +191,19 @@ def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connec
 
 
 def in_memory(rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
-    """A new index of these records for this process alone."""
+    """Make a new index of these records for this process alone."""
     return _filled(sqlite3.connect(":memory:", isolation_level=None), "in memory", rows)
 
 
 def copied(source: sqlite3.Connection) -> sqlite3.Connection:
-    """A copy in memory, where it can be changed."""
+    """Return a copy in memory, which can be changed."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     source.backup(copy)
     return copy
 
 
 def put(connection: sqlite3.Connection, rows: Iterable[tuple[int, Row | None]]) -> None:
-    """Add or replace the rows of records; None for a record that is there and cannot be read."""
+    """Add or replace the rows of records; None for a record whose file exists and cannot be read."""
     words = has_words(connection)
     for number, row in rows:
         drop(connection, [number])
@@ -229,7 +234,7 @@ def set_value(connection: sqlite3.Connection, name: str, text: str) -> None:
 
 
 def has_words(connection: sqlite3.Connection) -> bool:
-    """Whether the search has an index of its own: not every SQLite can make one."""
+    """Return whether the database has an index for text search: not every SQLite can make one."""
     return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchall())
 
 
@@ -250,7 +255,7 @@ def _connected(folder: Path, mode: str, patience: float) -> sqlite3.Connection:
 
 
 def limit(connection: sqlite3.Connection) -> None:
-    """Interrupts whatever statement still runs `LONGEST` seconds from now."""
+    """Interrupt any statement that still runs LONGEST seconds from now."""
     until = time.monotonic() + LONGEST
     connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
 
@@ -274,7 +279,7 @@ def _filled(connection: sqlite3.Connection, marker: str, rows: Iterable[tuple[in
 
 
 def _sweep(folder: Path) -> None:
-    """Remove unfinished indexes whose makers were killed."""
+    """Remove unfinished indexes, older than STALE, whose makers were killed."""
     for path in folder.glob(f".{NAME}.*.tmp"):
         with contextlib.suppress(OSError):
             if time.time() - path.lstat().st_mtime > STALE:

@@ -7,13 +7,13 @@ from attempts.index.query import THIS_EPOCH, Rows
 from attempts.record import Kind, Verdict
 
 _COLUMNS = "number, agent, kind, verdict, score, published_at, again_of"
-# Spreads numbers evenly over a range, whatever their stride: agents that submit in turn are all in a choice by it.
+# This factor spreads numbers evenly over the range: a sample has attempts of all agents that submit in turn.
 _SPREAD, _RANGE = 2654435761, 2**32
 
 
 @dataclass(frozen=True, slots=True)
 class GradedRecord:
-    """One record. `of`: the attempt that it measures again."""
+    """One record of the index. `of`: the attempt that it measures again."""
 
     number: int
     agent: str
@@ -26,7 +26,7 @@ class GradedRecord:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """An attempt, and the attempt whose commit it was built on: None of the seed, and where nobody had that commit
+    """An attempt, and the attempt whose commit it was built on: None for the seed, and if that commit was never
     graded."""
 
     number: int
@@ -37,8 +37,8 @@ class Child:
 
 
 def graded(rows: Rows, alone: str = "", most: int | None = None) -> list[GradedRecord]:
-    """The records of the present epoch in the order of publication; the last `most` of them. `alone`: only those of
-    this agent, and the seed."""
+    """Return the records of the present epoch in the order of publication; with `most`, only the last so many. `alone`:
+    only those of this agent, and the seed."""
     statement = f"SELECT {_COLUMNS} FROM records"
     statement += f" WHERE {THIS_EPOCH} AND (? = '' OR agent IN (?, '')) ORDER BY ord DESC, number DESC LIMIT ?"
     found = rows.execute(statement, (alone, alone, -1 if most is None else most)).fetchall()
@@ -54,8 +54,8 @@ class Sample:
 
 
 def sampled(rows: Rows, most: int, agent: str = "", alone: str = "") -> Sample:
-    """Attempts of the present epoch as points: every new best, and of the others an even choice, about `most` in all.
-    Void ones are left out. `agent`: only those of this one."""
+    """Return a sample of the attempts of the present epoch, without void ones: every new best, and an even choice of
+    the others, about `most` in all. `agent`, `alone`: only those of this agent."""
     # The plus keeps SQLite from an index: to look up nearly every row by it takes five times as long as to read all.
     where = f"{THIS_EPOCH} AND +kind IN (?, ?) AND +verdict != ? AND agent != ''"
     where += "".join(" AND agent = ?" for name in (agent, alone) if name)
@@ -69,14 +69,16 @@ def sampled(rows: Rows, most: int, agent: str = "", alone: str = "") -> Sample:
 
 
 def new_bests(rows: Rows, alone: str = "") -> list[GradedRecord]:
-    """The records of the present epoch that proved a new best, in the order of publication."""
+    """Return the records of the present epoch that proved a new best, in the order of publication. `alone`: as for
+    `graded`."""
     statement = f"SELECT {_COLUMNS} FROM records WHERE {THIS_EPOCH} AND verdict = ? AND (? = '' OR agent IN (?, ''))"
     return list(map(_graded, rows.execute(f"{statement} ORDER BY ord, number", (Verdict.NEW_BEST, alone, alone))))
 
 
 def deciding_own_best(rows: Rows, agent: str) -> list[GradedRecord]:
-    """The records of the present epoch that decide what the agent's own best is: its own, those that it measured again,
-    those that measured its own again, the seed's, and each new best of the fleet: the best of all is not dropped."""
+    """Return the records of the present epoch that decide what the agent's own best is: its own, those that it measured
+    again, those that measured its own again, the seed's, and each new best of the fleet, because the best of all is
+    never dropped."""
     again = "again_of IN (SELECT number FROM records WHERE agent = ?)"
     before = "number IN (SELECT again_of FROM records WHERE agent = ?)"
     own = f"agent IN (?, '') OR verdict = ? OR {again} OR {before}"
@@ -98,8 +100,8 @@ def _graded(row: Sequence[object]) -> GradedRecord:
 
 
 def family(rows: Rows, alone: str = "") -> list[Child]:
-    """Every attempt of the present epoch by number, each with the attempt that it was built on; what was only measured
-    again is left out. Of several attempts with one commit the first is the parent, as in `query.lineage`."""
+    """Return every attempt of the present epoch by number, each with the attempt that it was built on; confirmations
+    are left out. If several attempts have one commit, the first is the parent, as in `query.lineage`."""
     statement = "SELECT number, agent, verdict, score, commit_id, parent FROM records"
     statement += f" WHERE {THIS_EPOCH} AND kind != ? AND (? = '' OR agent IN (?, '')) ORDER BY ord, number"
     found = rows.execute(statement, (Kind.CONFIRM, alone, alone)).fetchall()
@@ -114,5 +116,5 @@ def family(rows: Rows, alone: str = "") -> list[Child]:
 
 
 def _earlier(parent: int | None, number: int) -> int | None:
-    """The parent, if its number is lower: what closes a circle of equal commits has none."""
+    """Return the parent if its number is lower, else None: equal commits could make a circle of parents."""
     return parent if parent is not None and parent < number else None

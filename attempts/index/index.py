@@ -1,7 +1,7 @@
-"""Answers questions about all records without reading them all: from `index.sqlite`, which may be deleted any time.
+"""Answers questions about all records without reading them all: from `index.sqlite`, which may be deleted at any time.
 
-The records are the truth. A refreshed index knows every record that is in the folder and none that is not. It answers
-with numbers, so that what a command shows is read from the record itself and compared with the index (`shown`).
+The records are the truth. A refreshed index knows every record that is in the folder and no other. It answers with
+numbers, so that what a command shows is read from the record itself and compared with the index (`shown`).
 """
 
 import contextlib
@@ -35,7 +35,8 @@ N = TypeVar("N", Named, Ranked)
 
 
 class Index:
-    """The index of one attempts folder. `on_rebuild` gets the number of records that a new index must read."""
+    """The index of one attempts folder. `on_rebuild` is called with the number of records that a new index has to
+    read."""
 
     def __init__(self, folder: Path, on_rebuild: Callable[[int], None] = lambda _: None) -> None:
         self.folder = folder
@@ -52,14 +53,14 @@ class Index:
             self._rows = None
 
     def refresh(self) -> None:
-        """Bring it up to date with the folder: the file if it can be written, else a copy in this process."""
+        """Bring the index up to date with the folder: the file if it can be written, else a copy in this process."""
         try:
             self._catch_up(self._rows or self._opened())
         except Unusable:
             self._make()
 
     def ask(self, question: Callable[[sqlite3.Connection], T]) -> T:
-        """The answer to a question (of `query`). A file that proves damaged meanwhile is replaced."""
+        """Return the answer to a question (of `query`). A file that turns out to be damaged is replaced."""
         if self._rows is None:
             self.refresh()
         assert self._rows is not None
@@ -71,7 +72,8 @@ class Index:
             return question(self._make())
 
     def add(self, attempts: Iterable[Attempt]) -> bool:
-        """Add what was just published, at a cost that does not grow; False if the next reader has to do it."""
+        """Add records that were just published, at a cost that does not grow with the run; False if that failed, and
+        the next reader has to do it."""
         # Encoded and decoded as a reader of the file gets it: without control characters, for instance.
         records = [attempt_from_dict(to_dict(attempt)) for attempt in attempts]
         rows = [(record.number, row_of(record, self._witness(record.number))) for record in records]
@@ -82,7 +84,8 @@ class Index:
         return True
 
     def shown(self, question: Callable[[sqlite3.Connection], Iterable[N]]) -> list[tuple[N, Attempt]]:
-        """The answer with its records. Where one is not what the index holds, every altered record is read first."""
+        """Return the answer to a question with its records. If a record differs from the index, all altered records are
+        read again first, and the question is asked once more."""
         found: list[tuple[N, Attempt | None]] = []
         for _ in range(TRIES):
             found = [(row, self._store.find(row.number)) for row in self.ask(lambda rows: list(question(rows)))]
@@ -92,12 +95,12 @@ class Index:
         return [(row, record) for row, record in found if record is not None]
 
     def agrees(self, attempt: Attempt) -> bool:
-        """Whether the index holds this record as it is."""
+        """Return whether the index holds this record as it is."""
         held = self.ask(lambda rows: row_in(rows, attempt.number))
         return held is not None and content(held) == content(row_of(attempt, NOWHERE))
 
     def audit(self) -> None:
-        """Read every record again whose file was altered since it was read."""
+        """Read every record again whose file has changed since it was read."""
         held = self.ask(lambda rows: rows.execute("SELECT number, inode, size, changed FROM records").fetchall())
         altered = [int(number) for number, *seen in held if self._witness(int(number)) != tuple(seen)]
         self._write(self.ask(lambda rows: rows), list(self._read(altered)), [])
@@ -107,7 +110,7 @@ class Index:
         return self._rows
 
     def _make(self) -> sqlite3.Connection:
-        """A new index, from the records alone."""
+        """Make a new index, from the records alone."""
         self.close()
         numbers = sorted(self._listed())
         self._on_rebuild(len(numbers))
@@ -119,7 +122,7 @@ class Index:
         return self._rows
 
     def _catch_up(self, rows: sqlite3.Connection) -> None:
-        """Compare the names of all records with the index, unless the folder's times say that none changed."""
+        """Compare the names of all records with the index, unless the folder's times show that no name changed."""
         with file.foreign_database():
             file.limit(rows)
             found, now = self.folder.stat(), time.time()
@@ -137,7 +140,7 @@ class Index:
     def _write(
         self, rows: sqlite3.Connection, fresh: list[tuple[int, Row | None]], gone: list[int], settled: str = ""
     ) -> None:
-        """Save what was found; if it cannot be saved, this process works on a copy in memory."""
+        """Save what was found; if it cannot be saved, this process goes on with a copy in memory."""
 
         def change(found: sqlite3.Connection) -> None:
             file.put(found, fresh)
@@ -157,7 +160,8 @@ class Index:
             self._opened()
 
     def _listed(self) -> list[int]:
-        """The numbers of all records, in no order. One search over all names takes half as long as one for each."""
+        """Return the numbers of all records, in no order. One search over all names takes half as long as one search
+        for each."""
         try:
             names = os.listdir(self.folder)  # noqa: PTH208 - paths would take ten times as long
         except OSError:
@@ -178,7 +182,8 @@ class Index:
 
 
 def _differences(rows: sqlite3.Connection, listed: list[int]) -> tuple[list[int], list[int]]:
-    """What must be read, as it is not in the index or was not readable so far; and what is only in the index."""
+    """Return the numbers to read, because the index lacks them or could not read them before; and the numbers that only
+    the index has."""
     (held,), (read,) = (rows.execute(f"SELECT count(*) FROM {table}").fetchone() for table in ("known", "records"))
     (last,) = rows.execute("SELECT max(number) FROM known").fetchone()
     # Where both hold every number from 0 to the last, the numbers need not be compared.
@@ -190,10 +195,11 @@ def _differences(rows: sqlite3.Connection, listed: list[int]) -> tuple[list[int]
 
 
 def mismatches(folder: Path, records: Mapping[int, str]) -> tuple[list[int], list[int]]:
-    """The numbers of those records (as JSON) that the index lacks, and of those that it holds with other content.
+    """Return the numbers of those of the `records` (as JSON) that the index lacks, and of those that it holds with
+    other content.
 
-    Agents can write where it lies, and a command compares only the records that it shows: what an index leaves out is
-    found by a comparison with all records. Both are empty where there is no usable index: whoever needs one makes it.
+    Agents can write to the index, and a command compares only the records that it shows; this finds records that the
+    index hides. Both are empty if there is no usable index: the next reader makes a new one.
     """
     try:
         with file.foreign_database(), closing(file.opened(folder, CHECK_PATIENCE)) as rows:
@@ -208,7 +214,8 @@ def mismatches(folder: Path, records: Mapping[int, str]) -> tuple[list[int], lis
 
 
 def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> bool:
-    """Whether a row says what the record says, and for a few of them whether the text search finds it."""
+    """Return whether a row says what the record says, and, for a random few, whether the text search finds the
+    record."""
     data = json.loads(record)
     text = folded("\n".join(str(data.get(name)) for name in TEXT_FIELDS))
     # Most rows hold the fields as they are in the record; only the others need the record to be read with care.
@@ -219,7 +226,7 @@ def _matches(rows: sqlite3.Connection, held: Row, number: int, record: str) -> b
 
 
 def _is_found(rows: sqlite3.Connection, number: int, text: str) -> bool:
-    """Whether the text search knows three characters of a record, others at each check."""
+    """Return whether the text search finds three characters of a record, at a random place."""
     if len(text) < 3:
         return True
     at = random.randrange(len(text) - 2)

@@ -1,4 +1,4 @@
-"""A table of attempts, page by page: narrowed and sorted by the index, whatever their number."""
+"""A table of attempts, page by page: filtered and sorted by the index, at any number of attempts."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from attempts.record import Kind, Verdict
 
 
 class ListOrder(StrEnum):
-    """The column by which a list of attempts is sorted; METRIC: that of the range that was asked for."""
+    """The column by which a list of attempts is sorted. METRIC: the metric of `Sought.metric`."""
 
     NUMBER = "number"
     SCORE = "score"
@@ -21,7 +21,7 @@ class ListOrder(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """`total`: how many attempts match, on all pages."""
+    """One page of a list. `total`: how many attempts match, on all pages."""
 
     numbers: list[Named]
     total: int
@@ -29,7 +29,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """Which attempts a list has. The grades on the hold-out are in none."""
+    """Which attempts a list has. Grades on the hold-out are never among them."""
 
     wanted: Wanted
     verdict: Verdict | None = None
@@ -37,8 +37,8 @@ class Sought:
 
 
 def page(rows: Rows, sought: Sought, order: ListOrder, *, down: bool, offset: int, most: int) -> ListPage:
-    """`most` attempts from `offset` on; what has no score comes last. ValueError for an order by a metric that was not
-    asked for."""
+    """Return the `most` attempts from `offset` on; those without a score come last. ValueError to sort by a metric if
+    none is sought."""
     if order is ListOrder.METRIC and sought.metric is None:
         raise ValueError("no metric is asked for")
     table, where, values = _chosen(sought)
@@ -52,7 +52,7 @@ def page(rows: Rows, sought: Sought, order: ListOrder, *, down: bool, offset: in
 
 
 def _chosen(sought: Sought) -> tuple[str, str, tuple[str | float, ...]]:
-    """The tables, the conditions, and the values of their placeholders."""
+    """Return the tables, the conditions of a WHERE, and the values of its placeholders."""
     table, (where, values) = source(sought.wanted), conditions(sought.wanted)
     where, values = f"{where} AND kind != ?", (*values, Kind.HOLDOUT)
     if sought.verdict is not None:

@@ -1,5 +1,5 @@
-"""The numbers that graders give beside the score, as the index holds them: their names, a range of one, and how two of
-them go together. Texts and truth values are no numbers."""
+"""The numbers that graders give besides the score, as the index holds them: their names, a range of one, and pairs of
+two. Metrics that are texts or truth values are left out."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from attempts.index.query import THIS_EPOCH, Rows
 from attempts.record import Kind, Verdict
 
-SCORE = ""  # the name by which the score itself is asked for
+SCORE = ""  # stands for the score itself among the names of metrics
 
 
 @dataclass(frozen=True, slots=True)
 class MetricRange:
-    """The attempts that have a metric of this name, between `least` and `most`; None is no limit."""
+    """Selects the attempts that have a metric of this name, between `least` and `most`; None is no limit."""
 
     name: str
     least: float | None = None
@@ -38,7 +38,7 @@ class Pair:
 
 
 def names(rows: Rows, most: int, alone: str = "") -> list[str]:
-    """The names of metrics by the alphabet, at most so many; one look at the index for each."""
+    """Return the first `most` names of metrics in alphabetical order; each costs one look-up in the index."""
     statement = "SELECT name FROM metrics JOIN records USING (number) WHERE name > ? AND (? = '' OR agent IN (?, ''))"
     found: list[str] = []
     while len(found) < most:
@@ -51,8 +51,8 @@ def names(rows: Rows, most: int, alone: str = "") -> list[str]:
 
 
 def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[Pair], int]:
-    """The attempts of the present epoch that have both figures (names of metrics, or SCORE), and how many they are. Of
-    more than `most` it is every new best and an even choice of the others. What was only measured again is left out."""
+    """Return the attempts of the present epoch that have both figures (names of metrics, or SCORE), and how many there
+    are. If there are more than `most`, every new best and an even choice of the others. Confirmations are left out."""
     columns, values = _figures({"x": x, "y": y})
     within = f"{THIS_EPOCH} AND kind != ? AND (? = '' OR agent IN (?, ''))"
     every = f"SELECT number, agent, verdict, {columns} FROM records WHERE {within}"
@@ -66,7 +66,8 @@ def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[
 
 
 def _figures(asked: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
-    """The columns of these names, and the values of their placeholders."""
+    """Return the columns for these figures, and the values of their placeholders. `asked`: the name of a metric, or
+    SCORE, by column."""
     metric = "(SELECT value FROM metrics WHERE metrics.number = records.number AND name = ?)"
     columns = [f"{'score' if name == SCORE else metric} AS {column}" for column, name in asked.items()]
     return ", ".join(columns), tuple(name for name in asked.values() if name != SCORE)

@@ -1,7 +1,7 @@
-"""The questions an index answers: numbers of attempts in an order, and sums; each touches little of a long history.
+"""The questions that an index answers: numbers of attempts in an order, and sums; each reads little of a long history.
 
-Attempts with the same tree are one candidate. It stands at the median of its measurements, so that on a noisy task
-nobody leads by a lucky one for long.
+Attempts with the same tree are one candidate. It is ranked by the median of its measurements, so that on a noisy task
+no candidate leads for long by one lucky score.
 """
 
 import heapq
@@ -21,7 +21,7 @@ from attempts.standing import FAILURES
 MAX_SORTED = 2000  # attempts found by a text search: up to so many are sorted, more are read in the order of an index
 MAX_TRIGRAMS = 30  # of a text that is searched for
 _COUNTING = (Kind.REAL, Kind.CONFIRM)
-NOT_THE_SEED = "agent != ''"  # nor what measures it again
+NOT_THE_SEED = "agent != ''"  # and no confirmation of the seed
 THIS_EPOCH = "epoch = (SELECT max(epoch) FROM records)"
 Rows = sqlite3.Connection
 Point = tuple[float, int, int]  # a score as it is sorted, the order of publication, the number
@@ -29,7 +29,7 @@ Point = tuple[float, int, int]  # a score as it is sorted, the order of publicat
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which attempts. `alone`: only this agent's and the seed, for an agent that may see nobody else's."""
+    """Selects attempts. `alone`: only this agent's and the seed, for an agent that may not see those of others."""
 
     agent: str = ""
     kind: Kind | None = None
@@ -44,7 +44,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """One line of the ranking: the first attempt with certain files, and the scores of all grades of these files."""
+    """One line of the ranking: the first attempt with this tree, and the scores of all grades of the tree."""
 
     number: int
     scores: tuple[float, ...]
@@ -56,8 +56,8 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """How many attempts there are to see; `earlier` are those of earlier epochs, `unscored` those of the present one
-    without a score, `unreadable` are more."""
+    """How many attempts there are. `earlier`: those of earlier epochs; `unscored`: those of the present epoch without a
+    score; `unreadable`: how many record files there are besides that cannot be read."""
 
     attempts: int
     unscored: int
@@ -77,13 +77,13 @@ def totals(rows: Rows, alone: str = "") -> Totals:
 
 
 def last(rows: Rows) -> int:
-    """The highest number there is a record of, readable or not."""
+    """Return the highest number of a record file, readable or not."""
     (number,) = rows.execute("SELECT max(number) FROM known").fetchone()
     return int(number or 0)
 
 
 def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
-    """The newest first."""
+    """Yield the numbers of the wanted attempts, the newest first."""
     where, values = conditions(wanted)
     found = _found(rows, wanted.text)
     if found is not None:
@@ -95,11 +95,12 @@ def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
 
 
 def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) -> list[Ranked]:
-    """The best candidates of the present epoch among those attempts, best first; of equals the earlier one is ahead.
+    """Return the best candidates of the present epoch among the wanted attempts, best first; of equals the earlier one
+    is ahead.
 
-    The median of a candidate is no better than its best score: attempts are read from the best on, until no later one
-    can belong to a candidate better than those that were found. Where only some attempts are wanted, all are read: the
-    best score of a candidate may be another's.
+    The median of a candidate is never better than its best score: attempts are read from the best score on, until no
+    later one can belong to a candidate that is better than those found. If only some attempts are wanted, all are read:
+    the best score of a candidate may belong to an attempt that is not wanted.
     """
     is_bounded = not (wanted.agent or wanted.kind or wanted.text)
     if wanted.kind not in (None, Kind.REAL):  # not ranked against others: each stands for itself
@@ -121,7 +122,7 @@ def ranked(rows: Rows, wanted: Wanted, direction: Direction, limit: int | None) 
 
 
 def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
-    """An attempt and those it was built on, oldest first; of a longer line the last `most`."""
+    """Return an attempt and those that it was built on, oldest first; of a longer line the last `most`."""
     where, values = conditions(Wanted(alone=alone))
     line: list[int] = []
     seen: set[str] = set()
@@ -138,8 +139,8 @@ def lineage(rows: Rows, number: int, most: int, alone: str = "") -> list[int]:
 
 
 def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
-    """The best of the present epoch over time, from its baseline on: when a record proved a new best, its number, and
-    the median of that best."""
+    """Return how the best of the present epoch developed: for each record that proved a new best, when it was
+    published, its number, and the median of that best."""
     where, values = conditions(Wanted(alone=alone))
     statement = "SELECT published_at, number, coalesce(again_of, number) FROM records"
     statement += f" WHERE {where} AND {THIS_EPOCH} AND verdict = ?"
@@ -151,27 +152,27 @@ def curve(rows: Rows, alone: str = "") -> list[tuple[str, int, float]]:
 
 
 def new_bests(rows: Rows) -> list[int]:
-    """The attempts of the present epoch that were proven to be the best, in the order of their numbers."""
+    """Return the numbers of the attempts of the present epoch that were proven to be the best, in ascending order."""
     statement = f"SELECT DISTINCT coalesce(again_of, number) FROM records WHERE verdict = ? AND {THIS_EPOCH}"
     return sorted(int(number) for (number,) in rows.execute(statement, (Verdict.NEW_BEST,)))
 
 
 def measured(rows: Rows, number: int) -> Ranked | None:
-    """What an attempt scored each time it was measured; None where it has no score."""
+    """Return all scores of an attempt and of its confirmations; None if it has no score."""
     statement = "SELECT score FROM records WHERE score IS NOT NULL AND kind != ? AND (number = ? OR again_of = ?)"
     found = rows.execute(f"{statement} ORDER BY ord, number", (Kind.TUNE, number, number)).fetchall()
     return Ranked(number, tuple(float(score) for (score,) in found)) if found else None
 
 
 def best(rows: Rows) -> int | None:
-    """The attempt that is proven to be the best: what the last verdict "new best" is about."""
+    """Return the attempt that is proven to be the best: the one that the last verdict "new best" is about."""
     statement = "SELECT coalesce(again_of, number) FROM records WHERE verdict = ? ORDER BY ord DESC LIMIT 1"
     found = rows.execute(statement, (Verdict.NEW_BEST,)).fetchone()
     return None if found is None else int(found[0])
 
 
 def seed(rows: Rows, epoch: int | None = None) -> int | None:
-    """The number of an epoch's baseline; of the present one, where none is given."""
+    """Return the number of an epoch's baseline; without `epoch`, of the present one."""
     statement = "SELECT number FROM records WHERE kind = ? AND (epoch = ? OR ? IS NULL) ORDER BY ord DESC LIMIT 1"
     found = rows.execute(statement, (Kind.BASELINE, epoch, epoch)).fetchone()
     return None if found is None else int(found[0])
@@ -186,8 +187,8 @@ class Failures:
 
 
 def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
-    """The failed attempts of the present epoch by the kind of their reason, the most frequent first. What failed when
-    it was measured again is no further attempt, nor is a trial of numbers."""
+    """Return the failed attempts of the present epoch by the kind of their reason, the most frequent first. Unless a
+    kind is wanted, only real attempts: neither confirmations nor trials of numbers."""
     where, values = conditions(wanted)
     if wanted.kind is None:
         where, values = f"{where} AND kind = ?", (*values, Kind.REAL)
@@ -205,20 +206,21 @@ def failures(rows: Rows, wanted: Wanted) -> list[Failures]:
 
 
 def with_tree(rows: Rows, tree: str) -> Iterator[int]:
-    """The attempts of the present epoch with this tree, the newest first."""
+    """Yield the attempts of the present epoch with this tree, the newest first."""
     statement = f"SELECT number FROM records WHERE tree = ? AND {THIS_EPOCH} ORDER BY number DESC"
     for (number,) in rows.execute(statement, (tree,)):
         yield int(number)
 
 
 def with_commit(rows: Rows, start: str) -> list[int]:
-    """The attempts whose commit begins like this."""
+    """Return the attempts whose commit id begins with `start`."""
     statement = "SELECT number FROM records WHERE commit_id >= ? AND commit_id < ?"
     return [int(number) for (number,) in rows.execute(statement, (start, f"{start}g"))]
 
 
 def _best_first(rows: Rows, wanted: Wanted, direction: Direction) -> Iterator[Point]:
-    """Attempts that have a score, sorted like candidates: each kind is read in the order of an index, and merged."""
+    """Return the wanted attempts that have a score, best first: each kind is read in the order of an index, and the
+    kinds are merged."""
     order, index = ("score DESC", "high") if direction is Direction.MAXIMIZE else ("score", "low")
     found = _found(rows, wanted.text)
     where, values = conditions(wanted)
@@ -253,14 +255,16 @@ def _tree_of(rows: Rows, number: int | None) -> str:
 
 
 def _is_out(rows: Rows, tree: str, proven: str) -> bool:
-    """Whether it failed so often when it was measured again that its score is not believed; never the `proven` tree."""
+    """Return whether confirmations of the tree failed so often that its score is not believed; never for the `proven`
+    tree."""
     statement = f"SELECT count(*) FROM records WHERE tree = ? AND kind = ? AND verdict = ? AND {THIS_EPOCH}"
     (failures,) = rows.execute(statement, (tree, Kind.CONFIRM, Verdict.FAILED)).fetchone()
     return int(failures) >= FAILURES and tree != proven
 
 
 def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> tuple[Point, Ranked]:
-    """The first of those attempts that has this tree, with all that the tree scored, whoever submitted it again."""
+    """Return the first wanted attempt with this tree, with all scores of the tree, also those of other agents'
+    submissions."""
 
     def of_tree(columns: str, condition: Wanted) -> list[tuple[float | None, ...]]:
         where, values = conditions(condition)
@@ -279,12 +283,12 @@ def _candidate(rows: Rows, tree: str, wanted: Wanted, direction: Direction) -> t
 
 
 def _sign(direction: Direction) -> float:
-    """What a score is multiplied by so that the best comes first."""
+    """Return the factor for scores with which the smallest product is the best."""
     return -1.0 if direction is Direction.MAXIMIZE else 1.0
 
 
 def conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
-    """The conditions of a WHERE, and the values of its placeholders."""
+    """Return the conditions of a WHERE, and the values of its placeholders."""
     parts, values = ["1"], list[str]()
     conditions = (("agent = ?", wanted.agent), ("kind = ?", wanted.kind or ""), ("agent IN (?, '')", wanted.alone))
     for part, value in (*conditions, ("instr(text, ?) > 0", folded(wanted.text))):
@@ -296,7 +300,8 @@ def conditions(wanted: Wanted) -> tuple[str, tuple[str, ...]]:
 
 
 def _found(rows: Rows, text: str) -> list[int] | None:
-    """Numbers among which are all attempts that hold the text, if they are few; None where all must be read."""
+    """Return numbers that include all attempts with the text in them, if there are few; None if all attempts must be
+    read."""
     folded_text = folded(printable(text))
     if len(folded_text) < 3 or not has_words(rows):
         return None
@@ -307,6 +312,6 @@ def _found(rows: Rows, text: str) -> list[int] | None:
 
 
 def _among(rows: Rows, numbers: list[int], statement: str, values: tuple[str, ...]) -> Iterator[Sequence[float]]:
-    """The answer to a statement for these attempts alone."""
+    """Yield the rows of a statement for these attempts alone."""
     for number in numbers:
         yield from rows.execute(f"{statement} AND number = ?", (*values, number))

@@ -27,7 +27,7 @@ def create_knowledge(run_context: RunContext, agent: str) -> None:
     knowledge.create(shared)
     if not (shared / "HEARTBEAT.md").exists():
         place(shared, "HEARTBEAT.md", _checklist(run_context))
-    if not (shared / "roles" / f"{agent}.md").exists():  # its agent may have changed it
+    if not (shared / "roles" / f"{agent}.md").exists():  # the agent may have changed its role
         write_role(run_context, agent)
 
 
@@ -38,7 +38,7 @@ def write_role(run_context: RunContext, agent: str) -> None:
 
 
 def _checklist(run_context: RunContext) -> str:
-    """The task's own, else ours."""
+    """Return the text of the task's checklist, or Coral's own if the task has none."""
     try:
         return read_bytes(run_context.layout.checklist).decode("utf-8")
     except (FileNotFoundError, ValueError):
@@ -46,8 +46,8 @@ def _checklist(run_context: RunContext) -> str:
 
 
 def set_up_clone(run_context: RunContext, agent: str, commit: str) -> None:
-    """Add to a new clone at this commit what is not in git: the shared knowledge, the mounts, the instructions, which
-    are kept, so that `restore_clone` can write them again."""
+    """Add to a new clone at this commit what is not in git: the shared knowledge, the mounts, the instructions. The
+    text of the instructions is also kept in the run's folder, so that `restore_clone` can write it again."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
     link_shared(clone, _shared(run_context, agent))
     set_up_mounts(clone, _mounts(run_context, agent), filename)
@@ -55,8 +55,8 @@ def set_up_clone(run_context: RunContext, agent: str, commit: str) -> None:
 
 
 def renew_instructions(run_context: RunContext, agent: str, commit: str) -> None:
-    """Write what the task says now into a clone: the instruction file, beside what this commit has in it, and which
-    check there is."""
+    """Write what the task says now into a clone: the instruction file, which includes the file of that name in this
+    commit, and the name of the check."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
     others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
     text = instructions(run_context, agent)
@@ -68,8 +68,8 @@ def renew_instructions(run_context: RunContext, agent: str, commit: str) -> None
 
 
 def change_program(run_context: RunContext, agent: str, before: Runtime) -> None:
-    """Write what an agent is told into its clone for another program than `before`, whose instruction file goes unless
-    the seed has one of that name. CoralError if there is a folder of the new one's name."""
+    """Write the instructions of an agent's new runtime into its clone. The instruction file of `before`, the old
+    runtime, is removed unless the seed has a file of that name. CoralError if a folder has the name of the new one."""
     clone, runtime = run_context.layout.clone(agent), run_context.roster.runtime(agent)
     old, new = before.instruction_file, runtime.instruction_file
     if (clone / new).is_dir():
@@ -109,14 +109,14 @@ def set_up_mounts(clone: Path, mounts: list[Mount], instruction_file: str) -> No
 
 
 def restore_mounts(clone: Path, mounts: list[Mount]) -> None:
-    """Link again what the agent removed. A file of the agent at the same path stays."""
+    """Link again the mounts that the agent removed. A file of the agent at the same path stays."""
     for planned in mounts:
         with contextlib.suppress(OSError, GitError):
             mount(clone, planned.at, planned.source)
 
 
 def reclone(run_context: RunContext, agent: str) -> None:
-    """Clone the hub once more, at the agent's last attempt. It takes long."""
+    """Clone the hub again, at the commit of the agent's last attempt. Slow: for a thread."""
     layout, filename = run_context.layout, run_context.roster.runtime(agent).instruction_file
     recent = run_context.results.of_agent.get(agent)
     commit = recent[-1].commit if recent else run_context.rules.seed_commit
@@ -135,8 +135,8 @@ class CloneRepair:
         self._recloning: Future[None] | None = None
 
     def restore(self) -> None:
-        """Make the clone ready for a launch. OSError if it is no repository, with the error of the last attempt to
-        clone it again; another attempt has then begun."""
+        """Make the clone ready for a launch. OSError if it is no repository: then a thread has begun to clone it again;
+        the error names the failure of the try before, if there was one."""
         future = self._recloning
         if future is not None and not future.done():
             raise OSError("its repository is still being made again")

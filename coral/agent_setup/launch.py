@@ -1,4 +1,5 @@
-"""Prepares what one agent starts: the clone, the prompt and the program of its launches, the programs of its jobs."""
+"""Prepares what one agent starts: the clone, the prompt and the program of its launches, and the programs of its
+jobs."""
 
 import contextlib
 import os
@@ -27,7 +28,8 @@ from workspace.seal import Level
 
 @dataclass(frozen=True, slots=True)
 class PreparedLaunch:
-    """`session`: None where only the program will say it; `warnings`: about the templates of the prompt."""
+    """A launch that can be started. `session`: its id; None if the program will report it. `warnings`: problems with
+    the templates of the prompt."""
 
     program: Program
     session: str | None
@@ -43,7 +45,7 @@ class LaunchSetup:
         self._clone = CloneRepair(run_context, agent, pool)
 
     def prepare(self, spawn: Spawn, fleet: Fleet, clock: float, tag: str) -> PreparedLaunch:
-        """Make the clone ready, and write the prompt. OSError where the launch cannot start."""
+        """Make the clone ready, and write the prompt. OSError if the launch cannot start."""
         self._clone.restore()
         program, session = program_of(self._context, fleet, self._agent, spawn, tag)
         text, warnings = launch_prompt(self._context, fleet, self._agent, spawn, clock)
@@ -54,7 +56,8 @@ class LaunchSetup:
         keep_logins(self._context, self._agent)
 
     def job_program(self, job: Job, tag: str) -> Program:
-        """OSError where the job's folder is not in the agent's clone."""
+        """Return the program of a job, sealed as the agent is. OSError if the job's folder is not in the agent's
+        clone."""
         clone, output = self._layout.clone(self._agent).resolve(), self._layout.job_output(self._agent, job.number)
         folder = (clone / job.folder).resolve()
         if not folder.is_relative_to(clone) or not folder.is_dir():
@@ -74,7 +77,8 @@ class LaunchSetup:
 
 
 def keep_logins(run_context: RunContext, agent: str) -> None:
-    """Give back to the user the logins that the agent's program has refreshed, where it has copies of them."""
+    """Copy logins that the agent's program has refreshed back to the user's files, where the program has copies of
+    them."""
     if run_context.level is Level.USER:
         for name, source in first_command(run_context, agent).links.items():
             with contextlib.suppress(OSError):  # it is kept at the next launch, or given up
@@ -82,7 +86,7 @@ def keep_logins(run_context: RunContext, agent: str) -> None:
 
 
 def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
-    """The program of a launch, and its session if that is known before the program says it."""
+    """Return the program of a launch, and its session if that is known before the program says it."""
     layout = run_context.layout
     launch = spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
@@ -102,19 +106,20 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
 
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:
-    """The session that this launch began, if the runtime chose its id: asked again, it chooses the same one."""
+    """Return the id of the session that this launch began, if the runtime chose it: for the same launch it chooses the
+    same id again. None where the program chose it."""
     return run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, None)).session or None
 
 
 def first_command(run_context: RunContext, agent: str) -> Command:
-    """The command of an agent's first launch: of no session."""
+    """Return the command of an agent's first launch, which resumes no session."""
     return run_context.roster.runtime(agent).command(_spec(run_context, agent, 1, None))
 
 
 def fill_state_folder(command: Command, state: Path, *, copies: bool = False) -> None:
-    """Add the command's settings files and links to the state folder; with `copies`, copies in the place of links, see
-    `own_user.keep_copy`. What is there already stays, because the program may have changed it; but a lock goes, because
-    the launch that took it has ended. OSError if that is not possible."""
+    """Add the command's settings files and links to the state folder; with `copies`, copies instead of links, see
+    `own_user.keep_copy`. What is there already stays, because the program may have changed it; only the lock of a
+    program is removed, because the launch that took it has ended. OSError if that is not possible."""
     state.mkdir(parents=True, exist_ok=True)
     for name in command.locks:
         with contextlib.suppress(OSError), folder_of(state, name) as place_of_lock:
@@ -133,8 +138,9 @@ def fill_state_folder(command: Command, state: Path, *, copies: bool = False) ->
 
 
 def set_aside(state: Path, launch: int) -> None:
-    """Make room in an agent's state folder for another program: what is there moves to a folder in it, and is found
-    there by whoever looks for the sessions of before. OSError if that is not possible."""
+    """Move all files of an agent's state folder into a folder inside it, so that another program finds none of them;
+    transcripts of earlier sessions are read there. `launch`: the last launch of the old program. OSError if that is not
+    possible."""
     kept = state / f".before-{launch + 1}"
     with contextlib.suppress(FileNotFoundError):
         files = [path for path in state.iterdir() if not path.name.startswith(".before-")]
@@ -144,7 +150,7 @@ def set_aside(state: Path, launch: int) -> None:
 
 
 def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:
-    """The base environment without the variables that the command drops, and with those that it adds."""
+    """Return the base environment without the variables that the command drops, and with those that it adds."""
     dropped = {name for name in base if name.startswith(command.drop) and not name.startswith(command.keep)}
     return {**{name: value for name, value in base.items() if name not in dropped}, **command.env}
 
@@ -170,6 +176,6 @@ def _spec(
 
 
 def _seed(agent: str) -> int:
-    """The agent's number, the same in every launch; of a name without one, a number of its own."""
+    """Return the number in the agent's name, the same in every launch; for a name without one, a hash of the name."""
     digits = "".join(filter(str.isdecimal, agent))
     return int(digits) if digits else crc32(agent.encode())

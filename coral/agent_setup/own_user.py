@@ -1,5 +1,7 @@
-"""Agents with users of their own: their part of the run, their environment, and copies of logins and settings, since
-the home of whoever started the run is closed to them."""
+"""Agents with users of their own: their part of the run, their environment, and copies of logins and settings.
+
+Copies are needed because the home of the user who started the run is closed to these users.
+"""
 
 import contextlib
 import os
@@ -27,16 +29,16 @@ _OF_THE_OTHER_HOME = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG
 
 
 def sealed_for(config: Config, roster: Roster, runs: Path) -> tuple[Level, Config]:
-    """The level of a run's agents, among other things by whether users of their own would reach their programs; and the
-    task with that level as the one that it asks for, so that graders have the same. CoralError as
-    `seal.level_for`."""
+    """Return the level at which a run's agents are sealed, and the task with `workspace.seal` set to it, so that
+    graders have the same level. Users of their own are possible only if they can reach the agents' programs. CoralError
+    as `seal.level_for`."""
     level = level_for(config.workspace.seal, places_of_agents(config, roster, runs))
     return level, replace(config, workspace=config.workspace.model_copy(update={"seal": level.value}))
 
 
 def divided_for_level(layout: Layout, config: Config, roster: Roster) -> tuple[Level, Config]:
-    """The same for a run that is there, whose files are given to whom they belong at that level. OSError if that cannot
-    be done."""
+    """Do the same as `sealed_for` for an existing run, and give the run's files to the users that own them at that
+    level. OSError if that cannot be done."""
     level, config = sealed_for(config, roster, folder_of_runs(layout))
     divide_for(level, layout, tuple(roster), config.workspace.share)
     return level, config
@@ -56,8 +58,8 @@ def _programs(roster: Roster) -> Iterator[Path]:
 
 
 def as_own_user(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:
-    """The program as the agent's own user, whose home is the agent's state. OSError if the agent's part of the run
-    cannot be given to that user."""
+    """Return the program as the agent's own user, whose home is the agent's state folder. OSError if the agent's part
+    of the run cannot be given to that user."""
     layout = run_context.layout
     state = layout.state(agent)
     give_agent(layout, agent, run_context.config.workspace.share)
@@ -72,14 +74,14 @@ def as_own_user(run_context: RunContext, agent: str, program: Program, command: 
     env |= {name: str(path) for name, path in own.items() if name not in command.env}
     env |= {"USER": agent, "LOGNAME": agent}
     for path in (program.stdout, program.stderr):
-        open_output(path).close()  # now, or a job's shell would make it
+        open_output(path).close()  # made here, because a job's shell would make it with another owner
     sandbox = Sandbox(Level.USER, {}, network=True, user=user_of_agent(layout, agent))
     return seal(replace(program, env=env), sandbox)
 
 
 def keep_copy(state: Path, name: str, source: Path) -> None:
-    """Make a file of the user's and its copy `state/name` the same: the newer of the two, by the time of its last
-    change, replaces the other, since programs refresh their logins. OSError if that cannot be written."""
+    """Make a file of the user's and its copy `state/name` the same: the newer of the two, by modification time,
+    replaces the other, because both sides refresh logins. OSError if that cannot be written."""
     theirs, ours = _changed(source, follow=True), _changed(state / name, follow=False)
     if theirs is None or theirs == ours:
         return
@@ -90,8 +92,8 @@ def keep_copy(state: Path, name: str, source: Path) -> None:
 
 
 def copy_folder(state: Path, name: str, source: Path) -> None:
-    """Copy the files of a folder of the user's to `state/name`, where they are not as the user has left them. What the
-    agent has added there stays. OSError if that cannot be written."""
+    """Copy the files of a folder of the user's to `state/name`, except those whose copy has the same modification time.
+    Files that the agent has added there stay. OSError if that cannot be written."""
     for folder, _, files in os.walk(source):
         for path in (Path(folder, file) for file in files):
             copy = f"{name}/{path.relative_to(source)}"
@@ -108,7 +110,7 @@ def _copy(state: Path, name: str, source: Path, changed: int, most: int) -> None
 
 
 def _changed(path: Path, *, follow: bool) -> int | None:
-    """When a regular file was changed last; None where there is none."""
+    """Return when a regular file was modified last, in nanoseconds; None where there is none."""
     try:
         found = path.stat(follow_symlinks=follow)
     except OSError:

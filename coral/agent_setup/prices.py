@@ -1,7 +1,7 @@
 """The prices of tokens, for programs that report tokens only: the task's own, else those of the package genai-prices.
 
-They are looked up when a supervisor starts, and hold until it ends. What a budget can buy is estimated from them before
-it is spent: rough figures, and never a reason to refuse a start.
+They are looked up when a supervisor starts, and stay the same until it ends. How much a budget can buy is estimated
+with them before the run starts: these are rough figures, and never a reason to refuse the start.
 """
 
 import importlib
@@ -22,14 +22,14 @@ from coral.views.format import duration, money, tokens
 LIMITED = ("money", "tokens")
 SAMPLE = 1000  # tokens: where the price rises with the length of a request, the lowest price is taken
 LIMIT_ADVICE = "set budget.money, budget.hours or budget.attempts; budget.none=true if no limit is meant"
-FEWEST = 3  # attempts from which anything can be learned
+FEWEST = 3  # a run with fewer attempts can hardly find anything
 # Roughly the tokens of one attempt: reading the task and the last results, thinking, changing a file.
 ATTEMPT = Spent(input=30_000, cached=300_000, output=6_000)
 TYPICAL = Prices(input=3.0, cached=0.3, output=15.0)  # where nobody knows what the model costs
 
 
 def prices_of(assignment: Assignment) -> Prices | None:
-    """None if nobody states a price."""
+    """Return the prices for an assignment's model; None if neither the task nor the package states any."""
     stated = assignment.prices
     if stated is None:
         return look_up(assignment.model)
@@ -38,7 +38,8 @@ def prices_of(assignment: Assignment) -> Prices | None:
 
 
 def unenforceable_budgets(config: Config, assignment: Assignment, runtime: Runtime) -> list[str]:
-    """The task's budgets that cannot be enforced, because the agents' program does not report its use."""
+    """Return the task's budgets that cannot be enforced for agents of this runtime, because their program does not
+    report its use; each with the reason."""
     if config.agents.assignments and not account_of(assignment, runtime):
         return []  # its agents spend nothing: the budget is for the others
     reports = runtime.reports if runtime.reports_interrupted else ""
@@ -54,20 +55,21 @@ def unenforceable_budgets(config: Config, assignment: Assignment, runtime: Runti
 
 
 def check_unlimited(config: Config, verb: str = "start") -> None:
-    """CoralError where agents would spend money without end. `verb`: what the user has asked for."""
+    """Raise CoralError if agents would spend money without end. `verb`: what the user has asked for."""
     if endless := unlimited(config):
         raise CoralError(f"cannot {verb}: {endless}", LIMIT_ADVICE)
 
 
 def check_enforceable(config: Config, roster: Roster, verb: str = "start") -> None:
-    """CoralError names a budget that cannot be enforced. `verb`: what the user has asked for."""
+    """Raise CoralError if a budget cannot be enforced; it names one. `verb`: what the user has asked for."""
     for assignment, runtime in roster.assignments:
         if budgets := unenforceable_budgets(config, assignment, runtime):
             raise CoralError(f"cannot {verb}: {budgets[0]}", "leave that budget out, or limit attempts or hours")
 
 
 def look_up(model: str) -> Prices | None:
-    """By the name of a model, also as `provider/model`; None if the package does not know it, or is not there."""
+    """Return the prices of a model by its name, also as `provider/model`; None if the package does not know it, or is
+    not installed."""
     try:
         genai: Any = importlib.import_module("genai_prices")
     except ImportError:
@@ -89,7 +91,7 @@ def _rate(genai: Any, provider: str, model: str, **tokens: int) -> float:
 
 
 def unlimited(config: Config) -> str:
-    """Why the run would spend money without end; empty where it would not, or where that is meant."""
+    """Return why the run would spend money without end; "" where it would not, or the task says that this is meant."""
     budget = config.budget
     limits = (budget.attempts, budget.hours, budget.money, budget.tokens, budget.plateau)
     own = budget.per_agent.model_dump().values()
@@ -104,7 +106,8 @@ def unlimited(config: Config) -> str:
 
 
 def budget_warning(config: Config, grade_seconds: float) -> str:
-    """A line for whoever starts the run; empty if the budget will do. `grade_seconds`: what grading the seed took."""
+    """Return a warning for the user who starts the run; "" if the budget is large enough. `grade_seconds`: how long
+    grading the seed took."""
     found = "; ".join(budget_concerns(config, grade_seconds))
     return f"the budget may be too small: {found}" if found else ""
 
@@ -130,7 +133,8 @@ def budget_concerns(config: Config, grade_seconds: float) -> Iterator[str]:
 
 
 def rough_price(config: Config, of: Callable[..., float | None] = min) -> float | None:
-    """What one attempt costs the agents that pay the least, or the most with `max`; None where nobody pays."""
+    """Return the rough price of one attempt in US dollars, of the agents that pay the least, or of those that pay the
+    most with `max`; None where nobody pays."""
     paying = [assignment for assignment, runtime in Roster(config).assignments if is_paid(assignment, runtime)]
     return of((cost(ATTEMPT, prices_of(assignment) or TYPICAL) for assignment in paying), default=None)
 

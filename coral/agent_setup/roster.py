@@ -17,12 +17,12 @@ from workspace.layout import SHARED
 
 
 def assignments_of(config: Config) -> tuple[Assignment, ...]:
-    """The assignments of a mixed fleet; else the section `agents` as the only one."""
+    """Return the assignments of a mixed fleet; else the section `agents` as the only one."""
     return config.agents.assignments or (config.agents,)
 
 
 def members_of(config: Config) -> dict[str, Assignment]:
-    """The assignment of each agent by its name: `agent-1` and on, one assignment after the other."""
+    """Return the assignment of each agent by its name; names are `agent-1` and on, one assignment after the other."""
     agents = (assignment for assignment in assignments_of(config) for _ in range(assignment.count))
     return {f"agent-{number}": assignment for number, assignment in enumerate(agents, 1)}
 
@@ -41,8 +41,8 @@ def mounts_of(config: Config, assignment: Assignment) -> list[Mount]:
 
 
 def check_same_programs(before: Config, after: Config, known: Collection[str], members: Collection[str] = ()) -> None:
-    """CoralError if a change of its task would give an agent of a run another program: its conversation is one of the
-    program that it has. `known`: the agents of the run, those that earlier changes took away included. `members`: those
+    """Raise CoralError if the change of a task would give an agent of a run another program, which could not resume the
+    agent's session. `known`: the agents of the run, including those that earlier changes took away. `members`: those
     that the operator has added or moved, which keep their programs whatever the task says.
 
     Agents are added and taken away at the end. Those without an assignment have the program of the last one.
@@ -61,7 +61,7 @@ def check_same_programs(before: Config, after: Config, known: Collection[str], m
 
 
 def seed_conflict(files: Path, runtime: Runtime) -> str:
-    """Why an agent of this runtime cannot work on a seed with these files; empty if it can."""
+    """Return why an agent of this runtime cannot work on a seed with these files; "" if it can."""
     if os.path.lexists(files / SHARED):
         return f"it has {SHARED}, where agents find the shared knowledge: give it another name"
     if (files / runtime.instruction_file).is_dir():
@@ -70,17 +70,19 @@ def seed_conflict(files: Path, runtime: Runtime) -> str:
 
 
 def account_of(assignment: Assignment, runtime: Runtime) -> str:
-    """Whose usage the agents spend, shared with all others of the same account; empty if they spend nobody's."""
+    """Return the name of the account whose usage the agents share with all others of that account; "" if they use
+    none."""
     return assignment.account or runtime.account
 
 
 def is_paid(assignment: Assignment, runtime: Runtime) -> bool:
-    """Whether somebody pays for what the agents use, as far as is known: a task that states prices says so."""
+    """Return whether somebody pays for what the agents use, as far as is known: also where the task states prices."""
     return runtime.costs_money or assignment.prices is not None
 
 
 def assignment_of(member: Member) -> Assignment:
-    """CoralError where the keys do not fit: another version has written them."""
+    """Return the assignment of a member. CoralError if its keys are invalid, because another version has written
+    them."""
     given = {**member.rest, "runtime": member.runtime, "model": member.model, "role": member.role}
     try:
         return Assignment.model_validate(given)
@@ -89,7 +91,8 @@ def assignment_of(member: Member) -> Assignment:
 
 
 class Roster:
-    """`assignments`: each one of the task with its runtime. CoralError if there is no runtime of that name."""
+    """The agents of a run, each with its assignment and runtime. `assignments`: the task's own, each with its runtime.
+    CoralError if there is no runtime of such a name."""
 
     def __init__(self, config: Config, members: Mapping[str, Member] = MappingProxyType({})) -> None:
         """`members`: the agents that the operator has added or moved since the run began."""
@@ -101,13 +104,13 @@ class Roster:
             self.set(agent, member)
 
     def set(self, agent: str, member: Member) -> None:
-        """Drive an agent in another way from now on. CoralError if there is no such runtime."""
+        """Drive an agent as `member` says from now on. CoralError if there is no such runtime."""
         assignment = assignment_of(member)
         self._runtimes[agent] = find(assignment.runtime, assignment.options)
         self._members[agent] = assignment
 
     def with_member(self, agent: str, member: Member) -> "Roster":
-        """Another one in which this agent is driven so."""
+        """Return a copy of the roster in which this agent is driven as `member` says."""
         changed = copy.copy(self)
         changed._members, changed._runtimes = dict(self._members), dict(self._runtimes)
         changed.set(agent, member)
@@ -117,7 +120,7 @@ class Roster:
         return iter(self._members)
 
     def assignment(self, agent: str) -> Assignment:
-        """That of the last agent for one that the task has no more."""
+        """Return the assignment of an agent; for an agent that the task has no more, that of the last one."""
         return self._members.get(agent) or self.assignments[-1][0]
 
     def runtime(self, agent: str) -> Runtime:
@@ -127,7 +130,7 @@ class Roster:
         return account_of(self.assignment(agent), self.runtime(agent))
 
     def check(self) -> None:
-        """CoralError says what would keep an agent from starting on this machine."""
+        """Raise CoralError, which says what would keep an agent from starting on this machine."""
         for assignment, runtime in self.assignments:
             if found := problems(runtime, assignment.model):
                 hint = "see runtime and options under agents in task.yaml"

@@ -1,4 +1,4 @@
-"""Seals the programs of an agent: decides what they can read and write."""
+"""Seals the programs of an agent: decides which files they can read and write."""
 
 import contextlib
 import os
@@ -21,8 +21,8 @@ _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 def seal_program(run_context: RunContext, agent: str, program: Program, command: Command) -> Program:
     """Seal the program of an agent's launch or job at the run's level.
 
-    `command`: the agent's first launch. It says which files its programs need. A later launch has the name of a session
-    in it, which the agent itself chose: it could name files that it must not see.
+    `command`: the agent's first launch, which says which files its programs need. A later launch has the id of a
+    session in its arguments; the agent chose that id, and could name files with it that it must not see.
     """
     level = run_context.level
     if level is Level.NONE:
@@ -55,8 +55,8 @@ def seal_program(run_context: RunContext, agent: str, program: Program, command:
 
 
 def _needed(program: Program, command: Command) -> Iterator[Path]:
-    """Files and folders that a program may need to start. They are readable even inside a hidden folder. The arguments
-    of a job are not among them, because an agent chose those."""
+    """Yield files and folders that a program may need to start. They are readable even inside a hidden folder. The
+    arguments of a job are not among them, because an agent chose those."""
     yield from (*python_folders(), Path.home())
     for folder in program.env.get("PATH", "").split(os.pathsep):
         if Path(folder).is_absolute():

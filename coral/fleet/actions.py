@@ -1,7 +1,7 @@
-"""The actions that decisions order: plain frozen data, which the journal records and the supervisor performs.
+"""The actions that a decision orders: plain frozen data, which the journal records and the supervisor performs.
 
-`who` is an agent's name, `#17` for the process that grades attempt 17, or `%4` for job 4; a launch is named by its
-number.
+`who` names a process: an agent's name for its launch, `#17` for the grader of attempt 17, `%4` for job 4. `launch` is
+the number of that launch.
 """
 
 from dataclasses import dataclass
@@ -52,8 +52,8 @@ class Discard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOut:
-    """Check a commit out, to grade it. `kind`: what the grader is told; `baseline` where the seed is graded in the
-    candidate's place, to learn whose fault a crash was."""
+    """Check a commit out, to grade it. `kind`: what the grader is told. It is `baseline` where the seed is graded in
+    the candidate's place, to learn whether the candidate or the grader caused a crash."""
 
     number: int
     launch: int
@@ -72,7 +72,8 @@ class StartGrader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanUpGrade:
-    """Remove the files of a grade that has ended, to free the disk. `whole`: also its result, which does not count."""
+    """Remove the files of a grade that has ended, to free the disk. `whole`: remove its result too, because it does not
+    count."""
 
     number: int
     launch: int
@@ -81,8 +82,9 @@ class CleanUpGrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
-    """Write the attempt's record, once, and tell `coral eval` the names of the `heartbeats` that follow by an
-    interrupt, and the messages that it prints itself (`inline`). `launch`: that of the author which they interrupt."""
+    """Write the attempt's record, once, and answer the author's `coral eval`. `heartbeats`: the names of the heartbeats
+    for which the author's launch number `launch` is interrupted now; `inline`: the messages that `coral eval`
+    prints."""
 
     attempt: Attempt
     launch: int = 0
@@ -104,8 +106,9 @@ class Spawn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrepareAgent:
-    """Check whether an agent can be driven so, and write what it needs into its workspace; of a new one, make it.
-    `base`: what the wanted differs from, where that is not what is in force."""
+    """Check whether an agent can be driven as `wanted`, and write what its next launch needs into its workspace, which
+    is made if the agent `is_new`. `base`: the member that `wanted` changes, where that is not the member in force,
+    because an earlier move still waits."""
 
     agent: str
     wanted: WantedMember
@@ -115,8 +118,8 @@ class PrepareAgent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetMember:
-    """Drive an agent so from its next launch on. `aside`: the files that its program keeps make room, as those of the
-    program that it had up to this launch; None where it keeps its program."""
+    """Drive an agent as `member` says from its next launch on. `aside`: the agent changes its runtime, and this was its
+    last launch under the old one, whose files are moved aside under this number; None where it keeps its runtime."""
 
     agent: str
     member: Member
@@ -172,15 +175,16 @@ class ShowHeartbeats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowHoldouts:
-    """Write the scores on the hold-out to a file for the operator. `graded`: the grade that is over, whose checkout can
-    be removed."""
+    """Write the scores on the hold-out to a file for the operator. `graded`: the pending number of a grade that has
+    ended, whose checkout can be removed."""
 
     graded: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreRecords:
-    """Write again those of these records that are not as they were published, and tell the index."""
+    """Write the `altered` records again as they were published, and enter the `misindexed` ones into the index
+    again."""
 
     altered: tuple[int, ...]
     misindexed: tuple[int, ...]
@@ -188,7 +192,7 @@ class RestoreRecords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteAgain:
-    """Try once more to write what could not be written."""
+    """Try again every action whose write failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +208,8 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notify:
-    """Deliver an alert to the operator, at least once. `repeat`: a supervisor that died may have delivered it."""
+    """Deliver an alert to the operator, at least once. `repeat`: an earlier supervisor died and may have delivered it
+    already."""
 
     id: str
     text: str
@@ -227,7 +232,7 @@ class LoggedMessage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
     """Write a line of the run's timeline: `text`, then the text of `reason`, if there is one. `ending`: how the launch
-    ended. `messages`: what was received, withdrawn or skipped."""
+    ended. `messages`: the messages that were received, withdrawn or skipped."""
 
     type: str
     text: str = ""

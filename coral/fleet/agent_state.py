@@ -15,21 +15,22 @@ from heartbeats.heartbeat import Scope
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stall:
-    """How long an agent has worked without progress, and how far the supervisor has escalated because of it."""
+    """For how long an agent has worked without progress, and how many steps the supervisor has taken because of it."""
 
     since: float | None = None  # when the no-progress timer started; None while the agent has no process
     accumulated: float = 0.0  # what the timer showed when the agent's last process stopped working, in seconds
     progress_at: float | None = None  # the last progress; None before the first launch
     escalations: int = 0  # steps taken since that progress
     finding: Finding | None = None  # what the last step was taken for: silence, or work without progress
-    lasted: float = 0.0  # for how many seconds that had lasted then
+    lasted: float = 0.0  # for how many seconds the agent had been silent, or without progress, at the last step
     scan_requested_at: float | None = None  # when a scan of the clone for edited files was requested, until it answers
-    excluded_until: float = 0.0  # time before this that was not the agent's fault is taken off the timer already
+    excluded_until: float = 0.0  # until when the time that was not the agent's fault is taken off the timer already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What decides when a session is renewed: its compactions, and the tokens the agent had used before it began."""
+    """The two figures by which the supervisor decides when an agent begins a new session: how often its conversation
+    was compacted, and how many tokens the agent had used before the session began."""
 
     compactions: int = 0
     tokens_before: int = 0
@@ -37,11 +38,12 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """How many heartbeats in a row an agent has set off by its answers to heartbeats. See `coral.fleet.chains`."""
+    """The chain of heartbeats in which an agent is: how many in a row its answers to heartbeats have fired. See
+    `coral.fleet.chains`."""
 
-    depth: int = 0  # that of the heartbeat that it received last; 0 where it has done something new since
+    depth: int = 0  # of the heartbeat that the agent received last; 0 if it has submitted new work since
     is_cut: bool = False
-    tree: str = ""  # of its last submission that was something new
+    tree: str = ""  # the tree of the agent's last submission that was new work
 
 
 class Phase(StrEnum):
@@ -89,14 +91,14 @@ class PendingMessage:
     id: str
     name: str
     since: float
-    due: float  # from then on it justifies an interrupt; before, it goes along with a launch that happens anyway
+    due: float  # from then on it justifies an interrupt; before, it waits for a launch that begins for another reason
     prompt: str = ""
     attempt: int | None = None  # the attempt that fired the heartbeat; None for the clock's
     scope: Scope = Scope.OWN
     stagnant: bool = False  # an improvement makes it pointless
     depth: int = 0  # of a heartbeat: its place in a chain, from 1
     defers: bool = False  # it waits until a tool that is at work has ended
-    quiet: bool = False  # it goes along with a launch that begins anyway, and causes none
+    quiet: bool = False  # it is delivered with a launch that begins for another reason, and causes none
     inline: bool = False  # `coral eval` may print it instead of an interrupt
     printed: bool = False  # `coral eval` was given it to print, and may acknowledge it
     handed_at: int = 0  # the launch of this session that got its whole text, began, and did not acknowledge it
@@ -106,8 +108,8 @@ class PendingMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Use of models: tokens (`input` without those read from a cache) and US dollars. `money` is None where the price
-    is not known."""
+    """An amount of model use: tokens (`input` does not include those read from a cache) and US dollars. `money` is None
+    where the price is not known."""
 
     input: int = 0
     cached: int = 0
@@ -116,8 +118,8 @@ class Spent:
 
     @property
     def tokens(self) -> int:
-        """The tokens that budgets count. Cached ones are left out: they cost little, and are most of what an agent
-        reads."""
+        """The tokens that budgets count: those read from a cache are left out, because they cost little and are most of
+        what an agent reads."""
         return self.input + self.output
 
 
@@ -133,7 +135,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputCounts:
-    """What a launch's output has shown by now, as counts."""
+    """How often each of these was seen in a launch's output so far."""
 
     edits: int = 0  # of files
     compactions: int = 0  # of its conversation into a summary
@@ -155,7 +157,7 @@ class Agent:
     deadline: float | None = 0.0
     reason: Reason = START
     order: Order = Order.WORK
-    begins_session: bool = False  # whether its next launch does, because the operator wants that
+    begins_session: bool = False  # whether its next launch begins a new session, because the operator asked for it
     launch: int = 0
     session: str | None = None
     has_output: bool = False  # whether this launch has printed anything
@@ -180,8 +182,8 @@ class Agent:
     last_error: str = ""  # what its program said when a launch failed last, until one has ended well
     kills: int = 0
     output_searched_to: int = 0  # the place in this launch's output up to which replies were read
-    budget_notice_level: float = 0.0  # the highest part of a budget (0.8, 0.95) it was notified of
-    research_until: float | None = None  # until then it only reads and thinks; None: it works
+    budget_notice_level: float = 0.0  # the highest used part of a budget (0.8, 0.95) that the agent was notified of
+    research_until: float | None = None  # the end of its research time, in which it submits nothing; None: it has none
     meter: Meter = field(default_factory=Meter)
     spent: Spent = field(default_factory=Spent)
     output_counts: OutputCounts = field(default_factory=OutputCounts)

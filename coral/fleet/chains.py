@@ -1,9 +1,9 @@
 """Chains of heartbeats that set each other off, and their limit.
 
-A heartbeat is a link of a chain if the attempt that fired it was the agent's answer to the heartbeat before, and
-nothing new was done in between: the tree of its submission has a score already, or is that of the agent's last work. A
-submission of any other tree is work, however the agent came to it, and ends the chain; nothing else does. After
-MAX_CHAIN links further heartbeats of the chain are skipped, with one alert, until there is work again.
+A heartbeat continues a chain if the attempt that fired it was the agent's answer to the heartbeat before, without new
+work: the tree of the submission has a score already, or is the tree of the agent's last new work. A submission of any
+other tree is new work, whatever led to it, and ends the chain; nothing else does. After MAX_CHAIN heartbeats in a chain
+further ones are skipped, with one alert, until there is new work.
 """
 
 from dataclasses import replace
@@ -20,8 +20,8 @@ CUT = Reason(ReasonKind.CHAIN, count=MAX_CHAIN)
 
 
 def on_received(transaction: Transaction, name: str, received: list[PendingMessage]) -> None:
-    """The agent has received messages; the heartbeat that an attempt fired last is the one that it answers. One of the
-    clock begins a chain, and ends none."""
+    """Note at which depth of a chain the agent is now that it has received these messages. A heartbeat that an attempt
+    fired sets the depth; one of the clock begins a chain, and ends none."""
     chain = transaction.agents[name].chain
     depth = chain.depth
     for message in received:
@@ -31,7 +31,8 @@ def on_received(transaction: Transaction, name: str, received: list[PendingMessa
 
 
 def on_taken_in(transaction: Transaction, pending: PendingAttempt, event: on.TakenIn) -> PendingAttempt:
-    """The tree of a submission is known: whether there is new work in it ends the chain or lets it go on."""
+    """End the author's chain if the tree of its submission is new work; else let it go on. Called once the tree is
+    known."""
     agent = transaction.agents[pending.submission.agent]
     if event.duplicate is not None or event.tree == agent.chain.tree:
         return pending
@@ -40,7 +41,8 @@ def on_taken_in(transaction: Transaction, pending: PendingAttempt, event: on.Tak
 
 
 def is_over_limit(transaction: Transaction, author: str, depth: int, fired: list[Heartbeat]) -> bool:
-    """Whether heartbeats of this depth are skipped; logs that of each, and alerts the operator of the first."""
+    """Return whether heartbeats at this depth of a chain are skipped. If so, logs each of them, and alerts the operator
+    once for the chain."""
     if depth <= MAX_CHAIN or not fired:
         return False
     for heartbeat in fired:

@@ -33,8 +33,8 @@ from heartbeats.trigger import Elapsed
 def decide(
     fleet: Fleet, events: Iterable[on.Event], now: on.Moment, rules: Rules
 ) -> tuple[Fleet, tuple[do.Action, ...]]:
-    """The fleet after these events at this time, and the actions that follow. Pure: the same arguments give the same
-    result."""
+    """Return the fleet after these events at this time, and the actions that follow. Pure: the same arguments give the
+    same result. `rules`: those of the task; what the operator has changed since is in the fleet."""
     transaction = Transaction(fleet, now, rules)
     for event in events:
         _handle(transaction, upkeep.without_blame(event, transaction.run.disk_problem))
@@ -46,8 +46,8 @@ def decide(
 
 
 def next_deadline(fleet: Fleet, now: float, rules: Rules) -> float | None:
-    """The next time, on the run's clock, at which `decide` may have to act without an event: never too late, but
-    sometimes in vain."""
+    """Return the next time, on the run's clock, at which `decide` may have to act without an event; None if there is
+    none. Never too late, but at some of these times nothing is due."""
     rules = in_force(rules, fleet.run)
     times = [fleet.run.queue_paused_until, *(breaker.paused_until for breaker in fleet.run.breakers.values())]
     for owner, heartbeats in fleet.heartbeats.items():
@@ -188,8 +188,8 @@ def _reason_to_stop(transaction: Transaction) -> RunEnd | None:
 
 
 def _waits_for_last_grades(transaction: Transaction) -> bool:
-    """Whether a budget is used up, or the target reached, while the run waits for its grades before it stops: those
-    that run are not cut off, and no other begins."""
+    """Return whether a run that stops after its grades has also used up a budget or reached its target, while some
+    graders still run: these may end, and no other grade begins."""
     run = transaction.run
     if not run.draining or run.stopping or all(one.step not in OCCUPYING for one in transaction.pending.values()):
         return False
@@ -221,7 +221,7 @@ def _open(transaction: Transaction, event: on.Opened) -> None:
 
 
 def _add_agents(transaction: Transaction, names: Iterable[str]) -> None:
-    """They start one after another."""
+    """Put new agents into the fleet; they start one after another."""
     for place, name in enumerate(names):
         membership.begin(transaction, name, place * transaction.rules.stagger)
 

@@ -97,8 +97,9 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """A supervisor took the run over. `Exited` and `Graded` events follow for what no longer runs, as lost. `away`: for
-    how many seconds of wall time nobody supervised; the resets that providers named come nearer by it."""
+    """A supervisor took the run over. For each process that no longer runs an `Exited` or `Graded` event follows, as
+    lost. `away`: the seconds of wall-clock time for which nobody supervised; resets of usage limits come nearer by
+    it."""
 
     away: float = 0.0
 
@@ -113,11 +114,14 @@ class NumberedSubmission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolledBack:
-    """A resume found the journal damaged, and took the fleet as it was before. What is known of the time since then:
-    the `attempts` that were published and the submissions that were `accepted`, the last `launches` of agents, and the
-    highest figures, so that no number is given twice and no budget is used twice; and what the operator has decided
-    since, where something has: the `orders` to agents, all `budgets` that are set, whether grading `is_held`. `lines`:
-    how many of the journal were lost; `kept`: where the damaged file is."""
+    """A resume found the journal damaged, and took the fleet as it was before the damage. The other fields are what
+    other files still tell of the lost time.
+
+    So that no number is given twice and no budget is used twice: the `attempts` that were published, the submissions
+    that were `accepted`, the last `launches` of agents and the highest figures. So that the operator's decisions stay:
+    `orders` to agents, all `budgets` that were set, and whether grading `is_held`. `lines`: how many lines of the
+    journal were lost; `kept`: where the damaged file is.
+    """
 
     file: str
     line: int
@@ -140,8 +144,9 @@ class RolledBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskChanged:
-    """A resume took in a task that had changed. `baseline`: the seed's score under it, if scores may mean something
-    else than before; its number and order are given by the decision. `heartbeats`, `holdout`: whether those changed."""
+    """A resume took in a task that had changed. `baseline`: the seed's score under the new task, if scores may have
+    another meaning now; the decision gives it its number and order. `heartbeats`, `holdout`: whether these parts
+    changed."""
 
     baseline: Attempt | None = None
     heartbeats: bool = False
@@ -156,7 +161,8 @@ class Submitted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenIn:
     """The commit is pinned in the hub. `duplicate`: the first attempt with the same tree that has a score; `built_on`:
-    the attempt with the commit's parent, if it has one. `seal`: the level at which its author is sealed."""
+    the attempt whose commit is the parent of this one, if there is one. `seal`: the level at which its author is
+    sealed."""
 
     number: int
     commit: str
@@ -178,7 +184,7 @@ class IntakeFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedOut:
-    """The commit of a grade lies checked out: its grader can be started."""
+    """The commit of a grade is checked out: its grader can be started."""
 
     number: int
     launch: int
@@ -214,7 +220,7 @@ class Notified:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSeen:
     """An agent printed something. A new supervisor reads the output from its beginning again, so `place` and `count`
-    are of the whole output: what was seen before counts once."""
+    refer to the whole output: what is seen twice counts once."""
 
     agent: str
     launch: int
@@ -237,7 +243,7 @@ class EditsScanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifeSeen:
-    """The programs of a silent agent compute, or one of their pulses has written a beat."""
+    """The programs of a silent agent use the processor, or one of their pulses has written a beat."""
 
     agent: str
     launch: int
@@ -245,8 +251,8 @@ class LifeSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """An agent's program reported its use so far: of its launch, or of the conversation `session` where that is named.
-    Reported again by a new supervisor, it counts once."""
+    """An agent's program reported how much it has used so far: since the begin of this launch, or of the conversation
+    `session` if one is named. A new supervisor may report the figure again; it counts once."""
 
     agent: str
     launch: int
@@ -273,8 +279,9 @@ class LeftProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exited:
-    """An agent's launch is over: its process and everything that it started have ended. `began`: it printed a line that
-    its runtime knows, so that its conversation may have the prompt."""
+    """An agent's launch is over: its process and everything that it started have ended. `began`: the launch printed a
+    line that its runtime knows, so that its conversation may hold the prompt already. `until`: in how many seconds a
+    usage limit ends, where the provider named that."""
 
     agent: str
     launch: int
@@ -306,8 +313,8 @@ class JobEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPrepared:
-    """An agent can be driven as the operator wants it: its workspace is ready. `was`: how it is driven until now; None
-    of a new one."""
+    """An agent's workspace is ready, and it can be driven as `member` says. `was`: how it has been driven so far; None
+    for a new agent."""
 
     agent: str
     member: Member
@@ -329,7 +336,7 @@ class Requested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestUnreadable:
-    """A file that should be a request is none."""
+    """A file in a request inbox cannot be read as a request."""
 
     sender: str
     id: str

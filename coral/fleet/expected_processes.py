@@ -1,4 +1,5 @@
-"""Which processes the fleet takes to be running: the supervisor asks here, and reads no phase and no step itself."""
+"""Which processes should be running as the fleet's state says: the supervisor calls these functions, and reads no phase
+of an agent and no step of an attempt itself."""
 
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.policy import MAX_KILLS
@@ -12,13 +13,13 @@ def live_agents(fleet: Fleet) -> list[Agent]:
 
 
 def is_starting(agent: Agent, clock: float) -> bool:
-    """Whether the first output of the agent's launch is still expected."""
+    """Return whether the first output of the agent's launch is still expected."""
     return agent.phase in LIVE and not agent.has_output and clock - agent.spawned_at < START_SECONDS
 
 
 def agents_to_find(fleet: Fleet) -> list[Agent]:
-    """The agents whose process a new supervisor looks for; also one that could not be killed: after a reboot it is
-    gone."""
+    """Return the agents whose process a new supervisor looks for, among them those that could not be killed: after a
+    reboot their processes are gone."""
     return [agent for agent in fleet.agents.values() if agent.phase in LIVE or agent.kills >= MAX_KILLS]
 
 
@@ -31,5 +32,5 @@ def jobs_to_find(fleet: Fleet) -> list[Job]:
 
 
 def settled(fleet: Fleet) -> list[int]:
-    """The attempts that have a verdict, and of which it is not known whether their record is written."""
+    """Return the numbers of the attempts that have a verdict, and whose record may not be written yet."""
     return [number for number, attempt in fleet.pending.items() if attempt.step is AttemptStep.SETTLED]

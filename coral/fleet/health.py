@@ -1,7 +1,7 @@
-"""How well a fleet is: what is wrong with it now, since when, and which of that the operator is told unasked.
+"""The health of a fleet: what is wrong with it now, since when, and which of these troubles the operator is alerted of.
 
-These are also the checkpoint of the fleet: rules over its own state, which need no model. What has alerts of its own
-(a full disk, one reason for most failures, a closed account) is only shown here.
+Health is judged by rules over the fleet's own state, without a model. A trouble that has an alert elsewhere (a full
+disk, one reason for most failures, a closed account) is only shown, and not alerted again.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,25 +16,25 @@ from coral.fleet.rules import Rules
 from coral.fleet.run_state import AttemptStep, Fleet, Gains, Run
 from coral.fleet.transaction import Transaction
 
-FAILING_LAUNCHES = 3  # in a row, from which an agent counts as failing
+FAILING_LAUNCHES = 3  # so many in a row, and an agent counts as failing
 OUTAGE_SECONDS = 120.0  # of nothing but retries of its model
 STUCK_SECONDS = 1800.0  # without a publication while attempts wait, or two grades' time limits if that is more
 GAINLESS_SECONDS = 4 * 3600.0  # without a new best, in which the fleet has submitted
 GAINLESS_ATTEMPTS = 20
-GAINS_COMPARED = 3  # gains from which their cost is known
-RECENT_SECONDS = 900.0  # for which it is shown that a machine stood still, or that its time of day was set
-COSTLY = 5.0  # times what a gain has cost on average
+GAINS_COMPARED = 3  # after so many gains their average cost is known
+RECENT_SECONDS = 900.0  # for so long it is shown that the machine stood still, or that its time of day was set
+COSTLY = 5.0  # times the average cost of a gain: spent without a new one, this is a trouble
 
 
 class HealthLevel(StrEnum):
     HEALTHY = "healthy"
-    DEGRADED = "degraded"  # it goes on, with less than it has
-    UNHEALTHY = "unhealthy"  # nothing comes of it until that is over
+    DEGRADED = "degraded"  # the run goes on, but not with all that it has
+    UNHEALTHY = "unhealthy"  # the run achieves nothing until the trouble is over
     UNKNOWN = "unknown"  # nobody supervises, or nothing was heard of the supervisor
 
 
 class Trouble(StrEnum):
-    """What is wrong. Those of an agent are named with it."""
+    """What can be wrong. The key of a trouble of one agent or account names it too, see `TroubleFound.key`."""
 
     DISK = "disk"
     MEMORY = "memory"
@@ -57,7 +57,7 @@ class Trouble(StrEnum):
     AGENT_OUTAGE = "agent_outage"
     AGENT_GIVEN_UP = "agent_given_up"
     CHECKPOINTS_UNANSWERED = "checkpoints_unanswered"
-    # Of the supervisor, which the state of a fleet does not show.
+    # Troubles of the supervisor, which cannot be seen in the state of a fleet.
     SUPERVISOR_GONE = "supervisor_gone"
     STATUS_OLD = "status_old"
     NOT_RUNNING = "not_running"
@@ -75,7 +75,8 @@ OF_SHORTAGE = {
 
 @dataclass(frozen=True, slots=True)
 class TroubleFound:
-    """`of`: the agent or account that it is about, if it is one's. `since`: seconds of the run's clock."""
+    """A trouble that the fleet has now. `of`: the agent or account that has it; empty where it is the whole fleet's.
+    `since`: seconds of the run's clock."""
 
     trouble: Trouble
     of: str = ""
@@ -101,7 +102,7 @@ def level_of(trouble: Trouble) -> HealthLevel:
 
 
 def health_of(fleet: Fleet) -> tuple[HealthLevel, tuple[TroubleFound, ...]]:
-    """The level and what is wrong, the worst first, as the last decision found it."""
+    """Return the fleet's level and its troubles, the worst first, as the last decision noted them."""
     found = [TroubleFound(*_parts(key), since) for key, since in fleet.run.troubles.items()]
     found.sort(key=lambda one: (one.level is not HealthLevel.UNHEALTHY, one.since))
     return (found[0].level if found else HealthLevel.HEALTHY), tuple(found)
@@ -113,7 +114,8 @@ def _parts(key: str) -> tuple[Trouble, str]:
 
 
 def look(transaction: Transaction) -> None:
-    """Note what is wrong now, since when, and what is over; alert the operator of what nobody else reports."""
+    """Note what is wrong now and since when, and forget what is over; alert the operator of troubles that have no alert
+    elsewhere."""
     _note_waiting(transaction)
     run = transaction.run
     found = (
@@ -138,7 +140,7 @@ ALERTS: Mapping[Trouble, str] = {
 
 
 def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
-    """When something may become wrong without an event."""
+    """Yield the times, on the run's clock, at which a trouble may begin or end without an event."""
     run = fleet.run
     if run.waiting_since is not None:
         yield run.waiting_since + _stuck_after(rules)
@@ -150,7 +152,7 @@ def next_look(fleet: Fleet, rules: Rules) -> Iterator[float]:
 
 
 def note_gain(transaction: Transaction) -> None:
-    """Keep when the fleet's best was found, and what had been spent by then."""
+    """Note when the fleet's best was found, and how many attempts and how much money had been used by then."""
     run, gains = transaction.run, transaction.run.gains
     if run.best == gains.best and run.epoch == gains.epoch:
         return
@@ -165,7 +167,7 @@ def note_gain(transaction: Transaction) -> None:
 
 
 def _note_waiting(transaction: Transaction) -> None:
-    """Keep since when attempts have waited for a slot without a publication, which begins it anew."""
+    """Note since when attempts have waited for a slot while none was published; a publication begins that time anew."""
     run = transaction.run
     waits = any(
         attempt.step is AttemptStep.QUEUED and not attempt.is_holdout for attempt in transaction.pending.values()
@@ -230,8 +232,8 @@ def _of_agents(fleet: Fleet, clock: float) -> Iterator[TroubleFound]:
 
 
 def _conspicuous(fleet: Fleet) -> list[tuple[str, Agent]]:
-    """The agents with which something may be wrong: few of many. Each decision asks this of all agents."""
-    retired = Phase.RETIRED  # looked up once: that of an enum is slow
+    """Return the few agents that may have a trouble; a cheap test, because every decision looks at all agents."""
+    retired = Phase.RETIRED  # looked up once: each look-up of an enum's member is slow
     return [
         item
         for item in fleet.agents.items()
@@ -244,7 +246,7 @@ def _conspicuous(fleet: Fleet) -> list[tuple[str, Agent]]:
 
 
 def _nobody_works(fleet: Fleet) -> bool:
-    """Whether every agent that the operator wants at work is parked. The first that works settles it."""
+    """Return whether the operator wants at least one agent at work, and all of those are parked."""
     work, retired, parked = Order.WORK, Phase.RETIRED, Phase.PARKED
     wanted = False
     for agent in fleet.agents.values():

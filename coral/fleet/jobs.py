@@ -1,8 +1,8 @@
 """Jobs: commands that an agent runs beside its launches, such as a long training.
 
-A job belongs to its agent and outlives its launches: it is ended when the agent retires or the run stops. The agent
-gets one notice of bounded length, however many of its jobs have ended, without those whose end it has seen itself. An
-agent whose turn ends while a job runs waits for the job or for a message, up to the longest back-off.
+A job belongs to its agent and outlives the agent's launches: it is ended when the agent retires or the run stops.
+However many of its jobs end, the agent gets one notice of bounded length; it leaves out jobs whose end the agent has
+seen itself. An agent whose turn ends while a job runs waits for the job or for a message, up to the longest back-off.
 """
 
 from collections.abc import Collection
@@ -24,7 +24,8 @@ WHICH = "`coral job list` shows what runs"
 
 
 def start(transaction: Transaction, wanted: on.RunJob) -> str:
-    """Start a job for an agent; CoralError says why it cannot be."""
+    """Queue a job for an agent; it starts in the same turn. CoralError where the agent or the run cannot have another
+    job now."""
     agent, run = transaction.agents.get(wanted.agent), transaction.run
     if agent is None:
         raise CoralError(f"cannot start a job of {wanted.agent!r}: there is no such agent", "coral status names them")
@@ -53,7 +54,8 @@ def start(transaction: Transaction, wanted: on.RunJob) -> str:
 
 
 def stop(transaction: Transaction, sender: str, number: int) -> str:
-    """End a job, as the operator or its agent asks. An agent that asks for it itself gets no notice."""
+    """End a job, as the operator or its agent asks. An agent that ends its own job gets no notice. CoralError where
+    there is no such job, or it belongs to another agent."""
     job = transaction.jobs.get(number)
     if job is None or (sender in transaction.agents and sender != job.agent):
         raise CoralError(f"cannot stop job {number}: there is none that runs", WHICH)
@@ -75,15 +77,16 @@ def on_not_started(transaction: Transaction, number: int, detail: str) -> None:
 
 
 def on_left_processes(transaction: Transaction, number: int) -> None:
-    """The job's command has ended, but processes that it started still run: end them."""
+    """End the processes that a job's command left running when it ended."""
     job = transaction.jobs.get(number)
     if job is not None and job.phase in (Phase.RUNNING, Phase.INTERRUPTED):
         _terminate(transaction, job)
 
 
 def resume(transaction: Transaction, away: float) -> None:
-    """A new supervisor begins: jobs ran on while nobody supervised. Nobody knows whether the last supervisor sent a
-    signal before it died; a second one does no harm."""
+    """Adjust the jobs for a new supervisor: they ran on in the `away` seconds without one. A job that was being
+    interrupted is interrupted again, because the last supervisor may have died before it sent the signal; a second
+    signal does no harm."""
     for job in list(transaction.jobs.values()):
         if job.phase is not Phase.WAITING:
             transaction.set_job(job.number, away=job.away + away)
@@ -92,8 +95,8 @@ def resume(transaction: Transaction, away: float) -> None:
 
 
 def advance(transaction: Transaction) -> None:
-    """Start waiting jobs; end those of a run that stops, of a retired agent, or that somebody asked to end; and send
-    the next signal to those that do not obey."""
+    """Start waiting jobs; end the jobs of a run that stops or of a retired agent, and those that somebody asked to end;
+    send the next, stronger signal to a job that has not ended in time."""
     for job in list(transaction.jobs.values()):
         reason = job.reason or _reason_to_end(transaction, job)
         if job.phase is Phase.WAITING and reason:
@@ -112,7 +115,7 @@ def advance(transaction: Transaction) -> None:
 
 
 def wait_for(transaction: Transaction, agent: Agent) -> bool:
-    """Let an agent whose turn has ended wait for its job, if one runs; return whether it does."""
+    """Let an agent whose turn has ended wait for its job; return False if it has none."""
     if not runs_job(agent.name, transaction.jobs):
         return False
     deadline, reason = transaction.clock + transaction.rules.backoff_max, Reason(ReasonKind.WAITS_FOR_JOB)
@@ -194,8 +197,8 @@ def _outcome(code: int | None) -> JobOutcome:
 
 
 def _queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
-    """Add a job's end to the notice that waits for its agent, or queue a new one. A notice that the current launch was
-    given already stays as it is."""
+    """Add a job's end to the notice that is pending for its agent, or queue a new notice. A notice that the current
+    launch was given already is not changed."""
     waiting = [message for message in agent.undelivered if message.job_ends]
     if waiting:
         transaction.change_messages(agent.name, [_with(waiting[-1], end)])
@@ -205,7 +208,8 @@ def _queue_notice(transaction: Transaction, agent: Agent, end: JobEnd) -> None:
 
 
 def mark_delivered(transaction: Transaction, name: str, numbers: Collection[int]) -> None:
-    """Leave the ends of these jobs out of what waits for the agent: it has seen them itself."""
+    """Remove the ends of these jobs from the agent's pending notices, because the agent has seen them itself. A notice
+    that the current launch was given already is not changed."""
     stays = []
     for message in transaction.agents[name].pending_messages:
         ends = tuple(end for end in message.job_ends if end.number not in numbers)

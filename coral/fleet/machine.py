@@ -1,6 +1,7 @@
-"""How the machine is: what it has too little of, and whether it stood still or its time of day was set.
+"""The state of the machine: what it has too little of, and whether it stood still or its time of day was set.
 
-Nothing of that moves a deadline: all of them are on the run's clock. It is told, and shown as long as it matters.
+None of this moves a deadline: all deadlines are on the run's clock. The operator is told of it, and screens show it as
+long as it matters.
 """
 
 from coral.fleet import events as on

@@ -1,4 +1,4 @@
-"""The agents that the operator has added or moved: how each is driven since, whatever the task says."""
+"""How the agents are driven that the operator has added or moved, whatever the task says of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,8 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedMember:
-    """How the operator wants an agent to be driven. None: as it is; of a new agent, as the task's own are."""
+    """How the operator wants an agent to be driven. A field that is None stays as it is; of a new agent, it is as for
+    the task's own agents."""
 
     runtime: str | None = None
     model: str | None = None
@@ -25,7 +26,7 @@ class WantedMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Former:
-    """The runtime that drove an agent up to this launch."""
+    """A runtime that drove an agent before its present one, and the last launch (`through`) for which it did."""
 
     through: int
     runtime: str
@@ -33,8 +34,8 @@ class Former:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """How an agent is driven. `rest`: the other keys of its assignment, as in task.yaml. `account` and `prices`: those
-    that follow from all these; "" and None where it has none."""
+    """How an agent is driven. `rest`: the other keys of its assignment, as in task.yaml. `account` and `prices` follow
+    from the other fields; "" and None where the agent has none."""
 
     runtime: str
     model: str = ""
@@ -43,7 +44,7 @@ class Member:
     account: str = ""
     prices: Prices | None = None
     added: bool = False  # by the operator: the task does not have it
-    former: tuple[Former, ...] = ()  # the runtimes that it had before, whose outputs are read with them
+    former: tuple[Former, ...] = ()  # its earlier runtimes, with which the outputs of its earlier launches are read
 
     @property
     def title(self) -> str:
@@ -52,8 +53,8 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """A move that waits for the end of its agent's launch. `notice`: the message that tells the agent of it, and causes
-    that end."""
+    """A move that waits for the end of its agent's launch. `notice`: the id of the message that tells the agent of the
+    move, and for which its launch is interrupted."""
 
     member: Member
     was: Member

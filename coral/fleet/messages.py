@@ -1,7 +1,7 @@
 """Messages to agents: which heartbeats fire, when a message is delivered, and when it is acknowledged.
 
-A heartbeat fires once at each attempt or time that its trigger names, and queues a message. A pending message goes
-along with every launch of its agent, until the first output of one of them acknowledges it.
+A heartbeat fires once at each attempt or time that its trigger names, and queues a message. A pending message is given
+to every launch of its agent, until the first output of one of them acknowledges it.
 """
 
 from collections.abc import Collection
@@ -34,8 +34,9 @@ UNDELIVERED, UNANSWERED = Reason(ReasonKind.UNDELIVERED), Reason(ReasonKind.UNAN
 
 
 def put_in_force(transaction: Transaction, owner: str, heartbeats: tuple[Heartbeat, ...], by: str = "operator") -> None:
-    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer. No change by
-    an agent makes one of the clock due at once: as the answer to that heartbeat it would set off the next one."""
+    """Replace an owner's heartbeats. An interval that is running may become shorter by it, never longer. `by`: who
+    makes the change. If that is an agent, no heartbeat of the clock becomes due at once: the agent would set off a
+    heartbeat by its answer to one."""
     before = transaction.heartbeats.get(owner, ())
     holder = transaction.holder(owner)
     targets = {}
@@ -71,7 +72,8 @@ def fire_after_attempt(transaction: Transaction, author: str, number: int, depth
 
 
 def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, best_improved: bool) -> None:
-    """Withdraw heartbeats about stagnation that an improvement has made pointless, but for those in flight."""
+    """Withdraw messages about stagnation that an improvement has made pointless, except those in flight. `improved`:
+    the author improved its own best; `best_improved`: the fleet's."""
     if best_improved:
         unassigned = transaction.run.unassigned_messages
         for message in unassigned:
@@ -85,7 +87,7 @@ def withdraw_overtaken(transaction: Transaction, author: str, improved: bool, be
 
 
 def withdraw_stagnation(transaction: Transaction) -> None:
-    """Withdraw what is pending about stagnation under an earlier task."""
+    """Withdraw the pending messages about stagnation, because they are about an earlier task."""
     why = ": the task has changed"
     for message in transaction.run.unassigned_messages:
         if message.stagnant:
@@ -97,7 +99,8 @@ def withdraw_stagnation(transaction: Transaction) -> None:
 
 
 def end_stagnation(transaction: Transaction, author: str) -> None:
-    """A new best is proven: its author and the fleet stagnate no longer, and heartbeats about that are armed anew."""
+    """End the stagnation of the fleet and of the author (if not empty) after a new best or a change of task, and arm
+    their heartbeats about stagnation anew."""
     transaction.set_run(progress=progress.end_stagnation(transaction.run.progress))
     owners = [FLEET]
     if author:
@@ -116,7 +119,8 @@ def end_stagnation(transaction: Transaction, author: str) -> None:
 def deliver_at_eval(
     transaction: Transaction, author: str, waiting: bool
 ) -> tuple[tuple[str, ...], tuple[PendingMessage, ...]]:
-    """Deliver what is pending at the end of the author's `coral eval`, where an interrupt costs no work.
+    """Deliver what is pending at the end of the author's `coral eval`, where an interrupt costs no work. `waiting`: the
+    author still waits there.
 
     Returns the names of the heartbeats that interrupt now, and the messages that `coral eval` prints instead.
     """
@@ -138,7 +142,8 @@ def deliver_at_eval(
 
 def fire_clock_heartbeats(transaction: Transaction) -> None:
     """Fire the heartbeats whose time has come. A period is skipped, and the reason logged, while the last message of
-    the heartbeat is undelivered or unanswered, or its agent has many messages pending."""
+    the heartbeat is undelivered or unanswered, its agent is parked or about to use up a budget, or many messages are
+    pending for the agent."""
     for name, agent in transaction.agents.items():
         if agent.phase is not Phase.RETIRED:
             for heartbeat in _fire(transaction, name, by_clock=True):
@@ -157,7 +162,8 @@ def fire_clock_heartbeats(transaction: Transaction) -> None:
 
 
 def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> None:
-    """The agent has received these messages: they are pending no longer, and checkpoints among them await a reply."""
+    """Handle that an agent has received these messages: they are pending no longer, and checkpoints among them await a
+    reply."""
     agent = transaction.agents[name]
     received = [message for message in agent.pending_messages if message.id in ids]
     if not received:
@@ -177,7 +183,8 @@ def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> No
 
 
 def read_reply(transaction: Transaction, name: str, text: str) -> None:
-    """Take an agent's reply to its checkpoints: `HEARTBEAT_OK` is kept silent, `ALERT: ...` goes to the operator."""
+    """Read an agent's reply to its checkpoints: `HEARTBEAT_OK` is not shown, `ALERT: ...` goes to the operator. Any
+    other text is kept as the agent's last words."""
     if not transaction.agents[name].awaiting_reply:
         return
     match parse_reply(text):
@@ -192,8 +199,8 @@ def read_reply(transaction: Transaction, name: str, text: str) -> None:
 
 
 def end_of_turn(transaction: Transaction, name: str) -> None:
-    """The agent has ended its turn without an answer to its checkpoint. What it said last counts as an alert: something
-    that it should not have ended with; if it said nothing, the checkpoint is unanswered."""
+    """Handle that an agent ended its turn without a clear answer to its checkpoint. Its last words count as an alert,
+    because an agent that has nothing to report should have said so; without any, the checkpoint is unanswered."""
     if words := transaction.agents[name].last_words:
         _answered(transaction, name)
         transaction.alert(words, name)
@@ -206,8 +213,8 @@ def _answered(transaction: Transaction, name: str) -> None:
 
 
 def mark_unanswered(transaction: Transaction, name: str) -> None:
-    """Count a checkpoint without a reply, and alert the operator once for a row of them: an agent that no longer
-    answers may no longer understand what it is told."""
+    """Count a checkpoint without a reply, and alert the operator once after MAX_UNANSWERED in a row: an agent that no
+    longer answers may no longer understand what it is given."""
     agent = transaction.set_agent(name, unanswered_checkpoints=transaction.agents[name].unanswered_checkpoints + 1)
     if agent.unanswered_checkpoints == MAX_UNANSWERED:
         failed = Reason(ReasonKind.HEARTBEAT_FAILED, count=MAX_UNANSWERED, detail=agent.last_error)
@@ -237,7 +244,7 @@ def _leave_unassigned(transaction: Transaction, heartbeat: Heartbeat, number: in
 
 
 def _fire(transaction: Transaction, owner: str, *, by_clock: bool) -> list[Heartbeat]:
-    """Return the owner's heartbeats whose time or count has come, and begin their next period."""
+    """Return the owner's heartbeats whose time (`by_clock`) or count has come, and begin their next period."""
     holder = transaction.holder(owner)
     targets, fired = holder.targets, []
     for heartbeat in transaction.heartbeats.get(owner, ()):
@@ -280,5 +287,5 @@ def _is_overtaken(scopes: Collection[Scope], message: PendingMessage) -> bool:
 
 
 def _is_read_now(message: PendingMessage, now: float) -> bool:
-    """Whether `coral eval` has printed the message, and its agent has time left to acknowledge it."""
+    """Return whether `coral eval` has printed the message, and its agent has time left to acknowledge it."""
     return message.printed and now < message.due

@@ -1,4 +1,5 @@
-"""Constants of all decisions, and small questions that several of them ask: interruptibility, capacity."""
+"""The constants of all decisions, and questions that several of them ask: whether an agent may be interrupted, how long
+it may be silent, how many submissions it may have in hand."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,8 +10,8 @@ from coral.fleet.run_state import Job, PendingAttempt
 
 MILLION = 1_000_000  # tokens, for which prices are stated
 TOOL_ACTIVITY = "tool"  # the activity that a runtime reports while a tool is at work
-STARTING = "starting"  # the phase of a launch from which nothing was heard
-BUSY_SECONDS = 60.0  # how long that report is believed
+STARTING = "starting"  # the activity of a launch that has printed nothing yet
+BUSY_SECONDS = 60.0  # for so long after its last output an agent that reported a tool counts as at work with it
 INLINE_SECONDS = 30.0  # within which `coral eval` acknowledges what it printed, or an interrupt follows
 KILL_AGAIN_SECONDS = 2.0
 MAX_KILLS = 5  # then a process is reported as unkillable and given up
@@ -52,7 +53,7 @@ MAX_NOTICE_OUTPUTS = 3  # ... and of how many of them it has the last lines
 
 
 def is_due(message: PendingMessage, agent: Agent, now: float) -> bool:
-    """Whether this message alone justifies an interrupt now."""
+    """Return whether this message alone justifies an interrupt now."""
     if message.quiet or now < message.due:
         return False
     at_a_tool = agent.activity == TOOL_ACTIVITY and now < agent.last_output_at + BUSY_SECONDS
@@ -60,18 +61,19 @@ def is_due(message: PendingMessage, agent: Agent, now: float) -> bool:
 
 
 def ttl_of(agent: Agent, rules: Rules) -> float:
-    """For how many seconds the agent's launch may be silent in its present phase."""
+    """Return for how many seconds the agent's launch may be silent in its present phase."""
     return rules.ttl_of(agent.activity if agent.has_output else STARTING)
 
 
 def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
-    """Whether the agent has a session to come back to, or its start has been silent for longer than the grace."""
+    """Return whether a launch may be interrupted: it has printed something, so that its session can be resumed, or it
+    has been silent since its start for longer than the grace."""
     return agent.has_output or now >= agent.spawned_at + rules.start_grace
 
 
 def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:
-    """Until when the agent waits in `coral eval`, where it neither works nor stalls; None where it has no attempt that
-    is pending."""
+    """Return until when the agent waits in `coral eval`, on the run's clock; in that time it neither works nor stalls.
+    None where none of its attempts is pending."""
     own = (attempt for attempt in pending if attempt.submission.agent == agent and attempt.is_submitted)
     return max((attempt.waited_until for attempt in own), default=None)
 
@@ -81,18 +83,19 @@ def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
 
 
 def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], rules: Rules) -> dict[str, int]:
-    """How many more submissions of each agent are accepted now; the rest waits in its inbox. Attempts are graded in the
-    order of their numbers, so without this bound an agent that submits hundreds would delay all others."""
+    """Return how many more submissions of each agent are accepted now; the others wait in its inbox. Attempts are
+    graded in the order of their numbers, so without this bound an agent that submits hundreds would delay all
+    others."""
     in_hand = Counter(attempt.submission.agent for attempt in pending if attempt.is_submitted)
     return {agent: max(rules.slots + INTAKE_AHEAD - in_hand[agent], 0) for agent in agents}
 
 
 def is_repeat(recent: tuple[str, ...], id: str) -> bool:
-    """Whether a submission was accepted before. Exact for ids within the window, in any order; an id below the whole
-    window counts as a repeat, because it would be forgotten at once."""
+    """Return whether a submission was accepted before. Exact for ids within the window, in any order; an id below all
+    ids of a full window counts as a repeat, because `remember` would drop it at once."""
     return id in recent or id not in remember(recent, id)
 
 
 def remember(recent: tuple[str, ...], id: str) -> tuple[str, ...]:
-    """The window of ids with one more in it, the smallest first."""
+    """Return the window of ids with one more in it, the smallest first."""
     return tuple(sorted((*recent, id))[-REPLAY_WINDOW:])

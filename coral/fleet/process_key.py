@@ -1,7 +1,7 @@
-"""Process keys: an agent's process has the agent's name, the grader of attempt 17 has `#17`, job 3 has `%3`. A grade of
-attempt 17 on the hold-out is no attempt, and has the number -18: `#-18`.
+"""Process keys: an agent's process has the agent's name, the grader of attempt 17 has `#17`, job 3 has `%3`.
 
-Events, actions, launches and the journal name processes by these keys; no agent's name begins with `#` or `%`.
+A grade of attempt 17 on the hold-out is no attempt, and has the number -18: its process is `#-18`. Events, actions,
+launches and the journal name processes by these keys; no agent's name begins with `#` or `%`.
 """
 
 _GRADE, _JOB = "#", "%"
@@ -16,17 +16,19 @@ def of_job(number: int) -> str:
 
 
 def grade_in(who: str) -> int | None:
-    """The number of the attempt that this process grades; None where it is no grader."""
+    """Return the number in the key of a grader's process: of the attempt, or below 0 for a grade on the hold-out. None
+    for other keys."""
     return _number_after(_GRADE, who)
 
 
 def holdout_key(number: int) -> int:
-    """The number below 0 of an attempt's grade on the hold-out; of such a number, the attempt."""
+    """Return the number, below 0, of the grade of an attempt on the hold-out. Applied to such a number, it gives the
+    attempt."""
     return -1 - number
 
 
 def job_in(who: str) -> int | None:
-    """The number of the job; None where the process is no job."""
+    """Return the number of the job in the key of its process. None for other keys."""
     return _number_after(_JOB, who)
 
 

@@ -10,7 +10,8 @@ MAX_OPEN = 5  # questions of one agent
 
 
 def ask(transaction: Transaction, agent: str, text: str) -> str:
-    """Open a question, and alert the operator."""
+    """Open a question, and alert the operator. CoralError where it is empty, or too many questions of the agent are
+    open."""
     if not text.strip():
         raise CoralError("cannot ask nothing", "coral ask 'May I use the network?'")
     open_ones = [question.number for question in transaction.run.questions if question.agent == agent]
@@ -26,7 +27,7 @@ def ask(transaction: Transaction, agent: str, text: str) -> str:
 
 
 def answer(transaction: Transaction, number: int, text: str) -> str:
-    """Close a question, acknowledge its alert, and send its agent the answer."""
+    """Close a question, acknowledge its alert, and queue the answer for the agent. CoralError where it is not open."""
     found = next((question for question in transaction.run.questions if question.number == number), None)
     if found is None:
         numbers = ", ".join(str(question.number) for question in transaction.run.questions)

@@ -1,7 +1,7 @@
 """Why something starts, waits, ends or is left out, as data: a kind, and the figures that go with it.
 
-Decisions compare kinds. The texts that people and agents read are made of this by `coral/views/reasons.py` alone.
-A `detail` is what a program or a person said; it is shown, and never compared.
+Decisions compare kinds. The texts that people and agents read are made by `coral/views/reasons.py` alone. A `detail` is
+what a program or a person said; it is shown, and never compared.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class BudgetKey(StrEnum):
-    """What is used up; the keys of `budget` and `budget.per_agent` in task.yaml."""
+    """The unit of a budget; the keys of `budget` and `budget.per_agent` in task.yaml."""
 
     ATTEMPTS = "attempts"
     HOURS = "hours"
@@ -19,7 +19,7 @@ class BudgetKey(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An amount that is used up: a number of attempts or tokens, hours, or US dollars."""
+    """A budget that is used up, and its limit: a number of attempts or tokens, hours, or US dollars."""
 
     key: BudgetKey
     limit: float

@@ -9,7 +9,8 @@ from coral.fleet.reasons import RunEnd
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetHeartbeat:
-    """Set or change a heartbeat. `entry`: the heartbeat as in task.yaml; what it leaves out stays as it is in force."""
+    """Set or change a heartbeat. `entry`: the heartbeat as in task.yaml; keys that it leaves out keep their present
+    values."""
 
     owner: str
     entry: Mapping[str, str | int | float | bool | None]
@@ -69,7 +70,8 @@ class AddAgent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveAgent:
-    """Drive an agent in another way from its next launch on, for which it is interrupted at a good moment."""
+    """Drive an agent in another way from its next launch on. Its present launch is interrupted for it, when no tool is
+    at work."""
 
     agent: str
     wanted: WantedMember
@@ -94,8 +96,8 @@ class CancelGrade:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetBudget:
-    """Change a budget of the running run. `key`: as in `budget` of task.yaml (`per_agent.money`). `limit`: None
-    is without limit; `as_task`: what the task says again."""
+    """Change a budget while the run goes on. `key`: as in `budget` of task.yaml (`per_agent.money`). `limit`: the new
+    limit, None for no limit; `as_task`: use the task's limit again, and ignore `limit`."""
 
     key: str
     limit: float | None = None
@@ -104,7 +106,8 @@ class SetBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """End the run. `after_grades`: the agents at once, the run when everything that they submitted is graded."""
+    """End the run. `after_grades`: end the agents at once, and the run when everything that they submitted is
+    graded."""
 
     end: RunEnd
     after_grades: bool = False
@@ -119,7 +122,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acknowledge:
-    """The agent has read these messages (`messages`: their ids), and has seen the ends of these jobs."""
+    """The agent has read the messages with these ids, and has seen the ends of these jobs."""
 
     messages: tuple[str, ...] = ()
     jobs: tuple[int, ...] = ()
@@ -162,7 +165,7 @@ class StopJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcknowledgeAlerts:
-    """The operator has seen the alerts up to this one. `through`: its number; None: all so far."""
+    """The operator has seen the alerts up to number `through`; None: all alerts so far."""
 
     through: int | None
 

@@ -56,8 +56,8 @@ def on_requested(transaction: Transaction, event: on.Requested) -> None:
 
 
 def _log_text(request: on.Request, ok: bool) -> str:
-    """How the timeline names a request of the operator, who may have asked while nobody supervised and reads the answer
-    there; empty for requests whose effects have log lines of their own."""
+    """Return the name of an operator's request in the timeline, where the operator reads the answer if nobody
+    supervised when the request was made. Empty for requests whose effects have log lines of their own."""
     match request:
         case on.Tell(to=to, text=text):
             return f'tell {"everybody" if to == EVERYBODY else to} "{one_line(text, SHOWN)}"'
@@ -165,7 +165,8 @@ def _steer(transaction: Transaction, request: on.Steering) -> str:  # noqa: C901
 
 
 def _acknowledge_alerts(transaction: Transaction, through: int | None) -> str:
-    """Alerts that come later, and those that were acknowledged before, stay as they are."""
+    """Acknowledge all alerts up to number `through`. Alerts that come later, and those that were acknowledged before,
+    stay as they are."""
     run = transaction.run
     count, before = run.alert_count, run.alerts_acknowledged
     last = count if through is None else through
@@ -206,7 +207,7 @@ def _leave(transaction: Transaction, end: RunEnd) -> str:
 
 
 def _owners(transaction: Transaction, owner: str, name: str, scope: Scope) -> list[str]:
-    """The owners that a request names. `*` means the fleet for a heartbeat of the fleet, else every agent."""
+    """Return the owners that a request names. `*` means the fleet for a heartbeat of the fleet, else every agent."""
     if owner == EVERYBODY:
         of_fleet = scope is Scope.FLEET or find(transaction.heartbeats[FLEET], name) is not None
         return [FLEET] if of_fleet else [FLEET, *transaction.agents] if not name else list(transaction.agents)
@@ -231,8 +232,8 @@ def _change(transaction: Transaction, sender: str, owners: list[str], entry: Map
 
 
 def _wanted(entry: Mapping[str, object], owner: str, current: tuple[Heartbeat, ...]) -> Heartbeat:
-    """The heartbeat that an entry describes. Its scope must be the owner's: an agent's own heartbeat among those of the
-    fleet would reach everybody under rules that were made for one agent."""
+    """Return the heartbeat that an entry describes. Its scope must be the owner's: an agent's own heartbeat among those
+    of the fleet would reach everybody under rules that were made for one agent."""
     scope = Scope.FLEET if owner == FLEET else Scope.OWN
     wanted = from_entry({**entry, "scope": scope.value} if entry.get("scope") is None else entry, current)
     if wanted.scope is not scope:

@@ -1,9 +1,9 @@
-"""After a damaged journal the fleet is as it was before the damage: what is known of the time since then is taken
-again, so that nothing counts twice, no number is given twice, and nobody runs twice.
+"""Catches up after a damaged journal: the fleet is as it was before the damage, and what is known of the lost time is
+applied again, so that nothing counts twice, no number is given twice, and no agent runs twice.
 
 An attempt that was published counts as it was published, with its heartbeats; a submission that was accepted is graded
 again under its number. An agent that was added or moved is driven as it was last. What the operator has decided stays:
-orders to agents, budgets, held grading. A launch that the state knows nothing of has been ended by the resume.
+orders to agents, budgets, held grading. A launch that the fleet's state does not know was ended by the resume.
 """
 
 from attempts.record import Attempt, Kind
@@ -69,7 +69,8 @@ def _raise_use(transaction: Transaction, event: on.RolledBack) -> None:
 
 
 def _end_forgotten_launch(transaction: Transaction, name: str, event: on.RolledBack) -> None:
-    """An agent goes on after its last launch, in the conversation that it had then."""
+    """Set an agent's launch and session to the last ones that it had in the lost time, so that its next launch follows
+    them."""
     agent = transaction.agents[name]
     last = event.launches.get(name, agent.launch)
     if last > agent.launch:

@@ -1,4 +1,4 @@
-"""The rules a run is decided by: what its task fixed. Times in seconds."""
+"""The rules by which a run is decided: what its task says, in seconds where it is a time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of one run: what its task fixed. Times are in seconds; a bound of None is without limit."""
+    """The rules of one run: what its task says. Times are in seconds; a limit of None is no limit."""
 
     agents: tuple[str, ...] = ()  # those that the task has now; empty: those that the run began with
     scoring: Scoring = field(default_factory=Scoring)
@@ -61,11 +61,12 @@ class Rules:
     fresh_tokens: int | None = None  # ... nor one that has used so many tokens
 
     def ttl_of(self, phase: str) -> float:
-        """For how many seconds a launch may be silent in this phase: what its output said last that it does."""
+        """Return for how many seconds a launch may be silent in this phase; a phase is the activity that its output
+        reported last."""
         return self.ttl.get(phase, self.stall)
 
     def defaults(self, scope: Scope) -> tuple[Heartbeat, ...]:
-        """The heartbeats that a new owner of this scope starts with."""
+        """Return the heartbeats that a new owner of this scope starts with."""
         return tuple(heartbeat for heartbeat in self.heartbeats if heartbeat.scope is scope)
 
 
@@ -81,7 +82,7 @@ OWN_BUDGETS = {f"per_agent.{name}": name for name in ("attempts", "money", "toke
 
 
 def budget_of(rules: Rules, key: str) -> float | None:
-    """A budget in the unit of task.yaml; None is without limit."""
+    """Return a budget in the unit of task.yaml; None is without limit."""
     limit: float | None = getattr(rules.own, OWN_BUDGETS[key]) if key in OWN_BUDGETS else getattr(rules, BUDGETS[key])
     return limit / 3600 if key == "hours" and limit is not None else limit
 
@@ -97,8 +98,8 @@ def with_budget(rules: Rules, key: str, limit: float | None) -> Rules:
 
 
 def in_force(rules: Rules, run: Run) -> Rules:
-    """The rules with the budgets that the operator has set, and the agents that it has added or moved since. `rules`:
-    those of the task."""
+    """Return the rules with the budgets that the operator has set since, and the agents that the operator has added or
+    moved. `rules`: those of the task."""
     for key, found in run.budgets.items():
         if budget_of(rules, key) == found.base:
             rules = with_budget(rules, key, found.limit)

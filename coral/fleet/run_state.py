@@ -1,7 +1,7 @@
 """The state of a run: its attempts that are not published yet, its jobs, its account limits, and the whole fleet.
 
-Records are frozen; a decision returns new ones, and the journal holds what differs between two fleets. Every time is
-in seconds of the run's clock, which stands still while nobody supervises.
+Records are frozen; a decision returns new ones, and the journal holds the fields that differ between two fleets. Every
+time is in seconds of the run's clock, which stands still while nobody supervises.
 """
 
 from collections.abc import Mapping
@@ -45,8 +45,8 @@ class PendingAttempt:
     submission: Submission
     step: AttemptStep = AttemptStep.TAKING
     deadline: float | None = None
-    waited_until: float = 0.0  # until then its author stays in `coral eval`
-    answers: int = 0  # the depth of the heartbeat that its author had received last; 0: it has new work in it
+    waited_until: float = 0.0  # until then its author waits in `coral eval`
+    answers: int = 0  # the depth of its author's chain of heartbeats at the submission; 0: it is new work
     launch: int = 0  # the number of its current or last grader process
     failed_intakes: int = 0  # fetches of its commit that failed by our fault
     failed_starts: int = 0  # grader processes that could not be started
@@ -57,14 +57,14 @@ class PendingAttempt:
     seal: str = ""  # the level at which its author is sealed
     built_on: Scored | None = None  # the attempt that its commit was built on
     duplicate_of: int | None = None  # the attempt with the same tree, which it measures once more
-    confirmation: Confirmation | None = None  # for the supervisor's own: what it measures again
-    holdout_of: int | None = None  # for the supervisor's own: the attempt that is graded on the hold-out
-    epoch: int = 1  # of the supervisor's own: it is pointless in another
+    confirmation: Confirmation | None = None  # of a confirmation: the attempt that is measured again
+    holdout_of: int | None = None  # of a grade on the hold-out: the attempt that is graded
+    epoch: int = 1  # of a grade of the supervisor's own: in a later epoch it is not needed
     suspicion: str = ""  # why its grade failed; the seed is graded next, to learn whether the grader is at fault
     grader_started: bool = False  # else the commit is still being checked out
     stopped: bool = False
     cancelled: bool = False  # by the operator
-    exceeded: str = ""  # the limit that its grade went over, for which it is ended: the reason why it fails
+    exceeded: str = ""  # the limit that its grade went over and was ended for: the reason why the attempt fails
     kills: int = 0
     attempt: Attempt | None = None
     heartbeats: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Job:
         return of_job(self.number)
 
     def seconds(self, clock: float) -> float:
-        """For how long the job has run at this time of the run's clock."""
+        """Return for how long the job has run at this time of the run's clock."""
         return clock - self.began_at + self.away
 
     @property
@@ -140,8 +140,8 @@ class Limit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """Many crashes of one account's agents in a short time have one cause, which each of them would meet again: then
-    none of them starts for a while. `crashes`: the times of the latest."""
+    """Holds back the starts of one account's agents. Many crashes in a short time have one cause, which each agent
+    would meet again: then none of them starts for a while. `crashes`: the times of the latest ones."""
 
     crashes: tuple[float, ...] = ()
     paused_until: float = 0.0
@@ -149,8 +149,8 @@ class Breaker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What an agent asked the operator, until it is answered. `asked_at`: on the run's clock. `alert`: the number of
-    the alert that told of it."""
+    """A question of an agent to the operator that is not answered yet. `asked_at`: on the run's clock. `alert`: the
+    number of the alert that delivers it."""
 
     number: int
     alert: int
@@ -161,7 +161,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLimit:
-    """A budget as the operator has set it. It is in force for as long as the task says what it said then: `base`."""
+    """A budget as the operator has set it. It is in force only while the task's own limit is still `base`, as it was
+    then."""
 
     limit: float | None
     base: float | None
@@ -179,7 +180,8 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gains:
-    """The fleet's new bests of this epoch: how many since the first, and what it had done at the last one."""
+    """How often the fleet's best was replaced in this epoch, and the time, attempts and money used when that happened
+    last."""
 
     best: int | None = None
     epoch: int = 1
@@ -198,12 +200,12 @@ class Run:
     opened: bool = False
     next_number: int = 1
     order: int = 0  # of the last publication
-    epoch: int = 1  # of the present task: how many it has had, and that one
+    epoch: int = 1  # the number of the present epoch, from 1
     progress: Progress = field(default_factory=Progress)
     best: int | None = None  # the attempt that is proven to be the best; 0 is the seed
     half: Half | None = None  # of a pair that is being measured
     failed: int = 0  # attempts that failed
-    # Those of this epoch, by the kind of their reason.
+    # Failed attempts of this epoch, by the kind of their reason.
     failures: Mapping[str, FailureGroup] = field(default_factory=dict)
     earlier_evals: int = 0  # attempts of earlier epochs
     alerted_failures: tuple[str, ...] = ()  # the kinds that the operator was alerted of
@@ -214,8 +216,8 @@ class Run:
     unassigned_messages: tuple[PendingMessage, ...] = ()  # the fleet's heartbeats, for whoever submits next
     message_count: int = 0
     alert_count: int = 0
-    alerts_acknowledged: int = 0  # by the operator: those up to this number
-    alerts_answered: tuple[int, ...] = ()  # later ones: of questions that the operator has answered since
+    alerts_acknowledged: int = 0  # the operator has seen all alerts up to this number
+    alerts_answered: tuple[int, ...] = ()  # later alerts, of questions that the operator has answered
     undelivered_alerts: tuple[Alert, ...] = ()
     question_count: int = 0
     questions: tuple[Question, ...] = ()  # those that are open

@@ -1,4 +1,4 @@
-"""A decision in progress: the changed records of the fleet, and the actions that were ordered so far."""
+"""A decision in progress: the changed records of the fleet, and the actions that it has ordered so far."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -15,8 +15,8 @@ from heartbeats.heartbeat import Heartbeat
 
 
 class Transaction:
-    """Collects changes to a fleet's frozen records. Records that no handler changes are shared with the fleet before,
-    so that a decision in which nothing happens costs nothing."""
+    """Collects changes to a fleet's frozen records. Records that no handler changes are shared with the old fleet, so
+    that a decision without changes is cheap."""
 
     def __init__(self, fleet: Fleet, now: Moment, rules: Rules) -> None:
         self.run: Run = fleet.run
@@ -65,7 +65,7 @@ class Transaction:
         self.act(LogEvent(type="skipped", text=heartbeat, agent=agent, reason=reason, messages=named))
 
     def alert(self, text: str, agent: str = "", reason: Reason | None = None) -> None:
-        """Alert the operator once. The id stays the same however often the alert has to be delivered."""
+        """Alert the operator once. The alert's id stays the same if it has to be delivered again."""
         made = Alert(id=f"{self.run.id}-alert-{self.run.alert_count + 1}", text=text, agent=agent, reason=reason)
         self.set_run(alert_count=self.run.alert_count + 1, undelivered_alerts=(*self.run.undelivered_alerts, made))
         self.act(Notify(id=made.id, text=text, agent=agent, reason=reason))
@@ -79,7 +79,7 @@ class Transaction:
         return self.agents[name]
 
     def holder(self, owner: str) -> Run | Agent:
-        """The record of an owner of heartbeats: an agent, or the fleet."""
+        """Return the record of an owner of heartbeats: an agent, or the fleet."""
         return self.run if owner == FLEET else self.agents[owner]
 
     def set_targets(self, owner: str, targets: Mapping[str, float]) -> None:
@@ -100,20 +100,22 @@ class Transaction:
         self.set_agent(agent, pending_messages=(*self.agents[agent].pending_messages, message))
 
     def queue_notice(self, agent: str, name: str, due: float, *, defers: bool = True, **fields: Any) -> str:
-        """Queue a message that no heartbeat has fired: the operator's, or one of Coral's own. Returns its id."""
+        """Queue a message that no heartbeat has fired: the operator's words, or a notice by Coral itself. Returns its
+        id."""
         id = self.next_message_id()
         notice = PendingMessage(id=id, name=name, since=self.clock, due=due, defers=defers, **fields)
         self.queue_message(agent, notice)
         return id
 
     def change_messages(self, agent: str, changed: Iterable[PendingMessage]) -> None:
-        """Put each of these in the place of the pending message that has its id."""
+        """Replace each pending message of the agent that has the id of one of these by that one."""
         by_id = {message.id: message for message in changed}
         pending = self.agents[agent].pending_messages
         self.set_agent(agent, pending_messages=tuple(by_id.get(message.id, message) for message in pending))
 
     def withdraw(self, agent: str, is_pointless: Callable[[PendingMessage], bool], why: str) -> None:
-        """Drop the agent's pointless messages, but for those in flight: its launch was given them already."""
+        """Drop the agent's pending messages that are pointless, except those in flight: its launch was given them
+        already."""
         withdrawn = [message for message in self.agents[agent].undelivered if is_pointless(message)]
         for message in withdrawn:
             self.log_messages("withdrawn", f"{message.name} ({message.id}){why}", agent, (message,))

@@ -1,5 +1,5 @@
-"""The supervisor's own files and notices: what could not be written, what somebody else altered, what the operator is
-told of it.
+"""The supervisor's own files and notices: what could not be written, what somebody else altered, and the alerts about
+it.
 
 While the disk cannot be written to, what runs goes on, nothing new starts, and no failure is anybody's fault: a failure
 in that time counts as lost, and is tried again when the disk is usable.
@@ -42,7 +42,7 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
 
 
 def write_again(transaction: Transaction) -> None:
-    """Try again, once it is time, what could not be written: the disk may have space by now."""
+    """Order the failed writes to be tried again once their pause is over: the disk may have space by now."""
     due = transaction.run.write_again_at
     if due is not None and transaction.clock >= due:
         write_again_now(transaction)
@@ -76,14 +76,15 @@ def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
 
 
 def exclude_time(transaction: Transaction) -> None:
-    """Take the time in which nothing could be written off every agent's no-progress timer."""
+    """Take the time in which the disk could not be written to off every agent's no-progress timer."""
     if transaction.run.disk_problem:
         for name in transaction.agents:
             stalls.exclude_time(transaction, name)
 
 
 def without_blame(event: on.Event, disk_problem: str) -> on.Event:
-    """The event to handle instead of this one while the disk cannot be written to."""
+    """Return the event as it is to be handled while the disk cannot be written to: a failure that the disk may have
+    caused becomes a lost grade or a lost launch. With an empty `disk_problem`, the event itself."""
     if not disk_problem:
         return event
     match event:

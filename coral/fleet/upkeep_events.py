@@ -23,8 +23,8 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordsDamaged:
-    """Published records are not as the supervisor left them: the numbers of those whose file is `altered` or gone, and
-    of those that are `misindexed`: the index lacks them or says something else."""
+    """Published records are not as the supervisor left them. `altered`: the numbers of those whose file was changed or
+    removed; `misindexed`: of those that the index lacks or has otherwise."""
 
     altered: tuple[int, ...] = ()
     misindexed: tuple[int, ...] = ()
@@ -39,8 +39,8 @@ class HeartbeatsAltered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFailed:
-    """What an action writes could not be written. The performer keeps the action until `WriteAgain`. `depth`: how often
-    it has failed by now; each time it is tried again after a longer pause."""
+    """An action could not write its file. The supervisor keeps the action and tries it again at `WriteAgain`. `depth`:
+    how many times it has failed; the pause before the next try grows with it."""
 
     item: str
     depth: int = 1
@@ -48,8 +48,8 @@ class WriteFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchFailed:
-    """Changes in the inboxes no longer wake the supervisor: it finds them when it polls. `reason`: empty where they do
-    again."""
+    """The system no longer reports changes in the inboxes: the supervisor finds new files when it polls. `reason`: why;
+    empty where changes are reported again."""
 
     reason: str
 
@@ -64,8 +64,8 @@ class Shortage(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineChecked:
-    """Of what the machine is `short` has changed. `free`: the part of its memory that is; `load`: how many processes
-    want to run, for each core."""
+    """The list of what the machine is `short` of has changed. `free`: the free part of its memory, from 0 to 1; `load`:
+    how many processes want to run, for each core."""
 
     short: tuple[Shortage, ...]
     free: float = 1.0
@@ -81,13 +81,13 @@ class Slept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClockSet:
-    """Somebody has set the time of day, by so many `seconds`; below 0: back."""
+    """Somebody has set the time of day, by `seconds`; a negative number is back."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiskChecked:
-    """Whether the run's disk can be written to has changed. `problem`: why it cannot be; empty when it can again."""
+    """Whether the run's disk can be written to has changed. `problem`: why it cannot be; empty if it can again."""
 
     problem: str

@@ -1,7 +1,7 @@
 """The run's memory: what happened, what was decided, and which fields changed; appended, and folded without logic.
 
-A line is on the disk before anything in it is done. The last line may be torn by a crash: it is cut off before the
-next is written, and nothing that was only in it had been done. See `lines` for one line, `segments` for the files.
+A line is on the disk before anything in it is done. A crash may tear the last line: it is cut off before the next line
+is written, and nothing that only it held had been done. See `lines` for one line, `segments` for the files.
 """
 
 from coral.journal.changes import difference

@@ -1,6 +1,6 @@
 """The changes between two fleets, as plain data.
 
-A new record is written whole, with its tag; of one that was there before only the fields that differ are written.
+A new record is written whole, with its tag; of a record that was there before, only the fields that differ are written.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ Plain = dict[str, Any]
 
 
 def difference(before: Fleet, after: Fleet) -> Plain:
-    """The records that were changed, made or dropped between two fleets. A dropped one is None."""
+    """Return the records that were changed, made or dropped between two fleets. A dropped record is None."""
     changes: Plain = {}
     if before.run is not after.run and (run := encode_changes(before.run, after.run)):
         changes["run"] = run
@@ -30,7 +30,7 @@ def difference(before: Fleet, after: Fleet) -> Plain:
 
 
 def encode_fleet(fleet: Fleet) -> Plain:
-    """The whole fleet, in the order in which decisions go through it."""
+    """Return the whole fleet, in the order in which decisions go through it."""
     return {"run": encode(fleet.run), **{part: encode(getattr(fleet, part)) for part in PARTS}}
 
 
@@ -39,7 +39,7 @@ def empty() -> Plain:
 
 
 def apply(state: Plain, changes: Mapping[str, Any]) -> None:
-    """Makes the changes that `difference` found to `state`. KeyError for a change to a record that is not there."""
+    """Make the changes that `difference` found in `state`. KeyError for a change to a record that is not there."""
     if "run" in changes:
         _put(state, "run", changes["run"])
     for part in PARTS:
@@ -52,7 +52,7 @@ def apply(state: Plain, changes: Mapping[str, Any]) -> None:
 
 
 def decode_fleet(state: Plain) -> Fleet:
-    """The fleet that `encode_fleet` made `state` from. ValueError says what does not fit."""
+    """Return the fleet that `encode_fleet` made `state` from. ValueError says what in it is wrong."""
     return Fleet(
         run=decode(Run, state["run"]),
         agents={name: decode(Agent, plain) for name, plain in state["agents"].items()},

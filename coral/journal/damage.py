@@ -1,10 +1,10 @@
-"""Finds where a journal is damaged, and what of it can be trusted; and puts the trusted part in its place.
+"""Finds where a journal is damaged and what of it can be trusted, and puts the trusted part in its place.
 
-Trusted is the last snapshot that can be read and decoded, with the lines that follow it without a gap. A snapshot that
-is damaged itself is what the file before it led to, so that the lines after it are trusted as well. Lines after a gap
-cannot be applied: they change records whose state is not known. What they say by themselves is read by `lost_lines`.
-
-Nothing is removed: what is damaged is kept beside the journal, under another name.
+Trusted is the last snapshot (the head of a file) that can be read and decoded, with the lines that follow it without a
+gap. If a snapshot itself is damaged, the lines of the file before it lead to the same state, so that the lines after it
+are trusted too. Lines after a gap cannot be applied: they change records whose state is not known. What such a line
+says by itself is read by `lost_lines`. Nothing is removed: the damaged files are kept beside the journal under another
+name.
 """
 
 import contextlib
@@ -28,14 +28,14 @@ from coral.journal.segments import DamageError, number_of, open_segment, segment
 from coral.journal.writer import ROLLED_BACK, head_of, known_of, plain_identities
 
 HEAD_MARK = b',"state":{"run":{'  # in the first line of a file, as text
-KEPT = "damaged-"  # what the name of a file begins with that made way
+KEPT = "damaged-"  # the name of a damaged file begins with this once it is renamed
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """`path`, `line`, `why`: where a reader has to stop. `trusted`: the lines of the file with this `number`, in which
-    the journal goes on, and the `state` that they lead to. `lost`: the whole lines after the damage that follow others;
-    `unreadable`: how many others there are. `damaged`: the files that make way."""
+    """What `examine` found. `path`, `line`, `why`: where and why reading has to stop. `trusted`: the lines of the file
+    with this `number`, with which the journal goes on, and the `state` that they lead to. `lost`: the lines after the
+    damage that can be read; `unreadable`: how many others there are. `damaged`: the files that are renamed."""
 
     path: Path
     line: int
@@ -49,8 +49,8 @@ class Damage:
 
 
 def examine(journal: Path) -> Damage | None:
-    """None where the journal can be read. CoralError where it is of another format or version, or nothing of it can be
-    trusted."""
+    """Find the damage of a journal; None if it can be read. CoralError if another version wrote it, or nothing of it
+    can be trusted."""
     try:
         recover(journal)
         return None
@@ -65,8 +65,9 @@ def examine(journal: Path) -> Damage | None:
 
 
 def roll_back(journal: Path, damage: Damage, note: RolledBack, now: Moment) -> None:
-    """Put the trusted part in the place of the damaged one; its last line says what was done. OSError where it cannot
-    be written: then nothing has changed. A crash in between leaves a journal that is found damaged again."""
+    """Replace the damaged files by the trusted lines and a last line with `note`, which says what was done. OSError if
+    that cannot be written: then the journal is as before. A crash in between leaves a journal that is found damaged
+    again."""
     last = {"at": now.run_time, "wall": now.wall_time, ROLLED_BACK: encode(note)}
     target = segment_path(journal, damage.number)
     unfinished = target.with_name(f".{target.name}")
@@ -93,7 +94,8 @@ def kept_as(path: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The lines of a file up to the first `wrong` one, by its number, and what they lead to; 0 if none is wrong."""
+    """The lines of a file before the first wrong one, and the state that they lead to. `wrong`: the number of the wrong
+    line; 0 if none is wrong."""
 
     lines: tuple[Plain, ...]
     state: RecoveredState | None
@@ -113,7 +115,8 @@ def _read(path: Path, *, is_newest: bool) -> _Read:
 
 
 def _decodable(lines: Sequence[Plain]) -> int:
-    """How many of the lines lead to a state that can be. CoralError where another version has written them."""
+    """Return how many of the lines, from the first on, can be folded to a state. CoralError if another version has
+    written them."""
     if (error := _problem_of(lines)) is None:
         return len(lines)
     versions = {str(line["version"])[:40] for line in lines if "version" in line} - {__version__}
@@ -139,7 +142,7 @@ def _problem_of(lines: Sequence[Plain]) -> Exception | None:
 
 
 def _after(files: Sequence[Path], read: _Read, why: str) -> Damage:
-    """`files`: the one that was `read`, and all after it."""
+    """Return the damage that begins in or after the file that was `read`. `files`: that file, and all after it."""
     assert read.state is not None
     if read.wrong:
         path, line, number, trusted = files[0], read.wrong, number_of(files[0]), read.lines
@@ -155,7 +158,8 @@ def _after(files: Sequence[Path], read: _Read, why: str) -> Damage:
 
 
 def _with_tail(state: RecoveredState, path: Path, number: int) -> tuple[Plain, ...]:
-    """The head that this file should have, and those of its lines that follow each other from there."""
+    """Return the head that this file should have, made from `state`, and the lines of the file that follow it without a
+    gap."""
     last = Moment(run_time=state.clock, wall_time=state.wall)
     head = head_of(known_of(state), last, plain_identities(state.identities), state.fleet)
     if number_of(path) != number:
@@ -172,7 +176,8 @@ def _with_tail(state: RecoveredState, path: Path, number: int) -> tuple[Plain, .
 
 
 def _beyond(path: Path, count: int) -> tuple[list[Plain], int]:
-    """The whole lines beyond the first so many, and how many others there are. A head is none: it is a state."""
+    """Return the lines after the first `count` that follow the line before them, and how many others there are. The
+    first line of a file is left out: it holds a state, and no change."""
     raw, first = _raw(path), max(count, 1)
     found = [
         line
@@ -183,7 +188,7 @@ def _beyond(path: Path, count: int) -> tuple[list[Plain], int]:
 
 
 def _raw(path: Path) -> list[bytes]:
-    """As far as it can be read, without an end that a crash cut off."""
+    """Return the whole lines of a file as bytes, as far as it can be read; an end that a crash cut off is left out."""
     lines = list[bytes]()
     with contextlib.suppress(CoralError), open_segment(path) as file:
         for raw in file:

@@ -41,10 +41,11 @@ class Decision:
 
 @dataclass(slots=True)
 class RecoveredState:
-    """The state that a journal folds to. `identities`: the processes that were started, each with its launch. `files`:
-    the digests of the task's files, as the last supervisor found them (see `coral.runs.task_files`); `expected`: those
-    that were about to be changed since. `rolled_back`: from what damage this state was saved, until a supervisor has
-    decided on it."""
+    """The state that a journal folds to. `clock`, `wall`: the time of its last line. `identities`: by process key, the
+    processes that were started, each with its launch. `folder`: device and inode of the run's folder. `files`: the
+    digests of the task's files as the last supervisor found them (see `coral.runs.task_files`); `expected`: the digests
+    that a change of the task announced since. `rolled_back`: the damage that this state was saved from, until a
+    supervisor has decided on it."""
 
     fleet: Fleet = field(default_factory=Fleet)
     clock: float = 0.0
@@ -58,14 +59,16 @@ class RecoveredState:
 
     @property
     def members(self) -> Mapping[str, Member]:
-        """The agents that were added or moved, those among them of whom only a damage tells: they hand in too."""
+        """The agents that were added or moved. Agents whose decision was lost by a damage are among them, because they
+        may submit."""
         lost = self.rolled_back.members if self.rolled_back else {}
         return {**self.fleet.run.members, **lost}
 
 
 @contextlib.contextmanager
 def understanding(lines: Lines) -> Iterator[None]:
-    """CoralError, with the file and the line, for lines that are whole but not as this version writes them."""
+    """Turn errors about lines that have the right checksum but impossible contents into a CoralError with file and
+    line."""
     try:
         yield
     except BAD_DATA as error:
@@ -74,12 +77,13 @@ def understanding(lines: Lines) -> Iterator[None]:
 
 
 def fold(journal: Path) -> RecoveredState:
-    """The last state that the journal has, read from its newest file alone."""
+    """Return the last state in a journal, read from its newest file alone."""
     return recover(journal)[0]
 
 
 def recover(journal: Path) -> tuple[RecoveredState, Lines | None]:
-    """The last state, and the file that has it: the newest with a whole line in it."""
+    """Return the last state, and the file that it was read from: the newest with a whole line in it; None if there is
+    none."""
     for lines in reversed(lines_of_files(journal)):
         with understanding(lines):
             state = fold_lines(from_a_head(lines))
@@ -117,12 +121,12 @@ def fold_lines(lines: Iterable[Mapping[str, Any]]) -> RecoveredState:
 
 
 def copy_of(state: Plain) -> Plain:
-    """A state to apply changes to, without changing the line it came from."""
+    """Return a copy of a state, so that changes applied to it do not change the line it came from."""
     return {"run": state["run"], **{part: dict(state[part]) for part in PARTS}}
 
 
 def decisions(journal: Path) -> Iterator[tuple[Rules, Decision]]:
-    """The decisions of a journal, each with the rules in force."""
+    """Yield the decisions of a journal in their order, each with the rules that its supervisor had."""
     rules = Rules()
     for lines in _complete(journal):
         with understanding(lines):
@@ -140,12 +144,13 @@ def decision_of(line: Mapping[str, Any]) -> Decision:
 
 
 def published(journal: Path) -> Iterator[Attempt]:
-    """Every published attempt in the journal, once each, in order of publication."""
+    """Return every published attempt in the journal, once each, in order of publication. CoralError at the first
+    damage."""
     return _once(attempt for lines in _complete(journal) for attempt in _published_in(lines))
 
 
 def salvaged(journal: Path) -> Iterator[Attempt]:
-    """The published attempts that can still be read, whatever is missing or damaged."""
+    """Return the published attempts that can still be read: in each file those before its first damage."""
     return _once(attempt for file in segments(journal) for attempt in _salvaged_in(Lines(file, may_be_torn=True)))
 
 
@@ -173,7 +178,7 @@ def _published_in(lines: Lines) -> Iterator[Attempt]:
 
 
 def read_lines(journal: Path) -> Iterator[dict[str, Any]]:
-    """The lines of all files of a journal, in their order."""
+    """Yield the lines of all files of a journal, in their order."""
     for lines in _complete(journal):
         yield from lines
 
@@ -194,10 +199,10 @@ def from_a_head(lines: Lines) -> Iterator[dict[str, Any]]:
 
 
 def has_begun(layout: Layout) -> bool:
-    """Whether a supervisor decided anything in this run, which may be lost."""
+    """Return whether a supervisor has decided anything in this run; if not, the run can be replaced without a loss."""
     return bool(segments(layout.journal)) and fold(layout.journal).fleet.run.opened
 
 
 def has_ended(layout: Layout) -> bool:
-    """Whether the run never began or was ended in order, so that no process of it can be running."""
+    """Return whether the run never began or was ended in order, so that no process of it is running."""
     return not segments(layout.journal) or bool(fold(layout.journal).fleet.run.finished)

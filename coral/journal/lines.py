@@ -23,15 +23,16 @@ _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def seal(line: Mapping[str, Any], before: int) -> tuple[bytes, int]:
-    """The bytes of a line, and its checksum. `before`: the checksum of the line before it, 0 for the first."""
+    """Return the bytes of a line, and its checksum. `before`: the checksum of the line before it, 0 for the first."""
     rest = _ENCODER.encode(line).encode()[1:] + b"\n"
     checksum = crc32(rest, before)
     return b'%s%08x",%s' % (_START, checksum, rest), checksum
 
 
 def follows(raw: bytes, before: bytes, *, is_second: bool = False) -> bool:
-    """Whether a line is as it was written, right after the line `before`, of which nothing but its checksum need be
-    right; of the first line of a file, its checksum or the rest."""
+    """Return whether the line `raw` is as it was written, right after the line `before`. Of `before`, only its own
+    checksum need be intact; if it is the first line of a file (`is_second`: `raw` is the second), either its checksum
+    or the rest of it."""
     if not (raw.startswith(_START) and before.startswith(_START) and raw.endswith(b"\n")):
         return False
     sums = [crc32(before[_AFTER:])] if is_second else []
@@ -41,8 +42,8 @@ def follows(raw: bytes, before: bytes, *, is_second: bool = False) -> bool:
 
 
 class Lines:
-    """The whole lines of one file, in their order. Afterwards `head` is the length of the first one, `end` the offset
-    at which the last one ends, and `sum` its checksum."""
+    """Reads the whole lines of one file, in their order. After the last one, `head` is the length of the first line,
+    `end` the offset at which the last line ends, and `sum` its checksum."""
 
     def __init__(self, path: Path, *, may_be_torn: bool) -> None:
         """`may_be_torn`: this is the file that is written to, and a crash may have cut its last line."""
@@ -58,7 +59,7 @@ class Lines:
             yield self.parse(raw)
 
     def raw(self) -> Iterator[bytes]:
-        """The lines as bytes, their checksums verified. CoralError names the first that is damaged."""
+        """Yield the lines as bytes, with their checksums verified. DamageError names the first damaged line."""
         with open_segment(self.path) as file:
             for self.number, raw in enumerate(file, 1):
                 if not raw.endswith(b"\n"):
@@ -82,7 +83,7 @@ class Lines:
         return line
 
     def damaged(self, why: object) -> DamageError:
-        """Names the file and the line, and says what to do about it."""
+        """Return the error for the current line; it names the file, the line and what to do."""
         message = f"cannot read {self.path}: line {self.number} is damaged: {why}"
         return DamageError(message, DAMAGED_HINT, self.number, str(why))
 
@@ -102,7 +103,8 @@ class Lines:
 
 
 def lines_of_files(journal: Path) -> list[Lines]:
-    """One reader for each file of a journal, oldest first: a crash may have torn the end of the newest alone."""
+    """Return one reader for each file of a journal, oldest first. Only in the newest may a crash have torn the last
+    line."""
     files = segments(journal)
     return [Lines(file, may_be_torn=file == files[-1]) for file in files]
 

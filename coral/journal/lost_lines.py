@@ -1,8 +1,8 @@
-"""Reads what the lines of a journal say by themselves that cannot be applied, because lines before them are damaged.
+"""Reads those lines of a journal that cannot be applied, because lines before them are damaged: each for what it says
+by itself.
 
 A record that was published, a submission that was accepted, a process that was started, the highest figures and what
-the operator ordered last are known without the state before them. Each line is judged by itself: one that says nothing
-of that kind is passed over.
+the operator ordered last are known without the state before them. A line that says nothing of this kind is skipped.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from coral.fleet.members import Member
 from coral.fleet.run_state import FLEET, SetLimit
 from coral.processes.process_tree import Identity
 
-# Of the run: what is counted up, so that nothing gets the number of something else.
+# The counters of the run. They are taken over, so that no number is given twice.
 COUNTS = ("next_number", "alert_count", "message_count", "question_count", "job_count")
 
 
@@ -35,8 +35,8 @@ class LostLines:
     meters: dict[str, Meter] = field(default_factory=dict)
     members: dict[str, Member] = field(default_factory=dict)  # the agents that were added or moved, as last driven
     counts: dict[str, int] = field(default_factory=dict)
-    orders: dict[str, Order] = field(default_factory=dict)  # by agent, as every order and limit here: the last
-    budgets: dict[str, SetLimit] | None = None  # None where the lines say nothing of it
+    orders: dict[str, Order] = field(default_factory=dict)  # by agent: the last order
+    budgets: dict[str, SetLimit] | None = None  # None where the lines say nothing of budgets
     is_held: bool | None = None
 
 

@@ -1,6 +1,6 @@
 """Decides again what a journal holds, as an audit, and recovers the state of an earlier time.
 
-Every file is replayed from its own head on, and has to begin with the state that the one before it ended with. After a
+Every file is replayed from its own head on, and has to begin with the state that the file before it ended with. After a
 difference the replay goes on from the recorded state: each later decision is judged by itself.
 """
 
@@ -28,7 +28,8 @@ REPORT_EVERY = 256  # decisions
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One decision that came out differently. `records`: the names of those that differ, such as `agents.ann`."""
+    """One decision that is different when decided again. `recorded`, `again`: the actions of the journal, and of the
+    replay; `records`: the names of the records that differ, such as `agents.ann`."""
 
     file: str
     line: int
@@ -41,7 +42,8 @@ class Difference:
 
 @dataclass(slots=True)
 class Replay:
-    """The result of a replay. `heads`: files that are missing, or do not begin where the one before them ended."""
+    """The result of a replay. `same`, `different`: numbers of decisions. `heads`: what is wrong with the files' heads:
+    a file is missing, or does not begin with the state that the one before it ended with."""
 
     same: int = 0
     different: int = 0
@@ -56,8 +58,8 @@ class Replay:
 
 
 def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None, *, last: bool = False) -> Replay:
-    """Decides everything again, or only what the `last` file of the journal has. `report` is called now and then, with
-    the result so far."""
+    """Decide everything again, or only what the `last` file of the journal has. `report` is called every REPORT_EVERY
+    decisions with the result so far. CoralError where a decision cannot be made again."""
     found = Replay()
     replayer = _Replayer(found)
     number = 0
@@ -79,7 +81,8 @@ def replay(journal: Path, report: Callable[[Replay], None] = lambda _: None, *, 
 
 
 def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> RecoveredState | None:
-    """The state just before the first line that `is_past`. None if that is the first line of all."""
+    """Return the state just before the first line for which `is_past` is true; None if that is the first line of
+    all."""
     for lines in reversed(lines_of_files(journal)):
         with understanding(lines):
             found = list(takewhile(lambda line: not is_past(line), lines))
@@ -89,7 +92,7 @@ def fold_until(journal: Path, is_past: Callable[[Mapping[str, Any]], bool]) -> R
 
 
 class _Replayer:
-    """Holds the recorded fleet and the one that is decided again, side by side."""
+    """Holds the recorded fleet and the fleet that is decided again, side by side."""
 
     def __init__(self, found: Replay) -> None:
         self._found = found
@@ -133,7 +136,8 @@ class _Replayer:
             self._found.first = Difference(*place, recorded.actions, actions, records)
 
     def _other_records(self, after: Fleet, *changes: Plain) -> Iterator[str]:
-        """The changed records that differ from the journal's, compared as records: data may differ in form."""
+        """Yield the names of the changed records that differ from the journal's. Compares records, because plain data
+        of equal records may differ in form."""
         recorded = decode_fleet(self._recorded)
         if recorded.run != after.run:
             yield "run"
@@ -146,7 +150,7 @@ class _Replayer:
 
 
 def difference_data(found: Difference) -> dict[str, Any]:
-    """For programs: actions and events as the journal holds them."""
+    """Return the difference as plain data for programs: actions and events as the journal holds them."""
     now = {"at": found.now.run_time, "wall": found.now.wall_time}
     decided = {name: encode(getattr(found, name)) for name in ("events", "recorded", "again")}
     return {"file": found.file, "line": found.line, **now, **decided, "records": list(found.records)}

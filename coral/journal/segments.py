@@ -1,4 +1,4 @@
-"""The files of a journal: `000001.jsonl`, `000002.jsonl` ..., each but the first begins with everything that was known.
+"""The files of a journal: `000001.jsonl`, `000002.jsonl` ..., each but the first begins with the whole state so far.
 
 Only the newest is written to, and it alone is needed to go on; the others are kept for people, and are packed (gzip).
 """
@@ -25,9 +25,8 @@ LEVEL = 3
 
 
 class DamageError(CoralError):
-    """A line is not as it was written, or is nothing that was ever written: `coral.journal.damage` says what is left.
-
-    `line`: its number; 0 where only some line up to there is wrong."""
+    """A line is not as it was written, or its contents are impossible; `coral.journal.damage` finds out what can be
+    saved. `line`: its number; 0 where only an upper bound is known. `why`: the reason in words."""
 
     def __init__(self, message: str, hint: str, line: int = 0, why: str = "") -> None:
         super().__init__(message, hint)
@@ -35,7 +34,7 @@ class DamageError(CoralError):
 
 
 def segments(journal: Path) -> list[Path]:
-    """The files of a journal, oldest first; none before the run's first supervisor."""
+    """Return the files of a journal, oldest first; none before the run's first supervisor."""
     found = _listed(journal)
     if found and len(found) <= max(found) - min(found):
         # A folder that is read while a file in it is packed may show neither of its names: merge two listings.
@@ -64,7 +63,7 @@ def segment_path(journal: Path, number: int) -> Path:
 
 
 def prepare_folder(journal: Path) -> None:
-    """Makes the folder, and removes files that a crash left half written in it."""
+    """Make the folder, and remove files that a crash left half written in it."""
     if not journal.is_dir():
         journal.mkdir(mode=0o700)
         sync_folder(journal.parent)
@@ -74,7 +73,7 @@ def prepare_folder(journal: Path) -> None:
 
 @contextlib.contextmanager
 def open_segment(path: Path) -> Iterator[BufferedIOBase]:
-    """A segment to read, packed or not. CoralError when it cannot be read."""
+    """Open a segment to read, packed or not. CoralError if it cannot be read."""
     try:
         with _open(path) as file:
             yield file
@@ -97,7 +96,7 @@ def _open(path: Path) -> BufferedIOBase:
 
 
 def _plain(path: Path) -> Path:
-    """The same path; OSError where something else than a file lies there: a pipe would hold its reader for ever."""
+    """Return the path; OSError if it is not a regular file: a pipe would block its reader for ever."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
     return path

@@ -1,10 +1,11 @@
 """Writes the journal: each line whole or not at all, and before anything in it is done.
 
-When a file has grown long, the next one begins with everything that is known: a supervisor needs the newest file alone.
-If the next one cannot be begun, on a full disk, nothing stops: it is tried again later.
+When a file has grown long, the next one begins with the whole state: a supervisor needs the newest file alone. If the
+next file cannot be begun, as on a full disk, the current one is used on, and it is tried again later.
 
 Agents without a sandbox may reach the file. Its name and size are compared before every line; its content is read again
-only when the kernel says that somebody changed it. After that the next file is begun too: nothing known here is lost.
+only if its change time shows that somebody wrote to it. In that case too the next file is begun: this process knows the
+whole state, so nothing is lost.
 """
 
 import contextlib
@@ -39,7 +40,8 @@ _FORMAT = {"format": FORMAT, "version": __version__}
 
 
 class Journal:
-    """The journal of one run, opened for appending by the holder of the run's lock. `recovered`: its state then."""
+    """The journal of one run, opened for appending by the holder of the run's lock. `recovered`: its state at that
+    moment."""
 
     def __init__(self, path: Path, long: int = LONG) -> None:
         prepare_folder(path)
@@ -52,7 +54,7 @@ class Journal:
         self._fleet = self.recovered.fleet
         self._packing = Packing()
         self._stamp = (0, 0)
-        self._problems: dict[str, None] = {}  # that `repair` has to tell, in their order
+        self._problems: dict[str, None] = {}  # what `repair` has to report, in this order
         self._torn = False
         self._numbers: set[int] = set()
         self._file, self._number, self._size, self._sum, self._name_is_durable, self._next_at = -1, 1, 0, 0, True, 0
@@ -79,7 +81,7 @@ class Journal:
     def record(
         self, now: Moment, events: Iterable[Event], actions: Collection[Action], before: Fleet, after: Fleet
     ) -> None:
-        """Write one decision. OSError means that it is not written, and nothing of it may be done."""
+        """Write one decision. OSError means that it is not written, and none of its actions may be performed."""
         plain_events, plain_actions = encode(tuple(events)), encode(tuple(actions))
         # Preferably in a turn without actions: nobody waits for it.
         if self._size > self._next_at + (self._long if plain_actions else 0):
@@ -90,28 +92,29 @@ class Journal:
         durable = any(not isinstance(action, StartGrader) for action in actions)
         self._append({**line, "set": difference(before, after)}, durable=durable)
         self._last, self._fleet = now, after
-        self._known.pop(ROLLED_BACK, None)  # the first decision is about it
+        self._known.pop(ROLLED_BACK, None)  # the first decision has handled it
 
     def record_time(self, now: Moment) -> None:
-        """Writes the time of a long quiet: a supervisor that is killed would lose all that is not written, and every
-        deadline would come that much later. OSError as for `record`."""
+        """Write the time after QUIET_SECONDS without a line: if the supervisor is killed, the time since the last line
+        is lost, and every deadline comes that much later. OSError as for `record`."""
         if self.is_quiet(now):
             self._append({"at": now.run_time, "wall": now.wall_time}, durable=False)
             self._last = now
 
     def is_quiet(self, now: Moment) -> bool:
-        """Whether nothing was written for so long that the time has to be."""
+        """Return whether QUIET_SECONDS have passed since the last line, so that the time is to be written."""
         return now.run_time - self._last.run_time >= QUIET_SECONDS
 
     def record_started(self, started: Mapping[str, tuple[int, Identity]]) -> None:
-        """The processes that were started, before any of them is released."""
+        """Write the identities of processes that were started, before any of them is released. OSError as for
+        `record`."""
         plain = plain_identities(started)
         self._append({"started": plain}, durable=True)
         self._started |= plain
 
     def repair(self) -> Iterator[Restored]:
-        """Puts the journal right where that is possible, and yields what was done to it since the last call."""
-        with contextlib.suppress(OSError):  # the next line says so
+        """Restore the journal where that is possible, and yield what was done to it since the last call."""
+        with contextlib.suppress(OSError):  # appending the next line raises the same error
             if not self._is_ours():
                 self._begin(self._number + 1)
         for problem in self._problems:
@@ -124,20 +127,19 @@ class Journal:
                 self._numbers.remove(number)
                 yield Restored(item=f"{path.name} of the journal", found="was deleted", source="")
         with contextlib.suppress(CoralError, OSError):
-            # They would be taken for newer files of ours.
+            # Files with higher numbers would be taken for newer files of the journal.
             for file in [file for file in segments(self.path) if number_of(file) > self._number]:
                 file.rename(file.with_name(f"foreign-{time.time_ns()}-{file.name}"))
                 yield Restored(item=f"a file {file.name} of the journal", found="was put there", source="memory")
 
     def expect_files(self, digests: Mapping[str, str]) -> None:
-        """Write the digests that files of the task will have after a change, before the change; an empty digest for a
-        file that it removes. The first line of the next supervisor replaces them. OSError as for `record`."""
+        """Write the digests that files of the task will have after a change, before the change is made; an empty digest
+        for a file that it removes. The first line of the next supervisor replaces them. OSError as for `record`."""
         self._append({"expected": dict(digests)}, durable=True)
         self._known["expected"] = dict(digests)
 
     def begin_next(self) -> None:
-        """Begin the next file, with what is known: what came before is not decided again at a resume. OSError as for
-        `record`."""
+        """Begin the next file with the whole state. OSError as for `record`."""
         self._begin(self._number + 1)
 
     def close(self) -> None:
@@ -177,7 +179,7 @@ class Journal:
         self._stamp = _change_stamp(self._file)
 
     def _truncate(self) -> None:
-        """Removes what others appended, and what a failed write left."""
+        """Remove from the file's end what others appended, and what a failed write left."""
         if os.fstat(self._file).st_size > self._size:
             os.ftruncate(self._file, self._size)
             if not self._torn:
@@ -186,7 +188,8 @@ class Journal:
         self._stamp = _change_stamp(self._file)
 
     def _is_ours(self) -> bool:
-        """Whether the file holds what we wrote, and a line that is added now will be found again."""
+        """Return whether the file holds what we wrote, so that a line appended now can be read again. Notes what is
+        wrong for `repair`."""
         problem = self._problem()
         if not problem and (self._torn or self._stamp != _change_stamp(self._file)):
             self._truncate()
@@ -196,7 +199,7 @@ class Journal:
         return not problem
 
     def _problem(self) -> str:
-        """Why a line added to the open file would be lost, in words; empty if it would not."""
+        """Return why a line appended to the open file would be lost, in words; "" if it would not."""
         try:
             named, ours = os.lstat(segment_path(self.path, self._number)), os.fstat(self._file)
         except (FileNotFoundError, NotADirectoryError):
@@ -225,7 +228,7 @@ class Journal:
         self._packing.start([file for file in older if file.suffix != PACKED])
 
     def _begin(self, number: int) -> None:
-        """Begins a file, which appears whole with its first line or not at all."""
+        """Begin a file; it appears with its whole first line or not at all."""
         self._started = {key: identity for key, identity in self._started.items() if _may_run(key, self._fleet)}
         data, checksum = seal(head_of(self._known, self._last, self._started, self._fleet), 0)
         self.path.mkdir(mode=0o700, exist_ok=True)
@@ -257,7 +260,7 @@ class Journal:
 
 
 def known_of(recovered: RecoveredState) -> dict[str, Any]:
-    """What the head of a file says besides the state: of a journal that no supervisor has written to, nothing."""
+    """Return the keys of a file's head besides the state; none for a journal that no supervisor has written to."""
     if recovered.folder is None:
         return {}
     known = {"rules": encode(recovered.rules), "folder": list(recovered.folder), "files": recovered.files}
@@ -266,7 +269,8 @@ def known_of(recovered: RecoveredState) -> dict[str, Any]:
 
 
 def head_of(known: Mapping[str, Any], last: Moment, started: Mapping[str, list[Any]], fleet: Fleet) -> dict[str, Any]:
-    """The first line of a file that continues another."""
+    """Return the first line of a file that continues another: `known`, the time of the last line, the processes and the
+    whole state."""
     head = {**_FORMAT, **known, "at": last.run_time, "wall": last.wall_time}
     return {**head, "started": started, "state": encode_fleet(fleet)}
 
@@ -276,7 +280,8 @@ def plain_identities(identities: Mapping[str, tuple[int, Identity]]) -> dict[str
 
 
 def _change_stamp(file: int) -> tuple[int, int]:
-    """Size and time of change, which show that somebody wrote to the file: nobody can set that time back."""
+    """Return size and change time of the file, which show that somebody wrote to it: nobody can set the change time
+    back."""
     found = os.fstat(file)
     return found.st_size, found.st_ctime_ns
 
@@ -288,7 +293,8 @@ def _write(file: int, data: bytes) -> None:
 
 
 def _may_run(key: str, fleet: Fleet) -> bool:
-    """Whether this process may still run: an agent's, a grader's of an unpublished attempt, or a job's that goes on."""
+    """Return whether the process with this key may still run: an agent's, a grader's of an unpublished attempt, or a
+    job's that goes on."""
     if (job := job_in(key)) is not None:
         return job in fleet.jobs
     number = grade_in(key)

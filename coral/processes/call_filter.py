@@ -1,18 +1,20 @@
-"""Gives bubblewrap a filter of system calls, which it reads from a descriptor. Landlock's program has its own in its
-arguments."""
+"""Gives bubblewrap a filter of system calls, which it reads from a descriptor.
+
+The program that Landlock restricts has its filter in its arguments.
+"""
 
 import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
 
-_FREE = 10  # the first descriptor that the shells before the sandbox use for nothing by its number
+_FREE = 10  # the shells before the sandbox use no descriptor from this number on
 
 
 @contextlib.contextmanager
 def filtered(argv: Sequence[str], calls: bytes) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-    """The arguments, which start bubblewrap, with the filter, and the descriptors that its process must be given. An
-    empty filter changes nothing."""
+    """Add the filter `calls` to arguments that start bubblewrap; yields the new arguments and the descriptors that its
+    process must inherit. With an empty filter, the arguments as they are."""
     if not calls:
         yield list(argv), ()
         return

@@ -1,8 +1,8 @@
 """Control groups: the kernel's own list of every process of a launch, where one may be made.
 
-A child enters its group while it is blocked before its program starts, and no process that comes of it leaves by a
-fork, a session or an environment of its own. A group is a folder below our own group, one for each launch, and is
-removed when the launch is over.
+A child enters its group while it is blocked before its program starts, and no process that it starts can leave the
+group by a fork, a session or an environment of its own. A group is a folder below our own group, one for each launch,
+and is removed when the launch is over.
 """
 
 import contextlib
@@ -19,7 +19,8 @@ ENTER = f'echo 0 >"$1/{_PROCS}"'  # for a shell, which enters the group that is 
 
 
 class Groups:
-    """The groups of one run, in a folder with its name. Where none may be made there are none, and that is no error."""
+    """The groups of one run, in a folder with its name. Where groups may not be made there are none, and that is no
+    error."""
 
     def __init__(self, run: str) -> None:
         own = own_group()
@@ -29,7 +30,7 @@ class Groups:
             _remove_abandoned(own)
 
     def make(self, name: str) -> str:
-        """A group for one launch, as a path; empty where none may be made."""
+        """Make a group for one launch, and return its path; "" where none may be made."""
         if not self._folder:
             return ""
         group = f"{self._folder}/{name}"
@@ -40,12 +41,12 @@ class Groups:
         return group
 
     def remove_empty(self) -> None:
-        """Removes the groups without a process: a supervisor that was killed could not."""
+        """Remove the groups without a process, which a supervisor that was killed has left."""
         _remove_tree(self._folder)
 
 
 def own_group(own: Path = _OWN, mounts: Path = _MOUNTS) -> Path | None:
-    """Our own group in the hierarchy that keeps such lists (version 2); None where there is none."""
+    """Return the folder of our own control group (version 2); None where there is none."""
     try:
         named = [line[3:] for line in own.read_text().splitlines() if line.startswith("0::")]
         mounted = [line.partition(" - ") for line in mounts.read_text().splitlines()]
@@ -60,7 +61,7 @@ def own_group(own: Path = _OWN, mounts: Path = _MOUNTS) -> Path | None:
 
 
 def members(group: str) -> list[int]:
-    """The pids of every process in a group and in the groups inside it."""
+    """Return the pids of every process in a group and in the groups inside it."""
     found: list[int] = []
     for folder in _tree(group):
         with contextlib.suppress(OSError), open(f"{folder}/{_PROCS}", "rb", buffering=0) as file:
@@ -69,7 +70,7 @@ def members(group: str) -> list[int]:
 
 
 def kill(group: str) -> None:
-    """SIGKILL for every process in the group at once: none can escape by a fork."""
+    """Send SIGKILL to every process in the group at once: none can escape by a fork."""
     if group:
         # Kernels before 5.14 cannot: then the processes are killed one by one, as where there is no group.
         with contextlib.suppress(OSError), open(f"{group}/{_KILL}", "wb", buffering=0) as file:
@@ -77,7 +78,7 @@ def kill(group: str) -> None:
 
 
 def remove(group: str) -> None:
-    """Removes a launch's group and those inside it, unless a process is in them; and its run's folder with the last."""
+    """Remove a launch's group and those inside it, unless a process is in them; and its run's folder with the last."""
     if group:
         _remove_tree(group)
         with contextlib.suppress(OSError):
@@ -85,7 +86,8 @@ def remove(group: str) -> None:
 
 
 def _remove_abandoned(own: Path) -> None:
-    """Removes the groups of runs that nobody resumed. A new one may be about to be entered."""
+    """Remove empty groups of runs that nobody resumed. Groups younger than OLD_SECONDS stay: a process may be about to
+    enter one."""
     with contextlib.suppress(OSError):
         for run in [path for path in own.iterdir() if path.name.startswith(_NAME)]:
             _remove_tree(str(run), OLD_SECONDS)
@@ -99,5 +101,5 @@ def _remove_tree(folder: str, older_than: float = float("-inf")) -> None:
 
 
 def _tree(group: str) -> list[str]:
-    """A group and those inside it, each before its own."""
+    """Return a group and all groups inside it, each before those inside it."""
     return [folder for folder, _, _ in os.walk(group)] if group else []

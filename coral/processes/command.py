@@ -1,4 +1,5 @@
-"""Runs a command of the task's author to its end, and kills what it leaves running: nothing would end that later."""
+"""Runs a command of the task's author to its end, and kills what it leaves running: nothing else would end that
+later."""
 
 import contextlib
 import os
@@ -14,8 +15,8 @@ SHOWN = 3000  # bytes of the end of its output
 
 
 def run_command(argv: Sequence[str], folder: Path, env: Mapping[str, str]) -> tuple[int, str]:
-    """The exit code, and the end of what it printed. Its output goes to a file: a process that is left would hold a
-    pipe open. An interrupt ends the wait, and the command. Blocks."""
+    """Run a command; returns its exit code and the end of its output. The output goes to a file, because a process that
+    is left behind would hold a pipe open. An interrupt ends the wait and the command. Blocks."""
     with tempfile.TemporaryFile() as output:
         child = subprocess.Popen(
             argv,

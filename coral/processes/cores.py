@@ -11,8 +11,8 @@ _QUOTA = "cpu.max"  # of a control group: microseconds that it may use, in a per
 
 
 def usable_cores(group: Path | None = None) -> int:
-    """The cores that the kernel lets us run on; fewer where a control group has a quota, as that of a container. At
-    least 1, and a share of a core counts as one. `group`: our own group where not given."""
+    """Return the number of cores that the kernel lets us run on; fewer where a control group, as that of a container,
+    has a quota. At least 1; a part of a core counts as one. `group`: the control group, our own if None."""
     group = group or own_group()
     # macOS lacks affinities.
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,5 +1,7 @@
-"""The environment that agents and graders start with. Agents: the user's, without our variables and those that redirect
-git. Graders: what is named here of the user's, for a candidate may read it: no keys.
+"""The environment that agents and graders start with.
+
+Agents get the user's, without CORAL_* variables and those that redirect git. Graders get only the variables of the user
+that are named here: a candidate may read them, so no keys.
 """
 
 import os
@@ -9,7 +11,7 @@ from pathlib import Path
 
 from workspace.layout import Layout
 
-# How to get into a cluster, and to any of its machines: what grades there needs it, and nobody else.
+# Logins of a cluster and its address: the process that grades there needs them, and agents must not have them.
 _OF_CLUSTERS = ("RAY_AUTH_", "RAY_ADDRESS")
 KEPT = ("CORAL_TOOL_SECONDS",)  # how long `coral eval` may wait: the user knows the agent program
 
@@ -25,7 +27,7 @@ GRADER_PREFIXES = ("LC_", "PYTHON", "DYLD_", "CUDA_", "ROCR_", "HIP_", "OMP_", "
 
 
 def of_grader(more: Collection[str]) -> dict[str, str]:
-    """`more`: names of further variables that the task's grader needs."""
+    """Return the environment of a grader. `more`: names of further variables that the task's grader needs."""
     return {
         name: value
         for name, value in base().items()
@@ -34,14 +36,15 @@ def of_grader(more: Collection[str]) -> dict[str, str]:
 
 
 def base() -> dict[str, str]:
-    """The user's environment without GIT_* (which redirects every git) and CORAL_* (of an outer run)."""
+    """Return the user's environment without GIT_* (which redirects every git) and CORAL_* (of an outer run)."""
     return {
         name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(("GIT_", "CORAL_"))
     }
 
 
 def of_agent(layout: Layout, agent: str) -> dict[str, str]:
-    """`coral` is found first in the folder of the interpreter that supervises, whatever else is installed."""
+    """Return the environment of an agent's program. `coral` is found first in the folder of the interpreter that
+    supervises, so that the agent uses the same version."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     own = {"CORAL_RUN": str(layout.root), "CORAL_AGENT": agent, "CORAL_BEATS": str(layout.pulses(agent))}
     users = {name: value for name, value in base().items() if not name.startswith(_OF_CLUSTERS)}

@@ -1,4 +1,4 @@
-"""Processes in a pid namespace below ours: that of a sealed program, whose process 1 gets the launch's signals."""
+"""Processes in a pid namespace below ours: that of a sealed program, where process 1 receives the launch's signals."""
 
 import signal
 from pathlib import Path
@@ -9,8 +9,8 @@ _BY_SIGNAL = 128  # and the number of the signal: how process 1, a shell, report
 
 
 def ready_init(pid: int) -> int | None:
-    """The pid, in our namespace, of process 1 of the sandbox that this process started. None while a SIGINT for its
-    process group would not reach the program: until process 1 leads the group, has a handler for SIGINT, and has
+    """Return the pid, in our namespace, of process 1 of the sandbox that this process started. None while a SIGINT to
+    its process group would not reach the program: until process 1 leads the group, has a handler for SIGINT, and has
     started the program."""
     for _ in range(_DEPTH):
         children = _children(pid)
@@ -26,8 +26,8 @@ def ready_init(pid: int) -> int | None:
 
 
 def _has_started(init: int) -> bool:
-    """Whether a child of process 1 has become the program. Until then the child is a copy of that shell, with its
-    handler: a signal would have no effect."""
+    """Return whether a child of process 1 has become the program. Until then the child is a copy of that shell with its
+    signal handler, so that a signal has no effect."""
     own = _arguments(init)
     return any(_arguments(child) not in (own, b"") for child in _children(init))
 
@@ -40,7 +40,7 @@ def _arguments(pid: int) -> bytes:
 
 
 def is_inside(pid: int) -> bool:
-    """Whether a process is in a pid namespace below ours."""
+    """Return whether a process is in a pid namespace below ours."""
     return len(_status(pid).get("NSpid", "").split()) > 1
 
 

@@ -1,5 +1,5 @@
 """Programs that run as users of their own: whether this machine can do that, how one is started, and how all processes
-of one are ended."""
+of such a user are ended."""
 
 import contextlib
 import shutil
@@ -24,16 +24,17 @@ _TRY = '"$0" -P -c "import coral.cli, workspace.submit" && git --version'
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What decides whether users of their own can be had in one place. `hidden`: folders that they must not read,
-    except the way to one of the `reached`, which they must reach."""
+    """The folders that decide whether users of their own are safe here. `hidden`: folders that these users must not
+    read, except the way to one of the `reached`; `reached`: folders that they must reach."""
 
     hidden: tuple[Path, ...] = ()
     reached: tuple[Path, ...] = ()
 
 
 def user_line(argv: Sequence[str], user: User, *, network: bool, candidates: Path | None = None) -> list[str]:
-    """The arguments by which root starts a program as this user. `candidates`: where those of a grader have their
-    temporary files, for whom a process is started beside it as `candidate_of` the user."""
+    """Return the arguments with which root starts a program as this user. `candidates`: given for a grader, the folder
+    for the temporary files of candidates; a process that starts these as `candidate_of` the user is then started beside
+    the grader."""
     rules = user_rules(user.number, user.groups, user.umask, network)
     if candidates is not None:
         other = candidate_of(user)
@@ -42,7 +43,8 @@ def user_line(argv: Sequence[str], user: User, *, network: bool, candidates: Pat
 
 
 def end_user(number: int) -> None:
-    """SIGKILL for every process of a user and of its candidates, at once: none can escape by a fork."""
+    """Send SIGKILL to every process of one of our users and of its candidates' user, all at once: none can escape by a
+    fork. ValueError if the number is not one of OWN_USERS."""
     if number not in OWN_USERS:
         raise ValueError(f"{number} is not a user of our own")
     line, null, started = [_SHELL, "-c", "kill -9 -1"], subprocess.DEVNULL, []
@@ -59,7 +61,7 @@ def end_user(number: int) -> None:
 
 
 def problem_of_places(places: Places) -> str:
-    """Returns why users of their own would reach too much or too little there; an empty text if they do not."""
+    """Return why users of their own could read too much or reach too little in these places; "" if they could not."""
     for path in places.reached:
         if closed := closed_to_others(path):
             return f"{closed} is closed to other users, who could not reach {path}: try `chmod o+x {closed}`"
@@ -70,8 +72,8 @@ def problem_of_places(places: Places) -> str:
 
 
 def problem(needed: Iterable[Path]) -> str:
-    """Returns why no user of its own can be had on this machine; an empty text if it can. `needed`: what every program
-    must reach. It is tried once, which takes some 200 ms."""
+    """Return why this machine cannot run a program as a user of its own; "" if it can. `needed`: paths that every
+    program must reach. It is tried once, which takes some 200 ms."""
     return _problem(tuple(needed))
 
 
@@ -96,7 +98,7 @@ def _problem(needed: tuple[Path, ...]) -> str:
 
 
 def _rights_problem() -> str:
-    """Why this process cannot be somebody else."""
+    """Return why this process lacks the rights to become another user; "" if it has them."""
     try:
         status = Path("/proc/self/status").read_text()
         maps = [Path(f"/proc/self/{kind}_map").read_text() for kind in ("uid", "gid")]

@@ -1,8 +1,8 @@
-"""Starts an interpreter before it is known what it will run: when that is known, it has done its imports and is in its
-control group, which the kernel may take ten milliseconds to let it into.
+"""Starts an interpreter before it is known what it will run. By then it has done its imports and is in its control
+group, which the kernel may take ten milliseconds to let it into.
 
-It is used once. Like every child it is blocked on a pipe until the supervisor has recorded it, and exits when the pipe
-is closed.
+An interpreter runs one program. Like every child it is blocked on a pipe until the supervisor has recorded it, and
+exits when the pipe is closed.
 """
 
 import contextlib
@@ -24,9 +24,10 @@ from coral.processes.seal import UNSEALED, Sandbox
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """`argv`: what waits on its standard input; its last argument is added: the control group to enter, or an empty
-    text. `order`: the lines that make it run a program, with these variables besides those it was started with.
-    `hands_over`: whether it answers by a result channel."""
+    """How to start an interpreter in advance. `argv`: the command that waits for an order on its standard input; one
+    argument is added, the control group to enter or "". `order`: makes the text that tells it which program to run, and
+    which variables to set besides those it was started with. `hands_over`: whether it returns its result by a result
+    channel."""
 
     argv: tuple[str, ...]
     order: Callable[[Program, Mapping[str, str], ResultChannel | None], str]
@@ -34,7 +35,7 @@ class Interpreter:
 
 
 def python_order(program: Program, env: Mapping[str, str], channel: ResultChannel | None) -> str:
-    """For `coral.grading.runner.wait`. Of the program's arguments it needs the last one."""
+    """Return the order for `coral.grading.runner.wait`, as JSON. Of the program's arguments it holds only the last."""
     streams = [str(program.stdin), str(program.stdout), str(program.stderr)]
     given = [] if channel is None else list(channel.given)
     order = {"argument": program.argv[-1], "env": env, "cwd": str(program.cwd), "streams": streams, "channel": given}
@@ -42,7 +43,8 @@ def python_order(program: Program, env: Mapping[str, str], channel: ResultChanne
 
 
 def shell_order(program: Program, env: Mapping[str, str], _: ResultChannel | None) -> str:
-    """In braces: a shell that gets only the beginning of it runs nothing."""
+    """Return the order for a shell: a script in braces, so that a shell that receives only its beginning runs
+    nothing."""
     variables = [f"export {name}={shlex.quote(value)}" for name, value in env.items()]
     stdin, stdout, stderr = (shlex.quote(str(path)) for path in (program.stdin, program.stdout, program.stderr))
     start = f"exec {shlex.join(program.argv)} <{stdin} >>{stdout} 2>>{stderr}"
@@ -103,7 +105,7 @@ class PrestartedInterpreter:
 
     @contextlib.contextmanager
     def _line(self, argv: Sequence[str]) -> Iterator[tuple[list[str], tuple[int, ...]]]:
-        """The command line to start, and the descriptors that the process needs."""
+        """Yield the command line to start, and the descriptors that the process needs."""
         if self._sandbox is UNSEALED:
             yield [*argv, self.group], ()  # it enters its group while it is doing its imports
             return
@@ -115,7 +117,8 @@ class PrestartedInterpreter:
         return self._child.poll() is None
 
     def hold(self, program: Program) -> HeldChild:
-        """As `process.start`: the child runs the program, which has the same tag, when it is released."""
+        """Have the interpreter run this program once the child is released, as `process.start`. The program must have
+        the same tag. OSError where the interpreter has ended; it is closed then."""
         try:
             with open_output(program.stdout), open_output(program.stderr):
                 pass

@@ -40,10 +40,10 @@ _KEEP = (
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag` names
-    the launch in every process of it; `group` is its control group, if any; the exit code is written into the file
-    `code`, as a shell reports it. `sealed`: the arguments start a sandbox, and in it the program. `calls`: a filter
-    of system calls for that sandbox. `user`: as which the arguments run it, if it has a user of its own."""
+    """What to start: arguments, the whole environment, the folder, and the files for its three streams. `tag`: names
+    the launch, in every process of it. `group`: its control group, or "". `code`: the file for the exit code, as a
+    shell reports it. `sealed`: the arguments start a sandbox that starts the program; `calls`: a filter of system calls
+    for that sandbox. `user`: the number of its own user, 0 if it has none."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -84,7 +84,7 @@ class HeldChild:
         os.close(self._pipe)
 
     def abandon(self) -> None:
-        """Never starts the program: the child exits by itself."""
+        """Never start the program: the child exits by itself. Waits for that."""
         os.close(self._pipe)
         self.child.wait()
         if self.channel is not None:
@@ -92,7 +92,7 @@ class HeldChild:
 
 
 def start(program: Program) -> HeldChild:
-    """Starts a child that becomes the program when it is released. OSError where that is not possible."""
+    """Start a child that becomes the program when it is released. OSError where that is not possible."""
     reading, pipe = os.pipe()
     script, code = (_EXEC, []) if program.code is None else (_KEEP, [str(program.code)])
     try:
@@ -128,8 +128,8 @@ def start(program: Program) -> HeldChild:
 
 
 def wait(child: "subprocess.Popen[bytes]", seconds: float) -> int | None:
-    """The exit code of a child as soon as it has ended; None if it has not in so many seconds. `Popen.wait` with a
-    timeout looks now and then, in the end every 50 ms."""
+    """Return the exit code of a child as soon as it has ended; None if it has not after `seconds`. Faster than
+    `Popen.wait` with a timeout, which polls, in the end every 50 ms."""
     with contextlib.suppress(AttributeError, OSError):  # where the system has no such handle
         handle = os.pidfd_open(child.pid)
         try:
@@ -145,8 +145,8 @@ def wait(child: "subprocess.Popen[bytes]", seconds: float) -> int | None:
 
 
 def open_output(path: Path) -> BinaryIO:
-    """A file to append to. Anything else that lies in its place is renamed: a pipe would block us, a link lead
-    elsewhere. A device is not: it belongs to the system. OSError where its folder is a link."""
+    """Open a file to append to. Anything else that lies in its place is renamed: a pipe would block us, a link would
+    lead elsewhere. Devices stay: they belong to the system. OSError where its folder is a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
@@ -164,8 +164,9 @@ def open_output(path: Path) -> BinaryIO:
 
 
 def rearm_interrupts() -> None:
-    """Children must not inherit an ignored SIGINT or SIGTERM (`nohup`, `sh -c 'coral start &'`): a signal with a
-    handler is reset to its default when a program starts, an ignored one stays ignored for good."""
+    """Install handlers for SIGINT and SIGTERM if these are ignored, as after `nohup` or `sh -c 'coral start &'`.
+    Children would inherit an ignored signal for good; a handled one is reset to its default when their program
+    starts."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) in (signal.SIG_IGN, signal.SIG_DFL):
             signal.signal(number, signal.default_int_handler)
@@ -182,19 +183,20 @@ def interrupt(identity: Identity) -> None:
 
 def terminate(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
     """Send SIGTERM to every process of the launch. Of a sealed launch, only to those inside the sandbox, which ends
-    with them. `table`: one that has seen these processes before, and so knows those that have removed their marks."""
+    with them. `table`: one that has seen these processes before, and knows those that have removed their tags since."""
     found = members(identity, tag, table)
     inside = [process for process in found if namespaces.is_inside(process.pid)] if identity.sealed else []
     _signal_all(inside or found, signal.SIGTERM)
 
 
 def end_supervisor(pid: int) -> None:
-    """SIGTERM for a supervisor, which is known as the holder of its run's lock. OSError where that is not possible."""
+    """Send SIGTERM to a supervisor, whose pid was read as the holder of its run's lock. OSError where that is not
+    possible."""
     os.kill(pid, signal.SIGTERM)
 
 
 def kill(identity: Identity, tag: str, table: ProcessTable | None = None) -> None:
-    """SIGKILL for every process of the launch, and for those started meanwhile. `table`: as for `terminate`."""
+    """Send SIGKILL to every process of the launch, and to those started meanwhile. `table`: as for `terminate`."""
     cgroup.kill(identity.group)
     if identity.user and not (table and table.others_of_user(identity)):
         end_user(identity.user)

@@ -1,6 +1,7 @@
-"""The living processes, each identified by more than its pid, and all that belong to a launch.
+"""The living processes, each identified by more than its pid, and all processes that belong to a launch.
 
-A pid alone identifies nothing, for the kernel gives it away again; with its start time and the machine's boot it does.
+A pid alone identifies nothing, because the kernel gives it away again; together with the start time and the machine's
+boot it does.
 """
 
 import contextlib
@@ -21,9 +22,9 @@ MAX_RESCANS = 3  # for one launch, whose processes may end and start others all 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`started`: the start time in the kernel's ticks. `boot`: the machine's boot. `group`: the control group of the
-    launch that this process began, where there is one. `sealed`: its program runs below it, in a sandbox. `user`: whose
-    processes are all of the agent's or the grade's, and nobody else's; 0 where there is no such user."""
+    """The identity of one process. `started`: the start time in the kernel's ticks. `boot`: the machine's boot. Of the
+    launch that this process began: `group`: its control group, or ""; `sealed`: whether its program runs below this
+    process, in a sandbox; `user`: the user under which only this agent or grade runs, 0 if there is none."""
 
     pid: int
     started: int
@@ -34,7 +35,7 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """The process that has this pid now; None if there is none, or only a zombie."""
+    """Return the process that has this pid now; None if there is none, or only a zombie."""
     if _has_proc():
         found = _stat(pid)
         return None if found is None else Identity(pid, found.started, _boot())
@@ -45,7 +46,7 @@ def identify(pid: int) -> Identity | None:
 
 
 def unidentified() -> Identity:
-    """The identity of no process: of a launch of which only the tag is known."""
+    """Return an identity that no process has: for a launch of which only the tag is known."""
     return Identity(-1, 0, _boot())
 
 
@@ -54,9 +55,9 @@ def is_alive(identity: Identity) -> bool:
 
 
 def members(identity: Identity, tag: str, table: "ProcessTable | None" = None) -> list[Identity]:
-    """Every living process of a launch: its process group, its session, its descendants, and all that are in its
-    control group or have its tag, by a resource limit or in their environment; and those of its user that belong to no
-    other launch. `table`: is scanned again for it."""
+    """Return every living process of a launch: its process group, its session, its descendants, all processes in its
+    control group or with its tag (by a resource limit or in their environment), and those of its user that belong to no
+    other launch. `table`: a table to scan again for it."""
     table = table or ProcessTable()
     table.scan()
     return table.members(identity, tag)
@@ -65,7 +66,7 @@ def members(identity: Identity, tag: str, table: "ProcessTable | None" = None) -
 class ProcessTable:
     """One scan of all processes, for any number of launches. The next scan of the same table costs less.
 
-    An answer is about the moment of the scan. A launch of which nothing was left then starts nothing more. But if
+    An answer is about the moment of the scan. If nothing was left of a launch then, it can start nothing more. But if
     processes were left that have ended since, the table is scanned again: they may have started others in between.
     """
 
@@ -81,14 +82,14 @@ class ProcessTable:
         self.scanned = False
 
     def add_launch(self, who: str, identity: Identity, tag: str) -> None:
-        """A launch that lives from now on. Several of an agent may have one user."""
+        """Note a launch that lives from now on. Several launches of an agent may have one user."""
         self._launches[who] = identity, tag
 
     def remove_launch(self, who: str) -> None:
         self._launches.pop(who, None)
 
     def others_of_user(self, identity: Identity) -> list[tuple[Identity, str]]:
-        """The other living launches of a launch's user."""
+        """Return the other living launches of a launch's user."""
         same = (launch for launch in self._launches.values() if identity.user and launch[0].user == identity.user)
         return [launch for launch in same if launch[0] != identity]
 
@@ -101,9 +102,9 @@ class ProcessTable:
         self._users = {process: user for process, user in self._users.items() if process in living}
 
     def _read_changed(self) -> "dict[int, _Stat]":
-        """Reads only new processes and those whose parent is gone: the parent and start time of the others cannot have
-        changed, and no process enters the group or session of a launch from outside. The inode of a process's folder
-        tells a new process with the same pid."""
+        """Read only new processes and those whose parent is gone: parent and start time of the others cannot have
+        changed, and no process enters the group or session of a launch from outside. A new process that got the pid of
+        an old one is noticed by the inode of its folder in /proc."""
         before, self._inodes = self._inodes, _inodes()
         gone = {pid for pid, inode in before.items() if self._inodes.get(pid) != inode}
         found = {}
@@ -121,7 +122,7 @@ class ProcessTable:
             self._children.setdefault(entry.parent, []).append(pid)
 
     def members(self, identity: Identity, tag: str) -> list[Identity]:
-        """Every process of a launch that lived at the scan, except ourselves."""
+        """Return every process of a launch that lived at the scan, except ourselves."""
         if identity.boot != _boot():
             return []
         for scans in range(MAX_RESCANS + 1):
@@ -137,7 +138,7 @@ class ProcessTable:
         return [Identity(pid, self._table[pid].started, identity.boot) for pid in mine if pid != os.getpid()]
 
     def _add(self, pids: list[int]) -> set[int]:
-        """Those of these processes that live, also if they began after the scan."""
+        """Read those of these processes that began after the scan; return all of them that live."""
         for pid in pids:
             if pid not in self._table and (found := _stat(pid)) is not None:
                 self._table[pid] = found
@@ -156,8 +157,9 @@ class ProcessTable:
         return self._with_descendants(mine)
 
     def _with_user(self, identity: Identity, named: set[int]) -> set[int]:
-        """These processes, and the others of the launch's user that belong to none of its other launches; without those
-        of other agents' users, who may have given themselves its tag."""
+        """Return the processes in `named`, and those of the launch's user that belong to none of the user's other
+        launches. Processes in `named` that belong to another agent's user are left out: such an agent may have given
+        them this launch's tag."""
         if not identity.user:
             return named
         later = [(pid, entry.started) for pid, entry in self._table.items() if entry.started >= identity.started]
@@ -170,7 +172,8 @@ class ProcessTable:
         return mine | {pid for pid in named if users.get(pid) not in OWN_USERS}
 
     def _user(self, pid: int, started: int) -> int:
-        """Whose process it is. Only the first of a launch, which has our tag, becomes somebody else's."""
+        """Return the real user of a process. Remembered only once it is final: the first process of a launch, which has
+        our tag, is started by us and becomes another user later."""
         known = self._users.get((pid, started))
         if known is not None:
             return known
@@ -189,7 +192,8 @@ class ProcessTable:
         return mine
 
     def _read_again(self, mine: set[int]) -> bool:
-        """Whether some of these have ended since they were read, or have changed their group or parent."""
+        """Read these processes again; return whether one has ended since the scan, or has changed its group or
+        parent."""
         now = {pid: _stat(pid) for pid in mine if _has_proc()}
         changed = {pid: entry for pid, entry in now.items() if entry != self._table[pid]}
         for pid, entry in changed.items():
@@ -201,14 +205,16 @@ class ProcessTable:
         return bool(changed)
 
     def _tag(self, pid: int, started: int) -> int | bytes:
-        """The tag that names the process's launch: by a resource limit, else in its environment."""
+        """Return the tag that names the process's launch: by a resource limit, else in its environment; empty if it has
+        none."""
         value = self._rlimit_tags.get((pid, started))
         if value is None:
             value = self._rlimit_tags[pid, started] = rlimit_tag.read(pid)
         return value or self._env_tag(pid, started)
 
     def _env_tag(self, pid: int, started: int) -> bytes:
-        """A process that is just becoming another program has no environment for a moment: that is not remembered."""
+        """Return the tag in a process's environment, or empty. An empty environment is not remembered: a process that
+        is just becoming another program has none for a moment."""
         known = self._env_tags.get((pid, started))
         if known is not None:
             return known
@@ -228,13 +234,13 @@ class _Stat(NamedTuple):
 
 
 def _inodes() -> dict[int, int]:
-    """Every process's pid, and the inode of its folder, which no other process has."""
+    """Return every process's pid, and the inode of its folder, which no other process has."""
     with os.scandir(_PROC) as entries:
         return {int(entry.name): entry.inode() for entry in entries if entry.name.isdigit()}
 
 
 def _stat(pid: int) -> _Stat | None:
-    """A process as the kernel describes it; None if it is gone or a zombie."""
+    """Return a process as the kernel describes it; None if it is gone or a zombie."""
     # Without pathlib: hundreds are read at once, and a path costs more than the reading.
     try:
         file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -252,7 +258,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 def _user_of(pid: int) -> int:
-    """The real user of a process, who need not be the owner of its files in /proc; 0 if it is gone."""
+    """Return the real user of a process, which may not be the owner of its files in /proc; 0 if the process is gone."""
     try:
         with open(f"{_PROC}/{pid}/status", "rb", buffering=0) as file:
             _, _, rest = file.readall().partition(b"\nUid:")
@@ -272,8 +278,8 @@ def _portable_table() -> dict[int, _Stat]:
 
 
 def _environment(pid: int) -> bytes:
-    """The environment a process of this user's, or of a user of ours, was started with; empty where we may not see
-    it."""
+    """Return the environment with which a process of this user, or of one of our users, was started; empty where we may
+    not read it."""
     if not _has_proc():
         from coral.processes import without_proc
 

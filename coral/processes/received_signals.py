@@ -1,7 +1,7 @@
 """Delays the signals that ask this process to end (SIGINT, SIGTERM, SIGHUP) until it can end in order.
 
 While `hold` is active they wait. Where nothing would be left half-made, `let_through` lets the first of them raise
-KeyboardInterrupt; those after it wait again, so that nothing interrupts the cleaning up.
+KeyboardInterrupt; later ones wait again, so that nothing interrupts the cleaning up.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class HeldSignals:
-    """`came`: the first signal that waits; 0 while there is none."""
+    """The signals that wait. `came`: the number of the first one; 0 while there is none."""
 
     def __init__(self) -> None:
         self.came = 0
@@ -31,14 +31,14 @@ class HeldSignals:
             self.came = self.came or number
 
     def check(self) -> None:
-        """KeyboardInterrupt if a signal waits."""
+        """Raise KeyboardInterrupt if a signal waits."""
         if self.came:
             self.came = 0
             raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def let_through(self) -> Iterator[None]:
-        """A signal that waits, or comes meanwhile, raises KeyboardInterrupt in here."""
+        """Let a signal that waits, or comes meanwhile, raise KeyboardInterrupt inside this context."""
         if self._open or self._handler is not None or threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -51,7 +51,7 @@ class HeldSignals:
 
     @contextlib.contextmanager
     def handled_by(self, handler: Callable[[int], None]) -> Iterator[None]:
-        """A signal that waits, or comes meanwhile, is given to `handler`."""
+        """Give each signal that waits, or comes meanwhile, to `handler`."""
         self._handler = handler
         try:
             if self.came:
@@ -67,8 +67,8 @@ _holder: list[HeldSignals] = []
 
 @contextlib.contextmanager
 def hold() -> Iterator[HeldSignals]:
-    """Holds the signals back; an inner `hold` shares the outer one. Handlers replace an ignored SIGINT and SIGTERM too,
-    for children would inherit it; an ignored SIGHUP stays ignored, as `nohup` wants it."""
+    """Hold the signals back; an inner `hold` shares the outer one. An ignored SIGINT or SIGTERM gets a handler too,
+    because children would inherit it as ignored; an ignored SIGHUP stays ignored, as `nohup` wants it."""
     if _holder or threading.current_thread() is not threading.main_thread():
         yield _holder[0] if _holder else HeldSignals()
         return
@@ -86,6 +86,6 @@ def hold() -> Iterator[HeldSignals]:
 
 @contextlib.contextmanager
 def let_through() -> Iterator[None]:
-    """`HeldSignals.let_through` of whatever holds the signals back; without effect where nothing does."""
+    """Apply `HeldSignals.let_through` of the active `hold`; without one, no effect."""
     with _holder[0].let_through() if _holder else contextlib.nullcontext():
         yield

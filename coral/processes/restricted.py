@@ -13,14 +13,14 @@ _PLAIN = (0).to_bytes(4, "little")  # flags of compiled code that is compared by
 
 
 def restricted(rules: Mapping[str, object], argv: Sequence[str]) -> list[str]:
-    """The arguments that start a program under rules of `coral.grader.sandbox`."""
+    """Return the arguments that start a program under `rules`, which are those of `coral.grader.sandbox`."""
     return [sys.executable, "-I", "-S", "-B", _script(), marshal.dumps(dict(rules)).hex(), *argv]
 
 
 @cache
 def _script() -> str:
-    """The compiled file, if it is that of the source: Python compiles a script at each start, which takes an eighth of
-    the whole."""
+    """Return the path of the script's compiled file if it is up to date, else of its source: Python compiles a script
+    at each start, which takes an eighth of the whole."""
     source, compiled = Path(landlock.__file__), Path(cache_from_source(landlock.__file__))
     try:
         with compiled.open("rb") as file:

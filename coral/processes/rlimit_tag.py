@@ -18,12 +18,12 @@ _KIND = 1 << 61  # the highest bit of a tag's value; the lower 60 bits are a has
 
 
 def value_of(tag: str) -> int:
-    """The value of the limit that stands for a launch's tag."""
+    """Return the value of the limit that stands for a launch's tag."""
     return _KIND | int.from_bytes(hashlib.sha256(tag.encode()).digest()[:8]) >> 4
 
 
 def put(pid: int, tag: str) -> bool:
-    """Tags a process and whatever it will start. Returns whether that is possible here."""
+    """Tag a process and whatever it will start. Returns whether that is possible here."""
     with contextlib.suppress(AttributeError, OSError, ValueError):
         _, most = resource.prlimit(pid, _LOCKS)
         resource.prlimit(pid, _LOCKS, (value_of(tag), most))
@@ -32,12 +32,12 @@ def put(pid: int, tag: str) -> bool:
 
 
 def is_ours(user: int) -> bool:
-    """Whether this is our user, or one that we give to agents and grades."""
+    """Return whether this is our own user, or one that Coral gives to agents and grades."""
     return user == os.geteuid() or user in OWN_USERS
 
 
 def read(pid: int) -> int:
-    """The value of a process of ours; 0 where it has no tag, or is somebody else's."""
+    """Return the value in the tag of a process of ours; 0 if it has no tag, or belongs to another user."""
     try:
         with open(f"/proc/{pid}/limits", "rb", buffering=0) as file:
             if not is_ours(os.fstat(file.fileno()).st_uid):

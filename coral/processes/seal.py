@@ -1,4 +1,4 @@
-"""Seals a program at one of the levels of `workspace.seal`, and tells which of them this machine has."""
+"""Seals a program at one of the levels of `workspace.seal`, and finds out which of them this machine has."""
 
 import os
 import sys
@@ -25,8 +25,8 @@ ANYWHERE = Places()
 
 
 def level_for(asked: str, places: Places = ANYWHERE) -> Level:
-    """The level for `workspace.seal`: that one, or the strongest that this machine has in these places. CoralError if
-    it has none, or not that one, and it is required."""
+    """Return the level that `workspace.seal` asks for: the named one, or for `best` and `require` the strongest that
+    works on this machine in these places. CoralError if the named one does not work, or `require` finds none."""
     if asked in ("best", "require"):
         level = strongest(places)
         reason = missing(level, places) if asked == "require" and level is Level.NONE else ""
@@ -42,7 +42,8 @@ def level_for(asked: str, places: Places = ANYWHERE) -> Level:
 
 
 def warning(asked: str, places: Places = ANYWHERE) -> str:
-    """What to tell a user whose agents are not sealed, or less than they could be; empty otherwise."""
+    """Return the warning to a user whose agents are not sealed, or less than is possible elsewhere; "" if there is
+    none."""
     if asked != "best" or (level := strongest(places)) is Level.BUBBLEWRAP:
         return ""
     what = "not sealed" if level is Level.NONE else f"sealed by {name_of(level)} alone"
@@ -50,17 +51,17 @@ def warning(asked: str, places: Places = ANYWHERE) -> str:
 
 
 def name_of(level: Level) -> str:
-    """In a sentence: sealed by ..."""
+    """Return the level's name for a sentence: "sealed by ..."."""
     return "users of their own" if level is Level.USER else str(level)
 
 
 def strongest(places: Places = ANYWHERE) -> Level:
-    """The strongest level that works here."""
+    """Return the strongest level that works here."""
     return next(level for level in Level if not problem(level, places))
 
 
 def problem(level: Level, places: Places = ANYWHERE) -> str:
-    """Returns why a level does not work on this machine, in these places; an empty text if it works."""
+    """Return why a level does not work on this machine, in these places; "" if it works."""
     match level:
         case Level.BUBBLEWRAP:
             return bubblewrap_problem()
@@ -73,7 +74,8 @@ def problem(level: Level, places: Places = ANYWHERE) -> str:
 
 
 def missing(level: Level, places: Places = ANYWHERE) -> str:
-    """Why the level is not a stronger one. Where there is none at all, root could also have users of their own."""
+    """Return why the level is not a stronger one. For root without any level, also why users of their own do not
+    work."""
     reason = problem(Level.BUBBLEWRAP)
     is_root_without = level is Level.NONE and os.geteuid() == 0
     return f"{reason}, and {problem(Level.USER, places)}" if is_root_without else reason
@@ -81,10 +83,8 @@ def missing(level: Level, places: Places = ANYWHERE) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """`network`: whether programs have that of the machine. `has_namespace`: whether the first process is not the
-    program, which runs below it, see `namespaces`; by Landlock, or as a user of its own, a program restricts itself,
-    and stays the process that it was. `user`: whose processes they are, at the level that has such; `candidates`: see
-    `user_line`."""
+    """A level and what its programs may reach. `network`: whether they have the machine's network. `user`: under which
+    user they run, at that level; `candidates`: see `user_line`."""
 
     level: Level
     view: View
@@ -98,11 +98,12 @@ class Sandbox:
 
     @property
     def calls(self) -> bytes:
-        """A filter of system calls that `call_filter.filtered` adds to the line, where the line has none."""
+        """The filter of system calls that `call_filter.filtered` adds to bubblewrap's arguments; empty at other
+        levels."""
         return calls_in_namespaces(network=self.network) if self.has_namespace else b""
 
     def line(self, argv: Sequence[str], folder: Path) -> list[str]:
-        """Returns the arguments that start a program in this sandbox, with `folder` as its current folder."""
+        """Return the arguments that start a program in this sandbox, with `folder` as its current folder."""
         match self.level:
             case Level.BUBBLEWRAP:
                 return bubblewrap(argv, self.view, folder, network=self.network)
@@ -119,7 +120,7 @@ UNSEALED = Sandbox(Level.NONE, {}, network=True)
 
 
 def seal(program: Program, sandbox: Sandbox) -> Program:
-    """Returns the program with the arguments that start it in the sandbox."""
+    """Return the program with the arguments that start it in the sandbox."""
     if sandbox.level is Level.NONE:
         return program
     argv, user = sandbox.line(program.argv, program.cwd), 0 if sandbox.user is None else sandbox.user.number
@@ -127,7 +128,7 @@ def seal(program: Program, sandbox: Sandbox) -> Program:
 
 
 def python_folders() -> Iterator[Path]:
-    """The folders of this Python, of its environment and of Coral's packages."""
+    """Yield the folders of this Python, of its environment and of Coral's packages."""
     yield from (Path(sys.prefix), Path(sys.base_prefix))
     for name in _PACKAGES:
         if (found := find_spec(name)) is not None and found.submodule_search_locations:
@@ -135,7 +136,7 @@ def python_folders() -> Iterator[Path]:
 
 
 def module_folders() -> list[Path]:
-    """The folders from which this Python imports modules."""
+    """Return the folders from which this Python imports modules."""
     return [Path(folder) for folder in sys.path if Path(folder).is_absolute()]
 
 

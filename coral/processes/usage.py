@@ -1,6 +1,7 @@
-"""What processes use of the machine's memory and cores; which of them the kernel ends first when memory runs out.
+"""How much of the machine's memory and cores processes use, and which of them the kernel ends first when memory runs
+out.
 
-`psutil` takes 9 ms to import: whoever does not measure does not wait for it.
+`psutil` takes 9 ms to import, so it is imported only by functions that measure.
 """
 
 import contextlib
@@ -21,15 +22,15 @@ AGENT, GRADE = 300, 800
 
 @dataclass(frozen=True, slots=True)
 class ProcessUse:
-    """`threads`: of all processes, each of which has at least one. `memory`: in bytes."""
+    """The use of some processes together. `threads`: at least one for each process. `memory`: in bytes."""
 
     threads: int
     memory: int
 
 
 def usage_of(pids: Iterable[int], exact_above: int) -> ProcessUse:
-    """What these processes use together. Memory that several of them share counts once for each; if that is more than
-    `exact_above` bytes, it is divided among them, which takes longer to find out."""
+    """Return how much these processes use together. Memory that several of them share counts once for each; if the sum
+    is more than `exact_above` bytes, shared memory is divided among them, which takes longer to find out."""
     import psutil
 
     processes = []
@@ -46,7 +47,7 @@ def usage_of(pids: Iterable[int], exact_above: int) -> ProcessUse:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:
-    """Seconds of all cores that these processes have used, and those that they started and that have ended."""
+    """Return the processor seconds, on all cores, of these processes and of their children that have ended."""
     import psutil
 
     seconds = 0.0
@@ -58,14 +59,16 @@ def cpu_seconds(pids: Iterable[int]) -> float:
 
 
 def machine_memory() -> int:
-    """Bytes of memory that this machine has, or that the control group of this process may use."""
+    """Return how many bytes of memory this machine has, or the control group of this process may use if that is
+    less."""
     import psutil
 
     return min([int(psutil.virtual_memory().total), *(limit for limit, _, _ in _group_limits())])
 
 
 def free_memory() -> int:
-    """Bytes of it that programs can still get, without those that the system keeps of files and can give up."""
+    """Return how many bytes of `machine_memory` programs can still get. Memory in which the system caches files counts
+    as free, because it is given up when needed."""
     import psutil
 
     return min([int(psutil.virtual_memory().available), *_free_of_groups()])
@@ -78,7 +81,8 @@ def _free_of_groups() -> Iterator[int]:
 
 
 def _group_limits() -> Iterator[tuple[int, Path, str]]:
-    """The limits of the control groups of this process in bytes, with each folder and its file of what is used."""
+    """Yield the memory limits of this process's control groups in bytes, each with the group's folder and the name of
+    the file that says how much is used."""
     groups = [(Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")]  # of the first version
     if (own := own_group()) is not None:
         groups.append((own, "memory.max", "memory.current"))
@@ -88,7 +92,8 @@ def _group_limits() -> Iterator[tuple[int, Path, str]]:
 
 
 def _kept_of_files(group: Path) -> int:
-    """Bytes that the system keeps of files for this control group, and gives up when programs need them."""
+    """Return how many bytes the system uses to cache files for this control group; it gives them up when programs need
+    them."""
     try:
         counted = [line.split() for line in (group / "memory.stat").read_text().splitlines()]
     except OSError:
@@ -97,7 +102,8 @@ def _kept_of_files(group: Path) -> int:
 
 
 def end_first(pid: int, adjustment: int) -> None:
-    """Have the kernel end this process, and those it starts, before others when memory runs out: AGENT or GRADE."""
+    """Make the kernel end this process, and those it starts, before others when memory runs out. `adjustment`: AGENT or
+    GRADE."""
     with contextlib.suppress(OSError):  # it is gone, or this is another system
         Path(f"/proc/{pid}/oom_score_adj").write_text(str(adjustment))
 

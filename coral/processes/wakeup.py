@@ -1,6 +1,6 @@
 """The sleep of the loop: ended by a call of `wake`, or by the end of a watched process.
 
-Waking carries no data. A wake-up that is missed costs nothing but the time to the next poll.
+Waking carries no data. A wake-up that is missed costs only the time until the next poll.
 """
 
 import contextlib
@@ -21,13 +21,14 @@ class Wakeup:
         self._unwatched: set[str] = set()
 
     def wake(self) -> None:
-        """Safe in any thread and in signal handlers."""
+        """End the sleep. Safe in any thread and in signal handlers."""
         with contextlib.suppress(BlockingIOError):  # a full pipe wakes already
             if self._writing >= 0:
                 os.write(self._writing, b"\0")
 
     def watch(self, name: str, pid: int) -> None:
-        """Wakes when this process ends. It must be alive, or not reaped yet."""
+        """End the sleep when this process ends. The process must be alive, or not reaped yet. Replaces a process
+        watched as `name`."""
         self.forget(name)
         try:
             handle = os.pidfd_open(pid)
@@ -48,7 +49,7 @@ class Wakeup:
             os.close(handle)
 
     def wait(self, seconds: float) -> set[str]:
-        """Sleeps at most so long. Returns the names of the watched processes that may have ended."""
+        """Sleep at most `seconds`. Returns the names of the watched processes that may have ended."""
         if self._unwatched:
             seconds = min(seconds, UNWATCHED_SECONDS)
         ended = set(self._unwatched)

@@ -1,5 +1,7 @@
-"""Keeps the index of records up to date, in worker threads. The index is a view: what cannot be written now is written
-with the next record, or by a reader; nobody waits for it, and nothing is decided by it.
+"""Keeps the index of records up to date, in worker threads.
+
+The index is a view: a record that cannot be written into it now is added with the next one, or by a reader; nobody
+waits for it, and nothing is decided by it.
 """
 
 import contextlib
@@ -11,7 +13,7 @@ from pathlib import Path
 from attempts.index.index import Index
 from attempts.record import Attempt
 
-KEPT = 1000  # records that wait for a file that somebody holds; readers find older ones by themselves
+KEPT = 1000  # records that wait while the index is locked; readers add older ones themselves
 
 
 class IndexFeed:
@@ -23,19 +25,19 @@ class IndexFeed:
         pool.submit(self._catch_up)
 
     def add(self, attempt: Attempt) -> None:
-        """Adds a record that was just written. Safe in any thread."""
+        """Add a record that was just written. Safe in any thread."""
         self._waiting.append(attempt)
         with contextlib.suppress(RuntimeError):  # the run has ended: readers will find it
             self._pool.submit(self._write)
 
     def _write(self) -> None:
-        """Writes all waiting records in one transaction."""
+        """Write all waiting records in one transaction."""
         with self._one_at_a_time:
             batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
             if batch and not Index(self._folder).add(batch):
                 self._waiting.extendleft(reversed(batch))
 
     def _catch_up(self) -> None:
-        """Adds the records that were published while no supervisor ran; all, where there is no usable index."""
+        """Add the records that were published while no supervisor ran; all of them, if there is no usable index."""
         with contextlib.closing(Index(self._folder)) as index:
             index.refresh()

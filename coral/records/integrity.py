@@ -1,9 +1,9 @@
-"""The rolling check of the public records: altered, deleted or forged ones are put right within the hour.
+"""The rolling check of the public records: altered, deleted or forged ones are restored within the hour.
 
-Every five seconds a worker thread checks the same number of files, however many there are: a file whose inode, size and
-time of change are as we left them is not opened. What lies in the place of a record is renamed to a hidden name. The
-index is compared with these records as well: a forged index could hide them from every reader. And so are the commits
-of these attempts in the hub.
+Every five seconds a worker thread checks the same number of records, however many there are: a file whose inode, size
+and change time are as the supervisor left them is not opened. What lies in the place of a record is renamed to a hidden
+name. The index is compared with these records too, because a forged index could hide them from every reader, and so are
+the commits of these attempts in the hub.
 """
 
 import contextlib
@@ -24,19 +24,20 @@ BATCH = 150  # records per check; with a check every five seconds, 108,000 in an
 LEDGER = "the private ledger of records"
 MAX_NAMED = 20  # restored records, or commits, that are named one by one; further ones are counted
 
-# Puts back the commit of an attempt, of this number, author and id. Returns what was wrong, and from what it was
+# Restores the commit of an attempt, given its number, author and id. Returns what was wrong, and from what it was
 # restored: empty if it could not be.
 RestorePin = Callable[[int, str, str], tuple[str, str] | None]
-# Puts back what the trees of attempts lack; by the number of each, its author and commit. Returns the same, by number.
+# Restores missing files of attempts, given author and commit by number. Returns the same as RestorePin, by number.
 RestoreFiles = Callable[[Mapping[int, tuple[str, str]]], Mapping[int, tuple[str, str]]]
 
 
 @dataclass(slots=True)
 class CheckResult:
-    """`ledger`: what was done to it; `listed`: numbers of files in the folder; `witnesses` of intact files;
-    `altered`: records whose file is altered or gone; `misindexed`: records that the index lacks or contradicts, and
-    whether somebody altered it; `spoiled`: numbers of ledger rows that are no records; `pins` and `files`: what was
-    done to commits of attempts and to their files, and from what they were restored."""
+    """The findings of one check. `ledger`: what was done to the ledger; `listed`: the numbers of files in the folder;
+    `witnesses`: those of intact files; `altered`: records whose file is altered or gone; `misindexed`: records that the
+    index lacks or contradicts; `index_altered`: whether somebody altered the index; `spoiled`: the numbers of ledger
+    rows that are no records; `pins` and `files`: what was wrong with the attempts' commits and their files in the hub,
+    and from what they were restored."""
 
     ledger: LedgerDamage | None
     listed: list[int]
@@ -64,13 +65,13 @@ class IntegrityCheck:
             self._listing = None
 
     def check_next(self, leaders: Iterable[int]) -> CheckResult:
-        """Compare the next records and the leaders with their files and with the index; in a thread."""
+        """Compare the next records and the `leaders` with their files and with the index. Slow: for a thread."""
         seen = CheckResult(self._ledger.repair(), self._list())
         # A ledger that may be altered itself says nothing about the files.
         page, rows = list[LedgerRow](), list[LedgerRow]()
         if not self._ledger.is_suspect:
             page = self._next_rows()
-            # The leaders as well, which every prompt names and everybody reads.
+            # The leaders are checked each time, because every prompt names them and everybody reads them.
             rows = [*(row for number in leaders for row in self._ledger.page(number - 1, 1)), *page]
         self._compare_index(rows, seen)
         self._compare_pins(rows, seen)
@@ -90,7 +91,7 @@ class IntegrityCheck:
         return seen
 
     def _next_rows(self) -> list[LedgerRow]:
-        """The next records, from the beginning again after the last one."""
+        """Return the next rows of the ledger; after the last one, from the beginning again."""
         rows = self._ledger.page(self._after, BATCH)
         self._after = rows[-1].number if rows else -1
         return rows
@@ -106,7 +107,7 @@ class IntegrityCheck:
         seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
 
     def _taken_in(self, rows: Iterable[LedgerRow]) -> dict[int, tuple[str, str]]:
-        """The authors and commits of these records."""
+        """Return the author and commit of each of these attempts whose commit is in the hub, by its number."""
         found: dict[int, tuple[str, str]] = {}
         for row in rows:
             with contextlib.suppress(ValueError):  # as above
@@ -121,8 +122,8 @@ class IntegrityCheck:
                     seen.pins[row.number] = found
 
     def report(self, seen: CheckResult, next_number: int, pending: Collection[int]) -> Iterator[on.Event]:
-        """Turn the findings of one check into events. Attempts from `next_number` on and the `pending` ones are not
-        published yet; all others were, whether or not anything is known of them."""
+        """Turn the findings of one check into events. A record file of an attempt from `next_number` on, or of a
+        `pending` one, is set aside if the ledger does not know the attempt: it was never published."""
         self._ledger.set_witnesses(seen.witnesses)
         if seen.altered or seen.misindexed:
             yield on.RecordsDamaged(altered=tuple(sorted(seen.altered)), misindexed=tuple(sorted(seen.misindexed)))
@@ -141,7 +142,7 @@ class IntegrityCheck:
             yield on.Broken(item=f"a record of #{number}, which was never published", reason=f"kept as {aside.name}")
 
     def _list(self) -> list[int]:
-        """The numbers of the next files in the folder, a piece of it at a time."""
+        """Return the numbers of the next files in the folder, which is read in pieces."""
         if self._listing is None:
             self._listing = os.scandir(self._store.root)
         entries = list(islice(self._listing, BATCH))
@@ -153,8 +154,8 @@ class IntegrityCheck:
 def restore(
     store: Store, ledger: Ledger, index: Callable[[Attempt], None], damaged: RestoreRecords
 ) -> Iterator[on.Event]:
-    """Write again those of the `altered` records that are still damaged, and give all damaged ones to the `index`. It
-    may take long: for a thread."""
+    """Write those of the `altered` records again that are still damaged, and add all damaged records to the `index`
+    again. Slow: for a thread."""
     for row in _rows(ledger, damaged.misindexed):
         index(row.attempt)
     restored: dict[int, str] = {}
@@ -171,7 +172,8 @@ def restore(
 
 
 def _as_events(found: Iterable[tuple[str, str, str]]) -> Iterator[on.Restored]:
-    """Says of each item what had been done to it, and from what it was restored; of many only how many."""
+    """Yield for each item what had been done to it, and from what it was restored; after MAX_NAMED items, only the
+    number of the others."""
     everything = list(found)
     for item, wrong, source in everything[:MAX_NAMED]:
         yield on.Restored(item=item, found=wrong, source=source)
@@ -184,7 +186,7 @@ def _rows(ledger: Ledger, numbers: Iterable[int]) -> list[LedgerRow]:
 
 
 def _what_is_wrong(store: Store, attempt: Attempt) -> str:
-    """In words; empty if the file says what the record is, whatever happened to it."""
+    """Return what was done to the record's file, in words; "" if the file still says the same as the record."""
     try:
         found = store.read(attempt.number)
     except Missing:

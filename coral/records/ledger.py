@@ -1,7 +1,8 @@
-"""The supervisor's own copy of the published records: never read from the folder that agents can reach.
+"""The supervisor's own copy of the published records, which is never read from the folder that agents can reach.
 
-A private SQLite file beside the journal, built from it: whenever the two differ, or the file is damaged, it is rebuilt.
-Each record has its witness, by which a change of the public file is noticed without reading it.
+It is a private SQLite file beside the journal, built from the journal: whenever the two differ, or the file is damaged,
+it is rebuilt. Each record has a witness (inode, size, change time), by which a change of its public file is noticed
+without reading it.
 """
 
 import contextlib
@@ -35,8 +36,8 @@ from coral.records.ledger_file import (
 T = TypeVar("T")
 P = ParamSpec("P")
 
-BLOCK = 500  # rows that are compared at a time: the other thread waits for so long
-REST = 4.0  # times the duration of a rebuild, until the next one: touching the file is cheap for an attacker
+BLOCK = 500  # rows that are read at a time under the lock, for which the other thread waits
+REST = 4.0  # pause after a rebuild, as a multiple of its duration: an attacker can touch the file at no cost
 
 
 class LedgerDamage(StrEnum):  # what was done to the ledger's file, as an alert says it
@@ -48,7 +49,8 @@ class LedgerDamage(StrEnum):  # what was done to the ledger's file, as an alert 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRow:
-    """The text of a record, and its witness; None until its public file was seen whole."""
+    """A row of the ledger. `record`: the record as JSON. `witness`: that of its public file; None until the file was
+    seen whole."""
 
     number: int
     record: str
@@ -56,12 +58,14 @@ class LedgerRow:
 
     @property
     def attempt(self) -> Attempt:
-        """Parsed only where it is needed: an integrity check passes thousands. ValueError if somebody spoiled it."""
+        """The parsed record. Parsed only when needed, because an integrity check goes through thousands. ValueError if
+        the row was spoiled."""
         return read(self.record)
 
     @property
     def taken_in(self) -> tuple[str, str] | None:
-        """The author and the commit, if that was taken into the hub under this number. ValueError as above."""
+        """The author and the commit, if the commit was taken into the hub under this number; else None. ValueError if
+        the row was spoiled."""
         data = json.loads(self.record)
         if not isinstance(data, dict):
             raise ValueError("it is no record")
@@ -69,7 +73,7 @@ class LedgerRow:
 
 
 def _rebuilt_if_damaged(use: Callable[Concatenate["Ledger", P], T]) -> Callable[Concatenate["Ledger", P], T]:
-    """Rebuilds a ledger that is found damaged while it is used; a full disk or a lock is no damage."""
+    """Rebuild a ledger that a method finds damaged, and call the method again; a full disk or a lock is no damage."""
 
     def again_if_damaged(ledger: "Ledger", /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -84,7 +88,7 @@ def _rebuilt_if_damaged(use: Callable[Concatenate["Ledger", P], T]) -> Callable[
 
 
 class Ledger:
-    """The published records of one run, for the one who holds the run's lock; used by the loop and by one thread."""
+    """The published records of one run. For the holder of the run's lock; used by the loop and by one thread."""
 
     def __init__(
         self,
@@ -94,18 +98,17 @@ class Ledger:
         pending: Iterable[int] = (),
         unvouched: Callable[[Collection[int]], Iterable[Attempt]] = lambda _: (),
     ) -> None:
-        """`published` reads attempts from the journal; `unvouched` is given numbers, and reads all other attempts from
-        the public folder, which agents can write. For `count` and `pending` see `ensure`. CoralError if no file can be
-        made."""
+        """`published`: reads the attempts in the journal. `unvouched`: given numbers, reads all other attempts from the
+        public folder, which agents can write. `count`, `pending`: see `ensure`. CoralError if no file can be made."""
         self._path = path
         self._published = published
         self._unvouched = unvouched
         self._count = count
         self._pending = set(pending)
-        self._lock, self._rebuilding = RLock(), Lock()  # whoever needs both takes the second first
+        self._lock, self._rebuilding = RLock(), Lock()  # a method that needs both takes the second first
         self._suspicion: LedgerDamage | None = None
         self._rests_until = float("-inf")
-        self._added: list[Attempt] | None = None  # while it is rebuilt
+        self._added: list[Attempt] | None = None  # records that are added during a rebuild; None outside of one
         self._losses: list[Restored] = []
         self._base = connect(":memory:")
         try:
@@ -117,8 +120,8 @@ class Ledger:
         self._base.close()
 
     def ensure(self, count: int, pending: Iterable[int]) -> None:
-        """Makes sure the ledger holds all `count` published attempts except those in `pending`, and rebuilds it if not.
-        CoralError as above."""
+        """Rebuild the ledger unless it holds all `count` published attempts, those in `pending` not counted. CoralError
+        if no file can be made."""
         self._count, self._pending = count, set(pending)
         try:
             ((known,),) = self._rows("SELECT count(*) FROM records")
@@ -130,7 +133,8 @@ class Ledger:
 
     @_rebuilt_if_damaged
     def add(self, attempt: Attempt) -> None:
-        """Called before the public record is written: from then on, a file with other content is not ours."""
+        """Add a record, before its public file is written: from then on, a file with other content is known to be
+        altered."""
         with self._lock:
             self._notice()
             if self._added is not None:
@@ -152,7 +156,7 @@ class Ledger:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether somebody changed the file, and it is not rebuilt yet."""
+        """Whether somebody changed the file, and it has not been rebuilt since."""
         with self._lock:
             self._notice()
             return bool(self._suspicion)
@@ -161,8 +165,8 @@ class Ledger:
         self._suspicion = found
 
     def repair(self) -> LedgerDamage | None:
-        """Rebuilds a ledger that somebody changed, and returns what was done to it; None where no row differed. Too
-        slow for the loop. Not every touch leads to a rebuild."""
+        """Rebuild a ledger that somebody changed, and return what was done to it; None if no row differed. Too slow for
+        the loop. Rebuilds are limited in time: not every touch of the file leads to one."""
         if not self.is_suspect or time.monotonic() < self._rests_until:
             return None
         began, found = time.monotonic(), self._suspicion
@@ -174,15 +178,17 @@ class Ledger:
         return found if found is not LedgerDamage.TOUCHED else LedgerDamage.ALTERED if altered else None
 
     def losses(self) -> list[Restored]:
-        """What neither the journal nor the ledger had at the last rebuild; each loss is returned once."""
+        """Return reports of the records that neither the journal nor the ledger had at the last rebuild; each is
+        returned once."""
         losses, self._losses = self._losses, []
         return losses
 
     def rebuild(self) -> bool:
-        """Rebuilds from the journal, and from the present rows where that has gaps. Returns whether any row differed.
+        """Rebuild from the journal, and from the present rows where the journal has gaps. Returns whether any row
+        differed.
 
-        The witnesses are lost: the next check of each public file reads it. Which of them were written is known still,
-        so that a file that was spoiled together with the ledger is told.
+        Witnesses are lost: the next check reads each public file. But it stays known which public files had been
+        written, so that a file that was spoiled together with the ledger is reported.
         """
         with self._rebuilding:
             rebuilt = NewLedgerFile(self._path)
@@ -204,7 +210,7 @@ class Ledger:
             return not same
 
     def page(self, after: int, count: int) -> list[LedgerRow]:
-        """The next records by number."""
+        """Return the next `count` rows after the number `after`."""
         rows = self._rows(
             "SELECT number, record, inode, size, changed FROM records WHERE number > ? ORDER BY number LIMIT ?",
             (after, count),
@@ -213,25 +219,26 @@ class Ledger:
 
     @_rebuilt_if_damaged
     def outline(self, recent: int) -> list[Attempt]:
-        """The few records that prompts tell of: the baseline and the `recent` latest ones of every agent, in the order
-        of publication."""
+        """Return the few records that prompts mention: the baseline and the `recent` latest ones of every agent, in the
+        order of publication."""
         found = self._attempts("kind = 'baseline'", ())
         for (agent,) in self._rows("SELECT DISTINCT agent FROM records WHERE agent != ''"):
             found += self._attempts("agent = ? AND kind != 'confirm' ORDER BY place DESC LIMIT ?", (agent, recent))
         return sorted(found, key=lambda attempt: attempt.order)
 
     def known(self, numbers: Iterable[int]) -> set[int]:
-        """Those of the numbers under which something was published."""
+        """Return those of these numbers under which a record was published."""
         listed = ", ".join(str(int(number)) for number in numbers)  # one query: each check asks for hundreds
         return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
 
     def duplicate_of(self, tree: str, tune: bool, epoch: int) -> Scored | None:
-        """The first attempt of this epoch with this tree that has a score; of trials of numbers, or of all others."""
+        """Return the first attempt of this epoch with this tree that has a score: among trials of numbers if `tune`,
+        else among the others."""
         return self._scored("tree = ? AND (kind = 'tune') = ? AND epoch = ?", (tree, tune, epoch))
 
     def built_on(self, commit: str, epoch: int) -> Scored | None:
-        """The first attempt of this epoch with this commit that has a score; a trial of numbers is none that anything
-        is built on."""
+        """Return the first attempt of this epoch with this commit that has a score. Trials of numbers are left out: no
+        attempt counts as built on one."""
         return self._scored("commit_id = ? AND kind != 'tune' AND epoch = ?", (commit, epoch))
 
     def _scored(self, where: str, values: tuple[object, ...]) -> Scored | None:
@@ -260,13 +267,14 @@ class Ledger:
         self._seen = self._stamps()
 
     def _wrote(self) -> None:
-        """Remembers our own change of the file, unless the file was replaced meanwhile: `_notice` must see that."""
+        """Note the file's new stamps after a write of our own, unless the file was replaced meanwhile: `_notice` must
+        find that."""
         now = self._stamps()
         if all(was is None or (it is not None and it[:2] == was[:2]) for was, it in zip(self._seen, now, strict=True)):
             self._seen = now
 
     def _notice(self) -> None:
-        """Remembers that somebody changed the file. The open one stays in use, whatever lies in its place."""
+        """Note whether somebody changed the file. The open file stays in use, whatever lies in its place."""
         now = self._stamps()
         if now == self._seen:
             return
@@ -279,11 +287,11 @@ class Ledger:
             self._base.execute("PRAGMA shrink_memory")  # so that queries read the file as it is now
 
     def _stamps(self) -> tuple[tuple[int, ...] | None, ...]:
-        """Stamps that show whether somebody else wrote to the file or to its log."""
+        """Return the stamps of the file and of its log, which show whether somebody else wrote to them."""
         return file_stamp(self._path), file_stamp(self._path.with_name(self._path.name + "-wal"))
 
     def _keep_rows(self, rebuilt: NewLedgerFile, count: int) -> bool:
-        """Adds the rows that the journal lacks. Returns whether all other rows agree with the journal."""
+        """Add the rows that the journal lacks. Returns whether all other rows agree with the journal."""
         missing = rebuilt.missing(count)
         same, ours = True, set[int]()
         try:
@@ -300,14 +308,14 @@ class Ledger:
         return same and all(rebuilt.places[number] >= count for number in gone)
 
     def _written(self) -> list[tuple[int]]:
-        """The numbers of the records whose public file was seen whole, as far as the present rows can be read: also
-        those of a file that lost its name."""
+        """Return the numbers of the records whose public file was seen whole, as far as the open file can be read; it
+        may have lost its name."""
         with contextlib.suppress(sqlite3.DatabaseError):
             return self._rows("SELECT number FROM records WHERE inode IS NOT NULL")
         return []
 
     def _readable(self) -> Iterator[Attempt]:
-        """The journal's attempts, as far as it can be read."""
+        """Yield the journal's attempts, as far as the journal can be read."""
         with contextlib.suppress(CoralError):
             yield from self._published()
 

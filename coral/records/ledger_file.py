@@ -1,4 +1,4 @@
-"""The file of the ledger: its tables, and a new one, which replaces it whole or not at all."""
+"""The file of the ledger: its tables, and a new file, which replaces the old one whole or not at all."""
 
 import contextlib
 import json
@@ -34,8 +34,8 @@ COMMIT;
 
 
 def connect(path: Path | str) -> sqlite3.Connection:
-    """A connection for any thread that holds the ledger's lock. It keeps the file locked: without other processes no
-    shared memory is needed, which some file systems lack."""
+    """Open a connection for any thread that holds the ledger's lock. It keeps the file locked: SQLite then needs no
+    shared memory, which some file systems lack."""
     base = sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False)
     base.execute("PRAGMA locking_mode = EXCLUSIVE")
     return base
@@ -56,8 +56,8 @@ def read(record: str) -> Attempt:
 
 
 def published_since(path: Path, order: int) -> list[Attempt]:
-    """The records that a ledger has of publications after the one with this order, for the holder of the run's lock;
-    none where it cannot be read."""
+    """Return the records in a ledger that were published after this order; none if it cannot be read. For the holder of
+    the run's lock."""
     if not path.is_file():
         return []
     query = f"SELECT {COLUMNS} FROM records WHERE place > ? ORDER BY place"
@@ -70,7 +70,7 @@ def published_since(path: Path, order: int) -> list[Attempt]:
 
 
 def read_row(row: tuple[Any, ...]) -> Attempt | None:
-    """The record in a row of COLUMNS; None if it is damaged, or the row disagrees with it."""
+    """Return the record in a row of COLUMNS; None if it is damaged, or the row disagrees with it."""
     try:
         attempt = read(row[-1])
     except (ValueError, TypeError):
@@ -92,19 +92,21 @@ class NewLedgerFile:
         insert(self._base, self._counted(attempts))
 
     def mark_written(self, numbers: Iterable[tuple[int]]) -> None:
-        """Keep the digests of these records in memory, where no file can be altered."""
+        """Mark these records as written to their public files: with a witness that no file has, so that the next check
+        reads them."""
         with self._base:
             self._base.executemany("UPDATE records SET inode = 0, size = 0, changed = 0 WHERE number = ?", numbers)
 
     def missing(self, count: int) -> set[int]:
-        """The places among the first `count` that have no record yet."""
+        """Return the places among the first `count` that have no record yet."""
         return set(range(count)).difference(self.places.values())
 
     def add_unvouched(
         self, unvouched: Callable[[Collection[int]], Iterable[Attempt]], count: int, pending: Collection[int]
     ) -> list[Restored]:
-        """Adds records from where agents can write for missing places. Returns what to tell the operator of these, and
-        of records that are nowhere. Those in `pending` will be published again."""
+        """Add records for missing places from the folder that agents can write. Returns reports for the operator: of
+        these records, and of those that are nowhere. Records in `pending` will be published again, and are not
+        missed."""
         missing = self.missing(count)
         due = len(set(pending) - self.places.keys())
         if len(missing) <= due:
@@ -128,7 +130,7 @@ class NewLedgerFile:
         return None if found is None else tuple(found)
 
     def replace(self, path: Path) -> None:
-        """Replaces the file. OSError leaves the old one there."""
+        """Put the new file in the place of the old one. OSError leaves the old one there."""
         self._base.close()
         remove_logs(path)  # SQLite would write the old file's log into the new one
         self.path.replace(path)
@@ -153,7 +155,8 @@ def remove_logs(path: Path) -> None:
 
 
 def file_stamp(path: Path) -> tuple[int, ...] | None:
-    """What changes when somebody else writes to a file. Nobody can set the last one, its time of change, back."""
+    """Return the figures of a file that change when somebody writes to it. The last one, the change time, cannot be set
+    back."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The latest results of each agent, added record by record: a prompt costs the same at any size of a run."""
+"""The latest results of each agent, added record by record, so that a prompt costs the same at any size of a run."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -10,7 +10,8 @@ RECENT = 10
 
 
 class RecentResults:
-    """Built from all records, or from the few of `Ledger.outline`: the result is the same."""
+    """The seed's record and each agent's latest ones. Built from all records, or from the few of `Ledger.outline`: the
+    result is the same."""
 
     def __init__(self, attempts: Iterable[Attempt] = ()) -> None:
         self.baseline: Attempt | None = None
@@ -19,7 +20,7 @@ class RecentResults:
             self.add(attempt)
 
     def add(self, attempt: Attempt) -> None:
-        """Adds a record, in the order of publication; a second time has no effect."""
+        """Add a record; call in the order of publication. Adding one again has no effect."""
         if attempt.kind is Kind.BASELINE:
             self.baseline = attempt
             return
@@ -30,12 +31,13 @@ class RecentResults:
             recent.append(attempt)
 
     def since(self, agent: str, order: int) -> list[Attempt]:
-        """The agent's attempts published after that order of publication, oldest first."""
+        """Return the agent's attempts that were published after this order, oldest first."""
         return [attempt for attempt in self.of_agent.get(agent, ()) if attempt.order > order]
 
     def usual_seconds(self) -> float | None:
-        """How long a grade takes: the median of the seed's and of each agent's latest grades that gave a score, in the
-        seed's epoch. None before the first. What was not graded, as a copy of a graded tree, took no time."""
+        """Return how many seconds a grade usually takes: the median over the seed's grade and the agents' latest grades
+        with a score, in the seed's epoch; None if there is none. Attempts that were not graded, as duplicates, are left
+        out."""
         if (seed := self.baseline) is None:
             return None
         latest = [attempt for recent in self.of_agent.values() for attempt in recent]

@@ -1,6 +1,6 @@
 """Creates a run from a task: its folders, the hub, a clone for each agent, the graded seed.
 
-A run that cannot be created leaves nothing behind. While threads wait for git, the modules of the next step are
+If a run cannot be created, nothing is left behind. While threads wait for git, the modules of the next step are
 imported, which takes as long.
 """
 
@@ -38,7 +38,8 @@ T = TypeVar("T")
 
 
 def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], object] = lambda: None) -> Layout:
-    """Create a run in the folder `runs`, or raise a CoralError. `say` gets each step; a thread runs `meanwhile`."""
+    """Create a run in the folder `runs`. `say` is called with each step; a thread calls `meanwhile` while the seed is
+    graded. CoralError if the run cannot be created."""
     roster = Roster(config)
     roster.check()
     level, config = sealed_for(config, roster, runs)
@@ -66,7 +67,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
 
 
 def remove_run(layout: Layout) -> None:
-    """Remove a run that never began, with the folders that were created for it alone."""
+    """Remove a run that never began, and the folders that were created for it alone."""
     shutil.rmtree(layout.root, ignore_errors=True)
     for folder in (layout.root.parent, layout.root.parent.parent):
         with contextlib.suppress(OSError):
@@ -117,7 +118,7 @@ def _fill(
 
 @contextlib.contextmanager
 def _threads() -> Iterator[Begin]:
-    """A function that gives work to a thread. At the end no thread is at work any more."""
+    """Yield a function that gives work to a thread. When the context ends, no thread is at work any more."""
     pool, token = WorkerPool(), CancelToken()
     try:
         yield partial(pool.submit_cancellable, token)
@@ -128,7 +129,7 @@ def _threads() -> Iterator[Begin]:
 
 @contextlib.contextmanager
 def _interpreter(layout: Layout, config: Config) -> Iterator[PrestartedInterpreter | None]:
-    """The interpreter that grades the seed."""
+    """Yield the prestarted interpreter that grades the seed; None where the grader uses none."""
     name = f"grade-{os.getpid()}-0"
     group, venv = cgroup.Groups(name).make("grade"), venv_of(layout.grader)
     interpreter = prestart(config.grader, name, group, sandbox_of_attempt(layout, config, 0, venv), venv)
@@ -140,7 +141,7 @@ def _interpreter(layout: Layout, config: Config) -> Iterator[PrestartedInterpret
 
 
 def _result(work: Future[T]) -> T:
-    """The result of a thread's work, or its exception. An interrupt ends the wait."""
+    """Return the result of a thread's work; raises its exception. An interrupt ends the wait."""
     over: SimpleQueue[Future[T]] = SimpleQueue()
     work.add_done_callback(over.put)
     with received_signals.let_through():

@@ -1,7 +1,7 @@
 """Supervises a run in the background: in a child of this process that leaves the terminal and outlives it.
 
-The child is forked and starts no other interpreter, so that it need not import again what this process has imported:
-that takes longer than everything else that a supervisor does before it starts agents.
+The child is forked and starts no new interpreter, so that it need not import again what this process has imported: that
+would take longer than everything else that a supervisor does before it starts agents.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ BEGIN_SECONDS = 20.0
 
 
 def detach(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
-    """Supervise the run in a child that outlives this terminal. Returns its pid once it supervises; `overrides` and
-    `config` are those of `supervise`.
+    """Supervise the run in a child that outlives this terminal. Returns the child's pid once it supervises; `overrides`
+    and `config` are those of `supervise`.
 
     CoralError if it cannot, with the last line of its log, or with what is wrong with the disk. This process must have
     no other threads: a lock that one of them held would stay locked in the child.
@@ -44,7 +44,7 @@ def detach(layout: Layout, overrides: tuple[str, ...] = (), config: Config | Non
 
 
 class _Child:
-    """A forked process that nobody else waits for. `code`: None while it runs."""
+    """A forked child of this process, which waits for it. `code`: its exit code; None while it runs."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -57,14 +57,15 @@ class _Child:
         return self.code
 
     def end(self) -> None:
-        """Send SIGTERM, on which a supervisor ends in order, and wait for its end."""
+        """Send SIGTERM, at which a supervisor ends in order, and wait for its end."""
         if self.poll() is None:
             os.kill(self.pid, signal.SIGTERM)
             self.poll(0)
 
 
 def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals) -> None:
-    """Wait until the child supervises the run. An interrupt ends the child in order, as it may have started agents."""
+    """Wait until the child supervises the run. An interrupt ends the child in order, because it may have started
+    agents."""
     deadline = time.monotonic() + BEGIN_SECONDS
     while shown_supervisor(layout) != child.pid and child.poll() != 0:
         problem = disk_problem_of(layout.root)
@@ -80,7 +81,7 @@ def _wait_for(child: _Child, layout: Layout, held: received_signals.HeldSignals)
 
 
 def shown_supervisor(layout: Layout) -> int | None:
-    """The pid of the supervisor that wrote the run's status, which it does when it has begun."""
+    """Return the pid in the run's status, which a supervisor writes when it has begun; None if there is none."""
     try:
         found = parse_object(read_bytes(layout.status)).get("pid")
     except (OSError, ValueError):

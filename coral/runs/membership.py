@@ -1,5 +1,5 @@
-"""Prepares agents that the operator adds to a running fleet, or moves: checks whether they can be driven so, and writes
-what they need into their workspaces."""
+"""Prepares agents that the operator adds to a running fleet, or moves: checks whether they can be driven as wanted, and
+writes what they need into their workspaces."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,8 +24,8 @@ _ELSEWHERE = {"runtime", "model", "role", "role_file", "count", "research"}
 
 
 def wanted_assignment(config: Config, wanted: WantedMember, base: Assignment | None) -> Assignment:
-    """How an agent is to be driven. `base`: how it is driven until then; None of a new one. With another runtime it is
-    driven as the task's agents of that runtime are, and keeps its role."""
+    """Return the assignment that results from `wanted`. `base`: how the agent is driven until then; None for a new one.
+    For another runtime, the other keys are those of the task's agents of that runtime, and the role stays."""
     of_task = assignments_of(config)
     if base is None or wanted.runtime not in (None, base.runtime):
         runtime = wanted.runtime or of_task[0].runtime
@@ -44,7 +44,8 @@ def wanted_assignment(config: Config, wanted: WantedMember, base: Assignment | N
 
 
 def check(config: Config, assignment: Assignment, verb: str) -> None:
-    """CoralError says why no agent of this run can be driven so. `verb`: what the operator has asked for."""
+    """Raise CoralError if an agent of this run cannot be driven by this assignment. `verb`: what the operator has asked
+    for."""
     alone = _with_only(config, assignment)
     roster = Roster(alone)
     roster.check()
@@ -53,21 +54,22 @@ def check(config: Config, assignment: Assignment, verb: str) -> None:
 
 
 def frozen(layout: Layout) -> tuple[Config, Roster]:
-    """A run's task, and its agents as they are driven now."""
+    """Return a run's frozen task, and its roster with the agents as they are driven now."""
     config = load_frozen(layout.task_file)
     return config, Roster(config, fold(layout.journal).fleet.run.members)
 
 
 def check_of_run(layout: Layout, agent: str | None, wanted: WantedMember) -> None:
-    """CoralError if no agent of the run can be driven so on this machine: the supervisor would find it later, when
-    nobody waits for its answer. `agent`: None for a new one."""
+    """Raise CoralError if the agent cannot be driven as wanted on this machine. For the command line: the supervisor
+    would find that out later, when nobody waits for its answer. `agent`: None for a new one."""
     config, roster = frozen(layout)
     base = None if agent is None else roster.assignment(agent)
     check(config, wanted_assignment(config, wanted, base), "add" if agent is None else "move")
 
 
 def prepare(run_context: RunContext, action: do.PrepareAgent) -> Iterator[on.Event]:
-    """Prepare an agent, in a worker thread. CoralError, GitError or OSError if that is not possible."""
+    """Prepare an agent, in a worker thread; yields `AgentPrepared`. CoralError, GitError or OSError if that is not
+    possible."""
     agent, roster, config = action.agent, run_context.roster, run_context.config
     before = None if action.is_new else roster.assignment(agent)
     assignment = wanted_assignment(config, action.wanted, assignment_of(action.base) if action.base else before)
@@ -92,7 +94,7 @@ def prepare(run_context: RunContext, action: do.PrepareAgent) -> Iterator[on.Eve
 
 
 def _with_only(config: Config, assignment: Assignment) -> Config:
-    """The task as if it had this agent alone: what is checked of a whole task is so checked of one agent."""
+    """Return the task as if it had this assignment alone, so that checks of a whole task can be used for one agent."""
     return replace(config, agents=config.agents.model_copy(update={"assignments": (assignment,)}))
 
 

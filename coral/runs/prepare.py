@@ -38,8 +38,9 @@ def grade_seed(
     epoch: int = 1,
     files: Path | None = None,
 ) -> Attempt:
-    """The baseline of an epoch: of the first, attempt #0; a later one gets its number from the run. `files`: see
-    `prepare_grade`. CoralError if the seed gets no score, unless it has failed and may: no attempt would get one."""
+    """Grade the seed; returns the baseline of an epoch. In the first epoch it is attempt #0; the run numbers a later
+    one. `files`: see `prepare_grade`. CoralError if the seed has no score, because then no attempt would get one;
+    unless the task says that the seed may fail."""
     started = wall()
     check_out = CheckOut(number=0, launch=epoch, commit=commit, kind=Kind.BASELINE)
     command = prepare_grade(layout, config, check_out, venv_of(files or layout.grader), files)
@@ -73,13 +74,14 @@ def grade_seed(
 
 
 def context_of(layout: Layout, config: Config, roster: Roster, baseline: Attempt) -> RunContext:
-    """The context of a run that has its baseline and no other attempt."""
+    """Return the context of a run that has its baseline and no other attempt."""
     rules = rules_of(config, roster, baseline.commit)
     return RunContext(layout, config, rules, RecentResults([baseline]), roster)
 
 
 def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
-    """Create what an agent finds besides the files of its clone, and run the task's set-up commands there."""
+    """Create what an agent finds besides the files of its clone, and run the task's set-up commands there. CoralError
+    if the seed or a command does not allow it."""
     layout = run_context.layout
     for folder in (layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
         folder.mkdir(parents=True)
@@ -92,14 +94,14 @@ def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
 
 
 def latest_baseline(layout: Layout) -> Attempt:
-    """The seed's record of the present epoch."""
+    """Return the seed's record of the present epoch."""
     seed = fold(layout.journal).fleet.standing.seed
     return Store(layout.attempts).read(0 if seed is None else seed.number)
 
 
 def add_agents(layout: Layout, config: Config, baseline: Attempt | None = None) -> None:
-    """Prepare the agents that the task has now and the run's journal does not know: they begin at the seed, whose
-    record is the `baseline`; that of the present epoch, if none is given."""
+    """Prepare the agents that the task has and the run's journal does not know. They begin at the commit of `baseline`,
+    by default that of the present epoch."""
     fleet, roster = fold(layout.journal).fleet, Roster(config)
     missing = [agent for agent in roster if agent not in fleet.agents] if fleet.run.opened else []
     if not missing:
@@ -113,8 +115,8 @@ def add_agents(layout: Layout, config: Config, baseline: Attempt | None = None) 
 
 
 def make_workspace(run_context: RunContext, agent: str, commit: str) -> None:
-    """Make what a new agent of a run has, at this commit, and prepare it. Nobody has worked in what a supervisor that
-    was killed meanwhile has left of it: that is made again."""
+    """Make the folders and the clone of a new agent at this commit, and prepare it. Folders that exist are removed
+    first: no agent has worked in them, a supervisor that was killed has left them."""
     layout, exclude = run_context.layout, (run_context.roster.runtime(agent).instruction_file, SHARED)
     for folder in (layout.clone(agent), layout.attempts / "inbox" / agent, layout.attempts / "replies" / agent):
         shutil.rmtree(folder, ignore_errors=True)

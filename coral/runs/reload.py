@@ -1,8 +1,8 @@
 """Takes a task that has changed since the start into its run: `coral resume --reload`.
 
-`stage` prepares everything in a new folder, and grades the seed; `install` puts it in the place of the run's copies. A
-staged task is complete or ignored, to install it twice does no harm, and it stays until the journal says that the run
-goes on with it: whenever the process dies, the next supervisor has the old task or the new one.
+`stage` prepares everything in a new folder, and grades the seed; `install` puts it in the place of the run's copies. An
+incomplete staged task is ignored, and installing one twice does no harm. It stays until the journal says that the run
+goes on with it: whenever the process dies, the next supervisor has either the old task or the new one.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _UNRELATED = {"slots", "confirm", "noise", "timeout"}
 
 
 def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChanged:
-    """Prepare the task `new`; returns what the supervisor will be told. CoralError if the run cannot go on with it. The
+    """Prepare the task `new`; returns the event for the supervisor. CoralError if the run cannot go on with it. The
     caller holds the run's lock."""
     old = load_frozen(layout.task_file)
     fleet, roster = fold(layout.journal).fleet, Roster(new)
@@ -58,7 +58,7 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
     os.utime(folder / layout.seed_commit.name, (began, began))
     baseline, grader, holdout = None, folder / layout.grader.name, folder / layout.holdout.name
     is_same_seed = commit == layout.seed_commit.read_text()
-    # What an unfinished one has installed already is no change any more.
+    # A reload that was cut off may have installed files already, so that comparing them shows no change.
     begins = unfinished is not None and unfinished.baseline is not None
     if begins or not is_same_seed or not _is_same(grader, layout.grader) or changes_scores(old, new):
         say("grading the seed")
@@ -79,7 +79,7 @@ def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChange
 
 
 def unknown_files(layout: Layout, memory: RecoveredState) -> list[str]:
-    """The files of a staged task that are not as it was staged, as the journal has it."""
+    """Return the files of a staged task that differ from the digests that the journal has of them."""
     staged = _newest(layout)
     if staged is None:
         return []
@@ -88,7 +88,7 @@ def unknown_files(layout: Layout, memory: RecoveredState) -> list[str]:
 
 
 def changes_scores(old: Config, new: Config) -> bool:
-    """Whether a score means something else in the other task, whose files may be the same."""
+    """Return whether a score has another meaning in the new task, even if the grader's files are the same."""
     aims = [(config.task.description, config.task.seed) for config in (old, new)]
     graders = [config.grader.model_dump(exclude=_UNRELATED) for config in (old, new)]
     return aims[0] != aims[1] or graders[0] != graders[1]
@@ -99,7 +99,8 @@ def changes_holdout(old: Config, new: Config) -> bool:
 
 
 def pending(layout: Layout) -> TaskChanged | None:
-    """A staged task that no supervisor is known to have taken over; None if there is none."""
+    """Return the staged task that no supervisor has taken over, as the event for the supervisor; None if there is
+    none."""
     staged = _newest(layout)
     if staged is None:
         return None
@@ -112,18 +113,20 @@ def pending(layout: Layout) -> TaskChanged | None:
 
 
 def withdraw(layout: Layout) -> None:
-    """Forget what was staged last. The caller has staged it, and holds the run's lock."""
+    """Remove the task that was staged last. The caller has staged it, and holds the run's lock."""
     if (staged := _newest(layout)) is not None:
         shutil.rmtree(staged, ignore_errors=True)
 
 
 def discard(layout: Layout) -> None:
-    """Forget all that was staged: the journal says that it is in force. The caller holds the run's lock."""
+    """Remove all staged tasks, because the journal says that the newest is in force. The caller holds the run's
+    lock."""
     shutil.rmtree(layout.staged_task, ignore_errors=True)
 
 
 def install(layout: Layout) -> TaskChanged | None:
-    """Put a staged task in the place of the run's; None if there is none. The caller holds the run's lock."""
+    """Put a staged task in the place of the run's; returns the event for the supervisor, None if there is no staged
+    task. The caller holds the run's lock."""
     change, folder = pending(layout), _newest(layout)
     if change is None or folder is None:
         discard(layout)
@@ -140,7 +143,7 @@ def install(layout: Layout) -> TaskChanged | None:
     _install_checklist(layout, folder)
     commit, config = layout.seed_commit.read_text(), load_frozen(layout.task_file)
     hub.set_seed(layout.hub, commit, (folder / layout.seed_commit.name).stat().st_mtime)
-    # Its number will be the next one: nothing is numbered before the supervisor is told of it.
+    # Its number will be the next one: the supervisor handles it before it numbers anything else.
     number = fold(layout.journal).fleet.run.next_number
     baseline = _numbered(change.baseline, number) if change.baseline else latest_baseline(layout)
     add_agents(layout, config, baseline)
@@ -170,7 +173,8 @@ def _copy(layout: Layout, folder: Path, config: Config, commit: str, say: Callab
 
 
 def _replace(staged: Path, target: Path) -> None:
-    """Graders that go on without a supervisor read what lies there: what is the same stays."""
+    """Replace the files of a grader. Files that are the same stay, because graders that run without a supervisor read
+    them."""
     if _is_same(staged, target):
         return
     shutil.rmtree(target, ignore_errors=True)
@@ -179,8 +183,8 @@ def _replace(staged: Path, target: Path) -> None:
 
 
 def _is_same(staged: Path, target: Path) -> bool:
-    """Whether the staged files lie in the run's folder as well, and the environment is the same. What a grader has left
-    beside them is no change."""
+    """Return whether the staged files are also in the run's folder, and the grader's environment is the same. Files
+    that a grader has left beside them do not count."""
     if venv_of(staged) != venv_of(target):
         return False
     if not staged.is_dir() or not target.is_dir():
@@ -192,7 +196,8 @@ def _is_same(staged: Path, target: Path) -> bool:
 
 
 def _install_checklist(layout: Layout, folder: Path) -> None:
-    """Also where agents read it, if the task has another one than before."""
+    """Replace the checklist, also in the shared knowledge where agents read it, if the task has another one than
+    before."""
     staged = folder / layout.checklist.name
     if not staged.is_file():
         layout.checklist.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""Saves a run whose journal is damaged: it goes on from the last good state, and what came after is taken again from
-where it can be known for sure.
+"""Saves a run whose journal is damaged: it goes on from the last good state, and what came after is applied again as
+far as it is known for sure.
 
-A damaged journal must be no way to forge records. What later lines of the journal say is taken as the journal is. What
-the ledger alone knows is taken where agents could not write there, else only with the operator's agreement; what lies
-in `attempts/`, where agents may write, is never taken.
+A damaged journal must not be a way to forge records. What later lines of the journal say is trusted as the journal is.
+Records that only the ledger has are taken if agents could not write to it, else only with the operator's agreement;
+files in `attempts/`, where agents may write, are never taken.
 """
 
 from collections.abc import Iterator
@@ -25,13 +25,14 @@ from coral.views.report import alerts_in
 from workspace.layout import Layout, folder_of_runs
 from workspace.seal import Level
 
-MOST_ALERTS = 1000  # by which the timeline, where agents may write, can be ahead of the journal
-LATEST = 8  # launches of an agent whose processes are looked for by their mark alone
+MOST_ALERTS = 1000  # by which the timeline can be ahead of the journal; more are forged: agents may write there
+LATEST = 8  # launches of an agent whose processes are looked for by their tag alone
 
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What will be done to a run. `unsure`: the records that only the ledger has, where agents could write to it."""
+    """The plan to save a run. `unsure`: the numbers of the records that only the ledger has, where agents could write
+    to it."""
 
     damage: Damage
     lost: LostLines
@@ -40,7 +41,8 @@ class Rollback:
 
 
 def planned(layout: Layout) -> Rollback | None:
-    """None where the journal can be read. CoralError where nothing of it can be trusted."""
+    """Make the plan to save a run; None if its journal can be read. CoralError if nothing of the journal can be
+    trusted."""
     damage = examine(layout.journal)
     if damage is None:
         return None
@@ -55,8 +57,8 @@ def planned(layout: Layout) -> Rollback | None:
 
 
 def carry_out(layout: Layout, plan: Rollback) -> None:
-    """For the holder of the run's lock. OSError where the disk does not allow it: then nothing has changed but that
-    processes, of which nobody would know any more, have ended."""
+    """Carry out a plan. For the holder of the run's lock. OSError if the disk does not allow it: then nothing has
+    changed, except that processes that the saved state does not know have ended."""
     _end_unknown(layout, plan)
     state = plan.damage.state
     now = Moment(run_time=max(state.clock, plan.lost.at), wall_time=plan.lost.wall or state.wall)
@@ -65,8 +67,8 @@ def carry_out(layout: Layout, plan: Rollback) -> None:
 
 
 def end_processes(layout: Layout) -> int:
-    """End what is known to have been started in a run whose journal is damaged, for the holder of the run's lock.
-    Returns how many launches had processes. CoralError where nothing of the journal can be trusted."""
+    """End all processes that are known to have been started in a run whose journal is damaged. For the holder of the
+    run's lock. Returns how many launches had processes. CoralError if nothing of the journal can be trusted."""
     plan = planned(layout)
     found = layout.root.stat()
     if plan is None or plan.damage.state.folder != (found.st_dev, found.st_ino):
@@ -98,21 +100,21 @@ def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attem
 
 
 def _launches(layout: Layout, lost: LostLines, agent: str) -> Iterator[int]:
-    """The launches of an agent that the journal's later lines or its logs name."""
+    """Yield the numbers of the launches of an agent that the journal's later lines or its logs name."""
     yield from lost.started.get(agent, {})
     for path in layout.logs(agent).glob("[0-9][0-9][0-9][0-9].*"):
         yield int(path.name[:4])
 
 
 def _are_sealed(layout: Layout) -> bool:
-    """Whether agents cannot write to the ledger."""
+    """Return whether agents cannot write to the ledger."""
     config = load_frozen(layout.task_file)
     return sealed_for(config, Roster(config), folder_of_runs(layout))[0] is not Level.NONE
 
 
 def _end_unknown(layout: Layout, plan: Rollback) -> int:
-    """End the processes of launches that the state knows nothing of: the fleet would start others beside them. Returns
-    how many launches had some."""
+    """End the processes of launches that the saved state does not know: the fleet would start others beside them.
+    Returns how many launches had some."""
     found = layout.root.stat()
     if plan.damage.state.folder != (found.st_dev, found.st_ino):
         return 0  # a copy: its processes are the original's
@@ -127,7 +129,8 @@ def _end_unknown(layout: Layout, plan: Rollback) -> int:
 
 
 def _unknown(plan: Rollback) -> Iterator[tuple[str, int, Identity]]:
-    """The launches that later lines name, and the last ones of each agent, which only their mark tells."""
+    """Yield the launches that later lines name, with their identities, and the last ones of each agent, which can be
+    found by their tag alone."""
     for who, launches in plan.lost.started.items():
         yield from ((who, number, identity) for number, identity in launches.items())
     for name, last in plan.note.launches.items():
@@ -137,7 +140,8 @@ def _unknown(plan: Rollback) -> Iterator[tuple[str, int, Identity]]:
 
 
 def _release_pins(layout: Layout, next_number: int) -> None:
-    """Keep the commits of attempts that the run knows nothing of under other names: their numbers are given again."""
+    """Rename the references of commits whose attempts the run does not know any more, because their numbers are given
+    again."""
     pins = layout.hub / "refs" / "attempts"
     kept = layout.hub / "refs" / "lost"
     for path in list(pins.iterdir()) if pins.is_dir() else []:

@@ -1,4 +1,4 @@
-"""The rules that a run is decided by, from its task."""
+"""Derives the rules of a run from its task."""
 
 from collections.abc import Mapping
 
@@ -56,6 +56,6 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
 
 
 def _ttl(config: Config) -> Mapping[str, float]:
-    """The phases that have a ttl of their own."""
+    """Return the phases that have a ttl of their own, in seconds."""
     given: dict[str, float] = config.agents.ttl.model_dump(exclude_none=True)
     return {TOOL_ACTIVITY: TOOL_STALLS * config.agents.stall, **given}

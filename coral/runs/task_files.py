@@ -1,6 +1,7 @@
-"""Keeps the files of a run's task as they were when its supervisor began: other files would give scores another sense.
+"""Keeps the files of a run's task as they were when its supervisor began: with other files, scores would mean something
+else.
 
-Agents without a sandbox can write there. What is changed, removed or added is put right before each grade, and told;
+Agents without a sandbox can write there. What is changed, removed or added is restored before each grade, and reported;
 the journal keeps the digests, so that a resume finds what was changed while nobody supervised.
 """
 
@@ -30,7 +31,8 @@ _PIECE = 1 << 20
 
 @dataclass(slots=True)
 class _Known:
-    """A file as it should be. `seen`: as it is now, since it was last compared."""
+    """A file as it should be. `seen`: its witness when it was last compared. `content`: None if the files are too large
+    to keep."""
 
     digest: str
     mode: int
@@ -40,7 +42,7 @@ class _Known:
 
 class TaskFiles:
     def __init__(self, layout: Layout, source: Path) -> None:
-        """Reads all of them; one that cannot be read is nobody's to restore. `source`: the task's folder."""
+        """Read all files. One that cannot be read is not restored later. `source`: the task's folder."""
         self._private, self._source = layout.private, source
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
@@ -61,10 +63,10 @@ class TaskFiles:
         return {name: known.digest for name, known in self._known.items()}
 
     def restore(self) -> list[tuple[str, str]]:
-        """Put right what is not as it should be; returns the name of each, and what was wrong with it. OSError where
-        there is no other copy of a file: nothing may be graded by what lies there. May be called in any thread."""
+        """Restore what is not as it should be; returns the name of each file, and what was wrong with it. OSError if
+        there is no other copy of a file: then nothing may be graded with it. May be called in any thread."""
         with self._lock:
-            # The lists first, which say what is among the data; and a link among ours hides what is gone.
+            # First the lists, which say what is data; last the others, because a link put there hides a missing file.
             lists = {name: known for name, known in self._known.items() if name in _LISTS}
             return [*self._restore_ours(lists), *self._remove_others(), *self._restore_ours(self._known)]
 
@@ -113,12 +115,13 @@ class TaskFiles:
         unfinished.replace(path)
 
     def _source_of(self, name: str) -> Path:
-        """The file of the task that was copied."""
+        """Return the file in the task's folder from which this one was copied."""
         return self._source.joinpath(*Path(name).parts[1:])
 
 
 def names(private: Path) -> list[str]:
-    """The files that are the task's own, as paths in the folder: what a grader has left beside them is not."""
+    """Return the files that belong to the task, as paths in the folder `private`; files that a grader has left beside
+    them are not listed."""
     found = [name for name in (*_SINGLE, *_LISTS) if (private / name).is_file()]
     for folder, listed in zip(_GRADERS, _LISTS, strict=True):
         found += [f"{folder}/{name}" for name in _listed(private / listed).get("files", ())]
@@ -126,8 +129,9 @@ def names(private: Path) -> list[str]:
 
 
 def changed(private: Path, digests: Mapping[str, str], expected: Mapping[str, str]) -> list[str]:
-    """The task's files that are neither as these digests say nor as they were about to become (see
-    `Journal.expect_files`), and those that were added. Without digests nothing is known."""
+    """Return the task's files that have neither these digests nor those that were announced for a change (see
+    `Journal.expect_files`), and files that were added. None are returned without digests, because then nothing is
+    known."""
     if not digests:
         return []
     known = {**digests, **expected}
@@ -136,7 +140,7 @@ def changed(private: Path, digests: Mapping[str, str], expected: Mapping[str, st
 
 
 def digest_of(path: Path) -> str:
-    """Of the content of a regular file; empty where there is none that can be read."""
+    """Return the SHA-256 of a regular file's content, in hexadecimal; "" where there is none that can be read."""
     digest = hashlib.sha256()
     try:
         with open_plain(path) as file:
@@ -165,8 +169,8 @@ def _listed(path: Path) -> dict[str, Any]:
 
 
 def _added(private: Path, known: Collection[str]) -> list[str]:
-    """Files that lie among those of a grader and are not its own: those in its folders of data, and those that Python
-    would import in the place of something else. What a grader leaves otherwise stays. And what the task may have but
+    """Return files among those of a grader that are not its own: in its folders of data, or of a kind that Python would
+    import instead of another module. Other files that a grader leaves stay. Also files of the task that it may have and
     has not, such as the name of an environment."""
     endings = (*all_suffixes(), ".pth")
     found = [name for name in (*_SINGLE, *_LISTS) if name not in known and os.path.lexists(private / name)]

@@ -1,4 +1,4 @@
-"""Grades a record again, strictly: a checkout of objects that are hashed, by the grader that the run began with."""
+"""Grades a record again, strictly: from a checkout whose objects are hashed, by the grader that the run began with."""
 
 import json
 import time
@@ -22,14 +22,14 @@ from workspace import hub
 from workspace.errors import GitError
 from workspace.layout import Layout, folder_of_runs
 
-DEVIATIONS = 3.0  # of the noise, by which two grades of one commit may differ
-ROUNDING = 1e-9  # the same, relative, where a grader is exact
+DEVIATIONS = 3.0  # two grades of one commit may differ by so many standard deviations of the noise
+ROUNDING = 1e-9  # two grades may differ by this, relative to the score, where a grader is exact
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One attempt that was graded again. `recorded`: the median of the scores in its records. `score`: that of the new
-    grade; None if it has none, and `reason` says why."""
+    """The result of grading one attempt again. `recorded`: the median of the scores in its records. `score`: the new
+    score; None if there is none, and `reason` says why."""
 
     number: int
     recorded: float
@@ -49,7 +49,8 @@ class Verification:
 
 
 def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> Verification:
-    """Grade the attempt again, and keep what came of it. CoralError where it cannot be graded as it was. Blocks."""
+    """Grade the attempt again, and keep the result. `recorded`: the score to compare with; `noise`: its standard
+    deviation, 0 if the grader is exact. CoralError if it cannot be graded under the same conditions. Blocks."""
     name = f"cannot verify #{attempt.number}"
     memory = fold(layout.journal)
     if files := changed(layout.private, memory.files, memory.expected):
@@ -98,7 +99,7 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
 
 
 def verified(layout: Layout) -> dict[str, dict[str, object]]:
-    """What was verified so far, by the numbers of the attempts."""
+    """Return the verifications so far, by the numbers of the attempts as text."""
     try:
         found = json.loads(read_bytes(Path(layout.verified), 10_000_000))
     except (OSError, ValueError):

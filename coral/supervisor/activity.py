@@ -1,6 +1,7 @@
 """Finds when a file in an agent's clone was last changed: a bounded walk that follows no link, for a worker thread.
 
-Some tools edit files without a word in their program's output: an agent counts as idle only after this was looked at.
+Some tools edit files without a word in their program's output: an agent counts as idle only after its clone was
+scanned.
 """
 
 import contextlib
@@ -17,16 +18,16 @@ IGNORED = frozenset({"__pycache__", "node_modules"})  # and hidden files: tools 
 
 
 def last_edit(clone: Path) -> float | None:
-    """How many seconds ago the last change of a file was; None where there is none. A time in the future is left out,
-    because it would be the last one for ever."""
+    """Return how many seconds ago a file of the clone was last changed; None if it has none. A time in the future is
+    ignored: it would be the last change for ever."""
     now = time.time()
     last = max((time for time in islice(_changes(clone), MAX_ENTRIES) if time <= now), default=-math.inf)
     return now - last if last > -math.inf else None
 
 
 def _changes(clone: Path) -> Iterator[float]:
-    """For each entry, nearest folders first: when it was changed, in seconds since the epoch, or -inf for what is no
-    file."""
+    """Yield for each entry when it was changed, in seconds since the epoch, or -inf if it is no file or is ignored.
+    Entries of the nearest folders come first."""
     folders = deque([str(clone)])
     while folders:
         # What was removed meanwhile is left out.

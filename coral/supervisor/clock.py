@@ -1,8 +1,8 @@
 """The run's clock: seconds since the run first started, without those in which nobody supervised.
 
-It follows the machine's monotonic clock, so no deadline moves when somebody sets the time; the time of day is for
-people. Seconds for which the supervisor was stopped by a signal, or slept with the machine, do not count: nobody read
-what agents said.
+It follows the machine's monotonic clock, so no deadline moves when somebody sets the time of day, which is for people
+alone. Seconds for which the supervisor was stopped by a signal, or the machine was suspended, do not count: nobody read
+in them what agents printed.
 """
 
 import time
@@ -32,12 +32,13 @@ class Clock:
 
 
 def wall() -> str:
-    """The time of day as ISO 8601, UTC, to the millisecond."""
+    """Return the time of day as ISO 8601, UTC, to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def since(then: str) -> float:
-    """Seconds since a time of day; 0 if it is none, or lies in the future because a clock was set."""
+    """Return the seconds since a time of day in ISO 8601; 0 if the text is none, or lies in the future because a clock
+    was set."""
     try:
         return max((datetime.now(UTC) - datetime.fromisoformat(then)).total_seconds(), 0.0)
     except (ValueError, TypeError):

@@ -13,7 +13,8 @@ from workspace.seal import Level
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Everything prompts are written from."""
+    """What is known of a run besides its fleet's state: fixed for one supervisor, except the recent results and the
+    roster."""
 
     layout: Layout
     config: Config
@@ -21,4 +22,4 @@ class RunContext:
     results: RecentResults
     roster: Roster
     level: Level = Level.NONE  # at which agents are sealed
-    venv: Path | None = None  # of the graders. Read once: who can write to the run could name another one later.
+    venv: Path | None = None  # of the graders. Read once: an agent that can write there could name another one.

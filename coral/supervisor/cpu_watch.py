@@ -1,7 +1,7 @@
-"""Finds out whether the programs of a silent agent compute or beat, which is a sign of life as its output is.
+"""Finds out whether the programs of a silent agent compute or write beats, which is a sign of life as its output is.
 
-A launch is measured once half of its ttl is over, and then several times until the end of it: so a program that
-stopped, waits for ever or was suspended is found when it has been silent for the whole time, and not later.
+A launch is measured once half of its ttl is over, and then several times until the end of its ttl: so a program that
+stopped, waits for ever or was suspended is found when it has been silent for the whole ttl, and not later.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from coral.processes.usage import cpu_seconds
 from coral.supervisor.context import RunContext
 from coral.supervisor.grade_watch import GradeWatch
 
-PARTS = 8  # of a launch's ttl: between two measurements
+PARTS = 8  # two measurements of a launch are this part of its ttl apart
 BUSY = 0.05  # of a core: an agent program that only waits for its model uses less
 
 Key = tuple[str, int]  # of a launch: the agent's name and the number
@@ -28,8 +28,9 @@ MeasuredLaunch = tuple[Identity, str, Path]  # with its tag, and the file of the
 
 @dataclass(frozen=True, slots=True)
 class CpuMeasured:
-    """`at`: on the run's clock; `seconds`: of all cores, by all processes of the launch and those that ended in it;
-    `pulses`: when the file of the agent's pulses was changed last, as the kernel says it; 0 where there is none."""
+    """A measurement of one launch. `at`: when, on the run's clock; `seconds`: the processor time on all cores of its
+    processes, those that have ended included; `pulses`: the kernel's time of the last change of the agent's pulse file,
+    in nanoseconds; 0 where there is none."""
 
     at: float
     seconds: float
@@ -50,7 +51,8 @@ class CpuWatch:
         self._running: Future[dict[Key, CpuMeasured]] | None = None
 
     def read(self, fleet: Fleet, clock: float) -> Iterator[on.Event]:
-        """The launches that were found computing. Begins another measurement if one is due."""
+        """Yield `LifeSeen` for each launch that the last measurement found at work. Begins another measurement if one
+        is due."""
         if self._running is not None and self._running.done():
             done, self._running = self._running, None
             for key, now in done.result().items():
@@ -62,13 +64,14 @@ class CpuWatch:
             self._running.add_done_callback(lambda _: self._wake())
 
     def next_reading(self, fleet: Fleet) -> float | None:
-        """When to read again, on the run's clock; None while nobody is at work, or a measurement runs."""
+        """Return when to read again, on the run's clock; None while no agent is at work, or a measurement runs, whose
+        end wakes the loop."""
         if self._running is not None:
             return None  # its end wakes the loop
         return min(self._due(fleet).values(), default=None)
 
     def _wanted(self, fleet: Fleet, clock: float) -> dict[Key, MeasuredLaunch]:
-        """The launches to measure now; what is known of launches that are over is forgotten."""
+        """Return the launches to measure now. Forgets the measurements of launches that are over."""
         due = self._due(fleet)
         self._measured = {key: found for key, found in self._measured.items() if key in due}
         launches = {key: self._launches.find(*key) for key, at in due.items() if clock >= at}
@@ -78,7 +81,7 @@ class CpuWatch:
         }
 
     def _due(self, fleet: Fleet) -> dict[Key, float]:
-        """The next time to measure each launch at work, on the run's clock."""
+        """Return the next time to measure each launch at work, on the run's clock."""
         due = {}
         for key, (deadline, ttl) in silences(fleet, self._rules).items():
             due[key] = deadline - ttl / 2
@@ -88,7 +91,7 @@ class CpuWatch:
 
 
 class ProcessWatch:
-    """What is found by looking at running processes: of grades and of agents."""
+    """Watches the running processes: grades for the use of too much of the machine, agents for signs of life."""
 
     def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
         self._grades = GradeWatch(run_context, launches, pool, wake)

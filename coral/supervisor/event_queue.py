@@ -1,8 +1,9 @@
-"""What the performer and its worker threads leave for the next turn to gather: events, and why the disk cannot be used.
+"""The events that the performer and its worker threads leave for the next turn to gather, and the last error of the
+disk.
 
-What the failure of an action means is said here, as an event; what follows from it, the decisions say. A failure that
-repeats is reported once, and of one sender's bad files a few: whoever writes ten thousand is reported as often as
-somebody who writes a few, and none goes uncounted.
+What the failure of an action means is said here, as an event; what follows from it is decided in `coral.fleet`. A
+failure that repeats is reported once. Of one sender's malformed files the first few are reported one by one and the
+others as a count, so that ten thousand of them cause no more alerts than a few.
 """
 
 import errno
@@ -18,11 +19,11 @@ from coral.fleet.process_key import of_grade
 from workspace.disk import is_disk_problem
 from workspace.errors import Unacceptable, WorkspaceError
 
-MOST = 256  # failures that are remembered: a reason may name a moment, and then is never the same
+MOST = 256  # failures that are remembered: a reason that names a time is new each time, and the list would grow
 AT_FIRST = 5  # malformed files of one sender that are reported one by one
-QUIET_SECONDS = 60.0  # then only so often
-DEEPEST = 6  # tries of an action whose error may be over a little later; then it is set aside
-REPORTED_AT = 3  # tries of what must be written, from which on the operator is told
+QUIET_SECONDS = 60.0  # the others are reported as a count, once in so many seconds
+DEEPEST = 6  # tries of an action whose error may be over a little later; then it is given up
+REPORTED_AT = 3  # after so many failed tries of a write that must succeed, the operator is told
 TRANSIENT = frozenset(
     {errno.EAGAIN, errno.EINTR, errno.EBUSY, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
 ) | {errno.ETIMEDOUT}
@@ -34,7 +35,7 @@ class SeenAlerts:
         self._known: dict[tuple[str, str], None] = {}  # the latest comes last
 
     def is_new(self, item: str, reason: str) -> bool:
-        """Whether this is to be reported; from now on it was."""
+        """Return whether this failure has not been seen before, and is to be reported. Remembers it."""
         known = (item, reason) in self._known
         self._known.pop((item, reason), None)
         self._known[item, reason] = None
@@ -58,7 +59,7 @@ class AlertLimit:
         self._senders: dict[str, _Sender] = {}
 
     def report(self, sender: str, item: str, reason: str, clock: float) -> Iterator[Broken]:
-        """An item of `sender` was set aside. `clock`: the run's, in seconds."""
+        """Yield a report that an item of `sender` was set aside, or only count it. `clock`: the run's, in seconds."""
         state = self._senders.setdefault(sender, _Sender(clock))
         if clock - state.since >= QUIET_SECONDS and not state.unreported:
             state.since, state.reported = clock, 0
@@ -69,7 +70,8 @@ class AlertLimit:
             state.unreported, state.reason = state.unreported + 1, reason
 
     def overdue_summaries(self, clock: float) -> Iterator[Broken]:
-        """How many were not reported one by one, when it is time to say so."""
+        """Report for each sender how many items were only counted, once QUIET_SECONDS are over since its last
+        report."""
         for sender, state in self._senders.items():
             if state.unreported and clock - state.since >= QUIET_SECONDS:
                 what = "1 more thing" if state.unreported == 1 else f"{state.unreported} more things"
@@ -78,7 +80,7 @@ class AlertLimit:
 
 
 class EventQueue:
-    """Worker threads and signal handlers put events here, too."""
+    """The queue itself. Worker threads and signal handlers may put events into it."""
 
     def __init__(self, wake: Callable[[], None]) -> None:
         """`wake` ends the loop's sleep."""
@@ -92,7 +94,8 @@ class EventQueue:
             self._wake()
 
     def put_failure(self, action: do.Action, error: BaseException, depth: int = 1) -> list[on.Event]:
-        """Put the events that the failure of an action means; returns them. `depth`: how often it has failed by now."""
+        """Put the events that follow from the failure of an action; returns them. `depth`: how many times the action
+        has failed."""
         if is_disk_problem(error):
             self.put_disk_error(str(error))
         events = events_of_failure(action, error, depth)
@@ -100,7 +103,7 @@ class EventQueue:
         return events
 
     def put_disk_error(self, text: str) -> None:
-        """The last reason why something could not be written, for the check of the disk."""
+        """Keep the reason why something could not be written, for the next check of the disk."""
         self._disk_error = text
 
     def take(self) -> list[on.Event]:
@@ -116,7 +119,8 @@ class EventQueue:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether the same may succeed a little later: by its code, a machine or a disk in trouble, or a file in use."""
+    """Return whether the same action may succeed a little later: the error's code names a machine or disk in trouble,
+    or a file in use."""
     if isinstance(error, OSError):
         return error.errno in TRANSIENT or is_disk_problem(error)
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in TRANSIENT_OF_SQLITE or is_disk_problem(error)
@@ -161,7 +165,8 @@ def events_of_failure(  # noqa: C901 - one arm per action
 
 
 def _failed_write(item: str, reason: str, error: BaseException, depth: int) -> list[on.Event]:
-    """What must be written is tried as long as the run goes on; what may succeed a moment later is not told at once."""
+    """Return the events of a failed write that must succeed in the end: it is tried again as long as the run goes on.
+    An error that may be over a moment later is reported only after REPORTED_AT tries."""
     failed = on.WriteFailed(item=item, depth=depth)
     is_reported = depth >= REPORTED_AT or is_disk_problem(error) or not is_transient(error)
     return [on.Broken(item=item, reason=reason), failed] if is_reported else [failed]

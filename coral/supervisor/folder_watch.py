@@ -1,7 +1,8 @@
-"""Notifications from the folders in which agents and the operator write. They wake the loop, and say where to read.
+"""Notifications about the folders in which agents and the operator write. They wake the loop, and say which folder to
+read.
 
-What counts is what a poll finds: a lost notification costs time, never a submission. Where a folder cannot be watched,
-the run continues at the pace of the poll.
+Only a poll is relied on: a lost notification costs time, never a submission. Where a folder cannot be watched, the run
+continues at the pace of the poll.
 """
 
 import contextlib
@@ -50,13 +51,13 @@ class FolderWatch:
         self._error = ""
 
     def take(self) -> frozenset[Path]:
-        """The folders that got a new file since the last call."""
+        """Return the folders that got a new file since the last call."""
         with self._lock:
             touched, self._touched = frozenset(self._touched), set()
         return touched
 
     def keep_alive(self) -> str:
-        """Start watching, or start again where the watch has died. Returns why not all is watched, or an empty text."""
+        """Start to watch, or start again where the watch has died. Returns why not all folders are watched, or ""."""
         if self._observer is not None and self._is_healthy(self._observer):
             return self._error
         self.close()
@@ -86,8 +87,8 @@ class FolderWatch:
             self._observer = None
 
     def _is_healthy(self, observer: BaseObserver) -> bool:
-        """Whether it still watches the folders: one that was deleted and created again is another, and a single emitter
-        may have died."""
+        """Return whether all folders are still watched: one may have been deleted and made again, and one of the
+        observer's threads may have died."""
         try:
             same = all(folder.stat().st_ino == self._inodes[folder] for folder in self._folders)
         except OSError:
@@ -106,7 +107,8 @@ class FolderWatch:
 
 
 def _missing_watches(wanted: int) -> str:
-    """Whether the system's watches were used up: then only some of the folders are watched, and nothing reports it."""
+    """Return why only some of the `wanted` folders are watched, or "": when the system's watches are used up, the
+    observer reports no error. The watches are counted in /proc; "" where there is none."""
     watched = 0
     try:
         for descriptor in Path("/proc/self/fd").iterdir():

@@ -1,7 +1,8 @@
 """Gathers what happened since the last turn and returns it as events. Nothing is decided here, and nothing is started.
 
 Each source has a reader: the disk, the files that only the supervisor writes, the event queue, the inboxes, the output
-of agents, the processes that ended. An item that cannot be read becomes `Broken`, and the rest goes on.
+of agents, the processes that ended. An item that cannot be read becomes `Broken`, and the other items are read as
+usual.
 """
 
 import time
@@ -38,23 +39,23 @@ from coral.views.fleet_view import HeartbeatFiles
 from heartbeats.beat import Status
 from workspace.pins import Pins
 
-OUTPUT_SECONDS = 0.5  # how often output is read that nobody waits for
+OUTPUT_SECONDS = 0.5  # how often the output of agents is read
 STARTING_SECONDS = 0.05  # how often it is read while the first output of a launch is expected
 CHECK_SECONDS = 5.0  # how often the supervisor's files are checked, however rarely the inboxes are read
-MORE_SECONDS = 0.2  # how soon an inbox is read again that holds more than is read at a time
-MAX_PIECES = 64  # what is read at most of the output that a launch left at its end
+MORE_SECONDS = 0.2  # how soon inboxes are read again, if one holds more files than are read at a time
+MAX_PIECES = 64  # pieces of output that are read at most when a launch has ended
 ENDED = {on.Ending.CLEAN: Status.SUCCESS, on.Ending.INTERRUPTED: Status.CANCELLED}
 NEVER = float("-inf")
-LEADERS = 10  # attempts whose records are checked each time, since most is built on them
+LEADERS = 10  # the best attempts, whose records are checked each time, because agents build on them
 
 Identities = Mapping[str, tuple[int, Identity]]
 
 
 class DamageCheck:
-    """Reads whether what only the supervisor writes is as it was left: folders, heartbeats in force, journal, records.
+    """Checks whether somebody else has changed what only the supervisor writes: its folders, the files of heartbeats in
+    force, the journal, the records. Agents that are not sealed can do so.
 
-    Agents that are not sealed may write there. Folders and the journal restore themselves; the rest is restored by
-    actions.
+    Folders and the journal are restored while they are read; the others are restored by actions.
     """
 
     def __init__(
@@ -77,7 +78,8 @@ class DamageCheck:
         self._running_check: Future[CheckResult] | None = None
 
     def read(self, fleet: Fleet) -> Iterator[on.Event]:
-        """What was found. The records are compared in a worker thread; what that finds is returned by the next call."""
+        """Yield what was found to be changed. The records are compared in a worker thread; the next call reports its
+        result."""
         self._folders.know(fleet.agents)
         yield from self._folders.put_back()
         yield from (on.HeartbeatsAltered(owner=owner) for owner in self._heartbeat_files.altered())
@@ -126,7 +128,7 @@ class Gatherer:
         self._alerts = SeenAlerts()
 
     def gather(self, fleet: Fleet, now: on.Moment) -> list[on.Event]:
-        """Everything that happened since the last turn, in an order in which a person would report it."""
+        """Return everything that happened since the last turn, in the order in which a person would tell it."""
         disk_problem = self._disk.check(now.run_time, self._queue.take_disk_error())
         # "Disk full" comes first and "disk usable" last, so that failures in between are nobody's fault.
         events: list[on.Event] = [on.DiskChecked(problem=disk_problem)] if disk_problem else []
@@ -147,7 +149,7 @@ class Gatherer:
         return [*events, on.DiskChecked(problem="")] if disk_problem == "" else events
 
     def next_reading(self, fleet: Fleet, now: on.Moment) -> float:
-        """Seconds until there is something to read again."""
+        """Return in how many seconds there is something to read again, at least 0."""
         if not self._queue.is_empty:
             return 0.0
         live = live_agents(fleet)
@@ -174,7 +176,9 @@ class Gatherer:
     # The first turn of a new supervisor.
 
     def reconcile(self, fleet: Fleet, identities: Identities, now: on.Moment) -> Iterator[on.Event]:
-        """Take over the launches that still run, and say of the others that nobody saw them end."""
+        """Take over the launches that still run after a change of supervisor, and yield an end for each of the others:
+        as lost, because nobody saw it, or by the result that a grade or a job has left. `identities`: by process key,
+        the last launch's number and identity from the journal."""
         for agent in agents_to_find(fleet):
             # A session that the launch began itself may be unknown yet.
             session = agent.session or session_of(self._context, agent.name, agent.launch)
@@ -209,13 +213,14 @@ class Gatherer:
         self._watch_error = error
 
     def _from_queue(self) -> Iterator[on.Event]:
-        """What performing came to. A failure that repeats is reported once."""
+        """Yield the queued events, that is the results of actions. A failure that repeats is reported once."""
         for event in self._queue.take():
             if not isinstance(event, on.Broken) or self._alerts.is_new(event.item, event.reason):
                 yield event
 
     def _read_inboxes(self, fleet: Fleet, polls: bool, now: on.Moment) -> Iterator[on.Event]:
-        """All inboxes at a poll, or when there is room again for an agent's submissions; else those that changed."""
+        """Read all inboxes at a poll, or when an agent may submit again after it had too many submissions in hand; else
+        read those that have changed."""
         self._inbox.know(fleet.agents)
         touched = self._watch.take() if self._watch is not None else frozenset()
         capacity = intake_capacity(fleet.agents, fleet.pending.values(), self._context.rules)
@@ -231,8 +236,8 @@ class Gatherer:
             yield from self._guarded("the inboxes", found)
 
     def _read_output(self, fleet: Fleet, now: on.Moment) -> Iterator[on.Event]:
-        """Read the output of every agent at intervals, longer ones for silent agents; read that of starting agents
-        most often, because it may acknowledge messages."""
+        """Read what the agents' programs have printed: every OUTPUT_SECONDS, less often for silent ones; of starting
+        agents every STARTING_SECONDS, because their first output acknowledges messages."""
         if now.run_time - self._output_read_at < STARTING_SECONDS:
             return
         self._output_read_at = now.run_time
@@ -285,7 +290,7 @@ class Gatherer:
         return [*self._last_output(monitor, now), self._judge(launch, monitor)]
 
     def _last_output(self, monitor: OutputMonitor, now: on.Moment) -> Iterator[on.Event]:
-        """Everything a launch printed before its end counts before its end does."""
+        """Read the rest of what a launch printed and used, so that it is handled before the launch's end."""
         for _ in range(MAX_PIECES):
             if not monitor.tail.has_more:
                 break
@@ -317,8 +322,8 @@ class Gatherer:
         )
 
     def _guarded(self, source: str, events: Iterator[on.Event]) -> Iterator[on.Event]:
-        """The quarantine of a source that breaks: the events that it had given count, the error is reported once, and
-        the source is read again at the next turn."""
+        """Yield the events of a source, and contain its errors: the events before an error count, the error is reported
+        once, and the source is read again at the next turn."""
         try:
             yield from events
             self._broken.discard(source)
@@ -333,13 +338,14 @@ def _broken(item: str, error: Exception) -> on.Broken:
 
 
 def _unexplained(launch: Launch, monitor: OutputMonitor) -> str:
-    """How a program ended that named no error: the last thing that it printed may say why."""
+    """Return the detail of the end of a program that named no error: its exit code, and the last that it printed, which
+    may say why."""
     last = f"; the last it said: {monitor.message}" if monitor.message else ""
     return f"exit code {launch.code}{last}"
 
 
 def _unseen_end(launch: Launch) -> on.Event:
-    """A launch is over, and nothing more can be said of it."""
+    """Return the event for a launch that is over and of which nothing more can be read."""
     if (number := job_in(launch.who)) is not None:
         return on.JobEnded(number=number, code=launch.code)
     if (number := grade_in(launch.who)) is not None:

@@ -12,7 +12,8 @@ from coral.supervisor.context import RunContext
 
 
 class GradeWatch:
-    """Checks the running grades, all at once, in a worker thread; each first half a second after its start."""
+    """Checks all running grades at once in a worker thread; a new grade is checked CHECK_SECONDS after its start at the
+    earliest."""
 
     def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
         """`wake`: wakes the loop, from any thread."""
@@ -26,7 +27,8 @@ class GradeWatch:
         self._began_at = self._rests_until = float("-inf")
 
     def read(self, fleet: Fleet, clock: float) -> Iterator[on.Event]:
-        """What the last check found. Begins another if one is due."""
+        """Yield `GradeOverLimit` for each grade that the last check found over a limit. Begins another check if one is
+        due."""
         if self._running is not None and self._running.done():
             done, self._running = self._running, None
             self._rests_until = clock + pause_after(clock - self._began_at)
@@ -39,7 +41,8 @@ class GradeWatch:
             self._running.add_done_callback(lambda _: self._wake())
 
     def next_reading(self, fleet: Fleet) -> float | None:
-        """When to read again, on the run's clock; None while nothing is graded, or a check runs."""
+        """Return when to read again, on the run's clock; None while nothing is graded, or a check runs, whose end wakes
+        the loop."""
         self._update_checks(fleet)
         if self._running is not None:
             return None  # its end wakes the loop

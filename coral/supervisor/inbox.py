@@ -1,8 +1,8 @@
-"""Reads what agents and the operator write for the supervisor, submissions and requests, as if an enemy wrote them.
+"""Reads what agents and the operator write for the supervisor, submissions and requests; the files may be malicious.
 
-A file that is neither never stops the loop, and does not stay: a submission is removed and reported, a request is an
-event that leads to a refusal. At most a few files of one sender are read at a time, and few are reported, so that a
-flood delays nobody else.
+A file that is neither never stops the loop, and does not stay: a malformed submission is removed and reported, a
+malformed request is an event that leads to a refusal. At most a few files of one sender are read at a time, and few are
+reported, so that a flood of files delays no other sender.
 """
 
 import os
@@ -20,8 +20,8 @@ from workspace.layout import OPERATOR, Layout
 
 REQUEST_BYTES = 64 * 1024
 AT_ONCE = 16  # files of one sender that are read at a time
-NAME_BYTES = 100  # of the name of a request; its reply has a slightly longer one
-OTHERS = "somebody else"  # all who are no agents of this run count as one sender
+NAME_BYTES = 100  # longest name of a request's file; the name of its reply is slightly longer
+OTHERS = "somebody else"  # folders that belong to no agent of this run count as one sender
 
 
 class Inbox:
@@ -36,10 +36,10 @@ class Inbox:
         self._listings = Listings()
         self._failed: set[Path] = set()  # files that this machine could not read, and that were reported
         self._alerts = AlertLimit()
-        self.more = False  # whether somebody has more files there than were read last
+        self.more = False  # whether a sender may have more files than were read last
 
     def know(self, agents: Collection[str]) -> None:
-        """Read these agents' files as well, if they are new."""
+        """Read the files of these agents too, if they are new."""
         if not self._agents.issuperset(agents):
             self._agents = self._agents.union(agents)
             self._request_folders |= {self._layout.requests_of(agent): agent for agent in agents}
@@ -47,10 +47,8 @@ class Inbox:
     def collect(
         self, clock: float, capacity: Mapping[str, int], touched: Collection[Path] | None = None
     ) -> Iterator[on.Event]:
-        """What is there, submissions in the order of their ids: of each agent as many as `capacity` allows.
-
-        `touched`: only these folders are read. A fleet has a thousand, and one at a time gets a new file.
-        """
+        """Yield submissions in the order of their ids, then requests. `capacity`: how many submissions of each agent
+        are read at most. `touched`: read only these folders, because a fleet may have a thousand; None: all."""
         counts: Counter[str] = Counter()
         for agent, _, path in self._store.inbox(AT_ONCE, touched):
             sender = agent if agent in self._agents else OTHERS
@@ -76,7 +74,8 @@ class Inbox:
         yield from self._alerts.overdue_summaries(clock)
 
     def _report_error(self, path: Path, item: str, error: OSError) -> Iterator[on.Event]:
-        """An error of this machine, not of the file: it is reported once. The file is read again at the next poll."""
+        """Report once that this machine could not read a file, which is no fault of the file. It is read again at the
+        next poll."""
         if path not in self._failed:
             self._failed.add(path)
             yield on.Broken(item=item, reason=str(error))

@@ -1,4 +1,4 @@
-"""Reads how a job ended: its exit code, which its shell wrote down, and the last lines of its output."""
+"""Reads how a job ended: its exit code, which its shell has written to a file, and the last lines of its output."""
 
 import os
 import time
@@ -15,8 +15,8 @@ SIGNALLED, MAX_SIGNAL = 128, 64  # what a shell adds to the number of the signal
 
 
 def read_job_end(layout: Layout, job: Job, code: int | None, *, watched: bool = True) -> on.JobEnded:
-    """The end of a job whose whole process tree is gone. `code`: as its parent saw it, None where the supervisor is not
-    its parent; `watched`: False where it ended while nobody supervised."""
+    """Return the end of a job whose whole process tree is gone. `code`: its exit code as the supervisor saw it; None if
+    the supervisor is not its parent. `watched`: False if it ended while nobody supervised."""
     output = layout.job_output(job.agent, job.number)
     seen = os.path.relpath(output, layout.clone(job.agent))
     kept, ago = _written_code(layout.job_code(job.agent, job.number))
@@ -28,7 +28,7 @@ def read_job_end(layout: Layout, job: Job, code: int | None, *, watched: bool = 
 
 
 def _written_code(path: Path) -> tuple[int | None, float]:
-    """The code that was written down, and how many seconds ago; None where none was."""
+    """Return the exit code that the job's shell has written, or None, and how many seconds ago it was written."""
     try:
         with open_plain(path) as file:
             return int(file.read(8)), max(time.time() - os.fstat(file.fileno()).st_mtime, 0.0)
@@ -37,7 +37,8 @@ def _written_code(path: Path) -> tuple[int | None, float]:
 
 
 def _last_lines(output: Path) -> tuple[str, ...]:
-    """The last lines of a file, without empty ones. Of a line that overwrote itself, the last text counts."""
+    """Return the last lines of a file, without empty ones. Of a line with carriage returns, the text after the last
+    one."""
     text = read_end(output, LAST_BYTES).decode(errors="replace")
     lines = (one_line(line.rstrip("\r").rpartition("\r")[2], LINE_LENGTH) for line in text.split("\n"))
     return tuple(line for line in lines if line.strip())[-LAST_LINES:]

@@ -1,5 +1,7 @@
-"""One supervisor for each run: an exclusive lock, which the kernel releases when its holder dies, however it dies; and
-whether the folder in which the lock lies is still there."""
+"""One supervisor for each run: an exclusive lock, which the kernel releases when its holder dies, however it dies.
+
+Also finds out whether the folder in which the lock's file lies is still there.
+"""
 
 import contextlib
 import fcntl
@@ -19,7 +21,8 @@ GONE_SECONDS = 5.0  # for so long the run's folder may be gone: a disk may come 
 
 
 class Lock:
-    """The lock, held. The file is locked, not its name: once it is removed, another supervisor could lock a new one."""
+    """The lock, held. The file is locked, not its name: once the file is removed, another supervisor could lock a new
+    one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -29,8 +32,8 @@ class Lock:
             raise CoralError(f"cannot supervise this run: {error}", "see its disk, and whose folder it is") from error
 
     def put_back(self) -> bool:
-        """Lock a new file where the file was removed; whether it was. CoralError if another supervisor holds the lock
-        by now."""
+        """Lock a new file if the file was removed; returns whether it was. CoralError if another supervisor holds the
+        lock by now."""
         with contextlib.suppress(OSError):  # the next call tries again; meanwhile nobody else can lock it either
             if self._is_there():
                 return False
@@ -58,8 +61,8 @@ class RunFolderGuard:
         self._gone_since: float | None = None
 
     def restore_lock(self, clock: float) -> bool:
-        """Lock again where the lock's file was removed; whether it was. `clock`: the run's, in seconds. CoralError when
-        another supervisor has the run by now."""
+        """Lock a new file if the lock's file was removed; returns whether it was. `clock`: the run's, in seconds.
+        CoralError if another supervisor has taken the run over."""
         if not is_gone(self._layout):
             self._gone_since = None
             return self._lock.put_back()
@@ -72,7 +75,7 @@ class RunFolderGuard:
 
 
 def is_gone(layout: Layout) -> bool:
-    """Whether the run's folder was removed or moved. A disk that does not answer is another matter."""
+    """Return whether the run's folder was removed or moved. False where the disk does not answer."""
     try:
         layout.private.lstat()
     except FileNotFoundError:
@@ -90,9 +93,10 @@ def hold_lock(path: Path) -> Iterator[Lock]:
 
 
 def _taken(path: Path) -> int:
-    """Lock the file and write our pid into it. Returns the open descriptor."""
+    """Lock the file and write our pid into it. Returns the open descriptor. CoralError if another process holds the
+    lock."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    from coral.supervisor.clock import wall  # who only asks for the holder does without
+    from coral.supervisor.clock import wall  # a command that only calls `holder` does not need it
 
     try:
         if not _take(descriptor):
@@ -107,7 +111,8 @@ def _taken(path: Path) -> int:
 
 
 def _take(descriptor: int) -> bool:
-    """Try to lock the file for half a second, because `holder` locks it briefly. Returns whether it worked."""
+    """Try for half a second to lock the file, because a call of `holder` locks it briefly. Returns whether it
+    worked."""
     for _ in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +124,7 @@ def _take(descriptor: int) -> bool:
 
 
 def holder(path: Path) -> int | None:
-    """The pid of the supervisor that holds the lock; None if nobody does."""
+    """Return the pid of the supervisor that holds the lock, 0 if the file does not say it; None if nobody holds it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # it may be a pipe
     except FileNotFoundError:

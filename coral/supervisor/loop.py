@@ -69,7 +69,7 @@ from workspace.layout import OPERATOR, Layout
 
 RETRY_SECONDS = 1.0  # how soon to try again when the journal cannot be written
 MAX_SLEEP = 60.0
-# Ends that nobody waits for, as for that by `coral stop`.
+# Ends of the run that come by themselves: nobody waits for them, as the user of `coral stop` does.
 VERIFIED_ENDS = {
     RunEndKind.BUDGET,
     RunEndKind.TARGET,
@@ -134,7 +134,7 @@ class Supervisor:
         self._due = float("-inf")  # on the run's clock: before that, only an event changes anything
 
     def run(self, lock: Lock) -> RunEnd | None:
-        """Supervise until the run ends or is left; returns why. CoralError when another one supervises it."""
+        """Supervise until the run ends or is left; returns why. CoralError if another supervisor has the run by now."""
         guard = RunFolderGuard(self._layout, lock, lambda: self.stop(RunEnd(RunEndKind.FOLDER_GONE)))
         self._notifier.start()
         self._turn(self._first_events(self._clock.now()))
@@ -146,8 +146,8 @@ class Supervisor:
         return self._current.run.finished or self._current.run.detached_reason
 
     def verify_best(self, end: RunEnd | None) -> None:
-        """Grade the best attempt again, strictly, and tell what came of it, unless somebody waits for this end.
-        The seed is not graded: nobody has claimed it. Blocks; an interrupt ends it."""
+        """Grade the best attempt again, strictly, and write the result to the timeline, if nobody waits for this end.
+        The seed is not graded: no agent has claimed it. Blocks; an interrupt ends it."""
         standing, epoch = self._current.standing, self._current.run.epoch
         best = standing.best_measured if end is not None and end.kind in VERIFIED_ENDS else None
         attempt = None if best is None or best.is_seed else Store(self._layout.attempts).find(best.number)
@@ -166,13 +166,13 @@ class Supervisor:
         self._report.write_line(self._clock.now(), type, text, attempt=best.number)
 
     def _forget_change(self) -> None:
-        """Once the journal has it, the staged task is needed no more."""
+        """Remove the staged task once the journal says that it is in force."""
         if self._change is not None and self._supervises and self._degraded.unrecorded_fleet is None:
             reload.discard(self._layout)
             self._change = None
 
     def keep_digests(self) -> None:
-        """Who only ends a run leaves the journal to say what the task's files were, whatever they are now."""
+        """Keep the journalled digests of the task's files: for a supervisor that only ends the run."""
         self._files = (self._journal.recovered.files, self._journal.recovered.expected)
 
     def stop(self, end: RunEnd) -> None:
@@ -216,7 +216,7 @@ class Supervisor:
                 self._sleep(now)
 
     def _must_decide(self, events: list[on.Event], now: on.Moment) -> bool:
-        """In most turns of an idle fleet nothing happened and nothing is due."""
+        """Return whether anything happened or is due, which is rare in an idle fleet."""
         is_degraded = self._degraded.unrecorded_fleet is not None
         return bool(events) or is_degraded or now.run_time >= self._due or self._journal.is_quiet(now)
 
@@ -274,8 +274,8 @@ def supervise(
 ) -> int:
     """Hold the run's lock and supervise it in this process until it ends; returns the exit code.
 
-    `overrides` (`budget.hours=4`) change the run's task from here on; `config` is that task where it is loaded already
-    and nothing overrides it. With a reason to `stop` the run is only ended.
+    `overrides` (`budget.hours=4`) change the run's task from here on. `config`: that task, if the caller has loaded it
+    and nothing overrides it. `stop`: only end the run, for this reason. CoralError if the run cannot be supervised.
     """
     process.rearm_interrupts()
     with received_signals.hold() as held, hold_lock(layout.lock) as lock:
@@ -316,7 +316,7 @@ def supervise(
 
 
 def end_processes(layout: Layout) -> int:
-    """End what a run's journal says was started, where its task is broken and nobody can supervise it. Returns how many
+    """End what a run's journal says was started, if its task is broken and it cannot be supervised. Returns how many
     launches had processes."""
     with hold_lock(layout.lock):
         memory = fold(layout.journal)
@@ -342,13 +342,12 @@ def _change_task(layout: Layout, overrides: tuple[str, ...]) -> None:
 
 
 def _is_over(run: Run) -> bool:
-    """Whether the supervisor has nothing more to do: everything has ended, or goes on without it."""
+    """Return whether the supervisor has nothing more to do: everything has ended, or goes on without it."""
     return bool(run.finished or run.detached_reason)
 
 
 def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
-    """The ledger of what was published so far. CoralError where the journal is gone: the run would begin anew among the
-    attempts that it has published."""
+    """Open the ledger of what was published. CoralError if the journal is gone: a new one would start at number 1."""
     if not fleet.run.opened and (layout.attempts / "000001.json").exists():
         hint = f"put it back from a backup; {layout.attempts} and the hub are as they were"
         raise CoralError(f"cannot resume {layout.root.name}: its journal is gone, and its attempts are there", hint)
@@ -368,18 +367,18 @@ def _ledger_of(layout: Layout, fleet: Fleet) -> Ledger:
 
 
 def _folder(layout: Layout) -> tuple[int, int]:
-    """Device and inode, by which a run's folder differs from a copy of it."""
+    """Return device and inode of the run's folder: a copy of the run has others."""
     found = layout.root.stat()
     return found.st_dev, found.st_ino
 
 
 def _tag(layout: Layout) -> str:
-    """With the inode: a copy of the run's folder has another tag, and never meets the original's processes."""
+    """Return the tag of the run's processes: with the inode, so that a copy never meets the original's processes."""
     return f"{layout.root.name}.{layout.root.stat().st_ino}"
 
 
 def _differs(before: Fleet, after: Fleet) -> bool:
-    """Whether anything changed that is worth a line: records are replaced only when they are."""
+    """Return whether anything changed that must be journalled: a decision replaces only records that it changes."""
     if before.run is not after.run or before.pending != after.pending or before.heartbeats != after.heartbeats:
         return True
     if before.jobs != after.jobs:
@@ -388,7 +387,7 @@ def _differs(before: Fleet, after: Fleet) -> bool:
 
 
 def supervise_detached(layout: Layout, overrides: tuple[str, ...] = (), config: Config | None = None) -> int:
-    """The same in a process of its own, whose output goes to the run's own log."""
+    """Supervise in a detached process, which logs to the run's folder; returns the exit code."""
     try:
         return supervise(layout, overrides, config=config, outlives_terminal=True)
     except CoralError as error:

@@ -1,7 +1,8 @@
-"""Reads how the machine is: its memory, its load, and whether its clocks or the supervisor stood still or were set.
+"""Reads the state of the machine: its memory, its load, whether it or the supervisor stood still, and whether its time
+of day was set.
 
-Every figure is compared on the run's clock, which nobody can set and which does not count a time in which nobody
-supervised: a machine that was suspended, or a supervisor that was stopped, shows by clocks that counted on.
+Each clock is compared with the run's clock, which nobody can set and which does not count time in which nobody
+supervised: after the machine was suspended or the supervisor stopped, the other clocks are ahead.
 """
 
 import os
@@ -14,15 +15,16 @@ from coral.processes.cores import usable_cores
 from coral.processes.usage import free_memory, machine_memory
 
 CHECK_SECONDS = 15.0  # of the run's clock, between two readings
-LITTLE, ENOUGH = 0.04, 0.08  # free parts of the memory: below the first it is short, from the second on no more
-CROWDED, EASED = 8.0, 6.0  # processes for each core that want to run, over five minutes: likewise
-LEAST_SECONDS = 30.0  # by which clocks must differ to be told: a busy machine may starve the supervisor for some
+LITTLE, ENOUGH = 0.04, 0.08  # free parts of the memory: below the first it is short, until it reaches the second
+CROWDED, EASED = 8.0, 6.0  # processes for each core, over five minutes: above the first it is short, until the second
+LEAST_SECONDS = 30.0  # differences of clocks below this are not reported: a busy machine causes some
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`counted`: seconds by a clock that counts while the machine is suspended; `wall`: of the time of day; both from
-    any beginning. `free`: the part of the memory that is free. `load`: for each core."""
+    """One reading of the machine. `counted`: seconds by a clock that counts while the machine is suspended; `wall`:
+    seconds of the time of day; only differences of either mean something. `free`: the free part of the memory, from 0
+    to 1. `load`: processes that want to run, for each core."""
 
     counted: float
     wall: float
@@ -31,7 +33,8 @@ class Reading:
 
 
 def read() -> Reading:
-    """As it is now. Where the system has no such clock, a suspension is seen as a jump of the time of day."""
+    """Read the machine's state now. Where the system has no clock that counts during a suspension, a suspension looks
+    like a change of the time of day."""
     # Of macOS, the raw clock counts while it is suspended; Linux has another for that.
     number = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC_RAW", time.CLOCK_MONOTONIC))
     free = free_memory() / max(machine_memory(), 1)
@@ -46,8 +49,8 @@ class MachineWatch:
         self._due: float | None = None
 
     def check(self, clock: float) -> Iterator[on.Event]:
-        """What has changed since the last reading. `clock`: the run's, in seconds. A start does not wait for the first
-        reading, which comes later."""
+        """Yield what has changed since the last reading. `clock`: the run's, in seconds. The first reading comes
+        CHECK_SECONDS after the first call, so that no start waits for it."""
         if self._due is None:
             self._due = clock + CHECK_SECONDS
         if clock < self._due:

@@ -1,4 +1,5 @@
-"""Reads what agents' programs print, while they print it: events of what is new, and what it says of each launch."""
+"""Reads what agents' programs print, while they print it: yields events, and keeps what the output says of each
+launch."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,12 +55,14 @@ class OutputMonitor:
     _reply_place: int = 0
 
     def is_due(self, now: float) -> bool:
-        """Whether to read again. To read the output of silent programs is most of what an idle fleet costs."""
+        """Return whether to read again. Silent programs are read less often: reading their output is most of what an
+        idle fleet costs."""
         return now - self.printed_at < QUIET_SECONDS or now - self.read_at >= QUIET_PAUSE
 
     def read(self, now: float, *, ended: bool = False) -> list[OutputSeen]:
-        """Read what is new. Returns an event when it says more than the last one did, or as a reminder, and one for
-        each answer to a checkpoint. `now` is the run's clock; `ended` takes an unfinished last line for whole."""
+        """Read what is new. Returns an event if the output says more than the last event did, or after REMIND_SECONDS
+        with output, and one for each answer to a checkpoint. `now` is the run's clock; `ended`: take an unfinished last
+        line as whole."""
         printed, self.read_at, self.status = False, now, Status.RUNNING
         for line in self.tail.rest() if ended else self.tail.lines():
             printed = True
@@ -84,8 +87,8 @@ class OutputMonitor:
         return [replace(seen, reply=reply, place=place) for place, reply in replies] or [seen]
 
     def _take_reply(self, reply: str) -> None:
-        """Keep, of the replies of one reading, those that answer a checkpoint, and the last one. No two have the same
-        place."""
+        """Keep, of the replies of one reading, those that answer a checkpoint, and the last one. Each gets a place of
+        its own in the output, because `decide` handles a reply only if its place is new."""
         if not reply:
             return
         self._reply_place = max(self._reply_place + 1, self.tail.place)
@@ -94,12 +97,12 @@ class OutputMonitor:
         self._replies = [*self._replies[1 - MAX_ANSWERS :], (self._reply_place, reply)]
 
     def read_usage_log(self, state: Path) -> None:
-        """Once the launch has ended: read what it used from the log that its program keeps, if there is one."""
+        """Read, once the launch has ended, what it used from the log that its program keeps, if there is one."""
         if self.session and (usage := self.runtime.usage(state, self.session)) is not None:
             self._usage = highest(self._usage, usage)
 
     def used(self) -> list[Used]:
-        """What the program reports that it has used, if that is more than it had reported before."""
+        """Return what the program reports to have used, if that has changed since the last report."""
         figure = self._usage
         if figure is None:
             return []
@@ -112,7 +115,7 @@ class OutputMonitor:
         return [event]
 
     def summary(self) -> LaunchSummary:
-        """Everything by which the end of the launch is judged."""
+        """Return the facts by which the runtime judges how the launch ended."""
         return LaunchSummary(
             output=self.has_output,
             session=self.session or "",
@@ -149,7 +152,8 @@ class OutputMonitors:
         self._heard: dict[str, OutputMonitor] = {}
 
     def open(self, agent: str, launch: int, session: str | None, clock: float) -> OutputMonitor:
-        """Read what a launch prints, from its beginning."""
+        """Open the monitor of a launch, which reads its output from the beginning. Replaces the one of the agent's last
+        launch."""
         output, errors = LineTail(self._layout.output(agent, launch)), self._layout.errors(agent, launch)
         runtime = self._roster.runtime(agent)
         monitor = OutputMonitor(agent, launch, runtime, output, errors, session, printed_at=clock)
@@ -164,7 +168,7 @@ class OutputMonitors:
         del self.by_agent[agent]
 
     def mark(self, monitor: OutputMonitor) -> None:
-        """Note that it was read: there may be a beat of it to archive."""
+        """Mark that a monitor was read: the report archives a beat of its launch in this turn."""
         self._heard[monitor.agent] = monitor
 
     def take_marked(self) -> list[OutputMonitor]:
@@ -173,7 +177,7 @@ class OutputMonitors:
 
 
 def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
-    """The counts after one more event. Output of the model counts as an answer; the end of a turn does not."""
+    """Return the counts after one more event. Output of the model counts as an answer; the end of a turn does not."""
     if event.retry is not None:
         return replace(count, retries=count.retries + 1)
     answers = (event.phase or event.reply or event.part or event.tool) and not (
@@ -190,9 +194,8 @@ def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
 
 
 def _shows_prompt_taken(events: tuple[OutputEvent, ...]) -> bool:
-    """Whether a line shows that the conversation has taken the prompt in. A line that the runtime does not know shows
-    nothing. A turn that failed or was interrupted may have left nothing, and one whose conversation is given up leaves
-    nothing."""
+    """Return whether a line shows that the conversation has the prompt. A line that the runtime does not know shows
+    nothing, nor does a turn that failed or was interrupted: the conversation may not have been saved."""
     cut = any(event.ending in FAILED or event.ending is Ending.INTERRUPTED for event in events)
     return not cut and any(not event.early and not event.unknown for event in events)
 

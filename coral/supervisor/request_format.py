@@ -1,4 +1,4 @@
-"""Reads requests as agents and the operator write them, whoever that may be: ValueError says what is wrong."""
+"""Reads requests as agents and the operator write them; the data may be malformed. ValueError says what is wrong."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -71,8 +71,8 @@ def _entry(value: object) -> dict[str, str | int | float | bool | None]:
 
 
 def _command(value: object) -> tuple[str, ...]:
-    """A command: its words. One that cannot be written as UTF-8 cannot be journalled, and a part of it would be another
-    command."""
+    """Read a command, a list of words. A word that cannot be written as UTF-8 is refused: it cannot be journalled, and
+    with the character replaced it would be another command."""
     if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
         raise ValueError("command: must be a list of words, and not an empty one")
     if any("\0" in word or word != _writable(word) for word in value):
@@ -95,7 +95,8 @@ def _text(data: Fields, name: str, default: str | None = None) -> str:
 
 
 def _writable(text: str) -> str:
-    """The text with marks for what cannot be written as UTF-8, and so cannot be journalled either."""
+    """Return the text with a question mark for each character that cannot be written as UTF-8, and so cannot be
+    journalled."""
     return text.encode("utf-8", "replace").decode()
 
 

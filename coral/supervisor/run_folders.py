@@ -1,5 +1,7 @@
-"""The folders of a run that the supervisor writes through. An agent that is not sealed can rename one and lay a link,
-or a file, in its place: what is written would go elsewhere.
+"""The folders of a run that the supervisor writes through.
+
+An agent that is not sealed can rename one and put a link or a file in its place: what the supervisor writes would go
+elsewhere.
 """
 
 import contextlib
@@ -22,15 +24,16 @@ class RunFolders:
         self._inodes = {folder: _inode(folder) for folder in _folders(layout, self._agents)}
 
     def know(self, agents: Collection[str]) -> None:
-        """Watch over the folders of these agents as well, if they are new."""
+        """Watch over the folders of these agents too, if they are new."""
         new = set(agents).difference(self._agents)
         self._agents = self._agents.union(new)
         for folder in _folders(self._layout, new) if new else ():
             self._inodes.setdefault(folder, _inode(folder))
 
     def put_back(self) -> Iterator[Restored]:
-        """Put back each folder that is gone, or is no folder any more: the one of before, if it was renamed and lies
-        beside its place, else an empty one. What lies in its place is kept under a hidden name."""
+        """Put back each folder that is gone or was replaced, and yield a report of it. A folder that was renamed and
+        lies beside its place is renamed back; else an empty one is made. A link or file in its place is kept under a
+        hidden name."""
         if not _is_folder(self._layout.private):
             return  # the whole run was moved: it must not be begun again in this place
         for folder, inode in self._inodes.items():
@@ -44,7 +47,7 @@ class RunFolders:
                 yield Restored(item=item, found=found, source=source)
 
     def _put_back(self, folder: Path, inode: int) -> str:
-        """Returns what it was restored from. A folder that was made anew meanwhile, by whoever wrote to it, stays."""
+        """Put one folder back; returns what it was restored from. A folder that was made anew in its place stays."""
         if _is_folder(folder):
             return "memory"
         if os.path.lexists(folder):
@@ -61,7 +64,7 @@ class RunFolders:
 
 
 def _folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
-    """Each one after the folder that it lies in."""
+    """Return the folders that exist, each one after the folder that it lies in."""
     attempts, replies = layout.attempts, layout.requests / "replies"
     shared = [attempts, attempts / "inbox", attempts / "replies", layout.heartbeats, layout.requests, replies]
     shared += [layout.logs_of_all, layout.root / "grades", layout.agents, layout.states, layout.hub]
@@ -77,7 +80,7 @@ def _folders(layout: Layout, agents: Iterable[str]) -> list[Path]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether it is a folder, and no link to one."""
+    """Return whether the path is a folder, and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -89,7 +92,7 @@ def _inode(folder: Path) -> int:
 
 
 def _what_happened(folder: Path, inode: int) -> str:
-    """Empty if it is the folder of before."""
+    """Return what was done to the folder since its inode was noted; "" if it is still the same."""
     if not os.path.lexists(folder):
         return "was deleted"
     if not _is_folder(folder):

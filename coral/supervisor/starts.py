@@ -1,7 +1,7 @@
 """Starts the programs of agents, graders and jobs: each child is blocked on a pipe until its identity is journalled.
 
-The identities of all that one turn starts are one line of the journal. A supervisor that dies before it is written has
-started nobody: a child whose pipe is closed exits.
+The identities of all children that one turn starts are one line of the journal. If the supervisor dies before that line
+is written, no program has started: a child whose pipe is closed exits.
 """
 
 from collections.abc import Iterator
@@ -58,9 +58,9 @@ class Starter:
         self._report.beat(monitor, fleet, now)
 
     def set_member(self, action: do.SetMember) -> None:
-        """Drive an agent in another way from its next launch on."""
+        """Drive an agent as `action.member` says from its next launch on."""
         if (setup := self._setups.get(action.agent)) is not None:
-            setup.close()  # while it is known which logins its program had
+            setup.close()  # before the roster changes: the setup still knows which logins the old program has
         self._context.roster.set(action.agent, action.member)
         if action.aside is not None:
             set_aside(self._layout.state(action.agent), action.aside)
@@ -84,8 +84,8 @@ class Starter:
         self._held[who] = (action.launch, held)
 
     def prestart_interpreter(self, number: int) -> None:
-        """Start the interpreter of an attempt's grade: at the latest when its commit is taken in, which takes as long.
-        No more than can be used at once."""
+        """Start the interpreter of an attempt's grader ahead of time: when its commit is taken in, which takes as long
+        as the start. No more are started than grades can run at once."""
         who = of_grade(number)
         tag = self._launches.tag(who, FIRST_LAUNCH)
         if tag in self._interpreters or len(self._interpreters) >= self._grader.slots:
@@ -96,12 +96,12 @@ class Starter:
             self._interpreters[tag] = interpreter
 
     def end_interpreter(self, number: int) -> None:
-        """End that of an attempt which was not graded."""
+        """End the interpreter of an attempt that was not graded."""
         if interpreter := self._interpreters.pop(self._launches.tag(of_grade(number), FIRST_LAUNCH), None):
             interpreter.close()
 
     def close(self) -> None:
-        """End the interpreters that were not used, and keep what the agents' programs have refreshed."""
+        """End the interpreters that were not used, and keep the logins that the agents' programs have refreshed."""
         for interpreter in self._interpreters.values():
             interpreter.close()
         for setup in self._setups.values():
@@ -116,14 +116,14 @@ class Starter:
         show_job(self._layout, job)
 
     def cancel(self, who: str) -> None:
-        """Never let a child go whose start failed on the way."""
+        """Abandon a child whose start failed after it was created: it must never run."""
         if held := self._held.pop(who, None):
             held[1].abandon()
             self._launches.abandon(who)
 
     def record_and_release(self) -> Iterator[on.SpawnFailed]:
-        """Journal the identities of the children that wait, then let them go. Where that cannot be written, nobody
-        starts."""
+        """Journal the identities of the children that wait at their pipes, then let them run. If the journal cannot be
+        written, none of them runs, and each yields a `SpawnFailed`."""
         if not self._held:
             return
         held, self._held = self._held, {}
@@ -139,5 +139,5 @@ class Starter:
             child.release()
 
     def _hold(self, who: str, launch: int, program: Program, now: on.Moment) -> None:
-        """Start a program up to its pipe. OSError where that is not possible."""
+        """Start a child that waits at its pipe. OSError where that is not possible."""
         self._held[who] = (launch, self._launches.hold(who, launch, program, now.run_time))

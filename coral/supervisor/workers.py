@@ -1,7 +1,7 @@
-"""Worker threads for what may block: a few at a time, of which one that is stuck makes room for another.
+"""Worker threads for work that may block. A few run at a time; one that is stuck makes room for another.
 
-Work that takes longer than `patience` no longer counts as one of the few, so that four git processes that hang hold up
-nobody else; only the number of all threads is bounded.
+Work that takes longer than `patience` no longer counts as one of the few, so that four git processes that hang delay no
+other work; only the number of all threads is bounded.
 """
 
 import threading
@@ -35,7 +35,8 @@ class WorkerPool(Executor):
     def submit_cancellable(
         self, token: CancelToken, function: Callable[..., Any], *arguments: Any, **named: Any
     ) -> Future[Any]:
-        """Submit work that ends soon once its token is cancelled, and does not begin if it has not."""
+        """Submit work that can be cancelled by its token: the processes that it runs are killed, and it starts no
+        others."""
         future: Future[Any] = Future()
         with self._lock:
             self._waiting.append((future, token, lambda: function(*arguments, **named)))
@@ -43,8 +44,8 @@ class WorkerPool(Executor):
         return future
 
     def advance(self) -> None:
-        """Begin what there is room for. Called when work comes and ends, and now and then: work that is stuck makes
-        room."""
+        """Begin the waiting work that there is room for. Called when work is submitted and when it ends, and at each
+        turn, because work that is stuck makes room without an event."""
         with self._lock:
             now = time.monotonic()
             moving = sum(now - since < self._patience for _, since in self._running.values())
@@ -57,7 +58,8 @@ class WorkerPool(Executor):
                     moving += 1
 
     def finish(self, seconds: float) -> None:
-        """Take no more work. What has not ended by itself after so many seconds is cancelled, or does not begin."""
+        """Wait for the work that is left, at most `seconds`. After that, work that runs is cancelled, and work that
+        waits never begins."""
         with self._lock:
             waiting = [(future, token) for future, token, _ in self._waiting]
             left = [*waiting, *((future, token) for future, (token, _) in self._running.items())]
@@ -79,7 +81,7 @@ class WorkerPool(Executor):
 
 
 class BackgroundActions:
-    """Actions that worker threads perform. What an action comes to is put on the event queue."""
+    """Performs actions in worker threads. The events that an action leads to are put on the event queue."""
 
     def __init__(self, pool: WorkerPool, queue: EventQueue) -> None:
         self._pool = pool
@@ -87,8 +89,8 @@ class BackgroundActions:
         self._tokens: dict[str, CancelToken] = {}
 
     def run_later(self, action: do.Action, work: Callable[[], Iterable[on.Event]], who: str = "") -> None:
-        """`work` does what the action says, and returns what it came to; if it breaks, what it had put right by then is
-        told all the same. `who`: by what name it can be cancelled."""
+        """Perform an action in a worker thread. `work` carries it out and yields its events; if it breaks off, its
+        `Restored` events are put on the queue all the same. `who`: the key for `cancel`."""
         token, events = CancelToken(), list[on.Event]()
         if who:
             self._tokens[who] = token
@@ -100,13 +102,13 @@ class BackgroundActions:
             token.cancel()
 
     def close(self, seconds: float) -> None:
-        """Cancel everything, and wait so long for what the threads have yet to do besides."""
+        """Cancel all actions, and wait at most `seconds` for the other work of the threads."""
         for token in list(self._tokens.values()):
             token.cancel()
         self._pool.finish(seconds)
 
     def _over(self, action: do.Action, who: str, events: list[on.Event], future: Future[None]) -> None:
-        """Called in the thread that did it."""
+        """Put the events of an action, or of its failure, on the queue. Called in the thread that performed it."""
         self._tokens.pop(who, None)
         if (error := future.exception()) is not None:
             self._queue.put(*(event for event in events if isinstance(event, on.Restored)))

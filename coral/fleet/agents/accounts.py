@@ -16,7 +16,8 @@ from coral.fleet.transaction import Transaction
 
 
 def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> None:
-    """An agent met its account's limit, which ends in `until` seconds where the provider named a time."""
+    """Handle that an agent met the usage limit of its account. `until`: in how many seconds the limit ends; None where
+    the provider named no time."""
     account = transaction.rules.accounts[agent.name]
     known = transaction.run.limits.get(account)
     if known is not None and known.probe != agent.name:
@@ -35,7 +36,8 @@ def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> Non
 
 
 def close(transaction: Transaction, account: str, reason: Reason) -> None:
-    """The account will have no usage again. The operator is alerted once, however many agents depend on it."""
+    """Close an account that will have no usage again. The operator is alerted once, however many agents depend on
+    it."""
     known = transaction.run.limits.get(account)
     if known is None or not known.closed:
         _limit(transaction, account, Limit(closed=reason))
@@ -46,13 +48,14 @@ def close(transaction: Transaction, account: str, reason: Reason) -> None:
 
 
 def reopen(transaction: Transaction, agent: Agent) -> None:
-    """Try an account again that was closed: the operator may have put it right."""
+    """Try a closed account again, because the operator may have put it right."""
     if closed(transaction, agent):
         _limit(transaction, transaction.rules.accounts[agent.name], None)
 
 
 def leave(transaction: Transaction, agent: Agent) -> None:
-    """The agent spends another account from now on: if it is the probe of this one, another agent will be."""
+    """Handle that an agent leaves its account for another one: if it was the probe, another agent of the account
+    becomes the probe."""
     limit = _limit_of(transaction, agent)
     if limit is not None and limit.probe == agent.name:
         account = transaction.rules.accounts[agent.name]
@@ -60,19 +63,20 @@ def leave(transaction: Transaction, agent: Agent) -> None:
 
 
 def is_held(transaction: Transaction, agent: Agent) -> bool:
-    """Whether the agent's account is at its limit, and the agent is not the probe."""
+    """Return whether the agent's account is at its limit, and the agent is not the probe."""
     limit = _limit_of(transaction, agent)
     return limit is not None and limit.probe != agent.name
 
 
 def closed(transaction: Transaction, agent: Agent) -> Reason | None:
-    """Why the agent's account is closed; None while it is not."""
+    """Return why the agent's account is closed; None while it is not."""
     limit = _limit_of(transaction, agent)
     return None if limit is None else limit.closed
 
 
 def on_output(transaction: Transaction, agent: Agent) -> None:
-    """The probe's first output: unless it meets the limit again soon, there is usage."""
+    """Handle an agent's output: from the first output of the probe on, the limit is lifted unless the probe meets it
+    again within `PROBE_SECONDS`."""
     limit = _limit_of(transaction, agent)
     if limit is not None and limit.probe == agent.name and limit.until is None:
         _limit(
@@ -81,8 +85,8 @@ def on_output(transaction: Transaction, agent: Agent) -> None:
 
 
 def on_launch_ended(transaction: Transaction, agent: Agent, well: bool) -> None:
-    """The probe has ended, and not at a limit. If it ended well there is usage; if it failed for a reason of its own,
-    another agent probes after a back-off."""
+    """Handle that a launch ended for another reason than the usage limit. If the agent is the probe and ended well, the
+    limit is lifted; if it failed, another agent probes after a back-off."""
     limit = _limit_of(transaction, agent)
     if limit is None or limit.probe != agent.name:
         return
@@ -95,8 +99,9 @@ def on_launch_ended(transaction: Transaction, agent: Agent, well: bool) -> None:
 
 
 def shortest_wait(transaction: Transaction, agent: Agent) -> float:
-    """The fewest seconds for which a limit is believed to last. A provider may name resets that are never true: then
-    each start is the end of a longer back-off."""
+    """Return the seconds for which a usage limit is taken to last at least, whatever the provider says: a provider may
+    name reset times that are never true, and without this back-off the agent would be started in vain again and
+    again."""
     return back_off(transaction.run.id, agent, agent.crashes, transaction.rules)
 
 
@@ -116,8 +121,8 @@ def advance(transaction: Transaction) -> None:
 
 
 def resume(transaction: Transaction, away: float) -> None:
-    """A new supervisor begins: resets come nearer by the `away` seconds for which nobody supervised, as the wall clock
-    tells them, and closed accounts are tried again."""
+    """Adjust limits when a new supervisor takes over: resets come nearer by the `away` seconds of wall-clock time for
+    which nobody supervised, and closed accounts are tried again."""
     for account, limit in list(transaction.run.limits.items()):
         if limit.closed:
             _limit(transaction, account, None)
@@ -147,8 +152,8 @@ def _try(transaction: Transaction, account: str, limit: Limit) -> None:
 
 
 def _unfitness(agent: Agent, limit: Limit) -> tuple[bool, int, bool]:
-    """The order in which agents are chosen as the probe: not the one that failed as the last probe, then the one with
-    the fewest crashes, then one that waits for nothing else."""
+    """Return the sort key by which the probe is chosen, lowest first: any agent but the last probe that failed, then
+    the agent with the fewest crashes, then one that is parked by the limit alone."""
     return agent.name == limit.failed, agent.crashes * bool(limit.failed), agent.phase is not Phase.PARKED
 
 
@@ -165,7 +170,7 @@ def _lift(transaction: Transaction, account: str) -> None:
 
 
 def _has_own_deadline(transaction: Transaction, agent: Agent) -> bool:
-    """Whether the agent is parked until a time of its own, and not until its account has usage again."""
+    """Return whether the agent is parked until a time of its own, and not only until its account has usage again."""
     return agent.phase is Phase.PARKED and agent.deadline is not None and transaction.clock < agent.deadline
 
 
@@ -180,13 +185,14 @@ def _limit_of(transaction: Transaction, agent: Agent) -> Limit | None:
 
 
 def _agents_of(transaction: Transaction, account: str) -> list[Agent]:
-    """The account's agents that have not retired."""
+    """Return the account's agents that have not retired."""
     agents = [agent for agent in transaction.agents.values() if transaction.rules.accounts.get(agent.name) == account]
     return [agent for agent in agents if agent.phase is not Phase.RETIRED]
 
 
 def _seconds(transaction: Transaction, agent: Agent, until: float | None, tries: int) -> float:
-    """How long to wait for a probe. Where the provider named no time, or one that has passed, that is a back-off."""
+    """Return how many seconds to wait before a probe starts. Where the provider named no reset time, or one that has
+    passed, this is a back-off."""
     rules = transaction.rules
     seconds = (
         rules.backoff_max * 2.0 ** min(tries, 3) if until is None else max(until, shortest_wait(transaction, agent))

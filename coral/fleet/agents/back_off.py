@@ -7,8 +7,8 @@ from coral.fleet.rules import Rules
 
 
 def back_off(run: str, agent: Agent, failures: int, rules: Rules) -> float:
-    """The exponential back-off after so many failures in a row, in seconds. A jitter of up to a fifth is hashed from
-    run, agent and launch: decisions are free of chance."""
+    """Return the exponential back-off after `failures` failures in a row, in seconds. The jitter of up to a fifth is a
+    hash of run, agent and launch and not random, so that `decide` stays pure."""
     seconds: float = min(rules.backoff * 2.0 ** min(failures - 1, 30), rules.backoff_max)
     digest = hashlib.sha256(f"{run}/{agent.name}/{agent.launch}".encode()).digest()
     return seconds * (1.0 + 0.2 * digest[0] / 255)

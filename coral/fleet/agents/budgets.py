@@ -1,6 +1,6 @@
-"""Budgets: when a run or an agent is over, and the notices in time that a budget is nearly used up.
+"""Budgets: when a run or an agent has used one up, and the notices that go out when a budget is nearly used up.
 
-A target and a plateau end a run as well, but no part of them is ever used up: no notice is sent for them.
+A target and a plateau end a run as well, but they are not used up part by part: no notice is sent for them.
 """
 
 from collections.abc import Iterable
@@ -20,8 +20,8 @@ Measure = tuple[BudgetKey, float | None, float | None]
 
 
 def run_over(fleet: Fleet, now: float, rules: Rules) -> RunEnd | None:
-    """Why the run is over; None while it is not. While something is measured again, neither the attempts nor a
-    plateau end the run: it would stop before its last gain is proven."""
+    """Return why the run is over; None while it is not. While a confirmation is being graded, neither the budget of
+    attempts nor a plateau ends the run: it would stop before its last gain is proven."""
     best = fleet.standing.best_measured
     if rules.target is not None and best is not None and rules.scoring.gain(best.value, rules.target) >= 0:
         return RunEnd(RunEndKind.TARGET, limit=rules.target, score=best.value, attempt=best.number)
@@ -35,14 +35,15 @@ def run_over(fleet: Fleet, now: float, rules: Rules) -> RunEnd | None:
 
 
 def agent_over(agent: Agent, rules: Rules) -> Reason | None:
-    """Why the agent may do no more; None while it may."""
+    """Return why the agent may not work any more; None while it may."""
     budget = _used_up(_of_agent(agent, rules))
     return None if budget is None else Reason(ReasonKind.OWN_BUDGET, budget=budget)
 
 
 def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
-    """US dollars that a launch of this agent may still use; None is without limit. Of the run's budget it gets an equal
-    share: the other agents work at the same time, and some programs report their use only when their turn ends."""
+    """Return the US dollars that a launch of this agent may still use; None is without limit. Of the run's budget it
+    gets an equal share: the other agents work at the same time, and some programs report their use only when their turn
+    ends."""
     sharing = sum(other.phase is not Phase.RETIRED for other in fleet.agents.values())
     rules = in_force(rules, fleet.run)
     budgets = ((fleet.run.spent.money, rules.budget_money, sharing), (agent.spent.money, rules.own.money, 1))
@@ -51,7 +52,8 @@ def money_left(fleet: Fleet, agent: Agent, rules: Rules) -> float | None:
 
 
 def no_attempt_left(fleet: Fleet, agent: Agent, rules: Rules) -> Reason | None:
-    """Why one more submission of this agent is not paid for, those on their way counted; None where it is."""
+    """Return why the budget of attempts does not allow this agent one more submission; None where it does. Submissions
+    that are not graded yet are counted."""
     coming = [
         attempt.submission.agent
         for attempt in fleet.pending.values()
@@ -84,8 +86,8 @@ def send_budget_notices(transaction: Transaction) -> None:
 
 
 def is_nearly_used_up(fleet: Fleet, now: float, rules: Rules) -> bool:
-    """Whether a budget of the run has passed the last threshold; or the first one, and no more attempts are left than
-    there are agents at work, for each may have one in hand."""
+    """Return whether a budget of the run has passed the last threshold; or the first one, if no more attempts are left
+    than agents are at work, because each of them may have one in progress."""
     first, last = BUDGET_NOTICES_AT
     part = _passed(_of_run(fleet.run, now, rules))
     if rules.budget_attempts is None or part >= last:
@@ -121,7 +123,7 @@ def _used_up(measures: Iterable[Measure]) -> Budget | None:
 
 
 def _passed(measures: Iterable[Measure]) -> float:
-    """The highest threshold that any of the measures has reached; 0 where none has."""
+    """Return the highest threshold that any of the measures has reached; 0 where none has."""
     known = [(used, limit) for _, used, limit in measures if used is not None and limit is not None]
     return max((part for part in BUDGET_NOTICES_AT for used, limit in known if used >= part * limit), default=0.0)
 

@@ -1,6 +1,6 @@
-"""The last synthesis of a run: one agent is asked for it while there is still budget to write it.
+"""The last synthesis of a run: one agent is asked to write it while there is budget left for it.
 
-Nothing waits for it: when the budget is gone the run ends, whatever is written by then.
+The run does not wait for the synthesis: it ends when the budget is used up, whatever is written by then.
 """
 
 from coral.fleet.agent_state import Agent, Phase
@@ -11,8 +11,8 @@ from coral.fleet.transaction import Transaction
 
 
 def ask(transaction: Transaction) -> None:
-    """Ask one agent when a budget of the run is nearly used up; another one if it can no longer be told. Where a resume
-    with a larger budget has moved the end away, take it back."""
+    """Ask one agent for the synthesis when a budget of the run is nearly used up; ask another one if the message cannot
+    reach the first any more. Where a resume with a larger budget has moved the end away, withdraw the message."""
     asked = transaction.agents.get(transaction.run.concluder)
     if not is_nearly_used_up(transaction.fleet(), transaction.clock, transaction.rules):
         if asked is not None:
@@ -43,10 +43,10 @@ def _withdraw(transaction: Transaction, agent: Agent, why: str) -> None:
 
 
 def _due(transaction: Transaction, agent: Agent) -> float:
-    """An agent that waits for a grade is asked when the wait is over."""
+    """Return when the message may interrupt the agent: for an agent that waits for a grade, when the wait ends."""
     return max(transaction.clock, waits_until(agent.name, transaction.pending.values()) or transaction.clock)
 
 
 def _remoteness(transaction: Transaction, agent: Agent) -> tuple[bool, float]:
-    """How long an agent may need before it hears of it: the least is asked."""
+    """Return the sort key by which the agent is chosen: the lowest is likely to receive the message first."""
     return agent.phase is not Phase.RUNNING, _due(transaction, agent)

@@ -1,7 +1,7 @@
 """The end of a launch: what it means, and when the agent starts again, if ever.
 
-After a turn, a crash, a signal of ours or a failed start the agent waits, each time for another length; at a usage
-limit it is parked. It retires only where another launch would be pointless.
+After a turn, a crash, a signal that the supervisor sent or a failed start, the agent waits before its next launch; each
+case has its own waiting time. At a usage limit it is parked. It retires only where another launch would be pointless.
 """
 
 from dataclasses import replace
@@ -72,12 +72,13 @@ def wait(transaction: Transaction, agent: Agent, reason: Reason, seconds: float 
 
 
 def next_start_slot(transaction: Transaction, name: str) -> float:
-    """The seconds after which an agent starts where the whole fleet starts at once: the agents take turns."""
+    """Return the seconds after which this agent starts when all agents start at once: they start one after another."""
     return list(transaction.agents).index(name) * transaction.rules.stagger
 
 
 def retire(transaction: Transaction, agent: Agent, reason: Reason, *, alert: bool = True) -> None:
-    """End the agent's work for good. Its messages of the fleet's heartbeats go to the next agent that submits."""
+    """End the agent's work for good. Its pending messages from the fleet's heartbeats go to the next agent that
+    submits."""
     pending = agent.pending_messages
     of_fleet = tuple(replace(message, printed=False) for message in pending if message.scope is Scope.FLEET)
     transaction.set_run(unassigned_messages=transaction.run.unassigned_messages + of_fleet)
@@ -95,8 +96,9 @@ def _may_end(agent: Agent) -> bool:
 
 
 def _end_checkpoints(transaction: Transaction, agent: Agent, event: on.Exited, *, is_turn: bool) -> None:
-    """No reply comes any more; an alert about that names the last error, which a launch that ended well makes a matter
-    of the past. `is_turn`: the agent ended by itself, and not in the midst of its work."""
+    """End the wait for replies to checkpoints, because no reply can come any more. The alert about an unanswered
+    checkpoint names the last error, which a launch that ended well clears. `is_turn`: the agent ended its turn by
+    itself, and was not cut off in its work."""
     if event.ending not in (on.Ending.CLEAN, on.Ending.INTERRUPTED, on.Ending.LOST):
         transaction.set_agent(agent.name, last_error=event.detail)
     if agent.awaiting_reply and not transaction.run.is_ending:
@@ -106,8 +108,9 @@ def _end_checkpoints(transaction: Transaction, agent: Agent, event: on.Exited, *
 
 
 def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) -> Agent:
-    """The launch is over. Its unacknowledged messages stay pending, no reply is awaited, and nobody waits in its
-    `coral eval` any more."""
+    """Undo what tied messages to the launch that is over: its unacknowledged messages stay pending, no reply is
+    awaited, and no `coral eval` of the agent waits any more. `began`: the launch printed something that its runtime
+    knows."""
     for number, pending in transaction.pending.items():
         if pending.submission.agent == agent.name:
             transaction.set_pending(number, waited_until=0.0)
@@ -123,8 +126,8 @@ def _release_messages(transaction: Transaction, agent: Agent, *, began: bool) ->
 
 
 def _park(transaction: Transaction, agent: Agent, until: float | None) -> None:
-    """Park an agent that met a usage limit. Where the provider named no time, or one that has passed, that is a
-    back-off."""
+    """Park an agent that met a usage limit, until `until` seconds from now. Where the provider named no time, or one
+    that has passed, the agent waits for a back-off instead."""
     rules = transaction.rules
     agent = transaction.set_agent(agent.name, crashes=agent.crashes + 1)
     if rules.stop_at_limit and not transaction.run.is_ending:
@@ -176,8 +179,8 @@ def _fail(transaction: Transaction, agent: Agent, reason: Reason) -> None:
 
 
 def _trip_breaker(transaction: Transaction, agent: Agent, reason: Reason) -> None:
-    """Pause the starts of an account's agents after many crashes in a short time: they have one cause, which back-off
-    of single agents would meet again and again. Other accounts are not concerned."""
+    """Pause the starts of all agents of an account after many crashes in a short time: these have one cause, and after
+    the back-off of a single agent it would crash again. Agents of other accounts go on."""
     rules = transaction.rules
     account, breaker = breaker_of(transaction, agent.name)
     since = transaction.clock - rules.breaker_window
@@ -196,19 +199,21 @@ def _trip_breaker(transaction: Transaction, agent: Agent, reason: Reason) -> Non
 
 
 def breaker_of(transaction: Transaction, agent: str) -> tuple[str, Breaker]:
-    """The account that an agent's crashes count for, and its breaker."""
+    """Return the account that an agent's crashes are counted under ("" if it has none), and the breaker of that
+    account."""
     account = transaction.rules.accounts.get(agent, "")
     return account, transaction.run.breakers.get(account, Breaker())
 
 
 def _most_crashes(transaction: Transaction, account: str) -> int:
-    """How many crashes trip the breaker: the task's number for each four agents."""
+    """Return how many crashes trip the breaker of an account: the task's `breaker_crashes`, once for each four of its
+    agents."""
     agents = sum(transaction.rules.accounts.get(name, "") == account for name in transaction.agents)
     return transaction.rules.breaker_crashes * max(1, agents // BREAKER_AGENTS)
 
 
 def _give_up(transaction: Transaction, agent: Agent, reason: Reason) -> None:
-    """Retire an agent whose program can do nothing more, as with a wrong key, and all agents of its account."""
+    """Retire an agent whose program can do nothing more, as with a wrong key, and all other agents of its account."""
     account = transaction.rules.accounts.get(agent.name)
     if account is not None:
         accounts.close(transaction, account, reason)

@@ -1,8 +1,8 @@
 """An agent's life: when it starts, and when its launch is interrupted, terminated and killed.
 
 Heartbeat, stall, crash, back-off, pause, budget and stop are phases of the agent with different deadlines; none of them
-has a mechanism of its own. A launch begins a new session when the conversation was compacted too often, or is too long;
-no agent is interrupted for that.
+has a mechanism of its own. The next launch begins a new session when the conversation was compacted too often, or is
+too long; no launch is interrupted for that.
 """
 
 from dataclasses import replace
@@ -59,7 +59,8 @@ def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> None:
 
 
 def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
-    """The program has ended, but processes that it started still run: end them before the agent starts again."""
+    """End the processes that a launch left running when its program ended: the agent starts again only when they are
+    gone."""
     agent = transaction.agents.get(name)
     if agent is None or agent.launch != launch or agent.phase not in (Phase.RUNNING, Phase.INTERRUPTED):
         return
@@ -67,7 +68,8 @@ def on_left_processes(transaction: Transaction, name: str, launch: int) -> None:
 
 
 def resume_all(transaction: Transaction, away: float) -> None:
-    """A new supervisor begins: agents that waited for a resume start in turn, and those that still run go on."""
+    """Go on under a new supervisor: agents that waited for a resume start one after another; launches that still run go
+    on."""
     accounts.resume(transaction, away)
     resumed = Reason(ReasonKind.RESUMED)
     for name, agent in list(transaction.agents.items()):
@@ -146,7 +148,7 @@ def _on_deadline(transaction: Transaction, agent: Agent) -> None:
 
 
 def _reason_to_end(agent: Agent, rules: Rules) -> Reason | None:
-    """Why the agent is to work no more."""
+    """Return why the agent must not start again, and its launch is to be interrupted; None where it may work."""
     if agent.order is Order.RETIRE:
         return DISMISSED
     if rules.agents and agent.name not in rules.agents:
@@ -166,7 +168,7 @@ def _on_silence(transaction: Transaction, agent: Agent) -> None:
 
 
 def _hold(transaction: Transaction, agent: Agent, until: float) -> None:
-    """Delay the agent's start until the pause of its account is over; then the account's agents start one after
+    """Delay the agent's start until the pause of its account is over; the account's agents then start one after
     another."""
     transaction.set_agent(agent.name, deadline=until + next_start_slot(transaction, agent.name))
 
@@ -218,7 +220,8 @@ def _spawn(transaction: Transaction, agent: Agent) -> None:
 
 
 def _most(one: OutputCounts, other: OutputCounts) -> OutputCounts:
-    """The higher of each count: a new supervisor reads the output from its beginning again, part by part."""
+    """Return the higher of each count. A new supervisor reads a launch's output from the beginning again, so its first
+    counts are too low."""
     return OutputCounts(
         edits=max(one.edits, other.edits),
         compactions=max(one.compactions, other.compactions),
@@ -251,8 +254,8 @@ def _kill(transaction: Transaction, agent: Agent) -> None:
 
 
 def _begin_session(transaction: Transaction, agent: Agent) -> Agent:
-    """Begin the counts of a new conversation, its compactions and tokens. It was never given the text of a pending
-    message, so the next launch gets each text whole."""
+    """Start the counts of a new conversation at zero: its compactions and its tokens. The new conversation was given
+    none of the pending messages, so the next launch gets each of them with its whole text."""
     messages = tuple(replace(message, handed_at=0) for message in agent.pending_messages)
     conversation = Conversation(tokens_before=agent.spent.tokens)
     return transaction.set_agent(agent.name, conversation=conversation, pending_messages=messages)
@@ -266,7 +269,7 @@ def _count_compactions(transaction: Transaction, agent: Agent, before: OutputCou
 
 
 def _reason_to_renew(agent: Agent, rules: Rules) -> Reason | None:
-    """Why the conversation is not to be resumed; None where it is."""
+    """Return why the next launch begins a new session; None where the conversation is resumed."""
     compactions, tokens = agent.conversation.compactions, agent.spent.tokens - agent.conversation.tokens_before
     if rules.fresh_compactions is not None and compactions >= rules.fresh_compactions:
         return Reason(ReasonKind.SESSION_COMPACTED, count=compactions)

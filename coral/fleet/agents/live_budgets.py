@@ -1,6 +1,6 @@
 """Budgets that the operator changes while the run goes on.
 
-Each stands over a resume, until the task itself says something else about that budget.
+A change stays in force over a resume, until the task itself states another limit for that budget.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,8 @@ WHOLE = ("attempts", "tokens", "plateau", "per_agent.attempts", "per_agent.token
 
 
 def set_budget(transaction: Transaction, asked: SetBudget) -> str:
-    """Change a budget, tell the agents, and let those start again whose own budget was used up."""
+    """Change a budget, tell the agents, and start those again that had retired because their own budget was used up.
+    CoralError where the key or the limit is wrong, nothing would change, or the run would end at once."""
     key, before = asked.key, transaction.rules
     _check(transaction, asked)
     base, budgets = budget_of(transaction.task_rules, key), dict(transaction.run.budgets)
@@ -45,7 +46,8 @@ def set_budget(transaction: Transaction, asked: SetBudget) -> str:
 
 
 def restore(transaction: Transaction, budgets: Mapping[str, SetLimit] | None) -> None:
-    """Put the budgets in force that were set when what was decided then was lost; None: none was set since."""
+    """Put the budgets in force that the operator had set in the time that a damaged journal lost; `budgets` is None if
+    the operator had set none then."""
     if budgets is not None:
         transaction.set_run(budgets=budgets)
         drop_outdated(transaction)
@@ -53,13 +55,13 @@ def restore(transaction: Transaction, budgets: Mapping[str, SetLimit] | None) ->
 
 
 def _nobody_is_left(fleet: Fleet, rules: Rules) -> bool:
-    """Whether the own budget of everybody at work is used up."""
+    """Return whether every agent at work has used up its own budget."""
     at_work = [agent for agent in fleet.agents.values() if agent.phase is not Phase.RETIRED]
     return bool(at_work) and all(agent_over(agent, rules) is not None for agent in at_work)
 
 
 def drop_outdated(transaction: Transaction) -> None:
-    """Forget what was set of budgets about which the task says something else since."""
+    """Forget the operator's change of a budget for which the task states another limit since."""
     rules = transaction.task_rules
     kept = {key: found for key, found in transaction.run.budgets.items() if budget_of(rules, key) == found.base}
     if len(kept) < len(transaction.run.budgets):
@@ -85,7 +87,7 @@ def _with(fleet: Fleet, budgets: Mapping[str, SetLimit]) -> Fleet:
 
 
 def exact(key: str, limit: float | None) -> float | None:
-    """The limit as task.yaml has it: what is counted is a whole number."""
+    """Return the limit as task.yaml holds it: a whole number, where the budget is of things that are counted."""
     return int(limit) if limit is not None and key in WHOLE else limit
 
 

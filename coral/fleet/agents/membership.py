@@ -1,8 +1,9 @@
-"""Who is in the fleet, and how each agent is driven: agents that the operator adds to a running fleet, or moves.
+"""Which agents are in the fleet, and how each is driven: the operator adds agents to a running fleet, or moves them to
+another runtime, model or role.
 
-What an agent needs is prepared by a worker thread first; until then nothing changes. A move is in force once no launch
-of its agent is live, for which the notice of it interrupts at a good moment. Others are told of a new agent in their
-next launch, and are not interrupted for it.
+A worker thread first prepares what the agent needs; until then nothing changes. A move is in force once no launch of
+the agent is live; a notice of the move causes an interrupt when that costs no work. The other agents read of a new
+agent in their next launch, and are not interrupted for it.
 """
 
 import re
@@ -27,7 +28,8 @@ TAKEN = (FLEET, "operator", "replies")  # folders of a run have these names besi
 
 
 def add(transaction: Transaction, asked: on.AddAgent) -> str:
-    """Add an agent once it is prepared: it begins at the seed, as the others did."""
+    """Add an agent to the fleet once it is prepared. Like all agents it begins with the seed. CoralError where the name
+    is bad or the run is stopping."""
     if transaction.run.is_ending:
         raise CoralError("cannot add an agent: the run is stopping", "`coral resume` continues it")
     known = {*transaction.agents, *transaction.run.preparing, *transaction.rules.agents}
@@ -70,13 +72,14 @@ def on_not_prepared(transaction: Transaction, name: str, reason: str) -> None:
 
 
 def prepare_again(transaction: Transaction) -> None:
-    """A new supervisor begins: nobody knows how far the last one came."""
+    """Order every preparation again for a new supervisor, which does not know how far the last one came."""
     for name, wanted in transaction.run.preparing.items():
         _order(transaction, name, wanted)
 
 
 def restore(transaction: Transaction, name: str, member: Member) -> None:
-    """Drive an agent as it was driven when what was decided of it was lost; it begins, if it had been added since."""
+    """Drive an agent as it was driven before a damaged journal lost that decision, and start it if the operator had
+    added it in the lost time."""
     if transaction.run.members.get(name) == member and name in transaction.agents:
         return
     _forget(transaction, name)
@@ -87,13 +90,13 @@ def restore(transaction: Transaction, name: str, member: Member) -> None:
 
 
 def begin(transaction: Transaction, name: str, seconds: float) -> None:
-    """Put a new agent into the fleet, which starts after so many seconds."""
+    """Put a new agent into the fleet; it starts after this many seconds."""
     transaction.agents[name] = Agent(name=name, deadline=transaction.clock + seconds)
     put_in_force(transaction, name, transaction.rules.defaults(Scope.OWN))
 
 
 def advance(transaction: Transaction) -> None:
-    """Put the moves in force whose agents have no launch any more."""
+    """Put each move in force whose agent has no live launch any more."""
     for name, moved in list(transaction.run.moves.items()):
         if transaction.agents[name].phase not in LIVE:
             _move_now(transaction, transaction.agents[name], moved)

@@ -1,4 +1,4 @@
-"""What the operator orders of one agent: to pause, to go on, to begin again, to retire.
+"""What the operator orders one agent to do: pause, go on, begin again, retire.
 
 An order stands until the next one, also over a resume. `lifecycle` obeys it when the agent would start.
 """
@@ -14,7 +14,7 @@ from coral.fleet.transaction import Transaction
 
 
 def pause(transaction: Transaction, name: str) -> str:
-    """Interrupts the agent, and starts it no more until `unpause` or `restart`. Its submissions are still graded."""
+    """Interrupt the agent, and do not start it again until `unpause` or `restart`. Its submissions are still graded."""
     agent = find(transaction, name, "pause")
     if agent.order is Order.PAUSE:
         raise CoralError(f"cannot pause {name}: it is paused already", f"coral agent unpause {name}")
@@ -41,8 +41,8 @@ def unpause(transaction: Transaction, name: str) -> str:
 
 
 def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
-    """Interrupt its launch and begin another one; of an agent that waits, is parked or has retired, begin one now.
-    `fresh`: in a new session."""
+    """Interrupt the agent's launch and begin another one; if the agent waits, is parked or has retired, begin one now.
+    `fresh`: the launch begins a new session."""
     agent = find(transaction, name, "restart")
     if agent.kills >= MAX_KILLS:
         raise CoralError(f"cannot restart {name}: its program cannot be killed", "see the processes of this machine")
@@ -62,7 +62,7 @@ def restart(transaction: Transaction, name: str, *, fresh: bool) -> str:
 
 
 def dismiss(transaction: Transaction, name: str) -> str:
-    """Interrupts the agent, and starts it no more until `restart`. Its submissions are still graded."""
+    """Interrupt the agent, and do not start it again until `restart`. Its submissions are still graded."""
     agent = find(transaction, name, "retire")
     _check_at_work(agent, "retire")
     agent = transaction.set_agent(name, order=Order.RETIRE)
@@ -74,8 +74,8 @@ def dismiss(transaction: Transaction, name: str) -> str:
 
 
 def restore(transaction: Transaction, name: str, order: Order) -> None:
-    """Put an order in force that was given when what was decided then was lost; not one that the agent, as it is known
-    to be now, could not be given: it has retired by itself, or its own budget is used up."""
+    """Give an agent again the order that it had before a damaged journal lost that decision. An order that the agent
+    cannot be given now is left out: it has retired by itself, or its own budget is used up."""
     before = transaction.agents[name].order
     if before is not order:
         try:

@@ -10,7 +10,7 @@ from coral.fleet.transaction import Transaction
 
 
 def on_output(transaction: Transaction, agent: Agent, before: OutputCounts) -> None:
-    """Note when the launch began to do nothing but retry; an answer of the model starts that anew."""
+    """Note since when the launch has done nothing but retry its model; an answer of the model resets that time."""
     count = agent.output_counts
     if count.in_a_row <= 0:
         since = None
@@ -27,7 +27,7 @@ def deadlines(agent: Agent, rules: Rules) -> list[float]:
 
 
 def reason(agent: Agent, now: float, rules: Rules) -> Reason | None:
-    """Why to interrupt a running agent that does nothing but retry; None where it is to go on."""
+    """Return why to interrupt a running agent that does nothing but retry its model; None where it is to go on."""
     if agent.retrying_since is None:
         return None
     if agent.output_counts.in_a_row >= rules.retries:
@@ -38,5 +38,5 @@ def reason(agent: Agent, now: float, rules: Rules) -> Reason | None:
 
 
 def is_ended_for_outage(agent: Agent) -> bool:
-    """Whether the launch was interrupted for an outage, and its model has not answered since."""
+    """Return whether the launch was interrupted for an outage, and its model has not answered since then."""
     return agent.retrying_since is not None and agent.reason.kind is ReasonKind.OUTAGE

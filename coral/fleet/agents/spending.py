@@ -1,6 +1,6 @@
-"""What agents use of models, counted as the difference of the figures that their programs report.
+"""How much agents use their models, counted as the difference of the figures that their programs report.
 
-A supervisor that reads an output again reports its figures again: they count once. Money that a program reports is
+A new supervisor reads an output again and sees the same figures again: they count once. Money that a program reports is
 taken as it is; where it reports none, the task's prices turn its tokens into money.
 """
 
@@ -36,13 +36,14 @@ def highest(one: Spent, other: Spent) -> Spent:
 
 
 def cost(spent: Spent, prices: Prices) -> float:
-    """What so many tokens cost, in US dollars."""
+    """Return what these tokens cost at these prices, in US dollars."""
     return (spent.input * prices.input + spent.cached * prices.cached + spent.output * prices.output) / MILLION
 
 
 def _before(meter: Meter, event: on.Used) -> Spent:
-    """The part of the figure that is counted already. One that has fallen as a whole in another launch began at zero
-    again. A part of it may fall alone: for an answer that was cut off, programs report an estimate and then drop it."""
+    """Return the part of a reported figure that is counted already. If the whole figure is lower than in the launch
+    before, the program began to count at zero again. One part alone may fall: for an answer that was cut off, programs
+    report an estimate first and drop it later."""
     same_launch = meter.launch == event.launch
     if meter.session != event.session or not (same_launch or event.session):
         return Spent()

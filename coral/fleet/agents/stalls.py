@@ -1,7 +1,7 @@
 """Stall detection: an agent that is silent, or works without progress, is escalated until it makes progress.
 
 The steps are a nudge, an interrupt, a new session, and then rests, each longer than the one before. The next step is
-taken only when the silence or the lack of progress has lasted its whole time once more. An agent that waits for a grade
+taken only when the silence or the lack of progress has lasted its full time once more. An agent that waits for a grade
 or a job, is in its research time, or has no process, is not stalled. Progress is a submission or an edited file.
 """
 
@@ -28,15 +28,16 @@ NUDGED, FRESH, RESTING = 1, 3, 4  # escalations; each further one is a longer re
 
 
 def reason_of(stall: Stall) -> Reason | None:
-    """What was done last and why; None where it has had progress since."""
+    """Return the last step that was taken against the stall and the finding that led to it; None if the agent made
+    progress since."""
     if not stall.escalations:
         return None
     return Reason(ReasonKind.STALLED, count=stall.escalations, finding=stall.finding, seconds=stall.lasted)
 
 
 def deadlines(agent: Agent, rules: Rules) -> list[float]:
-    """When the no-progress timer may end, when a job explains the lack of progress no longer, and when a scan of the
-    clone for edits has taken too long."""
+    """Return the times at which stall detection may have to act: when the no-progress timer ends, when a job no longer
+    excuses the lack of progress, and when a scan of the clone for edits has taken too long."""
     if agent.stall.since is None or rules.no_progress is None:
         return []
     asked = agent.stall.scan_requested_at
@@ -46,7 +47,7 @@ def deadlines(agent: Agent, rules: Rules) -> list[float]:
 
 
 def start_timer(transaction: Transaction, name: str) -> None:
-    """Start the no-progress timer, or let it go on where it was paused: the agent begins to work."""
+    """Start the no-progress timer because the agent begins to work; a paused timer goes on from where it was."""
     stall = transaction.agents[name].stall
     if stall.since is None:
         at = transaction.clock if stall.progress_at is None else stall.progress_at
@@ -57,14 +58,14 @@ def start_timer(transaction: Transaction, name: str) -> None:
 
 
 def forget_scan(transaction: Transaction, name: str) -> None:
-    """Forget a scan for edits: the supervisor that it was requested from is gone, and its result will never come."""
+    """Forget a requested scan for edits: the supervisor that was to run it is gone, so no result will come."""
     stall = transaction.agents[name].stall
     if stall.scan_requested_at is not None:
         transaction.set_agent(name, stall=replace(stall, scan_requested_at=None))
 
 
 def pause_timer(transaction: Transaction, name: str) -> None:
-    """Pause the no-progress timer: the agent's launch is being ended, or is over."""
+    """Pause the no-progress timer because the agent's launch is being ended, or is over."""
     stall = _without_excluded_time(transaction, transaction.agents[name])
     if stall.since is not None:
         spent = max(transaction.clock - stall.since, 0.0)
@@ -72,7 +73,7 @@ def pause_timer(transaction: Transaction, name: str) -> None:
 
 
 def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> None:
-    """The agent made progress, so many seconds ago: reset its escalation, and withdraw a nudge that is not in
+    """Record progress that the agent made `ago` seconds ago: reset its escalation, and withdraw a nudge that is not in
     flight."""
     agent = transaction.agents[name]
     at = transaction.clock - ago
@@ -83,8 +84,8 @@ def record_progress(transaction: Transaction, name: str, ago: float = 0.0) -> No
 
 
 def restart_timer(transaction: Transaction, name: str) -> None:
-    """Restart the no-progress timer, and its silence: its grade has come, or its research time is over, and until now
-    the agent could not have made progress."""
+    """Restart the agent's no-progress timer and its deadline for silence, because until now it could not have made
+    progress: its grade has come, or its research time is over."""
     agent = transaction.agents[name]
     stall = agent.stall
     if agent.phase is Phase.RUNNING:
@@ -97,7 +98,7 @@ def restart_timer(transaction: Transaction, name: str) -> None:
 
 def exclude_time(transaction: Transaction, name: str, *over: float) -> None:
     """Take the time in which the disk was full, or a job of the agent ran, off its no-progress timer and its silence.
-    `over`: when jobs began that have just ended; running ones are known."""
+    `over`: the begin of each job that has just ended, on the run's clock; running jobs are found in the fleet."""
     agent = transaction.agents[name]
     stall = _without_excluded_time(transaction, agent, over)
     if stall is not agent.stall:
@@ -110,12 +111,13 @@ def exclude_time(transaction: Transaction, name: str, *over: float) -> None:
 
 
 def is_excluded(transaction: Transaction, agent: Agent) -> bool:
-    """Whether the agent cannot be expected to make progress now: one of its jobs runs, or the disk is full."""
+    """Return whether the agent cannot be expected to make progress now: one of its jobs runs, or the disk is full."""
     return is_excused(transaction.fleet(), agent, transaction.clock)
 
 
 def is_excused(fleet: Fleet, agent: Agent, clock: float) -> bool:
-    """The same of a fleet at a time of the run's clock."""
+    """Return whether an agent of this fleet cannot be expected to make progress at the time `clock` of the run's clock:
+    one of its jobs runs, or the disk is full."""
     if fleet.run.disk_problem:
         return True
     assert agent.stall.progress_at is not None, "an agent that works has had its first launch"
@@ -123,8 +125,8 @@ def is_excused(fleet: Fleet, agent: Agent, clock: float) -> bool:
 
 
 def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
-    """Why to interrupt a running agent that works without progress; None where it is to go on. Before it is
-    escalated, its clone is scanned for edits that its output did not tell."""
+    """Return why to interrupt a running agent that works without progress; None where it is to go on. Before the first
+    step is taken, the agent's clone is scanned for edits that its output did not mention."""
     stall = agent.stall
     if not _has_lasted(transaction, stall):
         return None
@@ -145,7 +147,7 @@ def check_busy(transaction: Transaction, agent: Agent) -> Reason | None:
 
 
 def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> Reason | None:
-    """Why to interrupt an agent whose clone was scanned for edits; None where it is to go on."""
+    """Return why to interrupt an agent whose clone was scanned for edits; None where it is to go on."""
     agent = transaction.agents.get(event.agent)
     if agent is None or agent.launch != event.launch or agent.stall.scan_requested_at is None:
         return None
@@ -160,8 +162,8 @@ def on_edits_scanned(transaction: Transaction, event: on.EditsScanned) -> Reason
 
 
 def on_life_seen(transaction: Transaction, event: on.LifeSeen) -> None:
-    """The programs of a silent agent compute, as a long test or a training does: its silence begins again. That it
-    comes to nothing is the other finding."""
+    """Put off the deadline of a silent agent whose programs compute, as a long test or a training does. Whether that
+    work leads to progress is checked by `check_busy`."""
     agent = transaction.agents.get(event.agent)
     if agent is None or agent.launch != event.launch or agent.phase is not Phase.RUNNING or not agent.has_output:
         return
@@ -171,8 +173,8 @@ def on_life_seen(transaction: Transaction, event: on.LifeSeen) -> None:
 
 
 def silences(fleet: Fleet, rules: Rules) -> dict[tuple[str, int], tuple[float, float]]:
-    """For each launch at work, by its agent's name and its number: when its silence ends at the latest as things are,
-    on the run's clock, and its ttl, the silence that it is allowed in its present phase."""
+    """Return for each launch at work, by its agent's name and its number: the time on the run's clock at which its
+    silence ends at the latest, and the seconds of silence that its present phase allows (its ttl)."""
     return {
         (agent.name, agent.launch): (agent.deadline, ttl_of(agent, rules))
         for agent in fleet.agents.values()
@@ -181,14 +183,15 @@ def silences(fleet: Fleet, rules: Rules) -> dict[tuple[str, int], tuple[float, f
 
 
 def ttl_now(fleet: Fleet, agent: str, phase: str, clock: float, rules: Rules) -> float:
-    """For how many seconds from now on nothing need be heard of an agent in this phase: the phase's ttl, from the end
-    of its wait for a grade on."""
+    """Return for how many seconds from now on an agent may be silent in this phase: the phase's ttl, counted from the
+    end of its wait for a grade."""
     waits = waits_until(agent, fleet.pending.values())
     return rules.ttl_of(phase) + max((waits or clock) - clock, 0.0)
 
 
 def silent_for(fleet: Fleet, agent: Agent, clock: float, rules: Rules) -> float:
-    """For how many seconds a launch at work has been silent without an excuse: at its ttl, it is found."""
+    """Return for how many seconds a launch at work has been silent without an excuse. When they reach its ttl,
+    `check_silent` acts."""
     assert agent.deadline is not None, "a running agent has a deadline"
     assert agent.stall.since is not None, "the timer of a running agent runs"
     if is_excused(fleet, agent, clock):
@@ -199,7 +202,7 @@ def silent_for(fleet: Fleet, agent: Agent, clock: float, rules: Rules) -> float:
 
 
 def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:
-    """Why to interrupt a running agent that is silent; None where the last step was taken too recently."""
+    """Return why to interrupt a running agent that is silent; None where the last step was taken too recently."""
     since = agent.stall.since
     assert since is not None, "the timer of a running agent runs"
     due = since + ttl_of(agent, transaction.rules)
@@ -210,18 +213,19 @@ def check_silent(transaction: Transaction, agent: Agent) -> Reason | None:
 
 
 def is_ended_for_stall(agent: Agent) -> bool:
-    """Whether the agent's launch is being ended for the last step of its escalation, and for nothing else."""
+    """Return whether the agent's launch is being ended for the last step of its escalation, and for nothing else."""
     ending = agent.phase in LIVE and agent.phase is not Phase.RUNNING
     return ending and agent.reason.kind is ReasonKind.STALLED
 
 
 def needs_new_session(agent: Agent) -> bool:
-    """Whether the agent's next launch is to begin a new session."""
+    """Return whether the agent's next launch is to begin a new session."""
     return is_ended_for_stall(agent) and agent.stall.escalations >= FRESH
 
 
 def rest_seconds(agent: Agent) -> float:
-    """For how many seconds an agent rests now that its launch has ended; 0 where its escalation is not that far."""
+    """Return for how many seconds an agent rests now that its launch has ended; 0 where its escalation is not that
+    far."""
     if not is_ended_for_stall(agent) or agent.stall.escalations < RESTING:
         return 0.0
     return REST_SECONDS * 2.0 ** min(agent.stall.escalations - RESTING, MAX_REST_DOUBLINGS)
@@ -237,8 +241,8 @@ def _has_lasted(transaction: Transaction, stall: Stall) -> bool:
 
 
 def _without_excluded_time(transaction: Transaction, agent: Agent, over: tuple[float, ...] = ()) -> Stall:
-    """The stall with the time of jobs and of a full disk taken off its timer, each moment once. A job counts only for a
-    bounded time after the last progress. `over`: when jobs began that have just ended."""
+    """Return the stall with the time of jobs and of a full disk taken off its timer, each moment once. A job counts
+    only for a bounded time after the last progress. `over`: when jobs began that have just ended."""
     stall = agent.stall
     if stall.since is None or stall.progress_at is None:
         return stall
@@ -258,8 +262,8 @@ def _without_excluded_time(transaction: Transaction, agent: Agent, over: tuple[f
 
 
 def _escalate(transaction: Transaction, agent: Agent, finding: Finding) -> Reason | None:
-    """Take the next step; return why to interrupt the agent. The nudge of a busy agent waits for a good moment
-    instead."""
+    """Take the next step against the stall; return why to interrupt the agent. The first step against a busy agent
+    returns None: its nudge waits until no tool is at work."""
     before = agent.stall
     begun = agent.last_output_at if finding is Finding.SILENT else before.progress_at
     assert begun is not None, "an agent that has worked has had its first launch"
@@ -285,7 +289,8 @@ def _escalate(transaction: Transaction, agent: Agent, finding: Finding) -> Reaso
 
 
 def _queue_nudge(transaction: Transaction, agent: Agent, seconds: float, *, defers: bool) -> None:
-    """Queue a message about the finding. An earlier one that is undelivered says the same: it gets the new due time."""
+    """Queue a message about the finding. If an earlier one is still pending, it says the same: it gets the new due time
+    instead."""
     due = transaction.clock + seconds
     earlier = [message for message in agent.pending_messages if message.name == STALLED]
     if earlier:

@@ -1,7 +1,8 @@
 """Confirmations: the supervisor measures attempts again, to learn how noisy the task is and to prove a new best.
 
-One is graded at a time, before whatever else waits for a slot. They have a share of the grading, so that they cannot
-use up a task whose grades are expensive; once it is used, the lead stays unproven.
+One confirmation is graded at a time, before anything else that waits for a slot. Confirmations may use only a share of
+the grading, so that they cannot use up a task whose grades are expensive; once the share is used, the lead stays
+unproven.
 """
 
 from collections.abc import Iterable
@@ -23,7 +24,8 @@ PAIR = 2  # grades
 
 
 def ask(transaction: Transaction) -> None:
-    """Queue the next confirmation, if one is wanted and none is on its way. Only what was published can change that."""
+    """Queue the next confirmation, if one is wanted and none is pending. Returns at once unless the standing has
+    changed since the last call."""
     if not transaction.standing_changed:
         return
     transaction.standing_changed = False  # mutants: equivalent, asked again it asks for nothing else
@@ -44,8 +46,9 @@ def is_under_way(pending: Iterable[PendingAttempt]) -> bool:
 
 
 def drop_half(transaction: Transaction) -> None:
-    """A new supervisor drops a pair that is half measured: what came between its halves may explain their difference.
-    A second half that waits for its grade is one more measurement, and no part of a pair."""
+    """Drop a pair of which one half is measured, because a new supervisor has taken over: what happened in between may
+    explain a difference of the halves. A second half that is queued becomes a single measurement, outside of any
+    pair."""
     half = transaction.standing.half
     if half is None:
         return
@@ -56,7 +59,7 @@ def drop_half(transaction: Transaction) -> None:
 
 
 def count(transaction: Transaction, attempt: Attempt) -> None:
-    """Count a confirmation that was graded. One that proves a new best ends the stagnation of the best's author."""
+    """Count a confirmation that was graded. If it proves a new best, the stagnation of that attempt's author ends."""
     run = transaction.run
     transaction.set_run(confirmations=run.confirmations + 1, confirm_seconds=run.confirm_seconds + attempt.seconds)
     if attempt.verdict is Verdict.NEW_BEST:
@@ -80,8 +83,8 @@ def _queue(transaction: Transaction, asked: Confirmation) -> None:
 
 
 def is_affordable(run: Run, rules: Rules, grades: int) -> bool:
-    """Whether the share of confirmations allows so many more. A minute of them and one pair are always free: a short
-    run can prove its best too."""
+    """Return whether the share of confirmations allows `grades` more of them. Sixty seconds of grading and one pair are
+    always allowed, so that a short run can prove its best too."""
     if not rules.confirm_share:
         return False
     rules = in_force(rules, run)
@@ -92,7 +95,8 @@ def is_affordable(run: Run, rules: Rules, grades: int) -> bool:
 
 
 def _is_seed_wanted(transaction: Transaction) -> bool:
-    """Whether the noise is estimated, and the seed may still tell something of it while the agents think."""
+    """Return whether another grade of the seed helps to estimate the noise: the task states no noise, and the seed has
+    too few scores, or scores that differ while the run is young and no attempt waits."""
     scoring, seed = transaction.rules.scoring, transaction.standing.seed
     if scoring.noise.deviation is not None or seed is None or seed.is_out:
         return False

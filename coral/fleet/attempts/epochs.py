@@ -1,7 +1,8 @@
-"""Epochs: a run that goes on with another task, grader or seed begins a new one. Scores of two epochs are not compared.
+"""Epochs: a run that goes on with another task, grader or seed begins a new epoch. Scores of two epochs are not
+compared.
 
-Counts go on: numbers, budgets, heartbeats. What compares scores begins anew, with the seed's new score; so do the
-groups of failures, whose reasons were another grader's.
+Counts go on over an epoch's end: numbers, budgets, heartbeats. Whatever compares scores starts again with the seed's
+new score, and so do the groups of failures, because their reasons came from another grader.
 """
 
 from dataclasses import replace
@@ -30,7 +31,7 @@ def on_task_changed(transaction: Transaction, event: on.TaskChanged) -> None:
 
 
 def _begin(transaction: Transaction, baseline: Attempt) -> None:
-    """Publish the new baseline, grade anew what is being graded, and tell every agent."""
+    """Begin a new epoch: publish the new baseline, queue again what is being graded, and tell every agent."""
     if baseline.epoch <= transaction.run.epoch:
         return  # the last supervisor died before it had removed what it had taken in
     stop_grading(transaction)
@@ -52,7 +53,8 @@ def _begin(transaction: Transaction, baseline: Attempt) -> None:
 
 
 def _forget_old_scores(transaction: Transaction) -> None:
-    """What waits for its grade is compared with nothing from before; the supervisor's own grades that wait are over."""
+    """Clear what ties pending attempts to scores of the earlier epoch, and end the supervisor's own grades that still
+    wait."""
     for number, pending in list(transaction.pending.items()):
         if pending.step is AttemptStep.SETTLED:
             continue
@@ -62,7 +64,7 @@ def _forget_old_scores(transaction: Transaction) -> None:
 
 
 def _published(record: Attempt) -> PendingAttempt:
-    """A record that is being written, as that of an attempt with a verdict."""
+    """Return the pending entry of a baseline that has its verdict and whose record is being written."""
     submission = Submission(
         id="", agent="", commit=record.commit, tree=record.tree, title=record.title, kind=record.kind,
         submitted_at=record.submitted_at, wait=0.0,  # mutants: equivalent, nobody waits for it

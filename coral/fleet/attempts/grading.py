@@ -85,14 +85,14 @@ def on_grade_not_started(transaction: Transaction, number: int, launch: int, rea
 
 
 def on_left_processes(transaction: Transaction, number: int, launch: int) -> None:
-    """The grader has ended, but processes that it started still run: kill them, so that the slot is really free."""
+    """Kill the processes that a grader left running when it ended, so that the slot is really free."""
     pending = transaction.pending.get(number)
     if pending is not None and pending.launch == launch and pending.step is AttemptStep.GRADING:
         _kill(transaction, pending)
 
 
 def on_over_limit(transaction: Transaction, event: on.GradeOverLimit) -> None:
-    """The grade uses up the machine: kill it at once."""
+    """Kill a grade at once that uses more of the machine than it may."""
     pending = transaction.pending.get(event.number)
     if pending is not None and pending.launch == event.launch and pending.step is AttemptStep.GRADING:
         _kill(transaction, transaction.set_pending(event.number, exceeded=event.reason))
@@ -105,7 +105,8 @@ def on_published(transaction: Transaction, number: int) -> None:
 
 
 def repeat_unfinished(transaction: Transaction) -> None:
-    """A new supervisor repeats what the last one may not have finished; each of it can be done twice without harm."""
+    """Order again, under a new supervisor, what the last one may not have finished. Each of these actions can be done
+    twice without harm."""
     for number, pending in transaction.pending.items():
         agent = pending.submission.agent
         if pending.is_submitted:
@@ -121,8 +122,8 @@ def repeat_unfinished(transaction: Transaction) -> None:
 
 
 def stop_grading(transaction: Transaction, *, only_holdouts: bool = False) -> None:
-    """Terminate the graders of a run that stops or begins an epoch, or those on the hold-out. Their attempts are graded
-    again."""
+    """Terminate the graders of a run that stops or begins an epoch; `only_holdouts`: only those that grade on the
+    hold-out. Their attempts are graded again."""
     for number, pending in list(transaction.pending.items()):
         goes_on = pending.is_holdout and holdouts.goes_on(transaction.run)
         if pending.step in OCCUPYING and not pending.stopped and not goes_on and pending.is_holdout >= only_holdouts:
@@ -132,7 +133,8 @@ def stop_grading(transaction: Transaction, *, only_holdouts: bool = False) -> No
 
 
 def hold(transaction: Transaction) -> str:
-    """Begin no grade until the operator says so. Those that run go on."""
+    """Begin no grade until `release`. Grades that run go on. CoralError where grading is held already, or the run stops
+    once all is graded."""
     if transaction.run.is_grading_held:
         raise CoralError("cannot hold the grading: it is held already", "coral grading release")
     if transaction.run.draining:
@@ -149,7 +151,7 @@ def release(transaction: Transaction) -> str:
 
 
 def cancel(transaction: Transaction, number: int) -> str:
-    """End an attempt that waits or is being graded as void."""
+    """End an attempt as void that waits or is being graded. CoralError where there is no such attempt."""
     pending = transaction.pending.get(number)
     if pending is None or pending.step is AttemptStep.SETTLED:
         raise CoralError(f"cannot cancel #{number}: it is neither waiting nor being graded", "coral status shows which")
@@ -178,8 +180,8 @@ def advance_timers(transaction: Transaction) -> None:
 
 
 def fill_slots(transaction: Transaction) -> None:
-    """Start a grader in each free slot: first for attempts with a suspicion, then for confirmations, so that the halves
-    of a pair are graded one after the other, then for the oldest attempt; for the hold-out while nobody waits."""
+    """Start a grader in each free slot. First come attempts with a suspicion, then confirmations, so that the halves of
+    a pair are graded one after the other, then the oldest attempt, and last the grades on the hold-out."""
     run, all_pending = transaction.run, transaction.pending.values()
     is_paused = run.is_grading_held or transaction.clock < run.queue_paused_until
     if run.disk_problem or (is_paused and not run.stopping):
@@ -207,7 +209,7 @@ def fill_slots(transaction: Transaction) -> None:
 
 
 def _recognise_duplicate(transaction: Transaction, pending: PendingAttempt) -> PendingAttempt:
-    """The first attempt with the same tree may have been published since this one was taken in."""
+    """Mark the attempt as a duplicate if an attempt with the same tree was published since its intake."""
     is_known = pending.duplicate_of is not None or pending.confirmation is not None
     if is_known or pending.submission.kind is not Kind.REAL:
         return pending
@@ -237,7 +239,8 @@ def _timeout(transaction: Transaction, pending: PendingAttempt) -> float:
 
 
 def _give_up(transaction: Transaction, pending: PendingAttempt, reason: str) -> None:
-    """It cannot be graded, and its author is not at fault."""
+    """End an attempt that cannot be graded as void, since its author is not at fault; a grade on the hold-out ends
+    without a score."""
     if pending.is_holdout:
         holdouts.end(transaction, pending, reason=reason)
     else:
@@ -245,7 +248,8 @@ def _give_up(transaction: Transaction, pending: PendingAttempt, reason: str) -> 
 
 
 def end_earlier(transaction: Transaction, pending: PendingAttempt) -> None:
-    """End a grade of the supervisor's own that was meant for an earlier epoch."""
+    """End a grade of the supervisor's own (a confirmation or a grade on the hold-out) that was queued in an earlier
+    epoch."""
     if pending.is_holdout:
         del transaction.pending[pending.number]
         transaction.act(do.ShowHoldouts(graded=pending.number))
@@ -275,7 +279,8 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _end_unkillable(transaction: Transaction, pending: PendingAttempt) -> None:
-    """What cannot be killed may be the candidate's own: then its attempt has failed."""
+    """End a grade whose processes cannot be killed. They may be the candidate's own, so its attempt fails, unless the
+    seed was graded in its place or the supervisor had ended the grade for another reason."""
     if pending.cancelled:
         _give_up(transaction, pending, CANCELLED)
     elif pending.stopped:
@@ -287,8 +292,8 @@ def _end_unkillable(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
-    """Grade the attempt again: this grade said nothing about it. The supervisor's own of an earlier epoch is over, and
-    that on a hold-out that the task has no more."""
+    """Grade the attempt again: this grade said nothing about it. A grade of the supervisor's own ends instead if its
+    epoch is over, or if the task has no hold-out any more."""
     is_over = pending.is_holdout and transaction.rules.holdout_timeout is None
     if is_over or (not pending.is_submitted and pending.epoch != transaction.run.epoch):
         end_earlier(transaction, pending)
@@ -297,8 +302,8 @@ def _queue_again(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _on_lost_grade(transaction: Transaction, pending: PendingAttempt) -> None:
-    """Nobody saw the grade end, or it ended on a full disk. That is nobody's fault, unless every grade of this attempt
-    ends on a full disk: then the seed is graded, as after a crash."""
+    """Queue a grade again that nobody saw end, or that ended on a full disk: neither is anybody's fault. If every grade
+    of the attempt ends on a full disk, the candidate may fill it: the seed is graded in its place, as after a crash."""
     problem = transaction.run.disk_problem
     if not problem or pending.lost_grades < MAX_LOST_GRADES:
         lost = pending.lost_grades + bool(problem)
@@ -312,8 +317,8 @@ def _on_lost_grade(transaction: Transaction, pending: PendingAttempt) -> None:
 
 
 def _end_seed_check(transaction: Transaction, pending: PendingAttempt, event: on.Graded) -> None:
-    """The seed was graded in the candidate's place: if that worked, the candidate is at fault, else the grader. It
-    worked if the seed has failed as it had at the start."""
+    """Judge the attempt by the grade of the seed in its place. If the seed gets a score, or fails as it did at the
+    start of the run, the candidate is at fault and fails; else the grader is at fault and the attempt is void."""
     has_failed = event.outcome is on.Outcome.FAILED and transaction.standing.seed is None and not pending.exceeded
     if event.outcome is on.Outcome.SCORED or has_failed:
         settle(transaction, pending, Judgement(Verdict.FAILED), reason=pending.suspicion, graded=event)

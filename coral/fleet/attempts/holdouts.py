@@ -1,8 +1,8 @@
-"""The hold-out: a second way to score, which agents never see. The supervisor alone grades on it: the seed, each new
-best, and what leads at the end.
+"""The hold-out: a second way to score, which agents never see. The supervisor grades on it by itself: the seed, each
+new best, and the lead at the end.
 
-Such a grade is no attempt: it has no record, no budget counts it, and its score is kept in the journal alone. Among the
-pending attempts it has a key of its own, see `coral.fleet.process_key`.
+A grade on the hold-out is no attempt: it has no record, no budget counts it, and its score is kept in the journal
+alone. Its key among the pending attempts is a negative number, see `coral.fleet.process_key`.
 """
 
 from attempts.record import Kind, Submission
@@ -18,7 +18,8 @@ _FINISHES = (RunEndKind.BUDGET, RunEndKind.TARGET, RunEndKind.PLATEAU, RunEndKin
 
 
 def ask(transaction: Transaction, measured: Measured | None) -> None:
-    """Queue the grade of an attempt on the hold-out, unless it has one."""
+    """Queue the grade of an attempt on the hold-out, unless the task has no hold-out or the attempt has such a grade
+    already."""
     if measured is None or transaction.rules.holdout_timeout is None:
         return
     key = holdout_key(measured.number)
@@ -36,8 +37,8 @@ def ask(transaction: Transaction, measured: Measured | None) -> None:
 
 
 def begin_anew(transaction: Transaction) -> None:
-    """There is another hold-out: what was graded on the one before is forgotten, and the seed and the best are graded
-    on this one."""
+    """Start with another hold-out: forget the scores on the one before, and grade the seed and the best on the new
+    one."""
     transaction.holdouts.clear()
     for key, pending in list(transaction.pending.items()):
         if pending.is_holdout and pending.step is AttemptStep.QUEUED:
@@ -47,20 +48,21 @@ def begin_anew(transaction: Transaction) -> None:
 
 
 def ask_last(transaction: Transaction) -> None:
-    """At the end, also the lead: it may be the better one although it could not be proven."""
+    """Queue the lead's grade on the hold-out when the run ends in order: it may be better than the best although that
+    is not proven."""
     if goes_on(transaction.run):
         ask(transaction, lead(transaction.standing, transaction.rules.scoring))
 
 
 def goes_on(run: Run) -> bool:
-    """Whether a run that stops waits for its grades on the hold-out: not if it is stopped by somebody, who may also say
-    so later, nor while the disk cannot be written to."""
+    """Return whether a stopping run waits for its grades on the hold-out: if it ends in order (budget, target, plateau,
+    all agents retired), nobody has asked for a stop meanwhile, and the disk can be written to."""
     ends = run.stopping is not None and run.stopping.kind in _FINISHES
     return ends and not run.is_hurried and not run.disk_problem
 
 
 def is_waited_for(transaction: Transaction) -> bool:
-    """Whether the end of the run waits for a grade on the hold-out."""
+    """Return whether the end of the run waits for a grade on the hold-out."""
     return goes_on(transaction.run) and any(pending.is_holdout for pending in transaction.pending.values())
 
 
@@ -81,7 +83,7 @@ def end(
     reason: str = "",
     seconds: float = 0.0,
 ) -> None:
-    """Keep the score, or why there is none."""
+    """End a grade on the hold-out: keep its score, or the reason why it has none."""
     number = pending.holdout_of
     assert number is not None, "it is a grade on the hold-out"
     del transaction.pending[pending.number]

@@ -1,5 +1,7 @@
-"""Intake: a submission gets a number, and its commit is brought into the hub, with further tries where that fails by
-our fault. An attempt that cannot be graded settles here; the others are queued for a grading slot.
+"""Intake: a submission gets a number, and its commit is brought into the hub; if that fails by our fault, it is tried
+again.
+
+An attempt that cannot be graded settles here; the others are queued for a grading slot.
 """
 
 from attempts.record import Kind, Submission, Verdict
@@ -64,7 +66,7 @@ def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
 
 
 def _scores_the_same(transaction: Transaction) -> bool:
-    """Whether another grade of a tree would say nothing new."""
+    """Return whether every grade of one tree gives the same score, so that a duplicate need not be graded."""
     standing, scoring = transaction.standing, transaction.rules.scoring
     return is_exact(standing, noise_of(standing, scoring), scoring)
 

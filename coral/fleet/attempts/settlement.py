@@ -1,6 +1,6 @@
 """Settlement: an attempt gets its verdict and its place in the order of publication, once; heartbeats fire.
 
-Its record is a file that is written afterwards, and may be written again.
+The attempt's record is a file that is written afterwards, and may be written again.
 """
 
 from dataclasses import replace
@@ -60,7 +60,8 @@ def settle(
 
 
 def take_again(transaction: Transaction, attempt: Attempt) -> None:
-    """Count an attempt that was published, and of which the fleet's state knows nothing, as it was published."""
+    """Count an attempt that was published in the time that a damaged journal lost, with the verdict and order of its
+    record."""
     pending = transaction.pending.get(attempt.number) or _forgotten(attempt)
     transaction.set_run(order=attempt.order)
     transaction.set_standing(advance(transaction.standing, attempt, transaction.rules.scoring))
@@ -141,8 +142,8 @@ def _count(transaction: Transaction, attempt: Attempt, depth: int) -> None:
 
 
 def _watch_failures(transaction: Transaction, attempt: Attempt) -> None:
-    """Alert the operator once when one kind of failure takes more than half of the attempts of this epoch: few tasks
-    are meant so."""
+    """Alert the operator once for each kind of failure that more than half of this epoch's attempts have: hardly any
+    task is meant to be like that, so the grader or the instructions may be wrong."""
     if attempt.verdict is not Verdict.FAILED or attempt.kind is not Kind.REAL:
         return
     run = transaction.run
