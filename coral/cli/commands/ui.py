@@ -76,10 +76,10 @@ def beside(layout: Layout) -> Iterator[str]:
         line = process.stdout.readline().strip()
         if not line:
             with process.stderr:
-                said = process.stderr.read().decode("utf-8", "replace")
-            why = said.strip().partition("\n")[0].removeprefix("coral: ")
+                message = process.stderr.read().decode("utf-8", "replace")
+            why = message.strip().partition("\n")[0].removeprefix("coral: ")
             raise CoralError(why or "cannot serve the dashboard", "start it beside the run: coral ui")
-        threading.Thread(target=_pass_over, args=(process.stderr,), daemon=True).start()
+        threading.Thread(target=_drain, args=(process.stderr,), daemon=True).start()
         yield json.loads(line)["address"]
     finally:
         process.stdin.close()
@@ -91,7 +91,7 @@ def beside(layout: Layout) -> Iterator[str]:
         process.stdout.close()
 
 
-def _pass_over(stream: IO[bytes]) -> None:
+def _drain(stream: IO[bytes]) -> None:
     """Read a pipe to its end: if it were full, the process that writes to it would stand still."""
     with stream:
         while stream.read(1 << 16):
