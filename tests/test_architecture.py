@@ -316,7 +316,7 @@ HOMES = {
     "sse_starlette": ("coral.web.app",),
     "pygments": ("coral.web.diff_data",),
     "uvicorn": ("coral.web.server",),
-    "markdown_it": ("coral.cli.report.knowledge",),
+    "markdown_it": ("coral.cli.report.knowledge", "coral.cli.ui.notes_export"),
     "matplotlib": ("coral.cli.report.picture",),
     "shtab": ("coral.cli.commands.completion",),
     "acp": ("coral.runtimes.acp.conversation",),

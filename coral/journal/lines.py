@@ -71,6 +71,12 @@ class Lines:
                 self.head = self.head or self.end
                 yield raw
 
+    def heads(self) -> Iterator[dict[str, Any]]:
+        """Yield the first line of the file, and that of each supervisor that went on in it."""
+        for raw in self.raw():
+            if raw.startswith(b'"format":', _AFTER):
+                yield self.parse(raw)
+
     def parse(self, raw: bytes) -> dict[str, Any]:
         try:
             line = json.loads(raw, parse_constant=_no_constant)

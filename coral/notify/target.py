@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from importlib.util import find_spec
-from typing import Any
+from typing import IO, Any
 from urllib.parse import urlsplit
 
 from attempts.fields import one_line
@@ -37,6 +37,7 @@ WEB = ("http", "https")
 TOO_LONG = "it took more than {:g} s"
 LONGEST_REASON = 300  # characters; much of it is text of a foreign server
 _ANSWER = 200  # characters of an answer that a problem quotes
+_LAST_WORDS = 1.0  # seconds to read what a program that failed has said
 
 
 class SendError(Exception):
@@ -109,8 +110,8 @@ def _desktop() -> Callable[[Message], None]:
 
 
 def _run(argv: list[str], message: Message) -> None:
-    """Starts a program with the message as JSON on its standard input. The message is accepted if the exit code is
-    0."""
+    """Starts a program with the message as JSON on its standard input. The message is accepted if the exit code is 0,
+    even if something that the program started goes on."""
     try:
         child = subprocess.Popen(
             argv,
@@ -121,16 +122,29 @@ def _run(argv: list[str], message: Message) -> None:
         )
     except OSError as error:
         raise SendError(f"it cannot be started: {error.strerror}") from None
+    # Whatever it started may hold its standard error for long: that is read beside, and not waited for.
+    errors, child.stderr = child.stderr, None
+    assert errors is not None
+    last: list[str] = []
+    reader = threading.Thread(target=_keep_last_line, args=(errors, last), daemon=True)
+    reader.start()
     try:
-        _, errors = child.communicate(json.dumps(message.data()).encode(), SECONDS)
+        child.communicate(json.dumps(message.data()).encode(), SECONDS)
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-        child.communicate()
+        child.wait()
         raise SendError(TOO_LONG.format(SECONDS)) from None
     if child.returncode:
-        lines = errors.decode("utf-8", "replace").strip().splitlines()
-        raise SendError(f"exit code {child.returncode}" + (f": {lines[-1][:_ANSWER]}" if lines else ""))
+        reader.join(_LAST_WORDS)
+        raise SendError(f"exit code {child.returncode}" + "".join(f": {line[:_ANSWER]}" for line in last))
+
+
+def _keep_last_line(stream: IO[bytes], last: list[str]) -> None:
+    with stream:
+        for line in stream:
+            if text := line.decode("utf-8", "replace").strip():
+                last[:] = [text]
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

@@ -17,7 +17,7 @@ from coral.reading import lenient_json, visibility
 from coral.reading.run_view import RunView
 from coral.reading.visibility import alone_in
 from coral.views.conflicts import Conflict, open_conflicts
-from coral.views.evidence import Evidence, Find, NoteState, as_of, judge
+from coral.views.evidence import Evidence, Find, NoteState, as_of, check_evidence, judge
 from workspace.claims import LATEST, Claim, claims_of
 from workspace.dead_ends import KINDS, names
 from workspace.layout import Layout
@@ -108,6 +108,10 @@ class KnowledgeView:
         if self.view.alone:
             return Evidence()  # the reader may not see attempts of others that a note may name
         return judge(note, self.find, self.view.direction, self.view.epoch, self._new_bests)
+
+    def checked(self, note: Note) -> Evidence:
+        """Return the evidence without whether the note is stale."""
+        return Evidence() if self.view.alone else check_evidence(note, self.find, self.view.direction)
 
     def judged(self, note: NumberedNote) -> JudgedNote:
         parsed = self.parse(note)

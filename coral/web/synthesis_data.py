@@ -9,7 +9,6 @@ from pathlib import Path
 
 from coral.errors import CoralError
 from coral.views import format
-from coral.views.evidence import check_evidence
 from coral.web.reading import KnowledgeView, RunView, changes, rendered
 from workspace.history import versions
 from workspace.notes import Note, NumberedNote, RawNote
@@ -43,7 +42,7 @@ def conclusion(held: KnowledgeView, note: Note, text: str) -> Json:
     """Return one conclusion with the attempts that it cites, and whether the records support its figures."""
     cited = tuple(dict.fromkeys(map(int, _ATTEMPT.findall(text))))
     numbers = cited[:CITED]
-    evidence = check_evidence(replace(note, title="", body=text, attempts=numbers), held.find, held.view.direction)
+    evidence = held.checked(replace(note, title="", body=text, attempts=numbers))
     found = [record for number in numbers if (record := held.find(number)) is not None]
     scores = format.scores([record.score for record in found])
     return {

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
+from coral.cli import complain
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup, send_request
@@ -90,7 +91,10 @@ def run(args: argparse.Namespace) -> int:
     if answers and not args.json:
         send_request.name_run(view.layout, sender)
     if refused:
-        raise refused[0]
+        *others, last = {(str(error), error.hint): error for error in refused}.values()
+        for other in others:
+            complain(str(other), other.hint)
+        raise last
     return 0
 
 

@@ -6,10 +6,11 @@ import argparse
 from rich.text import Text
 
 from attempts.index import history
-from attempts.record import Kind
+from attempts.record import Attempt, Kind
 from coral.cli.parser import attempt_number, count, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.ui.table import console, dim, tone
+from coral.errors import CoralError
 from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.family import FamilyTree, Leaf
@@ -30,10 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     view = RunView(run_lookup.run_of(args))
     most = args.n if args.n > 0 else None
-    if args.number is not None:
-        view.attempt(args.number, "show the lineage of")
+    record = None if args.number is None else view.attempt(args.number, "show the lineage of")
     family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
-    chosen = _chosen(view, family, args.number, most)
+    chosen = _chosen(view, family, record, most)
+    if record is not None and not chosen:
+        why = f"it is of epoch {record.epoch}, and this is epoch {view.epoch}"
+        hint = f"`coral show {record.number}` shows what it was built on"
+        raise CoralError(f"cannot show the lineage of #{record.number}: {why}", hint)
     if args.json:
         on_line = set(family.line(view.best)) if view.best is not None else set()
         return print_json([_data(family, number, on_line) for number in sorted(chosen)])
@@ -44,10 +48,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _chosen(view: RunView, family: FamilyTree, number: int | None, most: int | None) -> list[int]:
-    if number is not None:
-        record = view.attempt(number, "show the lineage of")
-        of = record.of if record.kind is Kind.CONFIRM and record.of is not None else number
+def _chosen(view: RunView, family: FamilyTree, record: Attempt | None, most: int | None) -> list[int]:
+    if record is not None:
+        of = record.of if record.kind is Kind.CONFIRM and record.of is not None else record.number
         return family.around(of, most)
     agents = [agent for agent in view.status.objects("agents") if agent.integer("best_number") is not None]
     sign = 1.0 if view.direction.better(0.0, 1.0) else -1.0

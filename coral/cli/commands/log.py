@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     if args.csv:
         return _print_csv(lines)
     if not lines:
-        totals = view.index.ask(query.totals)
+        totals = view.index.ask(lambda rows: query.totals(rows, view.alone))
         if totals.earlier == totals.attempts and totals.earlier and not (args.agent or args.kind or args.search):
             print(f"no attempt of this epoch yet; {_earlier(totals)}")
         else:

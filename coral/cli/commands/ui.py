@@ -5,9 +5,11 @@ import argparse
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import IO
 
 from coral.cli.parser import count, print_json
 from coral.cli.run_data import run_lookup
@@ -66,15 +68,18 @@ def beside(layout: Layout) -> Iterator[str]:
     command = [sys.executable, "-P", "-m", "coral", "ui", "--run", str(layout.root), "--json", "--until-input-ends"]
     pipe = subprocess.PIPE
     # In a session of its own, so that Ctrl-C goes to the run alone.
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True, text=True)
+    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True)
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
     try:
         line = process.stdout.readline().strip()
         if not line:
-            why = process.stderr.read().strip().partition("\n")[0].removeprefix("coral: ")
+            with process.stderr:
+                message = process.stderr.read().decode("utf-8", "replace")
+            why = message.strip().partition("\n")[0].removeprefix("coral: ")
             raise CoralError(why or "cannot serve the dashboard", "start it beside the run: coral ui")
+        threading.Thread(target=_drain, args=(process.stderr,), daemon=True).start()
         yield json.loads(line)["address"]
     finally:
         process.stdin.close()
@@ -84,4 +89,10 @@ def beside(layout: Layout) -> Iterator[str]:
             process.kill()
             process.wait()
         process.stdout.close()
-        process.stderr.close()
+
+
+def _drain(stream: IO[bytes]) -> None:
+    """Read a pipe to its end: if it were full, the process that writes to it would stand still."""
+    with stream:
+        while stream.read(1 << 16):
+            pass

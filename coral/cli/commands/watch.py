@@ -75,10 +75,10 @@ def _follow(board: PulseBoard, is_over: Callable[[], bool], *, lines: bool) -> N
         now = time.monotonic()
         changes = [(pulse, pulse.heard_at) for pulse in board.update(now)]  # (pulse, when its beat was heard)
         for pulse, at in [*changes, *((pulse, now) for pulse in board.pulses.values())]:
-            whose, state = (id(pulse.source), pulse.beat.session), f"{pulse.state(at)} {pulse.beat.phase}"
-            if lines and states.get(whose) != state:
+            state = f"{pulse.state(at)} {pulse.beat.phase}"
+            if lines and states.get(pulse.key) != state:
                 print(pulse_line(pulse, at).plain, flush=True)
-            states[whose] = state
+            states[pulse.key] = state
         if is_over():
             return
         time.sleep(PERIOD)
@@ -91,7 +91,7 @@ class _Screen:
     board: PulseBoard
     is_over: Callable[[], bool]
     chosen: int = 0
-    asked: str = ""  # the session that a second `c` cancels
+    asked: tuple[int, str] | None = None  # the key of the pulse that a second `c` cancels
     note: str = ""
     left: bool = False
 
@@ -120,9 +120,9 @@ class _Screen:
         step = (key in DOWN) - (key in UP)
         self.chosen = min(max(self.chosen + step, 0), len(pulses) - 1)
         pulse, asked = pulses[self.chosen], self.asked
-        self.asked, self.note = "", ""
+        self.asked, self.note = None, ""
         if key == "c" and not pulse.beat.is_over:
-            if asked == pulse.beat.session:
+            if asked == pulse.key:
                 self.note = self.board.cancel(pulse)
             else:
-                self.asked, self.note = pulse.beat.session, f"press c once more to cancel {pulse.beat.task}"
+                self.asked, self.note = pulse.key, f"press c once more to cancel {pulse.beat.task}"

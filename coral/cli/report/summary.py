@@ -1,6 +1,7 @@
 """The top of a report - the task, what came of it, what it took, why it ended - and its end, which says how the run was
 made."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 
 from attempts.index import query
@@ -115,14 +116,13 @@ def making(view: RunView, config: Config | None) -> Html:
 
 
 def _versions(view: RunView) -> Sequence[str]:
-    """Return the versions of Coral that the files of the journal begin with."""
+    """Return the versions of Coral that have supervised the run, as far as its journal can be read."""
     found: dict[str, None] = {}
-    try:
+    with contextlib.suppress(CoralError, OSError):
         for path in segments(view.layout.journal):
-            line = next(iter(Lines(path, may_be_torn=True)), {})
-            found[format.line(line.get("version", "?"), 40)] = None
-    except (CoralError, OSError):
-        pass
+            with contextlib.suppress(CoralError, OSError):
+                for line in Lines(path, may_be_torn=True).heads():
+                    found[format.line(line.get("version", "?"), 40)] = None
     return list(found)
 
 

@@ -24,6 +24,11 @@ class WatchedPulse:
     asked_to_stop: bool = False
     started: tuple[float, float] | None = None  # (when its progress was first known, that progress)
 
+    @property
+    def key(self) -> tuple[int, str]:
+        """What tells it from other pulses. Beats of other programs may have no session."""
+        return id(self.source), self.beat.session or f"{self.beat.agent} {self.beat.task}"
+
     def state(self, now: float) -> str:
         """Return the status of the last beat, or `dead` if the pulse has been silent for longer than its ttl."""
         return DEAD if not self.beat.is_over and now - self.heard_at > self.beat.ttl else self.beat.status.value
@@ -40,15 +45,15 @@ class WatchedPulse:
 @dataclass(slots=True)
 class PulseBoard:
     sources: list[BeatSource]
-    pulses: dict[tuple[int, str], WatchedPulse] = field(default_factory=dict)  # by (place of the source, session)
+    pulses: dict[tuple[int, str], WatchedPulse] = field(default_factory=dict)  # by its key
     _has_looked: bool = False
 
     def update(self, now: float) -> list[WatchedPulse]:
         """Read new beats; return the pulses whose status or phase has changed, once for each change."""
         changed: list[WatchedPulse] = []
-        for place, source in enumerate(self.sources):
+        for source in self.sources:
             for beat in source.new():
-                key = (place, beat.session or f"{beat.agent} {beat.task}")
+                key = WatchedPulse(beat, source, now).key
                 before = self.pulses.get(key)
                 if before is not None and before.beat.is_over and not beat.is_over:
                     if beat.timestamp <= before.beat.timestamp:
@@ -91,6 +96,8 @@ class PulseBoard:
 
     def cancel(self, pulse: WatchedPulse) -> str:
         """Ask a pulse to stop. Return why that was not possible; an empty text if it was."""
+        if not pulse.beat.session:
+            return f"cannot cancel {pulse.beat.task}: its beats name no session"
         try:
             pulse.source.cancel(pulse.beat.session)
         except OSError as error:

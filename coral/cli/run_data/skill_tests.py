@@ -51,8 +51,10 @@ def run_tests(layout: Layout, skill: Skill) -> SkillTest | None:
         return None
     with tempfile.TemporaryDirectory(prefix="coral-skill-") as copy:
         _copy(folder, Path(copy))
-        outcome = _run(Path(copy), found)
-    _keep(layout, folder, outcome)
+        # Of the copy: an agent may change the folder while the tests run.
+        digest = _digest(Path(copy))
+        outcome = _run(Path(copy), sorted({*found, *tests_of(Path(copy))}))
+    _keep(layout, folder, outcome, digest)
     return outcome
 
 
@@ -122,11 +124,11 @@ def _key(layout: Layout, folder: Path) -> str:
     return str(folder.relative_to(layout.root.resolve()))
 
 
-def _keep(layout: Layout, folder: Path, outcome: SkillTest) -> None:
+def _keep(layout: Layout, folder: Path, outcome: SkillTest, digest: str) -> None:
     """Keep the result where no agent can write. Does nothing if an agent ran the tests."""
     if not can_see_private(layout) or visibility.is_agent():
         return
     known: Mapping[str, object] = lenient_json.read(layout.skill_tests).data
-    test = {"passed": outcome.passed, "tests": outcome.tests, "why": outcome.why, "digest": _digest(folder)}
+    test = {"passed": outcome.passed, "tests": outcome.tests, "why": outcome.why, "digest": digest}
     with contextlib.suppress(OSError):
         write_json(layout.skill_tests, {**known, _key(layout, folder): test}, durable=False)

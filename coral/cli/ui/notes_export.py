@@ -4,8 +4,11 @@ The result may be published on a site, so control characters, HTML and images in
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from coral.cli.commands.status import heading
 from coral.cli.ui.notes_page import body_of, reasons_against
@@ -18,9 +21,12 @@ from workspace.frontmatter import Value
 from workspace.notes import Note
 
 _PAGE = ".md"
-_FENCE = re.compile(r"^ {0,3}(```|~~~)")
-_CODE = re.compile(r"(`+[^`]*`+)")
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")
+_RISKY = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)")  # how HTML and images begin
+_ESCAPED = {"<": "&lt;", "!": "&#33;"}
+_BEGIN, _END = "\ufdd0", "\ufdd1"  # around a position; these are no characters, so no text needs them
+_MARK = re.compile(f"{_BEGIN}([0-9]+){_END}")
+# Code is what is code both for a reader that knows tables and for one that does not.
+_PARSERS = (MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table"))
 
 
 def export(knowledge: KnowledgeView, to: Path) -> int:
@@ -32,11 +38,11 @@ def export(knowledge: KnowledgeView, to: Path) -> int:
     try:
         if to.suffix == _PAGE:
             to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_text("\n\n".join(_one_page(knowledge, notes)) + "\n", encoding="utf-8", errors="replace")
+            to.write_text(_page(_one_page(knowledge, notes)), encoding="utf-8", errors="replace")
             return 1
         (to / "notes").mkdir(parents=True, exist_ok=True)
-        text = "\n\n".join(_front_page(knowledge, notes)) + "\n"
-        (to / "README.md").write_text(text, encoding="utf-8", errors="replace")
+        front = _page(_front_page(knowledge, notes))
+        (to / "README.md").write_text(front, encoding="utf-8", errors="replace")
         for note in notes:
             (to / _file(note)).write_text(_as_file(knowledge, note), encoding="utf-8", errors="replace")
     except OSError as error:
@@ -44,20 +50,33 @@ def export(knowledge: KnowledgeView, to: Path) -> int:
     return 1 + len(notes)
 
 
+def _page(parts: Iterable[str]) -> str:
+    return harmless("\n\n".join(parts)) + "\n"
+
+
 def harmless(text: str) -> str:
-    """Return Markdown in which HTML and images are shown as text. Code stays as it is."""
-    lines, fence = [], ""
-    for line in format.clean(text).splitlines():
-        found = _FENCE.match(line)
-        if found and fence in ("", found[1]):
-            fence = "" if fence else found[1]
-        lines.append(line if fence or found else _harmless(line))
-    return "\n".join(lines)
+    """Return Markdown in which HTML and images are shown as text. Code stays as it is. To be called on a whole page: an
+    open fence in one note makes code of the next."""
+    text = re.sub(f"[{_BEGIN}{_END}]", "", format.clean(text))
+    marked = _RISKY.sub(lambda found: f"{_BEGIN}{found.start()}{_END}", text)
+    code = set.intersection(*(set(_in_code(text, parser.parse(marked))) for parser in _PARSERS))
+
+    def shown(mark: re.Match[str]) -> str:
+        place = int(mark[1])
+        return text[place] if place in code else _ESCAPED[text[place]]
+
+    return _MARK.sub(shown, marked)
 
 
-def _harmless(line: str) -> str:
-    parts = _CODE.split(line)
-    return "".join(part if place % 2 else _TAG.sub("&lt;", part.replace("![", "[")) for place, part in enumerate(parts))
+def _in_code(text: str, tokens: Sequence[Token]) -> Iterator[int]:
+    """Yield the marked positions in `text` that are in code. Of code inside a paragraph, only those after a backtick on
+    the same line: HTML at the beginning of a line would end the paragraph."""
+    for token in tokens:
+        if token.type in ("fence", "code_block", "code_inline"):
+            for place in map(int, _MARK.findall(token.content)):
+                if token.type != "code_inline" or "`" in text[text.rfind("\n", 0, place) + 1 : place]:
+                    yield place
+        yield from _in_code(text, token.children or ())
 
 
 def _is_current(knowledge: KnowledgeView, note: Note) -> bool:
@@ -72,21 +91,21 @@ def _beginning(knowledge: KnowledgeView) -> Iterator[str]:
     yield "  \n".join(line.plain for line in heading(view))
     if (note := knowledge.synthesis) is not None:
         last = knowledge.as_of(note)
-        yield f"## {harmless(note.title)}"
-        yield harmless(body_of(note)).strip()
+        yield f"## {note.title}"
+        yield body_of(note).strip()
         yield "" if last is None else f"As of #{last}, of #{view.last_attempt or last}."
     if knowledge.conflicts:
         yield "## In conflict"
-        yield "\n".join(f"- {harmless(c.claim.title)}, but {harmless(c.other.title)}" for c in knowledge.conflicts)
+        yield "\n".join(f"- {c.claim.title}, but {c.other.title}" for c in knowledge.conflicts)
 
 
 def _one_page(knowledge: KnowledgeView, notes: list[Note]) -> Iterator[str]:
     yield from _beginning(knowledge)
     for note in notes:
         if not note.is_synthesis:
-            yield f"## {harmless(note.title)}"
+            yield f"## {note.title}"
             yield f"*{_byline(knowledge, note)}*"
-            yield harmless(body_of(note)).strip()
+            yield body_of(note).strip()
 
 
 def _front_page(knowledge: KnowledgeView, notes: list[Note]) -> Iterator[str]:
@@ -99,7 +118,9 @@ def _as_file(knowledge: KnowledgeView, note: Note) -> str:
     front: dict[str, Value] = {"title": note.title, "author": note.author, "created": note.created, "kind": note.kind}
     front |= {"attempts": list(note.attempts), "about": list(note.about), "confidence": note.confidence}
     front |= {"state": knowledge.evidence(note).state.value}
-    return frontmatter.write({key: value for key, value in front.items() if value}, harmless(note.body))
+    head = frontmatter.write({key: value for key, value in front.items() if value}, "").rstrip()
+    head = _RISKY.sub(lambda found: _ESCAPED[found[0]], head)  # it is no Markdown, so that nothing in it is code
+    return f"{head}\n\n{_page([note.body.strip()])}"
 
 
 def _byline(knowledge: KnowledgeView, note: Note) -> str:
@@ -107,11 +128,11 @@ def _byline(knowledge: KnowledgeView, note: Note) -> str:
     against = "; ".join(reasons_against(evidence))
     state = "" if evidence.state is NoteState.UNCHECKED else f"{evidence.state}{f' ({against})' if against else ''}"
     attempts = " ".join(f"#{number}" for number in note.attempts[:8])
-    return harmless(", ".join(part for part in (note.kind, note.author, attempts, state) if part)) or "a note"
+    return ", ".join(part for part in (note.kind, note.author, attempts, state) if part) or "a note"
 
 
 def _link_text(note: Note) -> str:
-    return re.sub(r"[\[\]\\]", "", harmless(note.title))
+    return re.sub(r"[\[\]\\]", "", note.title)
 
 
 def _file(note: Note) -> str:

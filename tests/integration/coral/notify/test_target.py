@@ -10,6 +10,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from real_runs import wait_until
 from webhook import webhook
 
 from coral.config.alerts import AlertRoute
@@ -140,6 +141,17 @@ def test_a_program_gets_the_message_on_its_standard_input(tmp_path, monkeypatch)
     monkeypatch.setattr(target_module, "SECONDS", 0.3)
     with pytest.raises(SendError, match="took more than"):
         target((sys.executable, "-c", "import time; time.sleep(60)")).send(MESSAGE)
+
+
+def test_a_program_is_over_when_it_ends_though_what_it_started_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(target_module, "SECONDS", 5.0)
+    over, kept = tmp_path / "over", tmp_path / "kept"
+    goes_on = f"(until test -e {over}; do sleep 0.02; done; echo late >&2; echo x >> {kept}) &"
+    target(("/bin/sh", "-c", goes_on)).send(MESSAGE)
+    with pytest.raises(SendError, match=r"exit code 4: no$"):
+        target(("/bin/sh", "-c", f"echo no >&2; {goes_on} exit 4")).send(MESSAGE)
+    over.touch()
+    wait_until(lambda: kept.exists() and kept.read_text() == "x\nx\n")
 
 
 class MailServer(threading.Thread):

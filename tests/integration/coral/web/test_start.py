@@ -3,12 +3,15 @@
 import re
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
+import pytest
 from dashboard import change_headers, visitor
 from real_runs import coral_process, tries, wait_until, write_task
 from starlette.testclient import TestClient
 
-from workspace.layout import runs_under
+from coral.cli.commands import ui
+from workspace.layout import Layout, runs_under
 
 ADDRESS = re.compile(r"^dashboard: http://127\.0\.0\.1:(\d+)/\?token=\S{40}", re.MULTILINE)
 
@@ -100,3 +103,14 @@ def test_it_is_not_served_where_the_command_returns_at_once(tmp_path) -> None:
     done = coral_process("start", str(task), "--ui", "--detach", cwd=tmp_path)
     assert (done.returncode, "cannot serve the dashboard" in done.stderr) == (1, True)
     assert runs_under(tmp_path / "runs") == []
+
+
+def test_a_dashboard_that_complains_much_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done, program = tmp_path / "done", tmp_path / "program"
+    complains = f"head -c 1000000 /dev/zero >&2\n: > {done}\ncat > /dev/null\n"
+    program.write_text(f'#!/bin/sh\necho \'{{"address": "here"}}\'\n{complains}')
+    program.chmod(0o755)
+    monkeypatch.setattr(ui.sys, "executable", str(program))
+    with ui.beside(Layout(tmp_path)) as address:
+        assert address == "here"
+        wait_until(done.exists, seconds=5)

@@ -41,6 +41,16 @@ def test_each_conclusion_is_judged_by_its_own_figures(layout: Layout) -> None:
     assert told[3]["html"] == "<p>#99 pays\nand goes on</p>\n"
 
 
+def test_who_works_alone_is_not_told_of_attempts_of_others(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = layout.shared_of("agent-2", share=False)
+    knowledge.create(own)
+    head = {"title": "one", "author": "agent-2", "created": stamp(60), "kind": "synthesis"}
+    knowledge.write_note(own, "one", head, "## Conclusions\n\n- #2 to #4, +9\n- #1 scores 9\n")
+    monkeypatch.chdir(layout.clone("agent-2"))
+    told = got(layout, "knowledge")["synthesis"]["conclusions"]
+    assert [(one["state"], one["disputed"]) for one in told] == [("unchecked", [])] * 2
+
+
 @pytest.mark.parametrize("body", ["", "no heading", "## Conclusions\n\nin prose\n", "## Conclusions\n" + "- x\n" * 41])
 def test_a_note_without_a_list_of_conclusions_stays_whole(body: str) -> None:
     assert len(divided("## Conclusions\n" + "- x\n" * CONCLUSIONS)[1]) == CONCLUSIONS

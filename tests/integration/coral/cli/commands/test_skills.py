@@ -61,6 +61,22 @@ def test_a_test_sees_a_copy_and_none_of_the_run(layout: Layout, coral: Coral, tm
     assert not (folder / "here").exists()
 
 
+def test_a_skill_that_is_swapped_while_its_tests_run_has_not_passed(
+    layout: Layout, coral: Coral, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = skill(layout, "swapped", part__py="X = 1\n", test__sh="true\n")
+    run_on_copy = skill_tests._run
+
+    def swap(copy: Path, tests: list[str]) -> skill_tests.SkillTest:
+        outcome = run_on_copy(copy, tests)
+        (folder / "part.py").write_text("X = 2\n")
+        return outcome
+
+    monkeypatch.setattr(skill_tests, "_run", swap)
+    assert coral("skills", "--test")[0] == 0
+    assert "changed since its test" in coral("skills")[1]
+
+
 def test_a_test_that_does_not_end_has_failed(layout: Layout, coral: Coral, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(skill_tests, "SECONDS", 0.5)
     skill(layout, "slow", test__sh="exec sleep 300\n")

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from coral.cli.commands.watch import EXIT_NOT_ALL
+from coral.cli.commands.watch import EXIT_NOT_ALL, _Screen
+from coral.cli.run_data.pulse_board import PulseBoard
 from coral.cli.run_data.pulses import BeatSocket, open_source
+from coral.cli.ui.live_keys import Key
 from coral.errors import CoralError
 from heartbeats import Pulse, archive
 from heartbeats.beat import Beat, Status
@@ -192,6 +194,24 @@ def test_the_supervisors_of_two_runs_are_two_lines(tmp_path: Path) -> None:
         archive.append(place, Beat(place.parent.name, "", 0, status, "here", None, "", now, 60.0, **whose))
     found = watch("--plain", "--timeout", "1", *places)
     assert (found.returncode, found.stdout) == (2, "supervisor success - here\nsupervisor running - here\n")
+
+
+def test_pulses_without_a_session_are_lines_of_their_own_and_the_first_c_asks(tmp_path: Path) -> None:
+    path = tmp_path / "beats"
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    for task in ("first", "second"):
+        archive.append(path, Beat("", "", 0, Status.RUNNING, "here", None, "", now, 60.0, task=task))
+    assert watch("--plain", "--timeout", "0", path).stdout == "first running - here\nsecond running - here\n"
+    source = open_source(path)
+    shown = _Screen(PulseBoard([source]), lambda: True)
+    shown.board.update(0.0)
+    shown._obey([Key("c")])
+    assert shown.note == "press c once more to cancel first"
+    shown._obey([Key("j"), Key("c")])
+    assert shown.note == "press c once more to cancel second"
+    shown._obey([Key("c")])
+    assert shown.note == "cannot cancel second: its beats name no session"
+    source.close()
 
 
 def test_what_cannot_be_watched_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

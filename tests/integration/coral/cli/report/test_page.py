@@ -6,8 +6,11 @@ from html.parser import HTMLParser
 
 import pytest
 from sample import write_status
+from scribe import FOLDER, RULES, Scribe, moment
 
+from coral import __version__
 from coral.cli.report.page import page
+from coral.journal import writer
 from coral.reading.run_view import RunView
 from workspace.layout import Layout
 
@@ -132,3 +135,14 @@ def test_a_run_without_an_attempt(finished: Layout) -> None:
     text = "".join(Page(page(RunView(finished))).text)
     assert "There is no score yet." in text
     assert "No attempt has a score." in text
+
+
+def test_each_version_that_supervised_the_run_is_named(finished: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.rmtree(finished.journal, ignore_errors=True)
+    scribe = Scribe(finished.journal)
+    scribe.play()
+    monkeypatch.setattr(writer, "_FORMAT", {**writer._FORMAT, "version": "99.1"})
+    scribe.journal.open_supervision(RULES, moment(60), FOLDER)  # goes on in the same file
+    scribe.decide(61)
+    scribe.journal.close()
+    assert f"coral {__version__}, coral 99.1" in page(RunView(finished))

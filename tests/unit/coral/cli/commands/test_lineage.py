@@ -52,6 +52,12 @@ def test_what_cannot_be_shown(layout: Layout, shown: Shown) -> None:
     assert shown("lineage", "99", code=1) == (
         "coral: cannot show the lineage of #99: there is no such attempt\n  the last one is #4"
     )
+    Store(layout.attempts).publish(attempt(5, 0.5, kind=Kind.BASELINE, agent="", epoch=2))
+    write_status(layout, epoch=2)
+    assert shown("lineage", "3", code=1) == (
+        "coral: cannot show the lineage of #3: it is of epoch 1, and this is epoch 2\n"
+        "  `coral show 3` shows what it was built on"
+    )
     for path in layout.attempts.glob("*.json"):
         path.unlink()
     assert shown("lineage") == "no attempt yet"

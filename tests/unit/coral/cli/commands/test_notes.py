@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sample import stamp
+from markdown_it import MarkdownIt
+from sample import stamp, write_status
 
 from attempts.store import Store
+from coral.cli.ui.notes_export import harmless
 from workspace import knowledge
 from workspace.layout import Layout
 
@@ -153,6 +155,68 @@ def test_a_run_s_knowledge_is_written_as_a_page_and_as_a_folder(fleet: Layout, s
     assert "state: disputed" in (tmp_path / "out" / next(link for link in links if "wide" in link)).read_text()
     assert "there is something already" in shown("notes", "export", str(tmp_path / "out"), code=1)
     assert "there is something already" in shown("notes", "export", str(tmp_path / "out.md"), code=1)
+
+
+def can_act(text: str) -> list[str]:
+    """HTML and images in this Markdown, for readers that know tables and for those that do not."""
+    parsers = (MarkdownIt("commonmark"), MarkdownIt("commonmark").enable("table"))
+    tokens = [token for parser in parsers for token in parser.parse(text)]
+    found = [token for outer in tokens for token in (outer, *(outer.children or ()))]
+    return [token.content for token in found if token.type in ("html_block", "html_inline", "image")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '``"`` <script>x</script> `"``',
+        "`` ` <b> ` `` <b>",
+        "`a\n<script>x</script>\n`",
+        "`a` \\` <b> `",
+        "````\n```\n````\n<b>",
+        "```\n```js\n```\n<script>x</script>\n```",
+        "``` a`b\n<script>x</script>\n```",
+        "~~~ a`b\n~~~\n<b>",
+        "    ```\n<b>",
+        "- ```\n<b>\n```",
+        "`a | <b> | b`\n-|-|-",
+        "a | b\n-|-\n` | b\n` <b> ` | c",
+        '[x](/a<b "`") <b> `',
+        '\\![x](/a "`") `x` <b> `',
+        "!![x](y)",
+        "`\n![x](y)",
+        "\ufdd05\ufdd1 `\ufdd00\ufdd1`<b>",
+    ],
+)
+def test_nothing_in_an_export_can_act(text: str) -> None:
+    assert can_act(harmless(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`<b>` ``a`<b>`` and `x ![y](z)`",
+        "````\n```\n<i>\n````",
+        "> - ~~~\n>   <i>\n>   ~~~",
+        "text\n\n    <i>",
+        "a < b, a <= b, and what a surprise!",
+    ],
+)
+def test_code_is_exported_as_it_is(text: str) -> None:
+    assert harmless(text) == text
+
+
+def test_a_title_and_two_notes_together_cannot_act_either(fleet: Layout, shown: Shown, tmp_path: Path) -> None:
+    title = "<b>best</b> ![x](y)"
+    best = {"number": 4, "agent": "agent-1", "title": title, "score": 2.0, "median": 2.0, "count": 1}
+    write_status(fleet, best=best)
+    write(fleet, "first", 20, "```\ncode")
+    write(fleet, "second", 10, "    <i>", title="`<b>")
+    write(fleet, "third", 5, "```\n<script>x</script>\n```")
+    shown("notes", "export", str(tmp_path / "out.md"))
+    shown("notes", "export", str(tmp_path / "out"))
+    pages = [path.read_text() for path in (tmp_path / "out.md", *(tmp_path / "out").rglob("*.md"))]
+    assert sum("&lt;b>best&lt;/b>" in page for page in pages) == 2
+    assert [can_act(page) for page in pages] == [[]] * len(pages)
 
 
 def test_ten_questions_about_a_run_are_answered_by_the_page(fleet: Layout, shown: Shown) -> None:

@@ -437,6 +437,9 @@ def test_an_agent_that_works_alone_sees_its_own_attempts_and_the_seed(
         assert refusal[0].endswith("#2: it is not yours")
         assert refusal[1:] == ["  agents of this run do not share: `coral log` lists what is yours"]
     assert "it is not yours" in shown("checkout", f"{2:040x}", code=1)
+    for own in (1, 3):
+        (layout.attempts / f"{own:06}.json").unlink()
+    assert shown("log") == "no attempt yet"
 
 
 def test_skills_are_listed_and_read(layout: Layout, shown: Shown) -> None:

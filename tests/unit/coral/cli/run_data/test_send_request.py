@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -157,14 +157,15 @@ def test_an_unknown_option_is_reported_by_the_verb(coral: Run) -> None:
 
 
 @contextmanager
-def supervised(layout: Layout, **reply: object) -> Iterator[None]:
-    """A supervisor that answers the next request of the operator with this reply."""
+def supervised(layout: Layout, *later: Mapping[str, object], **first: object) -> Iterator[None]:
+    """A supervisor that answers the next requests of the operator with these replies."""
 
     def work() -> None:
         requests = layout.requests_of("operator")
-        path = wait_until(lambda: sorted(requests.glob("*.json")), DEADLINE, "a request")[0]
-        write_json(layout.replies_to("operator") / path.name, reply, durable=False)
-        path.unlink()
+        for reply in (first, *later):
+            path = wait_until(lambda: sorted(requests.glob("*.json")), DEADLINE, "a request")[0]
+            write_json(layout.replies_to("operator") / path.name, reply, durable=False)
+            path.unlink()
 
     answering = threading.Thread(target=work, daemon=True)
     answering.start()
@@ -184,6 +185,20 @@ def test_a_refusal_is_shown(layout: Layout, coral: Run, json_or_not: tuple[str, 
     with supervised(layout, ok=False, message="cannot remove it: it is protected", hint="retime it"):
         said = coral("heartbeat", "remove", "reflect", *json_or_not)
     assert said == (1, "", "coral: cannot remove it: it is protected\n  retime it\n")
+
+
+@pytest.mark.usefixtures("patient")
+def test_of_several_refusals_each_is_shown_once(layout: Layout, coral: Run) -> None:
+    def refused(message: str) -> dict[str, object]:
+        return {"ok": False, "message": message, "hint": "see `coral status`"}
+
+    with supervised(layout, refused("cannot pause agent-2: it has retired"), **refused("cannot pause agent-1: it is")):
+        said = coral("agent", "pause", "--all")
+    hint = "  see `coral status`\n"
+    first, second = "coral: cannot pause agent-1: it is\n", "coral: cannot pause agent-2: it has retired\n"
+    assert said == (1, "", first + hint + second + hint)
+    with supervised(layout, refused("cannot: x"), **refused("cannot: x")):
+        assert coral("agent", "pause", "--all")[2] == "coral: cannot: x\n" + hint
 
 
 @pytest.mark.usefixtures("patient")
