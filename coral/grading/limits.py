@@ -96,7 +96,10 @@ def _size(folder: Path, most: int) -> int:
         try:
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
-                    status = entry.stat(follow_symlinks=False)
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue  # removed as well; what is beside it counts
                     total += status.st_blocks * 512
                     if stat.S_ISDIR(status.st_mode):
                         folders.append(entry.path)

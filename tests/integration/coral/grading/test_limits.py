@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,22 @@ def test_without_a_limit_a_grade_may_take_half_of_what_was_free(
     assert check.exceeded() == ""
     (tmp_path / "more").write_bytes(b"x" * 1_700_000)
     assert check.exceeded() == "its grade wrote 0.0021 GB, half of what was free (grader.disk)"
+
+
+def test_what_a_grade_removes_during_the_check_does_not_hide_what_is_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path, {"a": "x", "b/large": "x" * 2_000_000, "c": "x" * 2_000_000})
+    listed = os.scandir
+
+    def remove_after_listing(folder: str) -> AbstractContextManager[list[os.DirEntry[str]]]:
+        entries = sorted(listed(folder), key=lambda entry: entry.name)
+        if folder == str(tmp_path):
+            (tmp_path / "a").unlink()
+        return nullcontext(entries)
+
+    identity = identify(os.getpid())
+    assert identity is not None
+    check = GradeCheck(GradeLimits(threads=10_000, memory=None, disk=3_000_000), identity, "", tmp_path)
+    monkeypatch.setattr(os, "scandir", remove_after_listing)
+    assert check.exceeded() == "its grade wrote more than 0.003 GB (grader.disk)"
