@@ -68,11 +68,15 @@ Arguments = Annotated[tuple[str, ...], Strict(False)]
 Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list")], Discriminator(_list_or_text)]
 
 
+def _number_or_text(value: object) -> str:
+    return "text" if isinstance(value, str) else "number"
+
+
 AUTO = "auto"
+NOISE_PATTERN = r"^(auto|[0-9]{1,6}(\.[0-9]{1,9})?%)$"
 NoiseValue = Annotated[
-    Annotated[Finite, Field(ge=0), Tag("number")]
-    | Annotated[str, Field(pattern=r"^(auto|[0-9]{1,6}(\.[0-9]{1,9})?%)$"), Tag("text")],
-    Discriminator(lambda value: "text" if isinstance(value, str) else "number"),
+    Annotated[Finite, Field(ge=0), Tag("number")] | Annotated[str, Field(pattern=NOISE_PATTERN), Tag("text")],
+    Discriminator(_number_or_text),
 ]
 
 GRADER_KINDS = ("entry", "command")  # the keys of `grader` of which exactly one is set; see coral.grading.kinds
@@ -303,8 +307,11 @@ class SessionSection(Section):
     )
 
 
-Attempts = Annotated[int, Field(ge=1, le=1_000_000)]
-Span = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6})? ?[smhd]$")]
+SPAN_PATTERN = r"^\d{1,6}(\.\d{1,6})? ?[smhd]$"
+AttemptsOrSpan = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000), Tag("number")] | Annotated[str, Field(pattern=SPAN_PATTERN), Tag("text")],
+    Discriminator(_number_or_text),
+]
 
 
 class HeartbeatEntry(Section):
@@ -312,7 +319,7 @@ class HeartbeatEntry(Section):
 
     name: Text = key("reflect, consolidate, redirect, checkpoint, or a name of your own.")
     enabled: bool | None = key("False takes away a built-in heartbeat that is not protected.", None)
-    every: Attempts | Span | None = key(
+    every: AttemptsOrSpan | None = key(
         "After this many attempts; or in natural time (30m, 2h), where 0m is never.", None
     )
     stagnant: int | None = key("After this many attempts in a row that did not improve.", None, ge=1, le=1_000_000)
