@@ -30,7 +30,7 @@ test-browser: .venv/.browser
 	$(BIN)/python tests/support/browser_setup.py
 	$(BIN)/python -m pytest -rs tests/browser
 
-# Grades on a real Ray cluster of a head and three nodes on loopback.
+# Grades on a real Ray cluster of a head and three nodes, and on a real Slurm, both on loopback.
 test-cluster: .venv/.cluster
 	$(BIN)/python -m pytest -n 0 -rs tests/cluster
 

@@ -297,7 +297,7 @@ STDLIB_ONLY += (
     "coral.cli.commands.diff",
     "heartbeats.pulse",
 )
-STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.node", "coral.cluster.guard")
+STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.node", "coral.cluster.guard", "coral.cluster.slurm_job")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
 SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 
@@ -326,7 +326,7 @@ HOMES = {
     "cma": ("coral.native.search.numeric.evolution",),
     "pandas": ("coral.api.rows", "coral.api.curve", "coral.api.usage"),
     "apprise": ("coral.notify.target",),
-    "ray": ("coral.cluster.bridge", "coral.cluster.owner"),
+    "ray": ("coral.cluster.ray_bridge", "coral.cluster.owner"),
 }
 # Who starts or signals processes; each but the first for children of its own: set-up commands, git, ps, the public
 # check, candidates, a trial of the sandbox, a process with a secret for an audit to look for, ourselves.
@@ -353,6 +353,7 @@ PROCESSES += ("coral.web.resuming",)  # the command that resumes a run
 PROCESSES += ("coral.cli.commands.ui",)  # the dashboard beside a run that is watched
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 PROCESSES += ("coral.cluster.keeper", "coral.cluster.node", "coral.cluster.guard")  # the bridge; graders on a node
+PROCESSES += ("coral.cluster.slurm_bridge",)  # squeue
 PROCESSES += ("coral.cluster.remote_grade",)  # itself, as its grader was ended
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
@@ -532,8 +533,8 @@ def test_one_home_for_each_foreign_package(module: str) -> None:
 def test_ray_is_imported_by_the_one_process_that_speaks_to_it() -> None:
     """It takes half a second and 65 MB; where grades run on this machine, nobody has it."""
     assert {module for module in MODULES if "ray" in starts_with(module)} == {"coral.cluster.owner"}
-    importing = {module for module in MODULES if re.search(r"coral\.cluster\.(bridge|owner)\b", tree_text(module))}
-    assert importing <= {"coral.cluster.keeper", "coral.cluster.owner", "coral.cluster.bridge"}
+    importing = {module for module in MODULES if re.search(r"coral\.cluster\.(ray_bridge|owner)\b", tree_text(module))}
+    assert importing <= {"coral.cluster.owner", "coral.cluster.ray_bridge"}
 
 
 def tree_text(module: str) -> str:

@@ -90,26 +90,26 @@ def divide(layout: Layout, agents: Iterable[str], share: bool) -> None:
     passed += [layout.agents.parent, layout.agents, layout.states, layout.shared_of("all", share=False).parent]
     readable = [layout.attempts, layout.heartbeats, layout.root / "grades", layout.hub / "objects"]
     for folder in passed:
-        _set(folder, _ROOT, fleet, 0o710)
+        set_rights(folder, _ROOT, fleet, 0o710)
     for folder in readable:
-        _set(folder, _ROOT, fleet, 0o750)
-    _set(layout.history, _ROOT, fleet, 0o750 if share else 0o700)
+        set_rights(folder, _ROOT, fleet, 0o750)
+    set_rights(layout.history, _ROOT, fleet, 0o750 if share else 0o700)
     for folder in (layout.requests_of(OPERATOR), layout.replies_to(OPERATOR)):
-        _set(folder, _ROOT, _ROOT, 0o700)
+        set_rights(folder, _ROOT, _ROOT, 0o700)
     _close_all(layout.hub, but=("objects",))
     _close_all(layout.agents.parent, but=[path.name for path in (*passed, layout.history, layout.shared)])
     _close_all(layout.private, but=_OPEN_TO_GRADERS)
     for files in (layout.grader, layout.holdout):
         _let_read(files, _group_of_files(layout.root, files))
     for environment in (layout.venvs, *_folders(layout.venvs)):
-        _set(environment, _ROOT, graders, 0o750)
+        set_rights(environment, _ROOT, graders, 0o750)
     for agent in agents:
         give_agent(layout, agent, share)
     if share:
         open_knowledge(layout)
     _close_all(layout.root, but=[path.name for path in _folders(layout.root)])
-    _set(layout.private, _ROOT, graders, 0o710)
-    _set(layout.root, _ROOT, run, 0o710)
+    set_rights(layout.private, _ROOT, graders, 0o710)
+    set_rights(layout.root, _ROOT, run, 0o710)
     close_runs(folder_of_runs(layout), but=layout.root)
 
 
@@ -120,8 +120,8 @@ def give_agent(layout: Layout, agent: str, share: bool) -> None:
     for folder in own if share else (*own, layout.shared_of(agent, share)):
         give(folder, user)
     for folder in (layout.attempts / "replies" / agent, layout.replies_to(agent)):
-        _set(folder, _ROOT, user, 0o750)
-    _set(layout.logs(agent), _ROOT, user, 0o2750)
+        set_rights(folder, _ROOT, user, 0o750)
+    set_rights(layout.logs(agent), _ROOT, user, 0o2750)
 
 
 def give_grade(folder: Path, user: User, files: Path, top: Path, workspace: Path) -> None:
@@ -130,15 +130,15 @@ def give_grade(folder: Path, user: User, files: Path, top: Path, workspace: Path
     be passed."""
     through = (folder, files)
     for inner in {parent for path in through for parent in path.parents if parent.is_relative_to(top)} - {folder}:
-        _set(inner, _ROOT, user.groups[1], 0o710)
+        set_rights(inner, _ROOT, user.groups[1], 0o710)
     other = number_of_candidates(user.number)
     _give_all(folder, user.number, skipped=files)
     _close_all(folder, but=(files.name,) if files.parent == folder else ())
     _let_read(workspace, other, user.number)
     (folder / CANDIDATES).mkdir(exist_ok=True)
-    _set(folder / CANDIDATES, other, other, 0o700)
+    set_rights(folder / CANDIDATES, other, other, 0o700)
     # Root's, so that nothing is taken away that root has put there; the user adds what it likes. Its candidates pass.
-    _set(folder, _ROOT, user.number, 0o3771)
+    set_rights(folder, _ROOT, user.number, 0o3771)
     _let_read(files, user.groups[2])
 
 
@@ -148,7 +148,7 @@ def give(folder: Path, user: int) -> None:
     with contextlib.suppress(FileNotFoundError):
         if os.lstat(folder).st_uid != user:
             _give_all(folder, user)
-        _set(folder, user, user, 0o700)
+        set_rights(folder, user, user, 0o700)
 
 
 def take_back(layout: Layout, agents: Iterable[str]) -> None:
@@ -162,7 +162,7 @@ def take_back(layout: Layout, agents: Iterable[str]) -> None:
             found = os.lstat(folder)
             if found.st_uid in OWN_USERS or found.st_gid in OWN_USERS:
                 _give_all(folder, _ROOT)
-                _set(folder, _ROOT, _ROOT, stat.S_IMODE(found.st_mode) & ~stat.S_ISGID)
+                set_rights(folder, _ROOT, _ROOT, stat.S_IMODE(found.st_mode) & ~stat.S_ISGID)
 
 
 def open_knowledge(layout: Layout) -> None:
@@ -241,7 +241,7 @@ def _close(path: Path, left: int = 0o770) -> None:
             os.close(handle)
 
 
-def _set(folder: Path, user: int, group: int, mode: int) -> None:
+def set_rights(folder: Path, user: int, group: int, mode: int) -> None:
     """Set owner, group and mode of a folder; does nothing if there is no such folder."""
     with contextlib.suppress(FileNotFoundError):
         place = os.open(folder, _FOLDER)

@@ -101,13 +101,15 @@ def _has(hub: Path, commit: str) -> bool:
 
 
 def restore_seed(hub: Path, commit: str) -> bool:
-    """Make the reference of the seed name this commit; returns whether it named another."""
+    """Make the reference of the seed name this commit; returns whether it named another. The time of the reference said
+    when the seed was read. That is not known any more, so that `seed.differences` compares all files."""
     place = hub / SEED
     is_right = (read_plain(place, len(commit) + 2) or b"").strip() == commit.encode()
     if not is_right:
         remove(place)
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(f"{commit}\n")
+        os.utime(place, (0, 0))
     return not is_right
 
 

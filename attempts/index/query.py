@@ -165,9 +165,12 @@ def measured(rows: Rows, number: int) -> Ranked | None:
 
 
 def best(rows: Rows) -> int | None:
-    """Return the attempt that is proven to be the best: the one that the last verdict "new best" is about."""
-    statement = "SELECT coalesce(again_of, number) FROM records WHERE verdict = ? ORDER BY ord DESC LIMIT 1"
-    found = rows.execute(statement, (Verdict.NEW_BEST,)).fetchone()
+    """Return the attempt that is proven to be the best of the present epoch: the one that the last verdict "new best"
+    is about. None before the first, as where the seed has failed."""
+    # Each epoch begins with a baseline, and these are few: to look for the latest among all records takes longer.
+    latest = "coalesce((SELECT max(epoch) FROM records WHERE kind = ?), 0)"
+    statement = f"SELECT coalesce(again_of, number) FROM records WHERE verdict = ? AND epoch >= {latest}"
+    found = rows.execute(f"{statement} ORDER BY ord DESC LIMIT 1", (Verdict.NEW_BEST, Kind.BASELINE)).fetchone()
     return None if found is None else int(found[0])
 
 

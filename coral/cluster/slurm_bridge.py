@@ -12,6 +12,7 @@ import json
 import math
 import os
 import shutil
+import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
@@ -20,15 +21,17 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import slurm_job, wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, Try, fail, wait_for_lock
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, wait_for_lock
 from coral.cluster.shipping import Shipping
 
 TRIES, JOB, KEY = "tries", "job", "key"
-READ_SECONDS, STATE_SECONDS, LEASE_EVERY = 0.2, 2.0, 10.0
+READ_SECONDS, LEASE_EVERY = 0.2, 10.0
+STATE_SECONDS = {"slurm": 10.0, "local": 1.0}  # between two looks at what is queued; Slurm is asked once for all jobs
 SILENT_SECONDS = 120.0  # without a sign of life from a job that has begun, until it is lost
 LATE_SECONDS = 5.0  # that a file may take from a node to here
 _MARGIN = 120.0  # seconds of a job's limit beyond that of its grade, which the job keeps to itself
-_NO_JOB = "NO PROCESS AND NO RESULT"  # what submitit says of a local job of another process
+_QUEUE = ("squeue", "--me", "--noheader", "--format=%A")
+_ASK_SECONDS = 60.0
 
 
 def main(folder: str, cluster: str) -> None:
@@ -42,12 +45,16 @@ class _Job:
     """A try that was submitted. `offset`: how much of its events was read."""
 
     folder: Path
-    handle: Any
+    handle: Any  # submitit's
     events: list[Any] = field(default_factory=list)
     offset: int = 0
     alive: int = 0  # the time of its last sign of life, by the clock of its node
     alive_at: float = 0.0  # when that was seen
     done_at: float | None = None  # when the job was found to be over
+
+    @property
+    def id(self) -> str:
+        return str(self.handle.job_id)
 
     @property
     def is_over(self) -> bool:
@@ -132,36 +139,50 @@ class SlurmBridge(Bridge):
             if now >= renewed + LEASE_EVERY:
                 renewed = now
                 self._lease.touch()
-            looks = now >= looked + STATE_SECONDS
-            looked = now if looks else looked
-            for tried in self.present():
-                with self._changed:
-                    job = self._jobs.get(tried.key)
-                if job is not None:
-                    self._advance(tried, job, now, looks)
+            present = [(tried, job) for tried in self.present() if (job := self._jobs.get(tried.key)) is not None]
+            for _, job in present:
+                _read(job)
+            if now >= looked + STATE_SECONDS[self._cluster]:
+                looked = now
+                self._find_lost([job for _, job in present if not job.is_over], now)
+            for tried, job in present:
+                tried.tell(0, job.events)
             self.cancel_unclaimed()
             time.sleep(READ_SECONDS)
 
-    def _advance(self, tried: Try, job: _Job, now: float, looks: bool) -> None:
-        _read(job)
-        if looks and not job.is_over and (reason := self._lost(job, now)):
-            job.events.append({"lost": reason})
-        tried.tell(0, job.events)
+    def _find_lost(self, jobs: list[_Job], now: float) -> None:
+        running = self._running(jobs) if jobs else None
+        for job in jobs:
+            with contextlib.suppress(OSError):
+                if (alive := (job.folder / slurm_job.ALIVE).stat().st_mtime_ns) != job.alive:
+                    job.alive, job.alive_at = alive, now
+            if job.alive and now > job.alive_at + SILENT_SECONDS:
+                job.events.append({"lost": f"its job {job.id} gave no sign of life for {SILENT_SECONDS:g} s"})
+            elif running is None or job.id in running:
+                job.done_at = None
+            elif job.done_at is None:
+                job.done_at = now
+            elif now > job.done_at + LATE_SECONDS:
+                job.events.append({"lost": f"its job {job.id} has ended without a result{_error(job)}"})
 
-    def _lost(self, job: _Job, now: float) -> str:
-        """Why no result will come of a job; empty while one may."""
-        with contextlib.suppress(OSError):
-            if (alive := (job.folder / slurm_job.ALIVE).stat().st_mtime_ns) != job.alive:
-                job.alive, job.alive_at = alive, now
-        if job.alive and now > job.alive_at + SILENT_SECONDS:
-            return f"its job {job.handle.job_id} gave no sign of life for {SILENT_SECONDS:g} s"
-        if job.handle.state == _NO_JOB or not job.handle.done():
-            job.done_at = None
-        elif job.done_at is None:
-            job.done_at = now
-        elif now > job.done_at + LATE_SECONDS:
-            return f"its job {job.handle.job_id} has ended ({job.handle.state.lower()}) without a result{_error(job)}"
-        return ""
+    def _running(self, jobs: list[_Job]) -> set[str] | None:
+        """Return the ids of those jobs that wait or run; None if that is not known now. `squeue` knows it on every
+        cluster; `sacct`, which submitit asks, only where there is an accounting."""
+        if self._cluster == "local":
+            return {job.id for job in jobs if is_running(int(job.id))}
+        try:
+            asked = subprocess.run(_QUEUE, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True)
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return set(asked.stdout.split())
+
+
+def is_running(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1] not in (b"Z", b"X")
+    except OSError:
+        return False
 
 
 def _error(job: _Job) -> str:

@@ -52,3 +52,11 @@ class RaySection(Section):
         if text and not re.fullmatch(r"[^\s:/]+:[0-9]{1,5}", text):
             raise ValueError("must be host:port, such as 10.0.0.1:6379")
         return text
+
+
+def check_executor(executor: str, ray: RaySection, *, has_setup: bool) -> None:
+    """Raise ValueError if grades cannot run there as the task says."""
+    if executor == "ray" and not ray.address:
+        raise ValueError("has executor: ray and no ray.address: say the cluster's head, host:port")
+    if executor != "local" and has_setup:
+        raise ValueError(f"has both executor: {executor} and setup: install on the nodes what the grader imports")

@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_v
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
-from coral.config.cluster import RaySection, SlurmSection
+from coral.config.cluster import RaySection, SlurmSection, check_executor
 from coral.config.section import (
     DAY,
     Count,
@@ -151,12 +151,7 @@ class GraderSection(Section):
 
     @model_validator(mode="after")
     def _can_run_on_a_cluster(self) -> Self:
-        if self.executor == "ray" and not self.ray.address:
-            raise ValueError("has executor: ray and no ray.address: say the cluster's head, host:port")
-        if self.is_remote and self.setup:
-            raise ValueError(
-                f"has both executor: {self.executor} and setup: install on the nodes what the grader imports"
-            )
+        check_executor(self.executor, self.ray, has_setup=bool(self.setup))
         return self
 
     @model_validator(mode="after")
@@ -169,11 +164,6 @@ class GraderSection(Section):
     def is_remote(self) -> bool:
         """Whether grades run on a cluster."""
         return self.executor != "local"
-
-    @property
-    def cluster(self) -> RaySection | SlurmSection:
-        """The section of the cluster on which they run, if they do."""
-        return self.slurm if self.executor == "slurm" else self.ray
 
     @property
     def noise_setting(self) -> NoiseSetting:

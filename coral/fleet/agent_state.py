@@ -126,11 +126,14 @@ class Spent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
     """The highest usage figure that a launch has reported. The figure counts from the beginning of `session`, or of the
-    launch where `session` is empty."""
+    launch where `session` is empty. `estimated`: US dollars that were counted by the task's prices, and that the
+    program may still report. `is_ahead`: the money was reported, and the tokens that it paid for were not yet."""
 
     launch: int = 0
     session: str = ""
     figure: Spent = field(default_factory=Spent)
+    estimated: float = 0.0
+    is_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ def remove_tree(folder: str | Path) -> None:
     """Removes a folder and all in it; raises no error for what cannot be removed, which stays. A link is removed, and
     what it leads to is not. Anything else in the folder's place is removed, a pipe too."""
     path = Path(folder)
-    if path.is_symlink() or not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
     with contextlib.suppress(OSError):
+        if path.is_symlink() or not path.is_dir():
+            path.unlink()
+            return
         _empty(path)
         path.rmdir()
 

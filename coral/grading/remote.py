@@ -61,7 +61,7 @@ class RemoteGrader:
 def longest_wait(grader: GraderSection) -> float:
     """Returns the seconds that the local process of a grade may take beyond `grader.timeout`, which the node enforces.
     The process gives up before that by itself."""
-    return grader.cluster.wait + _MARGIN if grader.is_remote else 0.0
+    return _section(grader).wait + _MARGIN if grader.is_remote else 0.0
 
 
 def bridge_of(private: Path) -> Path:
@@ -72,6 +72,10 @@ def bridge_of(private: Path) -> Path:
 def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
     """Starts the bridge to the cluster of a grader whose files are in `private`. CoralError where a package lacks."""
     return BridgeKeeper(bridge_of(private), *_cluster(grader))
+
+
+def _section(grader: GraderSection) -> RaySection | SlurmSection:
+    return grader.slurm if grader.executor == "slurm" else grader.ray
 
 
 def _cluster(grader: GraderSection) -> tuple[str, str]:
@@ -102,8 +106,8 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
         "bridge": str(bridge_of(place.private)),
         "passed": grader.pass_env,
         "resources": jobs_of(grader.slurm) if grader.executor == "slurm" else resources_of(grader.ray),
-        "max_retries": grader.cluster.max_retries,
-        "wait": grader.cluster.wait,
+        "max_retries": _section(grader).max_retries,
+        "wait": _section(grader).wait,
         "impatient": place.kind.value == "baseline",
     }
 
@@ -117,7 +121,9 @@ def resources_of(section: RaySection) -> dict[str, float]:
 
 def jobs_of(section: SlurmSection) -> dict[str, Any]:
     """Return what a grade's job asks for by submitit's names."""
-    asked: dict[str, Any] = {"cpus_per_task": section.cpus, "gpus_per_node": section.gpus}
+    asked: dict[str, Any] = {"cpus_per_task": section.cpus}
+    if section.gpus:
+        asked["gpus_per_node"] = section.gpus
     if section.memory is not None:
         asked["mem_gb"] = section.memory
     if section.partition:

@@ -82,10 +82,10 @@ def _free_of_groups() -> Iterator[int]:
 
 def _group_limits() -> Iterator[tuple[int, Path, str]]:
     """Yield the memory limits of this process's control groups in bytes, each with the group's folder and the name of
-    the file that says how much is used."""
+    the file that says how much is used. The groups around our own limit us, too."""
     groups = [(Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes", "memory.usage_in_bytes")]  # of the first version
     if (own := own_group()) is not None:
-        groups.append((own, "memory.max", "memory.current"))
+        groups += [(group, "memory.max", "memory.current") for group in (own, *own.parents)]
     for folder, limit, used in groups:
         with contextlib.suppress(OSError, ValueError):  # there is no such file, or no limit
             yield int((folder / limit).read_text()), folder, used

@@ -131,7 +131,8 @@ def install(layout: Layout) -> TaskChanged | None:
     if change is None or folder is None:
         discard(layout)
         return None
-    old = Roster(load_frozen(layout.task_file))
+    memory = fold(layout.journal)
+    old = Roster(load_frozen(layout.task_file), memory.members)
     for target in (layout.task_file, layout.task_source, layout.seed_commit):
         place(layout.private, target.name, (folder / target.name).read_text(encoding="utf-8"))
     for target in (layout.grader, layout.holdout):
@@ -144,10 +145,10 @@ def install(layout: Layout) -> TaskChanged | None:
     commit, config = layout.seed_commit.read_text(), load_frozen(layout.task_file)
     hub.set_seed(layout.hub, commit, (folder / layout.seed_commit.name).stat().st_mtime)
     # Its number will be the next one: the supervisor handles it before it numbers anything else.
-    number = fold(layout.journal).fleet.run.next_number
+    number = memory.fleet.run.next_number
     baseline = _numbered(change.baseline, number) if change.baseline else latest_baseline(layout)
     add_agents(layout, config, baseline)
-    run_context = context_of(layout, config, Roster(config), baseline)
+    run_context = context_of(layout, config, Roster(config, memory.members), baseline)
     for agent in old:
         if hub.is_whole(layout.clone(agent)):
             renew_instructions(run_context, agent, commit)

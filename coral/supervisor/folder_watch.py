@@ -124,12 +124,12 @@ class _Handler(FileSystemEventHandler):
     def __init__(self, root: Path, touch: Callable[[Path], None], lose: Callable[[], None]) -> None:
         self._root = str(root)
         self._touch = touch
-        self._on_lost_grade = lose
+        self._lose = lose
 
     def dispatch(self, event: FileSystemEvent) -> None:
         if event.event_type == "deleted" and str(event.src_path) == self._root:
             # This watch reports nothing more; a folder that is created again may even have the old one's inode.
-            self._on_lost_grade()
+            self._lose()
         if event.event_type not in _RELEVANT:
             return
         path = Path(str(event.dest_path or event.src_path))

@@ -87,15 +87,17 @@ class BackgroundActions:
         self._pool = pool
         self._queue = queue
         self._tokens: dict[str, CancelToken] = {}
+        self._lock = threading.Lock()
 
     def run_later(self, action: do.Action, work: Callable[[], Iterable[on.Event]], who: str = "") -> None:
         """Perform an action in a worker thread. `work` carries it out and yields its events; if it breaks off, its
         `Restored` events are put on the queue all the same. `who`: the key for `cancel`."""
         token, events = CancelToken(), list[on.Event]()
         if who:
-            self._tokens[who] = token
+            with self._lock:
+                self._tokens[who] = token
         future = self._pool.submit_cancellable(token, lambda: events.extend(work()))
-        future.add_done_callback(partial(self._over, action, who, events))
+        future.add_done_callback(partial(self._over, action, who, token, events))
 
     def cancel(self, who: str) -> None:
         if token := self._tokens.get(who):
@@ -107,9 +109,13 @@ class BackgroundActions:
             token.cancel()
         self._pool.finish(seconds)
 
-    def _over(self, action: do.Action, who: str, events: list[on.Event], future: Future[None]) -> None:
+    def _over(
+        self, action: do.Action, who: str, token: CancelToken, events: list[on.Event], future: Future[None]
+    ) -> None:
         """Put the events of an action, or of its failure, on the queue. Called in the thread that performed it."""
-        self._tokens.pop(who, None)
+        with self._lock:
+            if self._tokens.get(who) is token:  # a later action of the same key may have begun
+                del self._tokens[who]
         if (error := future.exception()) is not None:
             self._queue.put(*(event for event in events if isinstance(event, on.Restored)))
             self._queue.put_failure(action, error)

@@ -198,6 +198,56 @@ def test_what_the_program_says_itself_goes_before_the_prices() -> None:
     assert total(stage)[3] == 3.125
 
 
+ALONE, MORE_ALONE, TOKENS = (0, 3.0), (0, 4.0), (1_000_000, None)
+
+
+@pytest.mark.parametrize(
+    ("figures", "money"),
+    [
+        ([ALONE, (1_000_000, 3.0)], 3.0),
+        ([ALONE, MORE_ALONE, (1_000_000, 4.0)], 4.0),
+        ([(0, 0.125), (1_000_000, 0.125)], 0.125),  # money that is reported goes before the prices
+        ([ALONE, TOKENS, (2_000_000, 3.0)], 6.0),
+        ([ALONE, (1_000_000, 3.0), (1_000_000, 4.0), (2_000_000, 4.0)], 4.0),
+        ([ALONE, (1_000_000, 4.0), (2_000_000, 4.0)], 7.0),
+        ([TOKENS, (1_000_000, 3.0)], 3.0),
+        ([TOKENS, (1_000_000, 4.0), (2_000_000, 4.0)], 7.0),
+        ([TOKENS, (2_000_000, 7.5)], 7.5),
+        ([TOKENS, (1_000_000, 1.0), (1_000_000, 2.0), (1_000_000, 4.0)], 4.0),
+        ([TOKENS, (1_000_000, 1.0), (2_000_000, 1.0)], 6.0),
+    ],
+)
+@pytest.mark.parametrize("in_one_launch", [True, False])
+def test_money_and_the_tokens_that_it_paid_for_count_once_in_whatever_order_they_are_reported(
+    figures: list[tuple[int, float | None]], money: float, in_one_launch: bool
+) -> None:
+    stage, clock = Stage(rules=replace(QUIET_RULES, prices={"ann": PRICES})), 2
+    for read, reported in figures:
+        if not in_one_launch:
+            again(stage, clock)
+            clock += 101
+        stage.at(clock, *[used(stage, "ann", read, 0, reported, session="s")] * 2)
+        clock += 1
+    assert total(stage) == (figures[-1][0], 0, 0, money)
+
+
+def test_an_estimate_is_not_set_against_the_money_of_another_launch_or_conversation() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, prices={"ann": PRICES}))
+    stage.at(2, used(stage, "ann", 1_000_000, 0))
+    again(stage, 3)
+    stage.at(103, used(stage, "ann", 0, 0, 3.0))
+    again(stage, 104)
+    stage.at(204, used(stage, "ann", 1_000_000, 0, 0.0))
+    assert total(stage)[3] == 9.0
+
+
+def test_a_log_in_which_money_came_before_its_tokens_counts_once_when_it_is_read_again() -> None:
+    stage = Stage(rules=replace(QUIET_RULES, prices={"ann": PRICES}))
+    told = [used(stage, "ann", 0, 0, 3.0), used(stage, "ann", 0, 0, 4.0), used(stage, "ann", 1_000_000, 0, 4.0)]
+    stage.at(2, *told[:2], *told, *told)
+    assert total(stage) == (1_000_000, 0, 0, 4.0)
+
+
 @given(
     launches=st.lists(st.lists(st.tuples(*[st.integers(0, 50)] * 3), min_size=1, max_size=5), min_size=1, max_size=4),
     whole=st.booleans(),

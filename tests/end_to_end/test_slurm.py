@@ -12,6 +12,7 @@ from attempts.record import Verdict
 from coral.errors import CoralError
 
 pytestmark = pytest.mark.slow
+MARK = "MARK_OF_THIS_TEST"
 
 
 @pytest.fixture
@@ -27,14 +28,15 @@ def begin(start):
     return begun
 
 
-def graders():
-    """The processes of graders on a node."""
+def graders(mark):
+    """The processes of graders on a node that were passed this mark."""
     found = []
     for process in psutil.process_iter():
         try:
-            found += [process.pid] if "CORAL_GRADE" in process.environ() else []
+            environ = process.environ()
         except psutil.Error:
             continue
+        found += [process.pid] if "CORAL_GRADE" in environ and environ.get(MARK) == mark else []
     return found
 
 
@@ -65,7 +67,7 @@ def test_a_command_is_graded_in_a_job(begin):
 
 @pytest.mark.parametrize("who", ["job", "bridge", "supervisor", "bridge and supervisor"])
 def test_whoever_is_killed_each_attempt_has_one_record(begin, who):
-    run = begin(1, 2, 3, grader={"args": "{seconds: 3}"})
+    run = begin(1, 2, 3, grader={"args": "{seconds: 2}"})
     _, worker = place_of(run, 2)
     if who == "job":
         os.kill(worker, signal.SIGKILL)
@@ -91,12 +93,13 @@ def test_a_grade_that_is_lost_too_often_is_void_and_says_why(begin):
     assert "the cluster lost its grade 1 times; the last time: its job " in record.reason
 
 
-def test_a_stop_ends_a_grade_in_its_job(begin):
-    run = begin("slow")
+def test_a_stop_ends_a_grade_in_its_job(begin, monkeypatch, tmp_path):
+    monkeypatch.setenv(MARK, str(tmp_path))
+    run = begin("slow", grader={"pass_env": f"[{MARK}]"})
     place_of(run, 1)
-    wait_until(graders, what="its grader")
+    wait_until(lambda: graders(str(tmp_path)), what="its grader")
     run.stop()
-    wait_until(lambda: not graders() and not bridges(run), what="the end of the job and of the bridge")
+    wait_until(lambda: not graders(str(tmp_path)) and not bridges(run), what="the end of the job and of the bridge")
     assert jobs(run) == []
 
 

@@ -94,10 +94,11 @@ _PLACES = {
         "coral.runtimes.scripted: program",
     ],
     "tests/cluster/test_grades, on a real cluster": [
-        "coral.cluster: owner remote_grade",
+        "coral.cluster: owner ray_bridge remote_grade",
         "coral.grading: remote",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard"],
+    "end_to_end/test_slurm, and tests/cluster/test_slurm with a real Slurm": ["coral.cluster: slurm_bridge slurm_job"],
     "end_to_end/test_start_failures": ["coral.processes: command"],
     "end_to_end/test_damaged_journal": ["coral.runs: roll_back"],
     "end_to_end/test_daemons": ["coral.supervisor: grade_watch"],

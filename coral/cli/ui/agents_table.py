@@ -1,5 +1,6 @@
 """Draws the agents of a run as a table. A row says what an agent does now, and which heartbeats it gets next."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from rich.text import Text
@@ -132,7 +133,8 @@ _SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its
 
 def coming(agent: LenientJson) -> Text:
     """Return the heartbeats that wait for the agent, then those that are due next."""
-    parts = [Text(f"{name} now", style="yellow") for name in agent.texts("pending")]
+    pending = Counter(agent.texts("pending"))
+    parts = [Text(f"{name} now" + f" ({n})" * (n > 1), style="yellow") for name, n in pending.items()]
     coming = agent.objects("next")
     # A heartbeat after every attempt is no news, unless there is no other.
     later = [due for due in coming if not _follows_every_attempt(due)] or coming

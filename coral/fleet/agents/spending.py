@@ -1,10 +1,12 @@
 """How much agents use their models, counted as the difference of the figures that their programs report.
 
 A new supervisor reads an output again and sees the same figures again: they count once. Money that a program reports is
-taken as it is; where it reports none, the task's prices turn its tokens into money.
+taken as it is; where it reports none, the task's prices turn its tokens into money. Some programs report the money
+before or after the tokens that it paid for: it counts once all the same.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from coral.fleet import events as on
@@ -19,10 +21,9 @@ def on_used(transaction: Transaction, event: on.Used) -> None:
     if agent is None or agent.launch != event.launch:
         return
     before = _before(agent.meter, event)
-    meter = Meter(launch=event.launch, session=event.session, figure=highest(before, event.figure))
+    meter, spent = _counted(before, event.figure, transaction.rules.prices.get(event.agent))
     if meter == agent.meter:
         return
-    spent = _since(before, event.figure, transaction.rules.prices.get(event.agent))
     transaction.set_agent(agent.name, meter=meter, spent=added(agent.spent, spent))
     transaction.set_run(spent=added(transaction.run.spent, spent))
 
@@ -40,30 +41,41 @@ def cost(spent: Spent, prices: Prices) -> float:
     return (spent.input * prices.input + spent.cached * prices.cached + spent.output * prices.output) / MILLION
 
 
-def _before(meter: Meter, event: on.Used) -> Spent:
-    """Return the part of a reported figure that is counted already. If the whole figure is lower than in the launch
-    before, the program began to count at zero again. One part alone may fall: for an answer that was cut off, programs
-    report an estimate first and drop it later."""
+def _before(meter: Meter, event: on.Used) -> Meter:
+    """Return what of a reported figure is counted already. If the whole figure is lower than in the launch before, the
+    program began to count at zero again. One part alone may fall: for an answer that was cut off, programs report an
+    estimate first and drop it later."""
     same_launch = meter.launch == event.launch
+    nothing = Meter(launch=event.launch, session=event.session)
     if meter.session != event.session or not (same_launch or event.session):
-        return Spent()
+        return nothing
     old, new = meter.figure, event.figure
+    counted = replace(meter, launch=event.launch)
     if same_launch or new.input >= old.input:
-        return old
+        return counted
     fallen = new.output < old.output if not old.money or new.money is None else new.money < old.money
-    return Spent() if fallen else old
+    return nothing if fallen else counted
 
 
-def _since(before: Spent, now: Spent, prices: Prices | None) -> Spent:
-    difference = None if now.money is None else max(now.money - (before.money or 0.0), 0.0)
+def _counted(before: Meter, now: Spent, prices: Prices | None) -> tuple[Meter, Spent]:
+    """Return the meter after a figure, and what the figure adds."""
+    old = before.figure
     tokens = Spent(
-        input=max(now.input - before.input, 0),
-        cached=max(now.cached - before.cached, 0),
-        output=max(now.output - before.output, 0),
+        input=max(now.input - old.input, 0),
+        cached=max(now.cached - old.cached, 0),
+        output=max(now.output - old.output, 0),
     )
+    money = None if now.money is None else max(now.money - (old.money or 0.0), 0.0)
+    estimated, is_ahead = before.estimated, before.is_ahead and tokens == Spent()
     # A program that does not know a model's price reports a cost of 0.
-    money = cost(tokens, prices) if not difference and prices is not None else difference
-    return Spent(input=tokens.input, cached=tokens.cached, output=tokens.output, money=money)
+    if money:
+        is_ahead = tokens == Spent() and not estimated
+        money, estimated = max(money - estimated, 0.0), max(estimated - money, 0.0)
+    elif prices is not None:
+        money = 0.0 if before.is_ahead else cost(tokens, prices)
+        estimated += money
+    meter = replace(before, figure=highest(old, now), estimated=estimated, is_ahead=is_ahead)
+    return meter, replace(tokens, money=money)
 
 
 def _combined(one: Spent, other: Spent, combine: Callable[[list[Any]], Any]) -> Spent:

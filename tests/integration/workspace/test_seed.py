@@ -10,6 +10,8 @@ from files import write_files
 from coral.processes import environment
 from workspace import hub
 from workspace.errors import GitError
+from workspace.intake import SEED
+from workspace.pins import restore_seed
 from workspace.seed import differences, taken_from, uncommitted
 
 
@@ -66,6 +68,14 @@ def test_what_a_folder_has_become_is_told_file_by_file(folder: Path, tmp_path: P
     assert differences(tmp_path / "hub.git", taken, folder) == ["a.txt", "new.txt"]
     (folder / "deep/b.txt").unlink()
     assert differences(tmp_path / "hub.git", taken, folder) == ["a.txt", "deep/b.txt", "new.txt"]
+
+
+def test_a_change_before_the_reference_of_the_seed_was_written_again_is_found(folder: Path, tmp_path: Path) -> None:
+    taken = hub.create(tmp_path / "hub.git", folder)
+    write_files(folder, {"a.txt": "9"})
+    (tmp_path / "hub.git" / SEED).unlink()
+    assert restore_seed(tmp_path / "hub.git", taken)
+    assert differences(tmp_path / "hub.git", taken, folder) == ["a.txt"]
 
 
 def test_what_a_repository_has_become_is_told_once_it_is_committed(repository: Path, tmp_path: Path) -> None:

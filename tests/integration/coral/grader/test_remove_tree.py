@@ -59,13 +59,14 @@ def test_what_cannot_be_removed_stays_alone(tmp_path: Path, monkeypatch) -> None
         (folder / name).write_text("x")
     unlink = os.unlink
 
-    def refuse(name: str, *, dir_fd: int) -> None:
-        if name == "1":
+    def refuse(name: str, *, dir_fd: int | None = None) -> None:
+        if name == "1" or dir_fd is None:
             raise PermissionError(name)
         unlink(name, dir_fd=dir_fd)
 
     with monkeypatch.context() as refusing:
         refusing.setattr(os, "unlink", refuse)
         remove_tree(folder)
+        remove_tree(folder / "a" / "kept" / "1")
     left = sorted(path.relative_to(folder) for path in folder.rglob("*"))
     assert [str(path) for path in left] == ["a", "a/kept", "a/kept/1"]

@@ -70,6 +70,22 @@ def test_the_machine_has_memory_and_no_more_than_its_control_group(
     assert usage.machine_memory() == whole
 
 
+def test_a_limit_of_any_control_group_around_ours_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ours = tmp_path / "outer" / "inner"
+    ours.mkdir(parents=True)
+    monkeypatch.setattr(usage, "own_group", lambda: ours)
+    (ours / "memory.max").write_text("60000000\n")
+    (ours / "memory.current").write_text("10000000\n")
+    (ours.parent / "memory.max").write_text("50000000\n")
+    (ours.parent / "memory.current").write_text("45000000\n")
+    (ours.parent / "memory.stat").write_text("active_file 1000000\ninactive_file 2000000\n")
+    assert usage.machine_memory() == 50_000_000
+    assert usage.free_memory() == 8_000_000
+    (ours.parent / "memory.max").write_text("max\n")
+    assert usage.machine_memory() == 60_000_000
+    assert usage.free_memory() == 50_000_000
+
+
 def test_what_is_to_end_first_passes_that_on_to_what_it_starts() -> None:
     read = "read line; cat /proc/self/oom_score_adj"
     pipe = subprocess.PIPE

@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,13 @@ from attempts.record import Kind
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config, load, load_frozen
 from coral.errors import CoralError
-from coral.fleet.events import TaskChanged
+from coral.fleet.events import Moment, TaskChanged
+from coral.fleet.members import Member
+from coral.journal import Journal, fold
 from coral.preflight.task_changes import task_changes
 from coral.runs import reload
 from coral.runs.create import create_run
-from coral.runs.prepare import latest_baseline
+from coral.runs.prepare import context_of, latest_baseline, make_workspace
 from coral.supervisor.loop import Supervisor
 from workspace.git import Git
 from workspace.layout import Layout
@@ -121,6 +124,24 @@ def test_agents_find_the_new_task_in_their_instructions_beside_the_text_of_the_s
     # git is not to take it for a change of the agent's.
     clone = layout.clone("agent-1")
     assert Git(clone / ".git", GIT_WORK_TREE=clone).text("status", "--porcelain") == ""
+
+
+def test_agents_that_the_operator_moved_or_added_find_the_new_task_where_their_programs_read_it(layout, folder) -> None:
+    before = fold(layout.journal).fleet
+    member, commit = Member(runtime="claude"), layout.seed_commit.read_text()
+    config, baseline = load_frozen(layout.task_file), latest_baseline(layout)
+    roster = Roster(config, {"agent-1": member, "agent-2": member})
+    make_workspace(context_of(layout, config, roster, baseline), "agent-2", commit)
+    run = replace(before.run, members={"agent-1": member, "agent-2": replace(member, added=True)})
+    with contextlib.closing(Journal(layout.journal)) as journal:
+        now = Moment(run_time=journal.recovered.clock, wall_time="2030-01-01T00:00:00Z")
+        journal.record(now, [], (), before, replace(before, run=run))
+    edit(folder)
+    stage(layout)
+    reload.install(layout)
+    for agent in ("agent-1", "agent-2"):
+        assert "the new aim" in (layout.clone(agent) / "CLAUDE.md").read_text()
+    assert (layout.clone("agent-2") / "AGENTS.md").read_text() == "own"
 
 
 def test_a_task_with_more_agents_makes_their_clones_from_the_new_seed(layout, folder) -> None:

@@ -1,5 +1,6 @@
 """Folders of a run that an agent took away, or laid something else in the place of."""
 
+import os
 import shutil
 
 import pytest
@@ -46,6 +47,18 @@ def test_a_folder_that_is_gone_is_made_again(layout, place):
     made = [(f"the folder {name}", "was deleted", "memory") for name in (place, *below)]
     assert sorted(restored(folders)) == sorted(made)
     assert folder.is_dir()
+
+
+def test_a_folder_that_is_made_again_is_as_open_as_before(layout):
+    layout.attempts.chmod(0o2750)
+    if os.geteuid() == 0:
+        os.chown(layout.attempts / "inbox" / "ann", 12345, 12346)
+    own = [layout.attempts, layout.attempts / "inbox" / "ann", layout.attempts / "replies"]
+    before = [(path.stat().st_uid, path.stat().st_gid, path.stat().st_mode) for path in own]
+    folders = RunFolders(layout, ["ann"])
+    shutil.rmtree(layout.attempts)
+    assert len(restored(folders)) == 5
+    assert [(path.stat().st_uid, path.stat().st_gid, path.stat().st_mode) for path in own] == before
 
 
 def test_a_file_in_the_place_of_a_folder_is_kept_beside_it(layout):

@@ -124,6 +124,18 @@ def test_attempts_are_found_by_tree_and_by_the_start_of_their_commit() -> None:
         assert query.with_commit(rows, "0g") == []
 
 
+def test_the_best_of_an_earlier_epoch_is_none_of_the_present_one_whose_seed_failed() -> None:
+    history = [
+        attempt(0, 1.0, kind=Kind.BASELINE, agent="", verdict=Verdict.NEW_BEST),
+        attempt(1, 2.0, verdict=Verdict.NEW_BEST),
+        attempt(2, None, kind=Kind.BASELINE, agent="", verdict=Verdict.FAILED, epoch=2),
+        attempt(3, 3.0, verdict=Verdict.NEW_BEST, epoch=2),
+    ]
+    for published, best in ((2, 1), (3, None), (4, 3)):
+        with indexed(history[:published]) as rows:
+            assert query.best(rows) == best
+
+
 def test_failures_are_grouped_by_their_reason_without_its_figures() -> None:
     reasons = ["circles 3 and 4 overlap", "", "circles 17 and 2 overlap", "exit code 1", "circles 1 and 2 overlap"]
     history = [attempt(number, None, reason=reason) for number, reason in enumerate(reasons, 1)]

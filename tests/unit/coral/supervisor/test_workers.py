@@ -75,6 +75,33 @@ def test_an_action_is_cancelled_by_its_name_and_no_other(pool: WorkerPool) -> No
     assert cancelled["#3"]
 
 
+def test_the_later_of_two_actions_with_one_name_can_be_cancelled_once_the_earlier_is_over(pool: WorkerPool) -> None:
+    began, woken, go = threading.Event(), threading.Event(), threading.Event()
+    earlier_may_end = threading.Event()
+    cancelled: list[bool] = []
+
+    def earlier() -> Iterator[on.Event]:
+        earlier_may_end.wait(60)
+        yield on.CheckedOut(number=3, launch=1)
+
+    def later() -> Iterator[on.Event]:
+        began.set()
+        go.wait(60)
+        cancelled.append(current_token().is_cancelled)
+        yield on.CheckedOut(number=3, launch=2)
+
+    background = BackgroundActions(pool, EventQueue(woken.set))
+    background.run_later(GRADE, earlier, "#3")
+    background.run_later(GRADE, later, "#3")
+    assert began.wait(60)
+    earlier_may_end.set()
+    assert woken.wait(60)
+    background.cancel("#3")
+    go.set()
+    background.close(60)
+    assert cancelled == [True]
+
+
 def test_a_stuck_worker_is_replaced_and_a_working_one_is_not() -> None:
     may_end = threading.Event()
     begun: list[int] = []

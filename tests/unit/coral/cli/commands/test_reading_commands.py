@@ -81,14 +81,14 @@ def test_status_shows_what_was_spent_where_that_is_known(layout: Layout, shown: 
 
 def test_status_shows_pending_heartbeats_and_why_an_agent_waits(layout: Layout, shown: Shown) -> None:
     agents = [
-        agent_status("agent-1", pending=["reflect", "redirect"]),
+        agent_status("agent-1", pending=["message", "reflect", "message", "redirect"]),
         agent_status("agent-2", phase="parked", reason={"text": "usage limit"}, until=1810.0),
     ]
     alerts = [{"id": "a", "level": "alert", "text": "three voids", "at": stamp(120)}]
     write_status(layout, agents=agents, alerts=alerts)
     with hold_lock(layout.lock):
         said = shown("status")
-    assert "reflect now · redirect now" in said
+    assert "message now (2) · reflect now · redirect now" in said
     assert "usage limit · 30 min left" in said
     assert "alert three voids  2 min ago" in said
 

@@ -1,0 +1,83 @@
+"""Grades as jobs of a real Slurm, which keeps no accounts: the same records as on this machine, whatever is lost."""
+
+import os
+
+import pytest
+import slurm_cluster
+from real_runs import tries, wait_until
+from remote_grades import GRADE, SAME, bridges, noted, place_of, scores
+
+from coral.errors import CoralError
+
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture(scope="module")
+def slurm(tmp_path_factory):
+    if reason := slurm_cluster.why_not():
+        pytest.skip(f"NOT RUN: {reason}")
+    made = slurm_cluster.SlurmCluster(tmp_path_factory.mktemp("slurm"))
+    before = dict(os.environ)
+    os.environ.update(made.env)
+    try:
+        yield made
+    finally:
+        made.close()
+        for name in made.env:
+            os.environ.pop(name)
+        os.environ.update(before)
+
+
+@pytest.fixture
+def begin(slurm, start):
+    def begun(*values, executor="slurm", **grader):
+        keys = {"executor": executor, "timeout": 60, **grader}
+        overrides = tuple(f"grader.{name}={value}" for name, value in keys.items())
+        return start([*tries(*values), "hang"], overrides=overrides, grade=GRADE)
+
+    return begun
+
+
+def test_records_are_the_same_as_those_of_this_machine(begin, slurm):
+    values = (1, "refused", "slow", 2)
+    here, there = (begin(*values, executor=name, timeout=8) for name in ("local", "slurm"))
+    records = [
+        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(4)] for run in (here, there)
+    ]
+    assert records[0] == records[1]
+    assert records[0][2]["reason"] == "the grader took longer than 8 seconds"
+    wait_until(lambda: not slurm.jobs(), what="an empty queue")
+
+
+def test_a_job_that_was_killed_is_submitted_again(begin):
+    run = begin(1, 2, args="{seconds: 3}")
+    _, worker = place_of(run, 2)
+    os.kill(worker, 9)
+    run.wait_for_attempts(2)
+    assert scores(run) == [(1, 1.0), (2, 2.0)]
+    assert len(noted(run, 2, "was lost")) == 1
+
+
+def test_jobs_outlive_bridge_and_supervisor(begin):
+    run = begin(1, 2, args="{seconds: 5}")
+    place_of(run, 2)
+    for pid in bridges(run):
+        os.kill(pid, 9)
+    run.kill()
+    run.supervise()
+    run.wait_for_attempts(2)
+    assert scores(run) == [(1, 1.0), (2, 2.0)]
+    assert noted(run, 2, "was lost") == []
+
+
+def test_a_stop_cancels_the_job(begin, slurm):
+    run = begin("slow")
+    place_of(run, 1)
+    assert slurm.jobs() != []
+    run.stop()
+    wait_until(lambda: not slurm.jobs(), what="an empty queue")
+
+
+def test_what_slurm_does_not_take_is_said_when_a_run_begins(begin):
+    with pytest.raises(CoralError, match=r"cannot grade on the cluster: .*invalid partition"):
+        begin(1, **{"slurm.partition": "nowhere"})
