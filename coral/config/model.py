@@ -10,12 +10,14 @@ from coral.config.alerts import AlertsSection
 from coral.config.cluster import RaySection, SlurmSection, check_executor
 from coral.config.section import (
     DAY,
+    AttemptsOrSpan,
     Count,
     Finite,
     Gigabytes,
     Grace,
     Minutes,
     Money,
+    NoiseValue,
     Options,
     Price,
     Seconds,
@@ -68,16 +70,7 @@ Arguments = Annotated[tuple[str, ...], Strict(False)]
 Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list")], Discriminator(_list_or_text)]
 
 
-def _number_or_text(value: object) -> str:
-    return "text" if isinstance(value, str) else "number"
-
-
 AUTO = "auto"
-NOISE_PATTERN = r"^(auto|[0-9]{1,6}(\.[0-9]{1,9})?%)$"
-NoiseValue = Annotated[
-    Annotated[Finite, Field(ge=0), Tag("number")] | Annotated[str, Field(pattern=NOISE_PATTERN), Tag("text")],
-    Discriminator(_number_or_text),
-]
 
 GRADER_KINDS = ("entry", "command")  # the keys of `grader` of which exactly one is set; see coral.grading.kinds
 
@@ -295,13 +288,6 @@ class SessionSection(Section):
         "for it.",
         FreshAfterSection,
     )
-
-
-SPAN_PATTERN = r"^\d{1,6}(\.\d{1,6})? ?[smhd]$"
-AttemptsOrSpan = Annotated[
-    Annotated[int, Field(ge=1, le=1_000_000), Tag("number")] | Annotated[str, Field(pattern=SPAN_PATTERN), Tag("text")],
-    Discriminator(_number_or_text),
-]
 
 
 class HeartbeatEntry(Section):

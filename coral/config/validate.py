@@ -8,7 +8,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from coral.config.document import KeyPath, Problem, dotted, shown
-from coral.config.model import NOISE_PATTERN, SPAN_PATTERN, HeartbeatEntry, TaskFile
+from coral.config.model import HeartbeatEntry, TaskFile
+from coral.config.section import NOISE_PATTERN, SPAN_PATTERN
 from heartbeats.entry import from_entry, is_switched_off
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, remove_heartbeat, set_heartbeat
 
