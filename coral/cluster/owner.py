@@ -54,14 +54,18 @@ class Owner:
 
     def submit(self, key: str, order: dict[str, Any], checkout: bytes, sha: str, options: Mapping[str, Any]) -> None:
         with self._changed:
-            if key in self._grades:
+            if key in self._grades or sha not in self._archives:  # the owner before had it: `news` says it is lost
                 return
             grade = self._grades[key] = _Grade()
             self._asked += 1
             self._changed.notify_all()
         me = ray.get_runtime_context().current_actor
-        task = ray.remote(run_grade).options(max_retries=0, **options)
-        grade.ref = task.remote(me, key, order, checkout, [self._archives[sha]])
+        try:
+            task = ray.remote(run_grade).options(max_retries=0, **options)
+            grade.ref = task.remote(me, key, order, checkout, [self._archives[sha]])
+        except (TypeError, ValueError) as error:  # such as an amount that Ray does not divide so finely
+            self._ended(key, error)
+            return
         grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
 
     def _ended(self, key: str, error: BaseException | None) -> None:

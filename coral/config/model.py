@@ -10,12 +10,14 @@ from coral.config.alerts import AlertsSection
 from coral.config.cluster import RaySection, SlurmSection, check_executor
 from coral.config.section import (
     DAY,
+    AttemptsOrSpan,
     Count,
     Finite,
     Gigabytes,
     Grace,
     Minutes,
     Money,
+    NoiseValue,
     Options,
     Price,
     Seconds,
@@ -69,11 +71,6 @@ Command = Annotated[Annotated[str, Tag("text")] | Annotated[Arguments, Tag("list
 
 
 AUTO = "auto"
-NoiseValue = Annotated[
-    Annotated[Finite, Field(ge=0), Tag("number")]
-    | Annotated[str, Field(pattern=r"^(auto|[0-9]{1,6}(\.[0-9]{1,9})?%)$"), Tag("text")],
-    Discriminator(lambda value: "text" if isinstance(value, str) else "number"),
-]
 
 GRADER_KINDS = ("entry", "command")  # the keys of `grader` of which exactly one is set; see coral.grading.kinds
 
@@ -293,16 +290,12 @@ class SessionSection(Section):
     )
 
 
-Attempts = Annotated[int, Field(ge=1, le=1_000_000)]
-Span = Annotated[str, Field(pattern=r"^\d{1,6}(\.\d{1,6})? ?[smhd]$")]
-
-
 class HeartbeatEntry(Section):
     """When to step in, and what to say. A built-in of the same name is changed, not doubled."""
 
     name: Text = key("reflect, consolidate, redirect, checkpoint, or a name of your own.")
     enabled: bool | None = key("False takes away a built-in heartbeat that is not protected.", None)
-    every: Attempts | Span | None = key(
+    every: AttemptsOrSpan | None = key(
         "After this many attempts; or in natural time (30m, 2h), where 0m is never.", None
     )
     stagnant: int | None = key("After this many attempts in a row that did not improve.", None, ge=1, le=1_000_000)

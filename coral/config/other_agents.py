@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from coral.config.translation import Translation, flag, unknown, whole
+from coral.config.document import KeyPath, dotted
+from coral.config.translation import Translation, flag, texts, unknown, whole
 from coral.errors import CoralError
 from coral.runtimes.other_names import DEFAULT, options_of, runtime_of
 from coral.runtimes.registry import find as runtime_named
@@ -30,6 +31,7 @@ _NO_COUNTERPART = {
     "grader_pending_max_age": "no counterpart: who waits for a grade is never taken for stalled",
     "min_clean_runtime_seconds": "no counterpart: docs/agents.md says how crashes are judged",
 }
+_ASSIGNMENTS: KeyPath = ("agents", "assignments")
 _ASSIGNED = {"count", "runtime", "model", "runtime_options"}
 _KNOWN = {*_ASSIGNED, *_BREAKER, *_NO_COUNTERPART, "assignments", "timeout", "heartbeat", "skills", "research"}
 _KNOWN |= {"stagger_seconds", "warmstart", "reflect_every", "heartbeat_every"}
@@ -40,20 +42,19 @@ def read_agents(made: Translation, *, chosen: str) -> None:
     none. The task's model and options are not for that program and are left out; so is research if its agents do
     none."""
     given = made.section("agents")
-    assignments = given.get("assignments") or []
-    warm = given.get("warmstart")
-    research = isinstance(warm, dict) and flag(warm.get("enabled"))
+    assignments = made.entries(_ASSIGNMENTS, given.get("assignments"))
+    research = flag(made.keys(("agents", "warmstart"), given.get("warmstart")).get("enabled"))
     if research and chosen and not _can_research(chosen):
         made.leave("agents.warmstart", f"left out: {chosen} agents do no research")
         research = False
-    if isinstance(assignments, list) and assignments:
+    if assignments:
         made.put("agents.assignments", [], "agents.assignments")
         entries: list[Any] = made.document.data["agents"]["assignments"]  # type: ignore[index]  # it was just put there
         for number, entry in enumerate(assignments):
-            where = f"agents.assignments[{number}]"
-            entries.append(_assignment(made, {**given, **_inherited(given, entry)}, where, research=research))
+            where = (*_ASSIGNMENTS, number)
+            entries.append(_assignment(made, {**given, **_inherited(made, entry, where)}, where, research=research))
     else:
-        for name, value in _assignment(made, given, "agents", research=research).items():
+        for name, value in _assignment(made, given, ("agents",), research=research).items():
             if not (chosen and name in ("runtime", "model", "options")):
                 made.put(f"agents.{name}", value, f"agents.{name}")
             elif name != "runtime":
@@ -63,7 +64,7 @@ def read_agents(made: Translation, *, chosen: str) -> None:
     for name, target in _BREAKER.items():
         made.move(target, f"agents.{name}", whole)
     for name, why in _NO_COUNTERPART.items():
-        if name in given and (name != "gateway" or flag((given[name] or {}).get("enabled"))):
+        if name in given and (name != "gateway" or flag(made.keys(("agents", name), given[name]).get("enabled"))):
             made.leave(f"agents.{name}", why)
     if not flag(given.get("research"), default=True):
         made.leave("agents.research", "no counterpart: whether agents reach the web is a setting of their program")
@@ -76,32 +77,37 @@ def _can_research(runtime: str) -> bool:
     return True  # there is no runtime of that name, which is refused later
 
 
-def _inherited(given: dict[str, Any], entry: Any) -> dict[str, Any]:
+def _inherited(made: Translation, entry: dict[str, Any], where: KeyPath) -> dict[str, Any]:
     """Return the keys that an assignment sets itself, with the options of the section `agents` below its own. Empty
     ones are left out, so that it inherits them; but a model is not inherited for another program."""
-    values = entry if isinstance(entry, dict) else {}
-    own = {name: value for name, value in values.items() if value not in ("", None)}
-    options = {**(given.get("runtime_options") or {}), **(own.get("runtime_options") or {})}
+    own = {name: value for name, value in entry.items() if value not in ("", None)}
+    name = "runtime_options"
+    options = {
+        **made.keys(("agents", name), made.section("agents").get(name)),
+        **made.keys((*where, name), own.get(name)),
+    }
     model = {} if "runtime" not in own else {"model": own.get("model")}
     return {"count": 1, **own, "runtime_options": options, **model}
 
 
-def _assignment(made: Translation, given: dict[str, Any], where: str, *, research: bool) -> dict[str, Any]:
+def _assignment(made: Translation, given: dict[str, Any], where: KeyPath, *, research: bool) -> dict[str, Any]:
     name = str(given.get("runtime") or DEFAULT)
     found: dict[str, Any] = {"count": whole(given.get("count", 1)), "runtime": runtime_of(name) or name}
     if not runtime_of(name):
-        made.leave(f"{where}.runtime", f"{name} is none of ours: choose one by agents.runtime=NAME")
+        made.leave(f"{dotted(where)}.runtime", f"{name} is none of ours: choose one by agents.runtime=NAME")
     if given.get("model"):
         found["model"] = str(given["model"])
     if research:
         found["research"] = RESEARCH_MINUTES
         made.leave("agents.warmstart", f"research: {RESEARCH_MINUTES:g} minutes, unless the agents end it before")
-    options, mounts = dict(given.get("runtime_options") or {}), dict[str, str]()
-    for source, target in dict(options.pop("mounts", None) or {}).items():
-        mounts[str(target)] = str(source)
-    for source in given.get("skills") or ():
-        target = f"skills/{Path(str(source)).name}"
-        mounts[target] = str(source)
+    at = (*where, "runtime_options")
+    options = dict(made.keys(at, given.get("runtime_options")))
+    mounts = {
+        str(target): str(source) for source, target in made.keys((*at, "mounts"), options.pop("mounts", None)).items()
+    }
+    for source in texts(given.get("skills") or []):
+        target = f"skills/{Path(source).name}"
+        mounts[target] = source
         made.leave("agents.skills", f"{source} is in each workspace, as {target}")
     if mounts:
         found["mounts"] = mounts
@@ -111,15 +117,15 @@ def _assignment(made: Translation, given: dict[str, Any], where: str, *, researc
     if known:
         found["options"] = known
     for other in others:
-        made.leave(f"{where}.runtime_options.{other}", "no counterpart, left out")
+        made.leave(f"{dotted(at)}.{other}", "no counterpart, left out")
     return found
 
 
 def read_heartbeats(made: Translation) -> None:
     given = made.section("agents")
-    listed = given.get("heartbeat") or []
+    listed = made.entries(("agents", "heartbeat"), given.get("heartbeat"))
     old = {"reflect": given.get("reflect_every"), "consolidate": given.get("heartbeat_every")}
-    entries = [entry for entry in listed if isinstance(entry, dict) and entry.get("name")]
+    entries = [entry for entry in listed if entry.get("name")]
     entries += [{"name": name, "every": every} for name, every in old.items() if every is not None]
     found = {entry["name"]: entry for entry in (_heartbeat(made, entry) for entry in entries) if entry}
     if found:

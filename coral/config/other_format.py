@@ -114,8 +114,8 @@ def _grader(made: Translation) -> None:
         made.put("grader.timeout", NO_TIMEOUT if seconds == 0 else seconds + ANSWER_SECONDS, "grader.timeout")
     else:
         made.put("grader.timeout", seconds, "grader.timeout")
-    parallel = given.get("parallel")
-    if isinstance(parallel, dict) and parallel.get("max_workers") is not None:
+    parallel = made.keys(("grader", "parallel"), given.get("parallel"))
+    if parallel.get("max_workers") is not None:
         made.put("grader.slots", whole(parallel["max_workers"]), "grader.parallel.max_workers")
     private = list(given.get("private") or ()) if isinstance(given.get("private") or [], list) else [given["private"]]
     inside = [_inside(made, str(name)) for name in private]

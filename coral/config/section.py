@@ -3,7 +3,7 @@ values."""
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Strict, Tag
 
 DAY = 86400.0
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -17,6 +17,23 @@ Count = Annotated[int, Field(ge=1, le=10**15)]
 Text = Annotated[str, Field(min_length=1)]
 Texts = Annotated[tuple[Text, ...], Strict(False)]  # YAML gives lists; a tuple cannot change afterwards
 Options = dict[str, JsonValue]
+
+
+def _number_or_text(value: object) -> str:
+    return "text" if isinstance(value, str) else "number"
+
+
+# What each pattern stands for is said by `coral.config.validate`.
+NOISE_PATTERN = r"^(auto|[0-9]{1,6}(\.[0-9]{1,9})?%)$"
+SPAN_PATTERN = r"^\d{1,6}(\.\d{1,6})? ?[smhd]$"
+NoiseValue = Annotated[
+    Annotated[Finite, Field(ge=0), Tag("number")] | Annotated[str, Field(pattern=NOISE_PATTERN), Tag("text")],
+    Discriminator(_number_or_text),
+]
+AttemptsOrSpan = Annotated[
+    Annotated[int, Field(ge=1, le=1_000_000), Tag("number")] | Annotated[str, Field(pattern=SPAN_PATTERN), Tag("text")],
+    Discriminator(_number_or_text),
+]
 
 
 def key(description: str, default: Any = ..., **bounds: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from coral.config.document import Document, KeyPath, shown
+from coral.config.document import Document, KeyPath, Problem, nearest, shown
 
 _FLAGS = {"yes": True, "on": True, "true": True, "no": False, "off": False, "false": False}
 
@@ -21,10 +21,26 @@ class Translation:
         self.say: Callable[[str], None] = self.lines.append
 
     def section(self, name: str) -> dict[str, Any]:
-        """Return a section as it was given; empty if it was not given or is no section."""
+        """Return a section as it was given; empty if it was not given."""
         data = self.given.data
-        found = data.get(name) if isinstance(data, dict) else None
-        return found if isinstance(found, dict) else {}
+        return self.keys((name,), data.get(name) if isinstance(data, dict) else None)
+
+    def keys(self, path: KeyPath, value: Any) -> dict[str, Any]:
+        """Return the value of a key as a section; empty, with a problem at its place, if it is none."""
+        if value and not isinstance(value, dict):
+            self._refuse(path, "a section of keys and values", value)
+        return value if isinstance(value, dict) else {}
+
+    def entries(self, path: KeyPath, value: Any) -> list[dict[str, Any]]:
+        """Return the value of a key as a list of sections; with a problem at the place of what is none."""
+        if value and not isinstance(value, list):
+            self._refuse(path, "a list", value)
+        found = value if isinstance(value, list) else []
+        return [self.keys((*path, number), entry) for number, entry in enumerate(found)]
+
+    def _refuse(self, path: KeyPath, what: str, value: object) -> None:
+        text = f"must be {what}; got {shown(value)}"
+        self.given.problems.append(Problem(path, text, nearest(self.given.marks, path)))
 
     def put(self, target: str, value: object, source: str) -> None:
         """Set a key of our task. Problems of its value are reported at the place of the key `source` of the file."""
@@ -49,7 +65,7 @@ class Translation:
         self.say(f"{source}: {why}")
 
 
-def texts(value: Any) -> object:
+def texts(value: Any) -> list[str]:
     """Return a list as texts; a single value becomes a list of one."""
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 

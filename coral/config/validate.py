@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from coral.config.document import KeyPath, Problem, dotted, shown
 from coral.config.model import HeartbeatEntry, TaskFile
+from coral.config.section import NOISE_PATTERN, SPAN_PATTERN
 from heartbeats.entry import from_entry, is_switched_off
 from heartbeats.heartbeat import BUILT_IN, Heartbeat, HeartbeatError, remove_heartbeat, set_heartbeat
 
@@ -27,10 +28,13 @@ MESSAGES = {
     "greater_than": "must be more than {gt}",
     "greater_than_equal": "must be at least {ge}",
     "less_than_equal": "must be at most {le}",
-    "string_pattern_mismatch": "must be auto, a number from 0, or a share such as 2%",
     "enum": "must be {expected}",
     "literal_error": "must be {expected}",
     "missing": "is missing: {description}",
+}
+PATTERNS = {  # what a text must be that has to match a pattern
+    NOISE_PATTERN: "must be auto, a number from 0, or a share such as 2%",
+    SPAN_PATTERN: "must be a number of attempts, or a time such as 30m or 2h",
 }
 
 # Keys of the other format of tasks that exists, and what to write instead.
@@ -97,7 +101,8 @@ def _problem(kind: type[BaseModel], values: object, path: KeyPath, detail: Error
         return Problem(where, f"is missing: {description.partition('. ')[0].rstrip('.')}")
     if detail["type"] == "value_error":
         return Problem(where, f"{context['error']}; got {shown(value)}")
-    text = MESSAGES.get(detail["type"], detail["msg"]).format(**context)
+    text = MESSAGES.get(detail["type"]) or PATTERNS.get(str(context.get("pattern")), detail["msg"])
+    text = text.format(**context)
     quotes = detail["type"] == "string_type" and isinstance(value, int | float)
     return Problem(where, f"{text}; got {shown(value)}" + (" (put it in quotes)" if quotes else ""))
 

@@ -3,9 +3,11 @@
 Coral checks now and then while the grade runs. A grade over a limit is ended, and its attempt has failed.
 """
 
+import errno
 import os
 import stat
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from coral.config.model import GraderSection
@@ -63,8 +65,10 @@ class GradeCheck:
 
     def _over_disk(self) -> str:
         if limit := self._limits.disk:
-            over = _size(self._folder, limit) > limit
-            return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if over else ""
+            size = _size(self._folder, limit)
+            if size == inf:
+                return "its grade wrote into folders that lie too deep to be counted (grader.disk)"
+            return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if size > limit else ""
         free = _free(self._folder)
         taken = self._free - free  # by whomever: it counts as the grade's if its folder holds as much
         if taken > max(free, LEAST_DISK) and _size(self._folder, taken) >= taken * SHARE_OF_TAKEN:
@@ -89,17 +93,23 @@ def _free(folder: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def _size(folder: Path, most: int) -> int:
-    """Returns the bytes on the disk of all files below a folder, counted until they are more than `most`."""
+def _size(folder: Path, most: int) -> float:
+    """Returns the bytes on the disk of all files below a folder, counted until they are more than `most`; inf if there
+    is a path that is longer than the system takes, below which anything may lie."""
     total, folders = 0, [str(folder)]
     while folders and total <= most:
         try:
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
-                    status = entry.stat(follow_symlinks=False)
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue  # removed as well; what is beside it counts
                     total += status.st_blocks * 512
                     if stat.S_ISDIR(status.st_mode):
                         folders.append(entry.path)
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
+                return inf
             continue  # the grade removed it meanwhile
     return total

@@ -30,11 +30,18 @@ def _changes(clone: Path) -> Iterator[float]:
     Entries of the nearest folders come first."""
     folders = deque([str(clone)])
     while folders:
-        # What was removed meanwhile is left out.
+        # A folder that was removed meanwhile is left out.
         with contextlib.suppress(OSError), os.scandir(folders.popleft()) as entries:
             for entry in entries:
                 ignored = entry.name.startswith(".") or entry.name in IGNORED
                 if not ignored and entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
                 is_file = not ignored and entry.is_file(follow_symlinks=False)
-                yield entry.stat(follow_symlinks=False).st_mtime if is_file else -math.inf
+                yield _changed_at(entry) if is_file else -math.inf
+
+
+def _changed_at(entry: os.DirEntry[str]) -> float:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime
+    except OSError:
+        return -math.inf  # removed meanwhile

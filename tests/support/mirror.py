@@ -33,7 +33,7 @@ _PLACES = {
     "unit/coral/reading/test_beat_spans": ["coral.cli.ui: life"],
     "integration/coral/cli/commands/test_watch": ["coral.cli.run_data: pulses"],
     "unit/coral/cli/ui/test_live": ["coral.cli.commands: attach"],
-    "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths validate"],
+    "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
         "coral.runtimes: cursor exits kiro pi qwen",
         "coral.agent_setup: launch",
@@ -94,7 +94,7 @@ _PLACES = {
         "coral.runtimes.scripted: program",
     ],
     "tests/cluster/test_grades, on a real cluster": [
-        "coral.cluster: owner ray_bridge remote_grade",
+        "coral.cluster: ray_bridge remote_grade",
         "coral.grading: remote",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard"],

@@ -157,12 +157,12 @@ class LlmAgent:
             case DeferredCall(reason=reason):
                 held = (*self.memory.held, HeldCall(call=call, steps=HELD_STEPS))
                 self.bench.memory = replace(self.memory, held=held)
-                self._finish(call, f"held back: {reason}; it is done as soon as it may be", failed=False)
+                self._finish(call, f"held back: {reason}; it is done as soon as it may be", failed=False, held=True)
             case ToolCall() as passed:
                 self._perform(replace(passed, id=call.id))
 
     def _perform(self, call: ToolCall) -> None:
-        self.bench.memory = replace(self.memory, started=call.id)
+        self.bench.memory = replace(self.memory, started=call.id, checked=self._stays_checked(call))
         self._save()
         self._current = call
         try:
@@ -174,22 +174,25 @@ class LlmAgent:
         else:
             self._finish(call, text, failed=False)
 
+    def _stays_checked(self, call: ToolCall) -> bool:
+        """Return whether the workspace counts as checked once this call has begun. One that fails or is cut off may
+        have changed files, too."""
+        return self.memory.checked and (call.name in LEAVES_FILES or not self.tools.works(call.name))
+
     def settle(self, text: str) -> None:
         """Record the result of the call that is being performed, before its tool returns the same."""
         if self._current is not None:
             self._finish(self._current, text, failed=False)
 
-    def _finish(self, call: ToolCall, text: str, *, failed: bool) -> None:
-        """Record the result of a call; a result that is recorded already stays."""
+    def _finish(self, call: ToolCall, text: str, *, failed: bool, held: bool = False) -> None:
+        """Record the result of a call; a result that is recorded already stays. `held`: it was not performed."""
         if call.id in {result.call for result in self.memory.last_results}:
             return
         chains = failed or as_object(call.arguments).get("request_heartbeat") is True
         result = ResultMessage(call=call.id, name=call.name, text=text, failed=failed, chains=chains)
-        memory = self.memory.finish(call, result)
-        if not failed and self.tools.works(call.name):
+        if not failed and not held and self.tools.works(call.name):
             self.worked = True
-            memory = memory if call.name in LEAVES_FILES else replace(memory, checked=False)
-        self.bench.memory = memory
+        self.bench.memory = self.memory.finish(call, result)
         self._current = None
         self._save()
         self.bench.output.tool(call.id, call.name, text, over=True, failed=failed)
@@ -203,12 +206,14 @@ class LlmAgent:
             rest = tuple(other for other in self.memory.held if other.call.id != held.call.id)
             decision = plugins.decide(self.gates, self._signal(), held.call)
             if isinstance(decision, ToolCall):
-                self.bench.memory = replace(self.memory, held=rest)
+                self.bench.memory = replace(self.memory, held=rest, checked=self._stays_checked(decision))
                 self._save()  # before it is performed: after an interrupt it must not be performed again
                 try:
                     text = plugins.perform(self.tools.read(decision), self.bench)
                 except ToolError as problem:
                     text = f"it failed: {problem}"
+                else:
+                    self.worked |= self.tools.works(decision.name)
                 self._tell(f"The call {held.call.name} that was held back is done: {text}")
             elif isinstance(decision, RefusedCall) or held.steps <= 1:
                 self.bench.memory = replace(self.memory, held=rest)

@@ -8,24 +8,23 @@ from pathlib import Path
 
 from attempts.store import Missing, Store, StoreError
 from coral.native.llm.conversation import LlmMemory
-from coral.native.snapshots import RING, Snapshots
+from coral.native.snapshots import Snapshots
 
 
 def roll_back(snapshots: Snapshots[LlmMemory], attempts: Path) -> str:
     """Take the newest memory that agrees with the records in the folder `attempts`. Return what the agent has to be
     told; empty if nothing was wrong. If no memory agrees, the newest stays and forgets its attempts."""
-    if snapshots.damaged:
-        return "Your newest memory could not be read; you go on from the one before it."
+    damaged = "Your newest memory could not be read; you go on from the one before it." if snapshots.damaged else ""
     problem = first = contradiction(snapshots.memory, attempts)
     newest = snapshots.memory
-    for _ in range(RING):
-        if not problem:
-            break
+    while problem:
         if not snapshots.roll_back():
             snapshots.memory = replace(newest, attempts={})
             return f"Your memory contradicts the run: {first}. Trust the records, not what you remember of attempts."
         problem = contradiction(snapshots.memory, attempts)
-    return f"Your memory contradicted the run: {first}. You go on from an earlier one that agrees." if first else ""
+    if not first:
+        return damaged
+    return f"Your memory contradicted the run: {first}. You go on from an earlier one that agrees."
 
 
 def contradiction(memory: LlmMemory, attempts: Path) -> str:

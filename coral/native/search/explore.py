@@ -15,6 +15,7 @@ from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
+from coral.native.search.bandit import gain, is_win
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.families import EVOLUTION, format_title, suitable_families
 from coral.native.search.insight import findings
@@ -224,11 +225,14 @@ class Explorer:
         return candidate
 
     def _failed(self, space: SearchSpace, trial: Trial) -> Vector | None:
-        """Return the point of the last attempt by this family from this start, if the number of such attempts is odd:
-        its opposite has then not been tried."""
-        memory = self.snapshots.memory
-        numbers = [held.number for held in memory.trials if (held.family, held.start) == (trial.family, trial.start)]
-        attempt = memory.known.find(numbers[-1]) if len(numbers) % 2 else None
+        """Return the point of the last attempt by this family from this start, if it gained nothing and its opposite
+        has not been tried."""
+        memory, failed = self.snapshots.memory, None
+        for held in memory.trials:
+            if (held.family, held.start) == (trial.family, trial.start):
+                won = is_win(gain(held.before, held.score, self.run_view.direction), held.before)
+                failed = None if won or failed is not None else held  # after a failure, this was its opposite
+        attempt = memory.known.find(failed.number) if failed is not None else None
         return self._point(space, attempt) if attempt is not None else None
 
     def _space(self) -> SearchSpace:

@@ -7,6 +7,7 @@ or a permutation are recognised without a declaration.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite
@@ -53,14 +54,17 @@ def _read(name: str, text: str) -> Declaration:
 
 
 def apply_declarations(text: str, variables: Sequence[Variable], declared: Iterable[Declaration]) -> list[Variable]:
-    """Return the variables of a text, changed by their declarations, in the order in which they stand."""
+    """Return the variables of a text, changed by their declarations, in the order in which they stand. One that is
+    alone in its permutation is left out: there is nothing to exchange it with."""
     out = list(variables)
     for declaration in declared:
         for start, end in _assigned(text, declaration.name):
             inside = [variable for variable in out if start <= variable.start < end]
             out = [variable for variable in out if not start <= variable.start < end]
             out += _declare(text, start, end, inside, declaration)
-    return sorted(out, key=lambda variable: variable.start)
+    sizes = Counter(variable.permutation for variable in out if variable.permutation)
+    kept = [variable for variable in out if sizes[variable.permutation] != 1]
+    return sorted(kept, key=lambda variable: variable.start)
 
 
 def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:

@@ -106,7 +106,7 @@ class SearchSpace:
         for k, variable in enumerate(self.variables):
             if variable.permutation:
                 groups.setdefault(f"{self.names[k].rpartition(': ')[0]}/{variable.permutation}", []).append(k)
-        return [group for group in groups.values() if len(group) > 1]
+        return list(groups.values())
 
     def _tables(self, rows: list[list[int]]) -> list[list[tuple[int, ...]]]:
         """Return the tables: two or more rows of the same columns."""

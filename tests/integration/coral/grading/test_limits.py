@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,12 @@ def task(folder: Path, candidate: str, level: Level) -> Path:
     files = {"task.yaml": sections + grader, "grade.py": GRADER, "seed/candidate.py": candidate}
     write_files(folder / "task", files).chmod(0o700)
     return folder / "task"
+
+
+def disk_check(folder: Path, disk: int | None) -> GradeCheck:
+    identity = identify(os.getpid())
+    assert identity is not None
+    return GradeCheck(GradeLimits(threads=10_000, memory=None, disk=disk), identity, "", folder)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -82,11 +89,39 @@ def test_without_a_limit_a_grade_may_take_half_of_what_was_free(
     free = [3_000_000]
     monkeypatch.setattr(limits, "_free", lambda _: free[0])
     monkeypatch.setattr(limits, "LEAST_DISK", 100_000)
-    identity = identify(os.getpid())
-    assert identity is not None
-    check = GradeCheck(GradeLimits(threads=10_000, memory=None, disk=None), identity, "", tmp_path)
+    check = disk_check(tmp_path, None)
     assert check.exceeded() == ""
     free[0] = 900_000  # somebody else took it
     assert check.exceeded() == ""
     (tmp_path / "more").write_bytes(b"x" * 1_700_000)
     assert check.exceeded() == "its grade wrote 0.0021 GB, half of what was free (grader.disk)"
+
+
+@pytest.mark.parametrize("names", [17, 16], ids=["folder", "file"])  # of 240 characters each
+def test_what_lies_too_deep_to_be_counted_is_over_the_limit(tmp_path: Path, names: int) -> None:
+    check = disk_check(tmp_path, 3_000_000)
+    here = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(names):
+        os.mkdir("d" * 240, dir_fd=here)
+        above, here = here, os.open("d" * 240, os.O_RDONLY, dir_fd=here)
+        os.close(above)
+    os.close(os.open("f" * 240, os.O_WRONLY | os.O_CREAT, dir_fd=here))
+    os.close(here)
+    assert check.exceeded() == "its grade wrote into folders that lie too deep to be counted (grader.disk)"
+
+
+def test_what_a_grade_removes_during_the_check_does_not_hide_what_is_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path, {"a": "x", "b/large": "x" * 2_000_000, "c": "x" * 2_000_000})
+    listed = os.scandir
+
+    def remove_after_listing(folder: str) -> AbstractContextManager[list[os.DirEntry[str]]]:
+        entries = sorted(listed(folder), key=lambda entry: entry.name)
+        if folder == str(tmp_path):
+            (tmp_path / "a").unlink()
+        return nullcontext(entries)
+
+    check = disk_check(tmp_path, 3_000_000)
+    monkeypatch.setattr(os, "scandir", remove_after_listing)
+    assert check.exceeded() == "its grade wrote more than 0.003 GB (grader.disk)"

@@ -280,6 +280,35 @@ def test_what_cannot_be_is_refused_at_its_place_in_their_file(tmp_path, key: str
     assert problem in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [
+        ("agents: {gateway: true}", "2:10: agents.gateway: must be a section of keys and values; got true"),
+        ("agents: {warmstart: yes}", '2:10: agents.warmstart: must be a section of keys and values; got "yes"'),
+        ("agents: {runtime_options: [a]}", "2:10: agents.runtime_options: must be a section of keys and values"),
+        ("agents: {runtime_options: {mounts: [a]}}", "2:28: agents.runtime_options.mounts: must be a section of keys"),
+        ("agents: {assignments: {count: 2}}", "2:10: agents.assignments: must be a list; got {'count': 2}"),
+        ("agents: {assignments: [a]}", "2:24: agents.assignments[0]: must be a section of keys and values"),
+        ("agents: {assignments: [{runtime_options: 5}]}", "agents.assignments[0].runtime_options: must be a section"),
+        ("agents: {runtime_options: 5, assignments: [{count: 2}]}", "2:10: agents.runtime_options: must be a section"),
+        ("agents: {heartbeat: 5}", "2:10: agents.heartbeat: must be a list; got 5"),
+        ("agents: {heartbeat: [reflect]}", "2:22: agents.heartbeat[0]: must be a section of keys and values"),
+        ("agents: [a]", "2:1: agents: must be a section of keys and values; got ['a']"),
+        ("grader: {parallel: 4}", "2:10: grader.parallel: must be a section of keys and values; got 4"),
+    ],
+)
+def test_what_is_no_section_or_no_list_is_refused_at_its_place(tmp_path, key: str, problem: str) -> None:
+    with pytest.raises(CoralError) as caught:
+        made(tmp_path, f"{key}\n")
+    assert str(caught.value).startswith("cannot use this task: one problem")
+    assert problem in str(caught.value)
+
+
+def test_one_skill_needs_no_list(tmp_path) -> None:
+    config = made(tmp_path, "agents: {skills: tools/plotting}\n", {**FILES, "tools/plotting/SKILL.md": "plot"})
+    assert config.agents.mounts == {"skills/plotting": "tools/plotting"}
+
+
 def test_the_command_line_chooses_another_program_without_its_model(tmp_path) -> None:
     text = "agents: {runtime: claude_code, model: opus, runtime_options: {model_reasoning_effort: high}}\n"
     config = made(tmp_path, text, overrides=("agents.runtime=native", "agents.count=4"))

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from coral.config import document
 from coral.config.model import TaskFile
 from coral.config.schema import SHIPPED, schema
+from coral.config.validate import PATTERNS
 from heartbeats.example import example_context
 
 EXAMPLES = sorted(Path(__file__).parents[4].glob("examples/*/task.yaml"))
@@ -42,6 +43,11 @@ def test_every_key_has_a_description() -> None:
 @pytest.mark.parametrize("task", EXAMPLES, ids=lambda path: path.parent.name)
 def test_the_examples_satisfy_it(task: Path) -> None:
     jsonschema.validate(document.read(task.read_text()).data, json.loads(SHIPPED.read_text()))
+
+
+def test_every_pattern_has_a_message_that_says_what_the_key_wants() -> None:
+    patterns = re.findall(r'"pattern": (".*")', schema())
+    assert {json.loads(pattern) for pattern in patterns} == set(PATTERNS)
 
 
 def test_it_refuses_what_the_models_refuse() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,18 @@ def test_only_so_many_entries_are_looked_at_and_the_nearest_first(tmp_path, monk
         changed(tmp_path / "deep" / f"{number}.py", 0)
     monkeypatch.setattr("coral.supervisor.activity.MAX_ENTRIES", 2)
     assert found(tmp_path) == 9
+
+
+def test_a_file_that_is_removed_meanwhile_does_not_hide_what_is_beside_it(tmp_path, monkeypatch) -> None:
+    changed(tmp_path / "a.py", 0)
+    changed(tmp_path / "deep" / "new.py", 2 * 3600)
+    changed(tmp_path / "old.py", 9 * 3600)
+    listed = os.scandir
+
+    def remove_after_listing(folder: str) -> AbstractContextManager[list[os.DirEntry[str]]]:
+        entries = sorted(listed(folder), key=lambda entry: entry.name)
+        (tmp_path / "a.py").unlink(missing_ok=True)
+        return nullcontext(entries)
+
+    monkeypatch.setattr(os, "scandir", remove_after_listing)
+    assert found(tmp_path) == 2

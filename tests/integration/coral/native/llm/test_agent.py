@@ -1,8 +1,9 @@
 """The inner loop against a scripted model: chains, yields, errors that the model reads, caps, blocks, gates."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from llm_agent import KEY, LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
 
 from coral.native.llm.agent import CONTINUE, CORRECT, ChainEnd
+from coral.native.llm.conversation import ToolCall
+from coral.native.llm.gates import Decision, DeferredCall, GateSignal
 from coral.native.llm.request import ModelError
 
 Begin = Callable[..., LlmDesk]
@@ -135,6 +138,39 @@ def test_the_same_failing_call_is_refused_after_three_times(begin) -> None:
     texts = [result["text"] for result in desk.results()]
     assert [text.strip() for text in texts[:3]] == ["exit code 1"] * 3
     assert texts[3].startswith("refused: this very call has failed 3 times")
+
+
+def test_a_held_call_counts_as_work_when_it_is_performed(begin) -> None:
+    decisions: list[Decision] = []
+
+    def hold_once(signal: GateSignal, calls: tuple[ToolCall, ...]) -> Sequence[Decision]:
+        decisions.extend(calls if decisions else [DeferredCall(calls[0], "later")])
+        return decisions[-1:]
+
+    desk = begin([Step(calls=[call("write_file", False, path="b.py", content="")]), Step(say="I wait.")])
+    desk.agent.gates = [hold_once]
+    desk.agent.bench.memory = replace(desk.memory, checked=True)
+    chain(desk)
+    assert (desk.agent.worked, desk.memory.checked, (desk.clone / "b.py").exists()) == (False, True, False)
+    chain(desk)
+    assert (desk.agent.worked, desk.memory.checked, (desk.clone / "b.py").exists()) == (True, False, True)
+
+
+@pytest.mark.parametrize(
+    ("made", "checked"),
+    [
+        (call("run", False, command="echo 2 > a.py; false"), False),
+        (call("run", False, command="echo 2 > a.py"), False),
+        (call("read_file", False, path="a.py"), True),
+        (call("skills", False, action="read", skill="none"), True),
+    ],
+    ids=["fails", "changes", "reads", "elsewhere"],
+)
+def test_a_workspace_is_unchecked_once_a_call_may_have_changed_it(begin, made, checked: bool) -> None:
+    desk = begin([Step(calls=[made]), Step(calls=[call("list_files", False)])])
+    desk.agent.bench.memory = replace(desk.memory, checked=True)
+    chain(desk)
+    assert desk.memory.checked is checked
 
 
 def test_a_command_may_not_outlive_its_call(begin) -> None:

@@ -54,3 +54,14 @@ def test_a_damaged_snapshot_is_told(tmp_path: Path) -> None:
     assert resumed is not None
     assert "could not be read" in roll_back(resumed, store.root)
     assert resumed.memory == saved[1]
+
+
+def test_the_memory_before_a_damaged_one_may_contradict_the_run_as_well(tmp_path: Path) -> None:
+    snapshots, saved, store = history(tmp_path)
+    snapshots.save()
+    sorted(snapshots.folder.glob("memory-*.json"))[-1].write_bytes(b"torn")
+    resumed = Snapshots.resume(tmp_path / "state", "s-1", LlmMemory)
+    assert resumed is not None
+    assert resumed.memory == saved[2]
+    assert "#2, which you made, is not there. You go on from an earlier one" in roll_back(resumed, store.root)
+    assert resumed.memory == saved[1]

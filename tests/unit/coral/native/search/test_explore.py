@@ -1,11 +1,15 @@
 """The tool `search` in a clone without a public check: a step, its opposite, and files that offer nothing."""
 
+import json
 import os
 from dataclasses import replace
 
 import pytest
+from files import write_files
 from native_agent import LocalAgent
+from sample import attempt
 
+from coral.native.memory import KnownAttempt, KnownAttempts, Trial
 from coral.native.search.explore import THREADS, one_thread
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.situation import Search
@@ -30,6 +34,27 @@ def test_searches_are_the_same_when_they_are_repeated(agent: LocalAgent):
     second = agent.toolbox.explorer.search(SHAKE)
     agent.snapshots.memory = replace(agent.snapshots.memory, episodes=0)
     assert agent.toolbox.explorer.search(SHAKE) == first != second
+
+
+@pytest.mark.parametrize(
+    ("scores", "opposite"),
+    [([0.5], True), ([2.0], False), ([0.5, 0.5], False), ([0.5, 2.0], False), ([2.0, 0.5], True), ([None], True)],
+)
+def test_the_opposite_of_a_step_follows_only_if_the_step_gained_nothing(
+    agent: LocalAgent, scores: list[float | None], opposite: bool
+):
+    """Each attempt began where the score is 1, and x 1.5."""
+    attempts = [attempt(number, score) for number, score in enumerate(scores, 1)]
+    trials = [
+        Trial(title="t", family="shake", before=1.0, number=number, score=score)
+        for number, score in enumerate(scores, 1)
+    ]
+    known = KnownAttempts(recent=tuple(map(KnownAttempt.of, attempts)))
+    agent.snapshots.memory = replace(agent.snapshots.memory, trials=tuple(trials), known=known)
+    for made in attempts:
+        write_files(agent.run_view().cache, {f"{made.number}.json": json.dumps({"p.json": '{"x": 2.0}'})})
+    found = agent.toolbox.explorer.search(SHAKE).candidate
+    assert (json.loads(found.texts["p.json"])["x"] == 1.0) is opposite
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,11 @@
 """What a task declares of its variables, and what is recognised without being declared."""
 
+from random import Random
+
 import pytest
 
 from coral.native.search.numeric.declarations import read_declarations
+from coral.native.search.numeric.discrete import Neighbourhood
 from coral.native.search.numeric.space import SearchSpace
 from coral.native.search.numeric.variables import VariableKind
 
@@ -44,6 +47,21 @@ def test_a_declared_permutation_stays_one():
     assert found.permutations == [[0, 1, 2]]
     assert sorted(found.clip([2.7, 2.9, 2.8, 9.0])[:3]) == [1, 2, 3]
     assert found.clip([2.7, 2.9, 2.8, 9.0]) == [1, 3, 2, 9]
+
+
+@pytest.mark.parametrize(
+    ("text", "declared"),
+    [
+        ("order: 5\nn: 4\n", {"order": "permutation"}),
+        ("order: [5]\nn: 4\n", {"order": "permutation"}),
+        ("order: {a: 5, b: 6}\nn: 4\n", {"order": "permutation", "b": "fixed"}),
+    ],
+)
+def test_what_is_alone_in_its_permutation_stays_as_it_is(text, declared):
+    found = space(text, declared)
+    assert (found.start, found.permutations) == ([4], [])
+    neighbours = Neighbourhood(found, Random(1))
+    assert {k for _ in range(20) for k, _ in neighbours.draw(found.start)} == {0}
 
 
 def test_bits_and_permutations_are_recognised():
