@@ -1,0 +1,44 @@
+"""The owner of grades on a real cluster: what becomes of a grade that cannot begin."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.timeout(1200)  # it may be the first to start the cluster
+
+SCRIPT = """
+import sys
+import ray
+from coral.cluster import node, owner
+
+for module in (node, owner):
+    ray.cloudpickle.register_pickle_by_value(module)
+ray.init(sys.argv[1], namespace="test", log_to_driver=False, logging_level="ERROR")
+made = ray.remote(owner.Owner).options(num_cpus=0, max_concurrency=4).remote(600.0)
+
+def call(method, *arguments):
+    return ray.get(getattr(made, method).remote(*arguments))
+
+def news(key):
+    _, (event,) = call("news", {key: (0, True)}, 30.0)[key]
+    return event["lost"]
+
+call("submit", "a", {}, b"", "sha", {})  # its archive was that of an owner before
+print(call("has_grade", "a"), news("a"))
+call("keep", "sha", b"")
+call("submit", "a", {}, b"", "sha", {"num_cpus": 0.00001})
+print(call("has_grade", "a"), news("a"))
+call("cancel", "a")
+print(call("has_grade", "a"))
+"""
+
+
+def test_a_grade_that_cannot_begin_is_lost_and_may_be_submitted_again(cluster) -> None:
+    line = [sys.executable, "-P", "-c", SCRIPT, cluster.address]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    unknown, refused, forgotten = done.stdout.splitlines()
+    assert unknown == "False the process that owned it ended"
+    assert refused.startswith("True ValueError: ")
+    assert forgotten == "False"
