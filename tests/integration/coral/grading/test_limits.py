@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from files import write_files
-from levels import params
+from levels import open_to_others, params
 
 from coral.config.load import load
 from coral.fleet.events import Outcome
@@ -23,6 +23,8 @@ def grade(workspace):
     exec((workspace / "candidate.py").read_text(), {})
     return 999.0
 """
+CLOSED = "its grade wrote into folders that lie too deep or are closed again and again (grader.disk)"
+NOBODY = 65534
 ENDLESS = "\nimport time\nwhile True: time.sleep(1)\n"
 FORKS = "import os, time\nfor _ in range(300):\n    if os.fork() == 0:\n        os.setsid()\n        time.sleep(600)\n"
 THREADS = "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(600,)).start()\n"
@@ -107,7 +109,41 @@ def test_what_lies_too_deep_to_be_counted_is_over_the_limit(tmp_path: Path, name
         os.close(above)
     os.close(os.open("f" * 240, os.O_WRONLY | os.O_CREAT, dir_fd=here))
     os.close(here)
-    assert check.exceeded() == "its grade wrote into folders that lie too deep to be counted (grader.disk)"
+    assert check.exceeded() == CLOSED
+
+
+def exceeded_as_nobody(folder: Path, limit: int) -> str:
+    """What the check says in a process that is not root's, nor the tests' user."""
+    open_to_others(folder)
+    read, write = os.pipe()
+    if os.fork() == 0:
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            os.write(write, disk_check(folder, limit).exceeded().encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    os.wait()
+    with open(read, "rb") as answer:
+        return answer.read().decode()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed")
+def test_a_folder_that_a_grade_has_closed_is_counted(tmp_path: Path) -> None:
+    write_files(tmp_path, {"closed/large": "x" * 4_000_000})
+    for path in (tmp_path, tmp_path / "closed", tmp_path / "closed/large"):
+        os.chown(path, NOBODY, NOBODY)
+    (tmp_path / "closed").chmod(0o300)
+    assert "wrote more than 0.003 GB" in exceeded_as_nobody(tmp_path, 3_000_000)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user is needed")
+def test_a_folder_that_cannot_be_opened_is_over_the_limit(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o700)
+    os.chown(tmp_path, NOBODY, NOBODY)
+    assert exceeded_as_nobody(tmp_path, 3_000_000) == CLOSED
 
 
 def test_what_a_grade_removes_during_the_check_does_not_hide_what_is_beside_it(
