@@ -9,9 +9,12 @@ from coral.cluster.keeper import BridgeKeeper
 from coral.errors import CoralError
 
 
-def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("executor", "package"), [("ray", "ray"), ("slurm", "submitit")])
+def test_without_the_extra_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str, package: str
+) -> None:
     monkeypatch.setattr(keeper, "find_spec", lambda name: None)
     with pytest.raises(CoralError) as caught:
-        BridgeKeeper(tmp_path / "cluster", "127.0.0.1:6379")
-    assert str(caught.value) == "cannot grade on a cluster: the package ray is missing"
-    assert "ray>=" in caught.value.hint
+        BridgeKeeper(tmp_path / "cluster", executor, "127.0.0.1:6379")
+    assert str(caught.value) == f"cannot grade on a cluster: the package {package} is missing"
+    assert f"{package}>=" in caught.value.hint

@@ -1,6 +1,6 @@
 """What no node could ever run is told from what has to wait; Ray would wait for ever, and say nothing."""
 
-from coral.cluster.bridge import too_large
+from coral.cluster.ray_bridge import too_large
 
 NODES = [
     {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 2.0}},
