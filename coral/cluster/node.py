@@ -14,6 +14,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tarfile
@@ -57,8 +58,9 @@ def _base() -> Path:
     state = base.lstat()
     if state.st_uid != os.getuid() or state.st_mode & 0o40777 != 0o40700:
         raise PermissionError(f"{base} is not a folder of this user's alone")
+    base /= socket.gethostname()  # nodes may share the folder for temporary files
     for name in ("grades", "archives"):
-        (base / name).mkdir(mode=0o700, exist_ok=True)
+        (base / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     return base
 
 

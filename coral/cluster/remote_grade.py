@@ -54,7 +54,7 @@ class _Remote:
         passed = {name: os.environ[name] for name in spec["passed"] if name in os.environ}
         self._order["env"] = {**passed, **self._order["env"]}
         self._tries, self._seen = 0, 0
-        self._started = False
+        self._began: float | None = None  # when the present try began on a node
         self._until = time.monotonic() + spec["wait"]
         self._why = ""
         self._last_note = ""
@@ -96,7 +96,8 @@ class _Remote:
         connection.sendall(wire.encoded(message))
 
     def _event(self, event: dict[str, Any], connection: socket.socket) -> dict[str, Any] | None:
-        self._started = self._started or "started" in event
+        if "started" in event and self._began is None:
+            self._began = time.monotonic()
         for name, data in (*event.get("output", {}).items(), *event.get("tails", {}).items()):
             self._append(name, data)
         if "started" in event:
@@ -123,7 +124,9 @@ class _Remote:
         if self._tries > self._spec["max_retries"]:
             short = " ".join(reason.split())[:REASON]
             raise _NotGradedError(f"the cluster lost its grade {self._tries} times; the last time: {short}")
-        self._seen, self._started = 0, False
+        if self._began is not None:
+            self._until += time.monotonic() - self._began  # it did not wait then
+        self._seen, self._began = 0, None
         self._submit(connection)
 
     def _check(self, trouble: str) -> None:
@@ -133,9 +136,9 @@ class _Remote:
         if trouble:
             self._note(f"waits: {trouble}")
         # Once the grade has begun, its node enforces the timeout: if no end is reported, the candidate is not at fault.
-        until = self._until + (self._order["timeout"] if self._started else 0)
+        until = self._until + (0 if self._began is None else self._order["timeout"])
         if (trouble and self._spec["impatient"]) or time.monotonic() > until:
-            silent = "its node told of no end" if self._started else "no node had room for it in time"
+            silent = "its node told of no end" if self._began is not None else "no node had room for it in time"
             raise _NotGradedError(f"cannot grade on the cluster: {self._why or silent}")
 
     def _note(self, text: str) -> None:

@@ -11,8 +11,11 @@ import hashlib
 import json
 import math
 import os
+import select
 import shutil
+import socket
 import subprocess
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -29,6 +32,11 @@ READ_SECONDS, LEASE_EVERY = 0.2, 10.0
 STATE_SECONDS = {"slurm": 10.0, "local": 1.0}  # between two looks at what is queued; Slurm is asked once for all jobs
 SILENT_SECONDS = 120.0  # without a sign of life from a job that has begun, until it is lost
 LATE_SECONDS = 5.0  # that a file may take from a node to here
+ALIVE_SECONDS = 10.0  # after a sign of life, in which a job is not over, whatever is queued
+RETRY_SECONDS = 10.0  # until Slurm is asked again to take a job
+SIGNAL_SECONDS = 10  # before its limit at which submitit signals a job; its own choice would be 90
+# What sbatch says of what it never takes; anything else, such as a controller that does not answer, may pass.
+_NEVER = ("invalid", "not available", "not permitted", "not allowed", "more processors", "unrecognized option")
 _MARGIN = 120.0  # seconds of a job's limit beyond that of its grade, which the job keeps to itself
 _QUEUE = ("squeue", "--me", "--noheader", "--format=%A")
 _ASK_SECONDS = 60.0
@@ -57,8 +65,12 @@ class _Job:
         return str(self.handle.job_id)
 
     @property
+    def has_result(self) -> bool:
+        return any("ended" in event for event in self.events)
+
+    @property
     def is_over(self) -> bool:
-        return any("ended" in event or "lost" in event for event in self.events)
+        return self.has_result or any("lost" in event for event in self.events)
 
 
 class SlurmBridge(Bridge):
@@ -92,19 +104,46 @@ class SlurmBridge(Bridge):
         (place / KEY).write_text(key, "utf-8")
         _write(place / slurm_job.ORDER, json.dumps({**order, "archive": sha}).encode())
         _write(place / slurm_job.CHECKOUT, self._shipping.checkout(order))
-        try:
-            handle = self._executor(place, order, resources).submit(slurm_job.run, str(place), LEASE_SECONDS)
-        except (self._submitit.core.utils.FailedJobError, OSError, ValueError, TypeError) as error:
-            shutil.rmtree(place, ignore_errors=True)
-            raise RefusedError(" ".join(str(error).split())[-300:]) from error
+        while (handle := self._submitted(place, order, resources)) is None:
+            if self._is_given_up(key):
+                shutil.rmtree(place, ignore_errors=True)
+                return
+            time.sleep(RETRY_SECONDS)
         _write(place / JOB, str(handle.job_id).encode())
         with self._changed:
             self._jobs[key] = _Job(place, handle)
 
+    def _submitted(self, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
+        """Return the handle of a new job; None where Slurm cannot take it now. RefusedError if it never will."""
+        try:
+            return self._executor(place, order, resources).submit(slurm_job.run, str(place), LEASE_SECONDS)
+        except (self._submitit.core.utils.FailedJobError, OSError) as error:
+            text = " ".join(str(error).split())[-300:]
+            print(text, file=sys.stderr, flush=True)
+            if not any(word in text.lower() for word in _NEVER):
+                return None
+            shutil.rmtree(place, ignore_errors=True)
+            raise RefusedError(text) from error
+        except (ValueError, TypeError, RuntimeError) as error:  # of submitit, such as where there is no srun
+            shutil.rmtree(place, ignore_errors=True)
+            raise RefusedError(" ".join(str(error).split())[-300:]) from error
+
+    def _is_given_up(self, key: str) -> bool:
+        """Whether the client of a try that is not submitted yet has ended."""
+        tried = self._tries.get(key)
+        if tried is None:
+            return True
+        with contextlib.suppress(OSError):
+            if not select.select([tried.client.connection], [], [], 0)[0]:
+                return False
+            return tried.client.connection.recv(1, socket.MSG_PEEK) == b""
+        return True
+
     def _executor(self, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
         executor = self._submitit.AutoExecutor(folder=place / "submitit", cluster=self._cluster)
         minutes = math.ceil((order["timeout"] + _MARGIN) / 60)
-        executor.update_parameters(timeout_min=minutes, name=f"coral-{order['attempt']}", **resources)
+        own = {"timeout_min": minutes, "name": f"coral-{order['attempt']}", "slurm_signal_delay_s": SIGNAL_SECONDS}
+        executor.update_parameters(**own, **resources)
         return executor
 
     def cancel(self, key: str) -> None:
@@ -112,7 +151,7 @@ class SlurmBridge(Bridge):
             job = self._jobs.pop(key, None)
         if job is None:
             return
-        if not job.is_over:
+        if not job.has_result:
             with contextlib.suppress(OSError):  # it is over
                 job.handle.cancel(check=False)
         # Without its folder it ends in any case.
@@ -141,7 +180,8 @@ class SlurmBridge(Bridge):
                 self._lease.touch()
             present = [(tried, job) for tried in self.present() if (job := self._jobs.get(tried.key)) is not None]
             for _, job in present:
-                _read(job)
+                if not job.is_over:  # what a lost job still writes counts no more
+                    _read(job)
             if now >= looked + STATE_SECONDS[self._cluster]:
                 looked = now
                 self._find_lost([job for _, job in present if not job.is_over], now)
@@ -158,7 +198,7 @@ class SlurmBridge(Bridge):
                     job.alive, job.alive_at = alive, now
             if job.alive and now > job.alive_at + SILENT_SECONDS:
                 job.events.append({"lost": f"its job {job.id} gave no sign of life for {SILENT_SECONDS:g} s"})
-            elif running is None or job.id in running:
+            elif running is None or job.id in running or (job.alive and now < job.alive_at + ALIVE_SECONDS):
                 job.done_at = None
             elif job.done_at is None:
                 job.done_at = now

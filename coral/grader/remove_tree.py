@@ -6,7 +6,7 @@ nothing is renamed: where a quota is used up, files can be deleted and not renam
 
 import contextlib
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
@@ -26,58 +26,51 @@ def remove_tree(folder: str | Path) -> None:
 
 @dataclass
 class _Level:
-    """A folder on the way from the top to the open one."""
+    """A folder on the way from the top to the open one. `folders`: those in it that are still to be removed."""
 
     name: str  # in the folder above it
     identity: tuple[int, int]
-    kept: set[str] = field(default_factory=set)  # the names in it that cannot be removed
+    folders: list[str]
 
 
 def _empty(path: Path) -> None:
-    """Goes down into the first folder that is left in each folder, and up again when no other can be removed."""
+    """Goes down into each folder, and up again when it is empty, or has only what cannot be removed."""
     here = _open(path)
-    levels = [_Level("", _identity(here))]
+    levels = [_Level("", _identity(here), _remove_files(here))]
     try:
         while True:
-            kept = levels[-1].kept
-            if (name := _remove_files(here, kept)) is not None:
+            if levels[-1].folders:
+                name = levels[-1].folders.pop()
                 try:
                     below = _open(name, here)
                 except OSError:
-                    kept.add(name)
                     continue
                 os.close(here)
                 here = below
-                levels.append(_Level(name, _identity(here)))
+                levels.append(_Level(name, _identity(here), _remove_files(here)))
             elif len(levels) > 1:
                 above = os.open("..", _FOLDER, dir_fd=here)
                 os.close(here)
                 here, name = above, levels.pop().name
                 if _identity(here) != levels[-1].identity:
                     return  # somebody moved the folder: this is not the one that we came from
-                try:
+                with contextlib.suppress(OSError):
                     os.rmdir(name, dir_fd=here)
-                except OSError:
-                    levels[-1].kept.add(name)
             else:
                 return
     finally:
         os.close(here)
 
 
-def _remove_files(folder: int, kept: set[str]) -> str | None:
-    """Removes the files that are listed before the first folder, and returns its name; None if no folder is left."""
+def _remove_files(folder: int) -> list[str]:
+    """Removes all but the folders in a folder, as far as that is possible; returns their names."""
     with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name in kept:
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                return entry.name
-            try:
-                os.unlink(entry.name, dir_fd=folder)
-            except OSError:
-                kept.add(entry.name)
-    return None
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in found:
+        if not is_folder:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+    return [name for name, is_folder in found if is_folder]
 
 
 def _open(name: str | Path, above: int | None = None) -> int:
@@ -85,12 +78,25 @@ def _open(name: str | Path, above: int | None = None) -> int:
     try:
         folder = os.open(name, _FOLDER, dir_fd=above)
     except PermissionError:
-        os.chmod(name, 0o700, dir_fd=above)
+        _take_rights(name, above)
         folder = os.open(name, _FOLDER, dir_fd=above)
     if os.fstat(folder).st_mode & 0o700 != 0o700:
         with contextlib.suppress(OSError):
             os.fchmod(folder, 0o700)
     return folder
+
+
+def _take_rights(name: str | Path, above: int | None) -> None:
+    """Lets us open a folder of our own user. Where a folder can be held without being opened, a link that somebody lays
+    in its place is not followed."""
+    if not hasattr(os, "O_PATH"):  # macOS
+        os.chmod(name, 0o700, dir_fd=above)
+        return
+    held = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=above)
+    try:
+        Path(f"/proc/self/fd/{held}").chmod(0o700)
+    finally:
+        os.close(held)
 
 
 def _identity(folder: int) -> tuple[int, int]:

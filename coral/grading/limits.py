@@ -47,6 +47,7 @@ class GradeCheck:
         self._identity = identity
         self._tag = tag
         self._folder = folder
+        self._uncounted = 0  # checks in a row that could not count everything
         self._free = _free(folder)
 
     def exceeded(self) -> str:
@@ -67,9 +68,10 @@ class GradeCheck:
     def _over_disk(self) -> str:
         if limit := self._limits.disk:
             size = _size(self._folder, limit)
-            if size == inf:
+            self._uncounted = self._uncounted + 1 if size == inf else 0
+            if self._uncounted > 1:  # once may be a folder that was just being closed
                 return "its grade wrote into folders that lie too deep or are closed again and again (grader.disk)"
-            return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if size > limit else ""
+            return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if limit < size < inf else ""
         free = _free(self._folder)
         taken = self._free - free  # by whomever: it counts as the grade's if its folder holds as much
         if taken > max(free, LEAST_DISK) and _size(self._folder, taken) >= taken * SHARE_OF_TAKEN:

@@ -61,7 +61,10 @@ class RemoteGrader:
 def longest_wait(grader: GraderSection) -> float:
     """Returns the seconds that the local process of a grade may take beyond `grader.timeout`, which the node enforces.
     The process gives up before that by itself."""
-    return _section(grader).wait + _MARGIN if grader.is_remote else 0.0
+    if not grader.is_remote:
+        return 0.0
+    section = _section(grader)
+    return section.wait + section.max_retries * grader.timeout + _MARGIN
 
 
 def bridge_of(private: Path) -> Path:

@@ -339,5 +339,5 @@ def _end_starter(number: str) -> None:
         starter.settimeout(STARTER_SECONDS)
         starter.shutdown(_socket.SHUT_WR)
         starter.recv(1)  # it closes its end when it ends
-    except (OSError, ValueError):  # a candidate may have named another number
+    except (OSError, ValueError, OverflowError):  # a candidate may have named another number
         return

@@ -78,7 +78,7 @@ class Performer:
         self._index = IndexFeed(run_context.layout.attempts, pool)
         self._background = BackgroundActions(pool, queue)
         self._snapshot: Future[object] | None = None
-        self._cleanups: dict[int, Future[object]] = {}  # of grades that were lost, by their numbers
+        self._cleanups: dict[int, list[Future[object]]] = {}  # of grades that were lost, by their numbers
         self._published: list[Attempt] = []
         # What could not be written, until `WriteAgain`, and how often that failed.
         self._unwritten: list[tuple[do.Action, int]] = []
@@ -119,7 +119,7 @@ class Performer:
                 self._background.run_later(action, partial(self._take_in, action, fleet.run.epoch), of_grade(number))
                 self._starter.prestart_interpreter(number)
             case do.CheckOut(number=number):
-                checking_out = partial(self._check_out, action, self._cleanups.pop(number, None))
+                checking_out = partial(self._check_out, action, self._cleanups.pop(number, []))
                 self._background.run_later(action, checking_out, of_grade(number))
             case do.ScanEdits():
                 self._background.run_later(action, partial(self._scan, action))
@@ -127,7 +127,8 @@ class Performer:
                 restoring = partial(restore, self._store, self._ledger, self._index.add, action)
                 self._background.run_later(action, restoring)
             case do.CleanUpGrade(number=number, launch=launch, whole=whole):
-                self._cleanups[number] = self._pool.submit(checkout.clean_up, self._layout, number, launch, whole)
+                cleanup = self._pool.submit(checkout.clean_up, self._layout, number, launch, whole)
+                self._cleanups.setdefault(number, []).append(cleanup)
             case do.Accept() | do.Refuse() | do.Discard():
                 self._answer_submission(action)
             case do.Answer(sender=sender, id=id, ok=ok, message=message, hint=hint):
@@ -246,10 +247,9 @@ class Performer:
             built_on=self._ledger.built_on(taken.parent, epoch),
         )  # fmt: skip
 
-    def _check_out(self, action: do.CheckOut, cleanup: Future[object] | None) -> Iterator[on.Event]:
-        """`cleanup`: of an earlier launch of this grade, in the same folder."""
-        if cleanup is not None:
-            wait([cleanup])
+    def _check_out(self, action: do.CheckOut, cleanups: list[Future[object]]) -> Iterator[on.Event]:
+        """`cleanups`: of earlier launches of this grade, in the same folder."""
+        wait(cleanups)
         yield from self._restore_hub()
         for name, found in self._task_files.restore():
             yield on.Restored(item=f"private/{name}", found=found, source="the run's start")

@@ -40,5 +40,5 @@ class Runs:
 
     def end_feeds(self) -> None:
         """Ends all live connections."""
-        for feed in self._feeds.values():
+        for feed in list(self._feeds.values()):  # another thread may add one
             feed.end()

@@ -72,11 +72,19 @@ def _in_code(text: str, tokens: Sequence[Token]) -> Iterator[int]:
     """Yield the marked positions in `text` that are in code. Of code inside a paragraph, only those after a backtick on
     the same line: HTML at the beginning of a line would end the paragraph."""
     for token in tokens:
-        if token.type in ("fence", "code_block", "code_inline"):
+        if token.type == "code_inline" or (token.type == "fence" and _is_plain_fence(text, token)):
             for place in map(int, _MARK.findall(token.content)):
-                if token.type != "code_inline" or "`" in text[text.rfind("\n", 0, place) + 1 : place]:
+                if token.type == "fence" or "`" in text[text.rfind("\n", 0, place) + 1 : place]:
                     yield place
         yield from _in_code(text, token.children or ())
+
+
+def _is_plain_fence(text: str, fence: Token) -> bool:
+    """Whether every reader of Markdown takes this for code: it begins and ends at the beginning of a line. Some take an
+    open fence, one in a list and indented code for text."""
+    begin, end = fence.map or (0, 0)
+    lines = text.split("\n")[begin:end]
+    return fence.level == 0 and len(lines) > 1 and all(line.startswith(fence.markup) for line in (lines[0], lines[-1]))
 
 
 def _is_current(knowledge: KnowledgeView, note: Note) -> bool:

@@ -109,7 +109,7 @@ def test_what_lies_too_deep_to_be_counted_is_over_the_limit(tmp_path: Path, name
         os.close(above)
     os.close(os.open("f" * 240, os.O_WRONLY | os.O_CREAT, dir_fd=here))
     os.close(here)
-    assert check.exceeded() == CLOSED
+    assert [check.exceeded() for _ in range(2)] == ["", CLOSED]
 
 
 def exceeded_as_nobody(folder: Path, limit: int) -> str:
@@ -121,7 +121,8 @@ def exceeded_as_nobody(folder: Path, limit: int) -> str:
             os.setgroups([])
             os.setgid(NOBODY)
             os.setuid(NOBODY)
-            os.write(write, disk_check(folder, limit).exceeded().encode())
+            check = disk_check(folder, limit)
+            os.write(write, "".join(check.exceeded() for _ in range(2)).encode())
         finally:
             os._exit(0)
     os.close(write)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -196,13 +197,25 @@ def test_nothing_in_an_export_can_act(text: str) -> None:
     [
         "`<b>` ``a`<b>`` and `x ![y](z)`",
         "````\n```\n<i>\n````",
-        "> - ~~~\n>   <i>\n>   ~~~",
-        "text\n\n    <i>",
         "a < b, a <= b, and what a surprise!",
     ],
 )
 def test_code_is_exported_as_it_is(text: str) -> None:
     assert harmless(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> - ~~~\n>   <i>\n>   ~~~",
+        "text\n\n    <i>",
+        "- a\n\n      <img src=x onerror=alert(1)>",
+        "```\n\n<script>alert(1)</script>",
+        "text\n   ```\n<script>alert(1)</script>\n   ```",
+    ],
+)
+def test_what_not_every_reader_takes_for_code_is_exported_as_text(text: str) -> None:
+    assert re.search(r"<(?=[a-z])", harmless(text)) is None
 
 
 def test_a_title_and_two_notes_together_cannot_act_either(fleet: Layout, shown: Shown, tmp_path: Path) -> None:
