@@ -80,6 +80,8 @@ class _Remote:
                 continue
             if "refused" in message:
                 raise _NotGradedError(f"cannot grade on the cluster: {message['refused']}")
+            if "trouble" in message:
+                self._check(message["trouble"])
             for event in message.get("events", ()):
                 self._seen += 1
                 if (ended := self._event(event, connection)) is not None:

@@ -104,23 +104,28 @@ class SlurmBridge(Bridge):
         (place / KEY).write_text(key, "utf-8")
         _write(place / slurm_job.ORDER, json.dumps({**order, "archive": sha}).encode())
         _write(place / slurm_job.CHECKOUT, self._shipping.checkout(order))
-        while (handle := self._submitted(place, order, resources)) is None:
-            if self._is_given_up(key):
-                shutil.rmtree(place, ignore_errors=True)
-                return
-            time.sleep(RETRY_SECONDS)
+        while (handle := self._submitted(key, place, order, resources)) is None:
+            until = time.monotonic() + RETRY_SECONDS
+            while time.monotonic() < until:
+                if self._is_given_up(key):
+                    shutil.rmtree(place, ignore_errors=True)
+                    return
+                time.sleep(READ_SECONDS)
         _write(place / JOB, str(handle.job_id).encode())
         with self._changed:
             self._jobs[key] = _Job(place, handle)
 
-    def _submitted(self, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
-        """Return the handle of a new job; None where Slurm cannot take it now. RefusedError if it never will."""
+    def _submitted(self, key: str, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
+        """Return the handle of a new job; None where Slurm cannot take it now, which the client is told. RefusedError
+        if it never will."""
         try:
             return self._executor(place, order, resources).submit(slurm_job.run, str(place), LEASE_SECONDS)
         except (self._submitit.core.utils.FailedJobError, OSError) as error:
             text = " ".join(str(error).split())[-300:]
             print(text, file=sys.stderr, flush=True)
             if not any(word in text.lower() for word in _NEVER):
+                if (tried := self._tries.get(key)) is not None:
+                    tried.client.send(trouble=f"Slurm does not take its job: {text}")
                 return None
             shutil.rmtree(place, ignore_errors=True)
             raise RefusedError(text) from error

@@ -1,6 +1,7 @@
 """Grades as jobs of Slurm, by the local executor of submitit: the same records as without, whoever dies."""
 
 import os
+import shutil
 import signal
 
 import psutil
@@ -103,7 +104,21 @@ def test_a_stop_ends_a_grade_in_its_job(begin, monkeypatch, tmp_path):
     assert jobs(run) == []
 
 
-def test_a_machine_without_slurm_is_told_when_a_run_begins(begin, monkeypatch):
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+def test_a_machine_without_slurm_is_told_when_a_run_begins(begin, monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for name in ("git", "sh", "env"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(CoralError, match="there is no sbatch on this machine"):
+        begin(1, grader={"slurm.cluster": "slurm"})
+
+
+def test_a_slurm_that_takes_no_job_now_is_told_when_a_run_begins(begin, monkeypatch, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for name in ("sbatch", "srun"):
+        program = tmp_path / "bin" / name
+        program.write_text("#!/bin/sh\necho 'sbatch: error: Unable to contact slurm controller' >&2\nexit 1\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
+    with pytest.raises(CoralError, match=r"Slurm does not take its job: .*Unable to contact slurm controller"):
         begin(1, grader={"slurm.cluster": "slurm"})
