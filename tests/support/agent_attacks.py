@@ -70,8 +70,9 @@ _WRITE, _LINKS = "write another agent's clone", "have the supervisor write or re
 
 def _caged(name: str) -> Attack:
     """A folder of the run is renamed, and a link to a folder of the agent laid in its place. It is seen by what the
-    supervisor has set aside."""
-    act = f'mkdir -p cage; mv "$R/{name}" "$R/{name}-aside" && ln -s "$PWD/cage" "$R/{name}"'
+    supervisor has set aside. Between the two the supervisor may make the folder again: then the agent tries again."""
+    once = f'mv "$R/{name}" "$R/{name}-aside$i" && ln -sT "$PWD/cage" "$R/{name}"'
+    act = f"mkdir -p cage; for i in '' 1 2 3 4; do {once} && exit 0; done; false"
     place, _, last = f"./{name}".rpartition("/")
     row = "lay a link in the place of a folder of the run"
     return Attack(row, act, f"{place}/.{last}.foreign-*", f"the folder {name}")
