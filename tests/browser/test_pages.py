@@ -458,6 +458,7 @@ def test_an_agent_is_added_and_moved_by_keyboard_once_that_is_confirmed(tmp_path
         dialog.get_by_label("Role").fill("Review.")
         dialog.get_by_role("button", name="Add ...").press("Enter")
         expect(dialog.get_by_role("status")).to_contain_text("Add zoe, driven by command, opus?")
+        expect(dialog.get_by_role("button", name="Add it")).to_be_focused()
         page.keyboard.press("Enter")
         expect(dialog).to_have_count(0)
         expect(page.locator("main .act", has=opens)).to_contain_text("requested")

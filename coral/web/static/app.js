@@ -23,13 +23,15 @@ const PAGES = [
 ];
 
 function usePlace() {
-  const [at, setAt] = useState(place);
+  const now = () => ({ hash: location.hash, place: place() });
+  const [at, setAt] = useState(now);
   useEffect(() => {
-    const moved = () => setAt(place());
+    const moved = () => setAt((was) => (was.hash === location.hash ? was : now()));
     addEventListener("hashchange", moved);
+    moved();  // the address may have changed since the first drawing
     return () => removeEventListener("hashchange", moved);
   }, []);
-  return at;
+  return at.place;
 }
 
 // The reader of a screen is told of a new page, and the keyboard goes on from its top.
