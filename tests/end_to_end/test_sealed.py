@@ -136,7 +136,8 @@ def test_what_an_agent_reaches_is_what_the_page_says(start, machine, level):
     run = start(
         SCRIPT,
         supervise=False,
-        overrides=("agents.count=2", f"workspace.seal={level}", "run.poll_seconds=0.2", reflect),
+        # A launch that finds a link in the place of its logs is tried again soon.
+        overrides=("agents.count=2", f"workspace.seal={level}", "run.poll_seconds=0.2", "run.backoff=0.1", reflect),
     )
     shared = run.layout.shared
     daemons = {"leaves a daemon": shared / "daemon", "leaves a daemon outside its group": shared / "stray"}
@@ -153,6 +154,9 @@ def test_what_an_agent_reaches_is_what_the_page_says(start, machine, level):
         wait_until((shared / "again").exists, what="the next launch")
         if (noticed_late := [attack.alert for attack in LATE.values() if attack.alert]) and level == Level.NONE:
             wait_until(lambda: all(alert in told(run) for alert in noticed_late), what="what is told of the links")
+            # It may have been told first that the folder was gone.
+            laid = [attack.made for attack in LATE.values() if attack.alert]
+            wait_until(lambda: all(any(run.layout.root.glob(made)) for made in laid), what="the links that were laid")
         found = judged(run, reached)
         living = beating(daemons)
         found |= {name: Outcome.OPEN if name in living else Outcome.CLOSED for name in daemons}
