@@ -57,23 +57,22 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[small_disk.Disk | None]:
     """A small disk, for a test that is marked with `small_disk`. Outside, where the test does not run, it is none."""
-    if not small_disk.is_inside():
-        yield None
-        return
-    mounted = small_disk.Disk(tmp_path / "disk", 48)
-    yield mounted
-    mounted.unmount()
+    yield from _mounted(small_disk.Disk, tmp_path)
 
 
 @pytest.fixture
-def quota(tmp_path: Path) -> Iterator[small_disk.QuotaDisk | None]:
-    """A disk with a quota, for a test that is marked with `small_disk`; outside it is none."""
+def quota(tmp_path: Path) -> Iterator[small_disk.Disk | None]:
+    """The same with a quota, on a disk that is larger."""
     if reason := small_disk.QuotaDisk.why_not():
-        pytest.skip(reason)
+        pytest.skip(f"NOT RUN: {reason}")
+    yield from _mounted(small_disk.QuotaDisk, tmp_path)
+
+
+def _mounted(kind: type[small_disk.Disk], folder: Path) -> Iterator[small_disk.Disk | None]:
     if not small_disk.is_inside():
         yield None
         return
-    mounted = small_disk.QuotaDisk(tmp_path / "disk", 48)
+    mounted = kind(folder / "disk", 48)
     yield mounted
     mounted.unmount()
 

@@ -117,6 +117,8 @@ MAY_IMPORT = {
     ),
     "coral.records": ("coral.records", "coral.errors", "coral.fleet", "attempts"),
     "coral.cluster": ("coral.cluster",),  # and of the rest:
+    "coral.cluster.bridge": ("coral.cluster.wire", "attempts.files"),
+    "coral.cluster.slurm_bridge": ("coral.cluster", "attempts.files"),
     "coral.cluster.keeper": ("coral.cluster.wire", "coral.errors", "coral.extras", "coral.processes.environment"),
     "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.grading.runner"),
     "coral.cluster.guard": ("coral.grader.remove_tree", "coral.processes.result_channel"),

@@ -54,8 +54,9 @@ def find_dead_ends(shared: Path, kept_in: Path) -> list[tuple[str, str, list[str
 
 
 def met_by(about: Iterable[str], message: str, changes: Callable[[], tuple[list[str], str]]) -> bool:
-    """Return whether an attempt touches everything that a dead end is about. `changes` returns the paths of the files
-    that it changes, and the changed lines; called only if the message does not name everything."""
+    """Return whether an attempt concerns every subject of a dead end: each word of `about` is named in its `message`,
+    or in the files and lines that it changes. `changes` returns the paths of these files, and the lines; it is called
+    only if the message does not name every word."""
     left = [word for word in about if not names(message, word)]
     if not left:
         return True

@@ -87,8 +87,8 @@ class RawNote:
     text: str
 
     def may_mention(self, some: Sequence[str]) -> bool:
-        """Return whether its name or its head may contain one of these words, in upper or lower case. A head with
-        escapes always may."""
+        """Return whether the note's name or front matter may contain one of the words, without regard to case. True
+        also for a front matter with a backslash: such an escape can stand for any letter."""
         head = _head(self.text)
         about = f"{self.name}\n{head}".casefold()
         return "\\" in head or any(word in about for word in some)

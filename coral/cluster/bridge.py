@@ -1,7 +1,8 @@
-"""The one process of a run that speaks to a cluster: what all kinds of it have in common. Standard library only.
+"""The bridge of a run: the one process that speaks to its cluster. This is the part that Ray and Slurm share.
 
-A bridge submits the grades of local clients (`coral.cluster.remote_grade`) and hands them what comes of these. One
-bridge works at a time: another waits for its lock. It ends when its standard input has ended and no client is left.
+A bridge submits the grades of local clients (`coral.cluster.remote_grade`) and sends the events of the grades back to
+them. One bridge works at a time: another waits for its lock. It ends when its standard input has ended and no client is
+left.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
+from attempts.files import write_bytes
 from coral.cluster import wire
 
 LINGER_SECONDS = 10.0  # for which the bridge waits for a client, once nobody supervises the run
@@ -46,10 +48,8 @@ def _end(failed: threading.ExceptHookArgs) -> None:
 
 
 def fail(folder: Path, text: str) -> None:
-    """End this process for want of a cluster. Clients read the reason, and wait for another bridge."""
-    unfinished = folder / f".{wire.TROUBLE}"
-    unfinished.write_text(f"{text}\n", encoding="utf-8")
-    unfinished.replace(folder / wire.TROUBLE)
+    """End this process because the cluster cannot be used. Clients read the reason, and wait for another bridge."""
+    write_bytes(folder / wire.TROUBLE, f"{text}\n".encode(), durable=False)
     os._exit(3)
 
 
@@ -79,7 +79,8 @@ class Try:
         self.is_submitted = False
 
     def tell(self, at: int, events: list[Any]) -> list[Any]:
-        """Send what is new of these events, the first of which has the number `at`; return it."""
+        """Send the client those of the events that it has not had, and return them. `at`: the number of the first
+        one."""
         new = events[max(self.seen - at, 0) :]
         self.seen += len(new)
         if new:
@@ -94,7 +95,7 @@ class Bridge(ABC):
         self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was added
         self._began = self._last_client = time.monotonic()
 
-    def check(self, resources: dict[str, Any]) -> None:  # noqa: B027 - where only a submission shows it, nothing is known
+    def check(self, resources: dict[str, Any]) -> None:  # noqa: B027 - Slurm says so only when a job is submitted
         """Raise RefusedError if the cluster can never run a grade that needs these."""
 
     @abstractmethod
@@ -107,10 +108,10 @@ class Bridge(ABC):
 
     @abstractmethod
     def keys(self) -> list[str]:
-        """The grades that are submitted and not forgotten, those of earlier bridges too."""
+        """Return the keys of all grades that were submitted and not ended by `cancel`, those of earlier bridges too."""
 
     def cancel_unclaimed(self) -> None:
-        """Once, after a while: end the grades of earlier bridges that no client has asked for."""
+        """End the grades of earlier bridges that no client has asked for, once UNCLAIMED_SECONDS have passed."""
         if self._began and time.monotonic() > self._began + UNCLAIMED_SECONDS:
             self._began = 0.0
             for key in set(self.keys()) - {tried.key for tried in self.present()}:
@@ -138,14 +139,11 @@ class Bridge(ABC):
             return list(self._tries.values())
 
     def wait_for_tries(self) -> list[Try]:
+        """Block until there is a try; return all."""
         while not (present := self.present()):
             self._arrived.wait()
             self._arrived.clear()
         return present
-
-    def is_present(self, tried: Try) -> bool:
-        with self._changed:
-            return self._tries.get(tried.key) is tried
 
     def _serve(self, client: Client) -> None:
         connection = client.connection

@@ -211,7 +211,7 @@ def _sweep(grades: Path) -> None:
             guard = json.loads((place / "guard.json").read_text("utf-8"))
         except (OSError, ValueError):
             continue  # its guard has not begun
-        if _started_at(guard["pid"]) == guard["started"]:
+        if started_at(guard["pid"]) == guard["started"]:
             continue
         for process in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
@@ -220,7 +220,8 @@ def _sweep(grades: Path) -> None:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _started_at(pid: int) -> str:
+def started_at(pid: int) -> str:
+    """Return when a process has begun, in ticks of the kernel since the boot; "" if there is none, or it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

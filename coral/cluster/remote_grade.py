@@ -83,7 +83,7 @@ class _Remote:
             if "trouble" in message:
                 self._check(message["trouble"])
             for event in message.get("events", ()):
-                self._seen += 1
+                self._seen, self._why = self._seen + 1, ""
                 if (ended := self._event(event, connection)) is not None:
                     return ended
 

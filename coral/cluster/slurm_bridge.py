@@ -1,7 +1,8 @@
 """The bridge to Slurm: submits each try of a grade as a job (`coral.cluster.slurm_job`) through submitit, and reads
-what the job writes.
+the events that the job writes.
 
-A try has a folder in that of the bridge, which has everything about it: another bridge goes on from there.
+Everything about a try lies in a folder of its own below that of the bridge, so that the next bridge can take the job
+over.
 """
 
 from __future__ import annotations
@@ -10,12 +11,10 @@ import contextlib
 import hashlib
 import json
 import math
-import os
 import select
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -23,21 +22,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from attempts.files import write_bytes
 from coral.cluster import slurm_job, wire
 from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, wait_for_lock
+from coral.cluster.node import started_at
 from coral.cluster.shipping import Shipping
 
 TRIES, JOB, KEY = "tries", "job", "key"
-READ_SECONDS, LEASE_EVERY = 0.2, 10.0
-STATE_SECONDS = {"slurm": 10.0, "local": 1.0}  # between two looks at what is queued; Slurm is asked once for all jobs
-SILENT_SECONDS = 120.0  # without a sign of life from a job that has begun, until it is lost
-LATE_SECONDS = 5.0  # that a file may take from a node to here
-ALIVE_SECONDS = 10.0  # after a sign of life, in which a job is not over, whatever is queued
-RETRY_SECONDS = 10.0  # until Slurm is asked again to take a job
-SIGNAL_SECONDS = 10  # before its limit at which submitit signals a job; its own choice would be 90
-# What sbatch says of what it never takes; anything else, such as a controller that does not answer, may pass.
+READ_SECONDS = 0.2  # between two reads of the events of all jobs
+LEASE_EVERY = 10.0  # seconds between two renewals of the lease, without which jobs end
+STATE_SECONDS = {"slurm": 10.0, "local": 1.0}  # between two questions which jobs wait or run: one for all jobs
+SILENT_SECONDS = 120.0  # after the last sign of life of a job that has begun, until it counts as lost
+LATE_SECONDS = 5.0  # for which a job that has ended may still have events on their way through the file system
+ALIVE_SECONDS = 10.0  # after a sign of life: for so long a job runs, even if the queue does not list it
+RETRY_SECONDS = 10.0  # until a job that Slurm did not take is submitted again
+SIGNAL_SECONDS = 10  # before its time limit at which Slurm signals a job; submitit's default is 90
+# Words of the errors by which sbatch refuses a job for good: its exit code is always 1. Any other error, such as a
+# controller that does not answer, may pass.
 _NEVER = ("invalid", "not available", "not permitted", "not allowed", "more processors", "unrecognized option")
-_MARGIN = 120.0  # seconds of a job's limit beyond that of its grade, which the job keeps to itself
+_MARGIN = 120.0  # seconds by which the time limit of a job is longer than that of its grade, which the job enforces
 _QUEUE = ("squeue", "--me", "--noheader", "--format=%A")
 _ASK_SECONDS = 60.0
 
@@ -50,15 +53,15 @@ def main(folder: str, cluster: str) -> None:
 
 @dataclass
 class _Job:
-    """A try that was submitted. `offset`: how much of its events was read."""
+    """A try that was submitted. `handle`: submitit's job. `offset`: the bytes of its events that were read."""
 
     folder: Path
-    handle: Any  # submitit's
+    handle: Any
     events: list[Any] = field(default_factory=list)
     offset: int = 0
-    alive: int = 0  # the time of its last sign of life, by the clock of its node
-    alive_at: float = 0.0  # when that was seen
-    done_at: float | None = None  # when the job was found to be over
+    alive: int = 0  # the time of its last sign of life in nanoseconds, by the clock of its node
+    alive_at: float = 0.0  # when this bridge saw that sign, on its own clock
+    done_at: float | None = None  # since when the queue lists the job no more
 
     @property
     def id(self) -> str:
@@ -99,11 +102,11 @@ class SlurmBridge(Bridge):
         sha, archive = self._shipping.archive(Path(order["places"]["private"]))
         kept, place = self._folder / slurm_job.ARCHIVES / sha, self._folder / TRIES / _name(key)
         if not kept.exists():
-            _write(kept, archive)
+            write_bytes(kept, archive, durable=False)
         place.mkdir(mode=0o700, exist_ok=True)
         (place / KEY).write_text(key, "utf-8")
-        _write(place / slurm_job.ORDER, json.dumps({**order, "archive": sha}).encode())
-        _write(place / slurm_job.CHECKOUT, self._shipping.checkout(order))
+        write_bytes(place / slurm_job.ORDER, json.dumps({**order, "archive": sha}).encode(), durable=False)
+        write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
         while (handle := self._submitted(key, place, order, resources)) is None:
             until = time.monotonic() + RETRY_SECONDS
             while time.monotonic() < until:
@@ -111,30 +114,27 @@ class SlurmBridge(Bridge):
                     shutil.rmtree(place, ignore_errors=True)
                     return
                 time.sleep(READ_SECONDS)
-        _write(place / JOB, str(handle.job_id).encode())
+        write_bytes(place / JOB, str(handle.job_id).encode(), durable=False)
         with self._changed:
             self._jobs[key] = _Job(place, handle)
 
     def _submitted(self, key: str, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
-        """Return the handle of a new job; None where Slurm cannot take it now, which the client is told. RefusedError
-        if it never will."""
+        """Submit a job and return its handle. Return None, and tell the client why, if Slurm cannot take it now.
+        RefusedError if it never will."""
         try:
             return self._executor(place, order, resources).submit(slurm_job.run, str(place), LEASE_SECONDS)
-        except (self._submitit.core.utils.FailedJobError, OSError) as error:
+        except (OSError, ValueError, TypeError, RuntimeError) as error:  # of submitit; RuntimeError: of sbatch, too
             text = " ".join(str(error).split())[-300:]
-            print(text, file=sys.stderr, flush=True)
-            if not any(word in text.lower() for word in _NEVER):
-                if (tried := self._tries.get(key)) is not None:
-                    tried.client.send(trouble=f"Slurm does not take its job: {text}")
-                return None
-            shutil.rmtree(place, ignore_errors=True)
-            raise RefusedError(text) from error
-        except (ValueError, TypeError, RuntimeError) as error:  # of submitit, such as where there is no srun
-            shutil.rmtree(place, ignore_errors=True)
-            raise RefusedError(" ".join(str(error).split())[-300:]) from error
+            of_slurm = isinstance(error, OSError | self._submitit.core.utils.FailedJobError)
+            if not of_slurm or any(word in text.lower() for word in _NEVER):
+                shutil.rmtree(place, ignore_errors=True)
+                raise RefusedError(text) from error
+        if (tried := self._tries.get(key)) is not None:
+            tried.client.send(trouble=f"Slurm does not take its job: {text}")
+        return None
 
     def _is_given_up(self, key: str) -> bool:
-        """Whether the client of a try that is not submitted yet has ended."""
+        """Return whether the client of a try that is not submitted yet has ended."""
         tried = self._tries.get(key)
         if tried is None:
             return True
@@ -157,9 +157,9 @@ class SlurmBridge(Bridge):
         if job is None:
             return
         if not job.has_result:
-            with contextlib.suppress(OSError):  # it is over
+            with contextlib.suppress(OSError):  # there is no scancel any more, or no such process
                 job.handle.cancel(check=False)
-        # Without its folder it ends in any case.
+        # A job whose folder is gone ends by itself.
         shutil.rmtree(job.folder, ignore_errors=True)
 
     def keys(self) -> list[str]:
@@ -167,7 +167,7 @@ class SlurmBridge(Bridge):
             return list(self._jobs)
 
     def _take_over(self, place: Path) -> None:
-        """Go on with a try of the bridge before, where it was submitted."""
+        """Take over a try of the bridge before. One whose job is not known is removed: then its job ends by itself."""
         try:
             key, id = (place / KEY).read_text("utf-8"), (place / JOB).read_text("utf-8")
         except OSError:
@@ -185,7 +185,7 @@ class SlurmBridge(Bridge):
                 self._lease.touch()
             present = [(tried, job) for tried in self.present() if (job := self._jobs.get(tried.key)) is not None]
             for _, job in present:
-                if not job.is_over:  # what a lost job still writes counts no more
+                if not job.is_over:  # what a lost job writes later does not count
                     _read(job)
             if now >= looked + STATE_SECONDS[self._cluster]:
                 looked = now
@@ -211,23 +211,15 @@ class SlurmBridge(Bridge):
                 job.events.append({"lost": f"its job {job.id} has ended without a result{_error(job)}"})
 
     def _running(self, jobs: list[_Job]) -> set[str] | None:
-        """Return the ids of those jobs that wait or run; None if that is not known now. `squeue` knows it on every
-        cluster; `sacct`, which submitit asks, only where there is an accounting."""
+        """Return the ids of the jobs that wait or run; None if Slurm does not answer. `squeue` is asked, since `sacct`,
+        which submitit uses, knows nothing on a cluster that keeps no accounts."""
         if self._cluster == "local":
-            return {job.id for job in jobs if is_running(int(job.id))}
+            return {job.id for job in jobs if started_at(int(job.id))}
         try:
             asked = subprocess.run(_QUEUE, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True)
         except (OSError, subprocess.SubprocessError):
             return None
         return set(asked.stdout.split())
-
-
-def is_running(pid: int) -> bool:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b") ")[2][:1] not in (b"Z", b"X")
-    except OSError:
-        return False
 
 
 def _error(job: _Job) -> str:
@@ -250,10 +242,3 @@ def _read(job: _Job) -> None:
 
 def _name(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    unfinished.write_bytes(data)
-    unfinished.replace(path)

@@ -27,12 +27,12 @@ LOOK_SECONDS = 2.0
 
 
 def run(folder: str, lease_seconds: float) -> None:
-    """`folder`: that of the grade's try. The job ends when the folder is removed, or when the bridge has not renewed
-    its lease for so many seconds."""
+    """Run the grade of a try. `folder`: that of the try. The job ends when the folder is removed, or when the bridge
+    has not renewed its lease for `lease_seconds`."""
     place = Path(folder)
     try:
         os.close(os.open(place / CLAIM, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    except OSError:  # another job has this try, for it was submitted twice; or the try is over
+    except OSError:  # the try is over, or was submitted twice and another job has it
         return
     threading.Thread(target=_watch, args=(place, lease_seconds), daemon=True).start()
     order = json.loads((place / ORDER).read_text("utf-8"))
@@ -53,8 +53,8 @@ def _job() -> str:
 
 
 def _watch(place: Path, lease_seconds: float) -> None:
-    """Shows that the job lives, and ends it where nobody wants it any more. A guard then ends the grader. The clocks of
-    two machines are not compared: only whether a time has changed."""
+    """Give signs of life, and end the job when its folder is gone or the lease has run out: a guard then ends the
+    grader. Times of two machines are never compared: a file's time only tells that it was touched again."""
     lease, seen, at = place.parent.parent / LEASE, 0, time.monotonic()
     while place.exists():
         with contextlib.suppress(OSError):

@@ -66,8 +66,8 @@ def ttl_of(agent: Agent, rules: Rules) -> float:
 
 
 def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
-    """Return whether a launch may be interrupted: it has printed something, so that its session can be resumed, or it
-    has been silent since its start for longer than the grace."""
+    """Return whether the agent's launch may be interrupted. It may once it has printed something, because its session
+    can be resumed from then on; and it may if it has printed nothing for longer than `rules.start_grace` seconds."""
     return agent.has_output or now >= agent.spawned_at + rules.start_grace
 
 

@@ -78,7 +78,7 @@ def _open(name: str | Path, above: int | None = None) -> int:
     try:
         folder = os.open(name, _FOLDER, dir_fd=above)
     except PermissionError:
-        _take_rights(name, above)
+        take_rights(name, above)
         folder = os.open(name, _FOLDER, dir_fd=above)
     if os.fstat(folder).st_mode & 0o700 != 0o700:
         with contextlib.suppress(OSError):
@@ -86,9 +86,9 @@ def _open(name: str | Path, above: int | None = None) -> int:
     return folder
 
 
-def _take_rights(name: str | Path, above: int | None) -> None:
-    """Lets us open a folder of our own user. Where a folder can be held without being opened, a link that somebody lays
-    in its place is not followed."""
+def take_rights(name: str | Path, above: int | None = None) -> None:
+    """Makes a folder of our own user readable, writable and passable for us. A link in its place is not followed, but
+    on macOS. OSError if that is not possible. `above`: a descriptor of the folder that it lies in."""
     if not hasattr(os, "O_PATH"):  # macOS
         os.chmod(name, 0o700, dir_fd=above)
         return

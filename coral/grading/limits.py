@@ -12,6 +12,7 @@ from math import inf
 from pathlib import Path
 
 from coral.config.model import GraderSection
+from coral.grader.remove_tree import take_rights
 from coral.processes import cgroup
 from coral.processes.process_tree import Identity, members
 from coral.processes.usage import machine_memory, usage_of
@@ -117,20 +118,11 @@ def _size(folder: Path, most: int) -> float:
             if path in opened:
                 return inf
             opened.add(path)
-            _take_rights(path)
+            with contextlib.suppress(OSError):
+                take_rights(path)
             folders.append(path)
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
                 return inf
             continue  # the grade removed it meanwhile
     return total
-
-
-def _take_rights(folder: str) -> None:
-    """Lets us read a folder of our own user that the grade has closed. A link in its place is not followed."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, getattr(os, "O_PATH", 0) | os.O_NOFOLLOW | os.O_DIRECTORY)
-        try:
-            Path(f"/proc/self/fd/{handle}").chmod(0o700)
-        finally:
-            os.close(handle)

@@ -33,7 +33,8 @@ class MadeTask:
 
 
 def write_task(made: MadeTask, folder: Path) -> None:
-    """Write all of the task, or nothing: CoralError if the folder has files already, or something cannot be copied."""
+    """Write the files of a task into a folder. CoralError if the folder is not empty, or a file cannot be copied; then
+    nothing is left of what was written."""
     hint = "name a folder that does not exist yet"
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise CoralError(f"cannot make a task in {folder}: it exists, and is not empty", hint)

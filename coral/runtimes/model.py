@@ -234,7 +234,7 @@ class Runtime(ABC):
 
     @property
     def how_to_log_in(self) -> str:
-        """What the user can do about a missing login."""
+        """The advice that is printed if the program has no login: the command to type, or the variable to set."""
         return ""
 
     def inspect(self, seed: Path, editable: tuple[str, ...]) -> Inspection | None:  # noqa: ARG002

@@ -322,8 +322,8 @@ class Gatherer:
         )
 
     def _guarded(self, source: str, events: Iterator[on.Event]) -> Iterator[on.Event]:
-        """Yield the events of a source, and contain its errors: the events before an error count, the error is reported
-        once, and the source is read again at the next turn."""
+        """Yield the events of a source. If the source raises, the events before that count, and a `Broken` event
+        reports the error, once until the source works again. The source is read again at the next turn."""
         try:
             yield from events
             self._broken.discard(source)

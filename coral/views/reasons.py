@@ -1,4 +1,4 @@
-"""The texts of reasons and of ends. They are worded here alone, for every screen, prompt and file."""
+"""Turns the reasons for what agents and runs do into text, for every screen, prompt and file."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields

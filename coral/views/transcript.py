@@ -1,4 +1,5 @@
-"""Reads a launch as a conversation: its prompt and what its program printed, one entry after the other.
+"""Reads the log of a launch as a conversation: yields one entry for its prompt, and one for each thing that the agent's
+program printed.
 
 The output is read as a stream by the runtime's own reader. Of its past only the names of running tools are kept, so the
 longest log takes no more memory than a short one. A line that is too long is skipped, and an entry says so.

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 from real_runs import tries, wait_until
-from remote_grades import COMMAND, GRADE, SAME, bridges, is_start, noted, place_of, scores
+from remote_grades import COMMAND, GRADE, assert_one_record_each, assert_the_same, bridges, noted, place_of, records
 
 from attempts.record import Verdict
 from coral.errors import CoralError
@@ -30,25 +30,14 @@ def begin(cluster, start):
 def test_records_are_the_same_as_those_of_this_machine(begin):
     values = (1, 3, "refused", "slow", 2)
     here, there = (begin(*values, executor=name, grader={"timeout": 5}) for name in ("local", "ray"))
-    records = [
-        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(5)] for run in (here, there)
-    ]
-    assert records[0] == records[1]
-    assert records[0][3]["reason"] == "the grader took longer than 5 seconds"
-    for name in ("stdout", "stderr"):
-        text = (there.layout.grading(2) / name).read_text()
-        assert text == (here.layout.grading(2) / name).read_text() != ""
-    wait_until((there.layout.grade(2) / "text.txt").exists)
-    assert (there.layout.grade(2) / "text.txt").read_text() == "3"
+    assert_the_same(here, there, 5)
+    assert there.attempts()[3].reason == "the grader took longer than 5 seconds"
 
 
 def test_a_command_grades_there_as_it_does_here(begin):
     here, there = (begin(1, 2, executor=name, command=COMMAND) for name in ("local", "ray"))
-    records = [
-        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(2)] for run in (here, there)
-    ]
-    assert records[0] == records[1]
-    assert [one["feedback"] for one in records[1]] == ["real", "real"]
+    assert records(here, 2) == records(there, 2)
+    assert [one.feedback for one in there.attempts()] == ["real", "real"]
 
 
 @pytest.mark.parametrize("who", ["worker", "bridge", "supervisor", "bridge and supervisor", "node"])
@@ -66,10 +55,7 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who):
     if "supervisor" in who:
         run.kill()
         run.supervise()
-    run.wait_for_attempts(3)
-    assert scores(run) == [(1, 1.0), (2, 2.0), (3, 3.0)]
-    launches = [action.launch for made in run.decisions() for action in made.actions if is_start(action, 2)]
-    assert launches == [1], "the supervisor has taken its grade over"
+    assert_one_record_each(run)
     # The owner may have been on the node that died: then it reports the loss, ends too, and the second try with it.
     lost = [reason for reason in noted(run, 2, "was lost") if "the process that owned it ended" not in reason]
     assert len(lost) == (who in ("worker", "node")), lost

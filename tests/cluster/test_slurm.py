@@ -1,11 +1,12 @@
 """Grades as jobs of a real Slurm, which keeps no accounts: the same records as on this machine, whatever is lost."""
 
 import os
+import re
 
 import pytest
 import slurm_cluster
 from real_runs import tries, wait_until
-from remote_grades import GRADE, SAME, bridges, noted, place_of, scores
+from remote_grades import GRADE, assert_the_same, bridges, noted, place_of, scores, variables
 
 from coral.errors import CoralError
 
@@ -17,15 +18,11 @@ def slurm(tmp_path_factory):
     if reason := slurm_cluster.why_not():
         pytest.skip(f"NOT RUN: {reason}")
     made = slurm_cluster.SlurmCluster(tmp_path_factory.mktemp("slurm"))
-    before = dict(os.environ)
-    os.environ.update(made.env)
     try:
-        yield made
+        with variables(made.env):
+            yield made
     finally:
         made.close()
-        for name in made.env:
-            os.environ.pop(name)
-        os.environ.update(before)
 
 
 @pytest.fixture
@@ -39,13 +36,10 @@ def begin(slurm, start):
 
 
 def test_records_are_the_same_as_those_of_this_machine(begin, slurm):
-    values = (1, "refused", "slow", 2)
+    values = (1, 2, "slow", "refused")
     here, there = (begin(*values, executor=name, timeout=8) for name in ("local", "slurm"))
-    records = [
-        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(4)] for run in (here, there)
-    ]
-    assert records[0] == records[1]
-    assert records[0][2]["reason"] == "the grader took longer than 8 seconds"
+    assert_the_same(here, there, 4)
+    assert there.attempts()[2].reason == "the grader took longer than 8 seconds"
     wait_until(lambda: not slurm.jobs(), what="an empty queue")
 
 
@@ -81,3 +75,11 @@ def test_a_stop_cancels_the_job(begin, slurm):
 def test_what_slurm_does_not_take_is_said_when_a_run_begins(begin):
     with pytest.raises(CoralError, match=r"cannot grade on the cluster: .*invalid partition"):
         begin(1, **{"slurm.partition": "nowhere"})
+
+
+def test_a_controller_that_does_not_answer_is_said_when_a_run_begins(begin, slurm, tmp_path, monkeypatch):
+    path = tmp_path / "slurm.conf"
+    path.write_text(re.sub(r"SlurmctldPort=\d+", "SlurmctldPort=9", (slurm.folder / "slurm.conf").read_text()))
+    monkeypatch.setenv("SLURM_CONF", str(path))
+    with pytest.raises(CoralError, match=r"Slurm does not take its job: .*(controller|connect)"):
+        begin(1)

@@ -7,7 +7,7 @@ import signal
 import psutil
 import pytest
 from real_runs import tries, wait_until
-from remote_grades import COMMAND, GRADE, SAME, bridges, is_start, noted, place_of, scores
+from remote_grades import COMMAND, GRADE, assert_one_record_each, assert_the_same, bridges, noted, place_of
 
 from attempts.record import Verdict
 from coral.errors import CoralError
@@ -48,16 +48,8 @@ def jobs(run):
 def test_records_are_the_same_as_those_of_this_machine(begin):
     values = (1, 3, "refused", "slow", 2)
     here, there = (begin(*values, executor=name, grader={"timeout": 5}) for name in ("local", "slurm"))
-    records = [
-        [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(5)] for run in (here, there)
-    ]
-    assert records[0] == records[1]
-    assert records[0][3]["reason"] == "the grader took longer than 5 seconds"
-    for name in ("stdout", "stderr"):
-        text = (there.layout.grading(2) / name).read_text()
-        assert text == (here.layout.grading(2) / name).read_text() != ""
-    wait_until((there.layout.grade(2) / "text.txt").exists)
-    assert (there.layout.grade(2) / "text.txt").read_text() == "3"
+    assert_the_same(here, there, 5)
+    assert there.attempts()[3].reason == "the grader took longer than 5 seconds"
     wait_until(lambda: not jobs(there), what="the folders of the jobs removed")
 
 
@@ -78,10 +70,7 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, who):
     if "supervisor" in who:
         run.kill()
         run.supervise()
-    run.wait_for_attempts(3)
-    assert scores(run) == [(1, 1.0), (2, 2.0), (3, 3.0)]
-    launches = [action.launch for made in run.decisions() for action in made.actions if is_start(action, 2)]
-    assert launches == [1], "the supervisor has taken its grade over"
+    assert_one_record_each(run)
     lost = noted(run, 2, "was lost")
     assert len(lost) == (who == "job"), lost
 
@@ -110,15 +99,4 @@ def test_a_machine_without_slurm_is_told_when_a_run_begins(begin, monkeypatch, t
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with pytest.raises(CoralError, match="there is no sbatch on this machine"):
-        begin(1, grader={"slurm.cluster": "slurm"})
-
-
-def test_a_slurm_that_takes_no_job_now_is_told_when_a_run_begins(begin, monkeypatch, tmp_path):
-    (tmp_path / "bin").mkdir()
-    for name in ("sbatch", "srun"):
-        program = tmp_path / "bin" / name
-        program.write_text("#!/bin/sh\necho 'sbatch: error: Unable to contact slurm controller' >&2\nexit 1\n")
-        program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    with pytest.raises(CoralError, match=r"Slurm does not take its job: .*Unable to contact slurm controller"):
         begin(1, grader={"slurm.cluster": "slurm"})

@@ -1,7 +1,9 @@
 """Grades that run on a cluster: a grader that can be told what to do, and where each of its grades is."""
 
+import contextlib
 from pathlib import Path
 
+import pytest
 from real_runs import wait_until
 
 GRADE = """
@@ -58,3 +60,38 @@ def scores(run):
 
 def is_start(action, number):
     return type(action).__name__ == "StartGrader" and action.number == number
+
+
+def records(run, count):
+    """What the records of the first attempts say, but for times and places."""
+    return [{name: getattr(one, name) for name in SAME} for one in run.wait_for_attempts(count)]
+
+
+def assert_the_same(here, there, count):
+    """A run whose grades ran on a cluster has the records, the output and the artifacts of one without."""
+    assert records(here, count) == records(there, count)
+    for name in ("stdout", "stderr"):
+        text = (there.layout.grading(2) / name).read_text()
+        assert text == (here.layout.grading(2) / name).read_text() != ""
+    wait_until((there.layout.grade(2) / "text.txt").exists)
+    assert (there.layout.grade(2) / "text.txt").read_text() == (here.layout.grade(2) / "text.txt").read_text()
+
+
+def assert_one_record_each(run):
+    """Of three attempts with these scores; the second was graded by the launch that graded it first."""
+    run.wait_for_attempts(3)
+    assert scores(run) == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    launches = [action.launch for made in run.decisions() for action in made.actions if is_start(action, 2)]
+    assert launches == [1], "the supervisor has taken its grade over"
+
+
+@contextlib.contextmanager
+def variables(env):
+    """Set these variables until the context ends."""
+    patch = pytest.MonkeyPatch()
+    for name, value in env.items():
+        patch.setenv(name, value)
+    try:
+        yield
+    finally:
+        patch.undo()

@@ -204,7 +204,7 @@ def _until(entry: TranscriptEntry) -> str:
 
 
 def _further(view: RunView, agent: str, launches: list[int], chosen: list[int], earlier: int) -> None:
-    """Print what is not shown, and how to see it."""
+    """Print how many earlier entries and other launches were left out, and the options that show them."""
     notes = []
     if earlier:
         notes.append(f"{earlier} earlier {'entry' if earlier == 1 else 'entries'}: -n 0 shows all")

@@ -24,8 +24,8 @@ LOOK_AT_NOTES = 10.0  # seconds between two looks for a new conclusion
 
 
 class RunFollower:
-    """What a live view shows. `points`: (seconds of the run's clock, the best from then on). `attempts`: the latest
-    ones with a score."""
+    """Reads the data of a run that the live view draws, again and again. `points`: pairs of the run's clock in seconds
+    and the best score from then on. `attempts`: the latest attempts that have a score."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
