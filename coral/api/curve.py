@@ -33,13 +33,13 @@ class RunCurve(Curve):
     points: Rows[Point] = field(default_factory=lambda: _points(()))
 
     def data(self) -> dict[str, object]:
-        """Plain data, as JSON has it."""
+        """Return the curve as plain data, as `--json` prints it."""
         own = {agent: steps.data() for agent, steps in self.own.items()}
         parts = {"steps": self.steps.data(), "own": own, "points": self.points.data()}
         return {"direction": self.direction, "end": self.end, "best": self.best, "to_best": self.to_best, **parts}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row for each step: `agent` is empty where the fleet's best rose, else whose own best it was."""
+        """Return a table with one row for each step. `agent`: whose own best rose; empty if the fleet's best did."""
         rows = [("", step) for step in self.steps]
         rows += [(agent, step) for agent, steps in self.own.items() for step in steps]
         return Rows(rows, ("agent", *_STEP), lambda row: {"agent": row[0], **asdict(row[1])}).to_pandas()

@@ -56,12 +56,12 @@ class Rows(Sequence[T], Generic[T]):
         return f"<{plural(len(self), 'row')}{' of ' if kinds else ''}{', '.join(kinds)}>"
 
     def data(self) -> list[dict[str, object]]:
-        """One plain object for each, as JSON has it."""
+        """Return the items as a list of plain objects, as `--json` prints them."""
         return [dict(self._nested(item)) for item in self._items]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row for each. A column of numbers of which some are missing is of floats, with NaN; times are UTC.
-        CoralError where pandas is not installed."""
+        """Return a table with one row for each item. A column of numbers of which some are missing is of floats, with
+        NaN; times are UTC. CoralError if pandas is not installed."""
         frames = _pandas()
         rows = [self._flat(item) for item in self._items]
         more = sorted({name for row in rows for name in row}.difference(self._columns))

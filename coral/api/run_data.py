@@ -29,7 +29,7 @@ _HELD_OUT = ("number", "score", "holdout", "reason", "divergence", "by")
 
 
 def open_run(run: str | Path) -> RunData:
-    """The run in a folder, or the one of that name near the current directory, as `--run` finds it.
+    """Open the run in a folder, or the one of that name near the current directory, as `--run` finds it.
 
     CoralError where there is none, or where nothing of it can be read.
     """
@@ -55,47 +55,47 @@ class RunData:
         return f"<run {self.task}/{self.name}: {self.state}, best {best}>"
 
     def refresh(self) -> RunData:
-        """The same run as it is now."""
+        """Return the same run as it is now."""
         return RunData(self._view.layout)
 
     @property
     def path(self) -> Path:
-        """Its folder."""
+        """The run's folder."""
         return self._view.layout.root
 
     @property
     def name(self) -> str:
-        """The name of its folder."""
+        """The name of the run's folder."""
         return self._view.name
 
     @property
     def task(self) -> str:
-        """The name of its task."""
+        """The name of the run's task."""
         return self._view.task
 
     @cached_property
     def state(self) -> str:
-        """running, stopping, stopped; left: its agents run without a supervisor; dead: its supervisor is gone."""
+        """running, stopping or stopped; left: agents run without a supervisor; dead: the supervisor is gone."""
         return self._view.state
 
     @property
     def is_running(self) -> bool:
-        """Whether somebody supervises it."""
+        """Whether a supervisor of the run is at work."""
         return self.state in ("running", "stopping")
 
     @property
     def reason(self) -> str:
-        """Why it has stopped, or is stopping, in words; empty while it runs."""
+        """Why the run has stopped or is stopping, in words; empty while it runs."""
         return self._view.status.inner("reason").text("text")
 
     @property
     def direction(self) -> Direction:
-        """maximize or minimize."""
+        """Which scores are better, as in the task: maximize or minimize."""
         return self._view.direction
 
     @property
     def epoch(self) -> int:
-        """How many tasks it has had, with the present one: scores of two epochs are not compared."""
+        """The number of the present epoch, from 1: each changed task begins one. Scores of two are not compared."""
         return self._view.epoch
 
     @property
@@ -133,12 +133,12 @@ class RunData:
         return Rows(found, COLUMNS, attempt_rows.flat, attempt_rows.nested)
 
     def attempt(self, number: int) -> Attempt:
-        """One record. CoralError where there is none to see."""
+        """Return the record of one attempt. CoralError if there is none, or the reader may not see it."""
         return self._view.attempt(number, "read")
 
     @cached_property
     def notes(self) -> Rows[JudgedNote]:
-        """What agents wrote down, oldest first, each with how it stands to the records."""
+        """The notes of the agents, oldest first, each with whether the records support it."""
         knowledge = KnowledgeView(self._view)
         found = [knowledge.judged(note) for note in knowledge.notes]
         return Rows(found, _NOTE, _note, knowledge_view.nested)
@@ -167,12 +167,12 @@ class RunData:
 
     @cached_property
     def status(self) -> dict[str, Any]:
-        """What `coral status --json` prints."""
+        """The state of the run, as `coral status --json` prints it."""
         return status_data(self._view)
 
     @cached_property
     def problems(self) -> list[str]:
-        """What of the run cannot be read; empty for a sound one."""
+        """The parts of the run that cannot be read, in words; empty for a sound run."""
         found = [] if self._view.status else ["status.json is missing or damaged"]
         unreadable = self._view.index.ask(query.totals).unreadable
         return found + ([f"records that cannot be read: {unreadable}"] if unreadable and not self._view.alone else [])

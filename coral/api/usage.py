@@ -51,12 +51,12 @@ class RunUsage:
     agents: Rows[AgentUsage]
 
     def data(self) -> dict[str, object]:
-        """Plain data, as JSON has it."""
+        """Return the usage as plain data, as `--json` prints it."""
         own = {part.name: getattr(self, part.name) for part in fields(self)}
         return {**own, "unknown_of": list(self.unknown_of), "agents": self.agents.data()}
 
     def to_pandas(self) -> pandas.DataFrame:
-        """One row for each agent."""
+        """Return a table with one row for each agent."""
         return self.agents.to_pandas()
 
 

@@ -11,7 +11,7 @@ QUIET_HOURS = re.compile(r"([01]?[0-9]|2[0-3]):[0-5][0-9]-([01]?[0-9]|2[0-3]):[0
 
 
 class AlertRoute(Section):
-    """Who is told of what, and when."""
+    """A destination of alerts, with what it is told and when."""
 
     to: Texts = key(
         "Where messages go: the address of a webhook, `desktop`, an address that the package apprise knows, env:NAME "

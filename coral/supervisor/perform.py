@@ -85,7 +85,7 @@ class Performer:
 
     @property
     def task_digests(self) -> dict[str, str]:
-        """Of the files of the run's task, by their paths in its folder `private`."""
+        """The hashes of the files of the run's task, by their paths in its folder `private`."""
         return self._task_files.digests
 
     def perform(self, actions: Iterable[do.Action], fleet: Fleet, now: on.Moment) -> None:

@@ -26,7 +26,7 @@ class WatchedPulse:
 
     @property
     def key(self) -> tuple[int, str]:
-        """What tells it from other pulses. Beats of other programs may have no session."""
+        """A value that no other pulse has: its source and its session, or agent and task if its beats name none."""
         return id(self.source), self.beat.session or f"{self.beat.agent} {self.beat.task}"
 
     def state(self, now: float) -> str:
