@@ -126,6 +126,7 @@ MAY_IMPORT = {
     "coral.cluster.shipping": ("coral.grading.parts",),
     "coral.grading": (
         "coral.cluster.keeper",
+        "coral.cluster.wire",
         "coral.grading",
         "coral.grader.remove_tree",
         "coral.config",

@@ -47,9 +47,18 @@ def _end(failed: threading.ExceptHookArgs) -> None:
     os._exit(5)
 
 
+def report_trouble(folder: Path, text: str) -> None:
+    """Report why the cluster cannot be used now, or with an empty text that it can. The supervisor begins no grade
+    meanwhile, and clients wait."""
+    if not text:
+        (folder / wire.TROUBLE).unlink(missing_ok=True)
+    elif text != wire.trouble(folder):
+        write_bytes(folder / wire.TROUBLE, f"{text}\n".encode(), durable=False)
+
+
 def fail(folder: Path, text: str) -> None:
-    """End this process because the cluster cannot be used. Clients read the reason, and wait for another bridge."""
-    write_bytes(folder / wire.TROUBLE, f"{text}\n".encode(), durable=False)
+    """End this process because the cluster cannot be used. The keeper starts another one after a pause."""
+    report_trouble(folder, text)
     os._exit(3)
 
 
@@ -73,19 +82,35 @@ class Try:
     """One try of a grade, for a client. `seen`: how many events of the try the client has received. The next try is
     another object, so that a thread that still holds this one does not mistake its state for that of the next."""
 
-    def __init__(self, key: str, client: Client, seen: int) -> None:
-        self.key, self.client, self.seen = key, client, seen
-        self.node = ""
+    def __init__(self, client: Client, message: dict[str, Any]) -> None:
+        """`message`: that by which the client submits it, see `coral.cluster.remote_grade`."""
+        self.key, self.client, self.seen = str(message["submit"]), client, int(message["seen"])
+        self.attempt, self.resources = int(message["order"]["attempt"]), message["resources"]
+        self.since = time.monotonic()  # when it was submitted, or began if it has a place
+        self.place: dict[str, Any] = {}  # the event by which it began on a node
         self.is_submitted = False
+        if message["began"]:
+            self._begin(message["began"])
 
     def tell(self, at: int, events: list[Any]) -> list[Any]:
         """Send the client those of the events that it has not had, and return them. `at`: the number of the first
         one."""
         new = events[max(self.seen - at, 0) :]
         self.seen += len(new)
+        for event in new:
+            if "started" in event:
+                self._begin(event)
         if new:
             self.client.send(events=new)
         return new
+
+    def _begin(self, event: dict[str, Any]) -> None:
+        self.place, self.since = event, time.monotonic() - event.get("ago", 0.0)
+
+    @property
+    def node(self) -> str:
+        """The node on which it began; empty before that."""
+        return str(self.place.get("node", ""))
 
 
 class Bridge(ABC):
@@ -95,12 +120,40 @@ class Bridge(ABC):
         self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was added
         self._began = self._last_client = time.monotonic()
 
-    def check(self, resources: dict[str, Any]) -> None:  # noqa: B027 - Slurm says so only when a job is submitted
-        """Raise RefusedError if the cluster can never run a grade that needs these."""
+    def described(self, resources: dict[str, Any] | None, *, by_nodes: bool) -> dict[str, Any]:
+        """Return what `coral cluster` shows: `problem`, `nodes`, `grades`, `runs`; and as `refused`, why the cluster
+        can never run a grade that needs these resources. `by_nodes`: whether each node is asked what it has, which
+        takes seconds."""
+        found: dict[str, Any] = {"problem": wire.trouble(self._folder), "nodes": [], "runs": [], "refused": ""}
+        reasons: dict[str, str] = {}
+        if not found["problem"]:
+            reasons = self.look(found, by_nodes=by_nodes)
+            if resources is not None:
+                found["refused"] = self.refusal(resources)
+        now = time.monotonic()
+        grades = [
+            {
+                "attempt": tried.attempt,
+                "node": tried.place.get("started", ""),
+                "seconds": round(now - tried.since, 1),
+                "waits": "" if tried.place else reasons.get(tried.key, "it is submitted"),
+            }
+            for tried in self.present()
+        ]
+        return {**found, "grades": sorted(grades, key=lambda grade: (not grade["node"], grade["attempt"]))}
+
+    @abstractmethod
+    def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
+        """Put what there is into `found`: its `nodes`, and other `runs` on the cluster. Return, by key, why grades
+        wait."""
+
+    @abstractmethod
+    def refusal(self, resources: dict[str, Any]) -> str:
+        """Return why the cluster can never run a grade that needs these; empty if it can."""
 
     @abstractmethod
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
-        """Submit a grade, unless it is submitted already. Raise RefusedError if the cluster does not take it."""
+        """Submit a grade, unless it is submitted already. Raise RefusedError if the cluster never runs it."""
 
     @abstractmethod
     def cancel(self, key: str) -> None:
@@ -157,12 +210,14 @@ class Bridge(ABC):
             self._forget(client.tried)  # the client has its result, or was ended
 
     def _take(self, client: Client, message: dict[str, Any]) -> None:
+        if "describe" in message:
+            client.send(**self.described(message["resources"], by_nodes=message["describe"]))
+            return
         key, resources = message["submit"], message["resources"]
         try:
-            self.check(resources)
             if client.tried is not None:
                 self._forget(client.tried)
-            tried = client.tried = Try(key, client, message["seen"])
+            tried = client.tried = Try(client, message)
             with self._changed:
                 self._tries[key] = tried
             self._arrived.set()

@@ -4,6 +4,7 @@ The bridge of an earlier supervisor may still be at work: then the new one waits
 """
 
 import contextlib
+import fcntl
 import os
 import subprocess
 import sys
@@ -20,6 +21,19 @@ _CALL = "import sys; from coral.cluster.{}_bridge import main; main(*sys.argv[1:
 _PACKAGES = {"ray": "ray", "slurm": "submitit"}
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
 END_SECONDS = 5.0
+LOG_BYTES = 1 << 20  # of the bridges' log, from which on it begins anew
+
+
+def _is_served(folder: Path) -> bool:
+    """Return whether a bridge is at work there, of an earlier supervisor or of the run that `coral verify` looks at."""
+    lock = os.open(folder / wire.LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(lock)
+    return False
 
 
 class BridgeKeeper:
@@ -29,7 +43,8 @@ class BridgeKeeper:
         if find_spec(package) is None:
             raise CoralError(f"cannot grade on a cluster: the package {package} is missing", installs(executor))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (folder / wire.TROUBLE).unlink(missing_ok=True)
+        if not _is_served(folder):
+            (folder / wire.TROUBLE).unlink(missing_ok=True)
         self._line = [sys.executable, "-P", "-c", _CALL.format(executor), str(folder.resolve()), address]
         self._folder = folder
         self._closed = threading.Event()
@@ -38,7 +53,9 @@ class BridgeKeeper:
         self._thread.start()
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        with (self._folder / wire.LOG).open("wb") as log:
+        path = self._folder / wire.LOG
+        grown = path.exists() and path.stat().st_size > LOG_BYTES
+        with path.open("wb" if grown else "ab") as log:  # what the bridge before said is kept
             return subprocess.Popen(
                 self._line, stdin=subprocess.PIPE, stdout=log, stderr=log, cwd="/",
                 env=environment.base(), start_new_session=True,

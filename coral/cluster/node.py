@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import platform
 import select
 import shutil
 import signal
@@ -49,6 +50,12 @@ def grade(
         if not (place / "guard.json").exists():  # else the guard removes the folder, once it has ended all processes
             shutil.rmtree(place, ignore_errors=True)
         raise
+
+
+def described() -> dict[str, Any]:
+    """Return what the node has: its version of Python, and the free bytes of the disk that grades are unpacked on."""
+    base = _base()
+    return {"python": platform.python_version(), "folder": str(base), "disk": shutil.disk_usage(base).free}
 
 
 def _base() -> Path:

@@ -25,15 +25,22 @@ def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, arch
     spot = {"node": ray.get_runtime_context().get_node_id(), "started": ray.util.get_node_ip_address()}
 
     def tell(event: dict[str, Any]) -> None:
-        ray.get(owner.push.remote(key, {**event, **spot} if "started" in event else event))
+        _wait(owner.push.remote(key, {**event, **spot} if "started" in event else event))
 
-    node.grade(order, checkout, lambda: ray.get(archive[0]), tell)
+    node.grade(order, checkout, lambda: _wait(archive[0]), tell)
+
+
+def _wait(ref: ray.ObjectRef[Any]) -> Any:
+    """Return what the reference stands for. In ray.get, a task gives its processors to another one meanwhile, and has
+    them back at once afterwards: two grades would then share them."""
+    return ref.future().result()
 
 
 class Owner:
-    def __init__(self, lease: float) -> None:
-        """Begin without grades. `lease`: seconds after which the actor ends, with its grades, if no bridge has asked
-        for news."""
+    def __init__(self, run: str, lease: float) -> None:
+        """Begin without grades. `run`: the name of its run. `lease`: seconds after which the actor ends, with its
+        grades, if no bridge has asked for news."""
+        self._run = run
         self._grades: dict[str, _Grade] = {}
         self._archives: dict[str, ray.ObjectRef[Any]] = {}
         self._changed, self._asked = threading.Condition(), 0
@@ -107,6 +114,12 @@ class Owner:
 
     def keys(self) -> list[str]:
         return list(self._grades)
+
+    def described(self) -> dict[str, Any]:
+        """Return how many grades of the run have begun on a node, and how many wait."""
+        with self._changed:
+            begun = [bool(grade.events) for grade in self._grades.values() if not grade.over]
+        return {"run": self._run, "running": sum(begun), "waiting": len(begun) - sum(begun)}
 
     def cancel(self, key: str) -> None:
         """End a grade, if it has not ended, and forget it."""

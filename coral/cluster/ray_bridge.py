@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, wait_for_lock
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, report_trouble, wait_for_lock
 from coral.cluster.shipping import Shipping
 
 CONNECT_SECONDS = 20.0
+ASK_SECONDS = 30.0  # for nodes to say what they have
+SILENT_SECONDS = 10.0  # for which the head may not answer before no grade begins any more
 NEWS_SECONDS = 1.0
 NAMESPACE = "coral"
 _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
@@ -34,10 +36,12 @@ class RayBridge(Bridge):
     def __init__(self, folder: Path, address: str) -> None:
         super().__init__(folder)
         self._address = address
+        self._logged = (folder / wire.LOG).stat().st_size  # bytes that other bridges have written to the log
         self._shipping = Shipping()
         self._connect()
         self._owner = self._new_owner()
         self._nodes: list[dict[str, Any]] = self._ray.nodes()
+        self._answered = time.monotonic()  # when the head last answered
 
     # The cluster.
 
@@ -62,10 +66,12 @@ class RayBridge(Bridge):
         except (RuntimeError, ConnectionError, ValueError, ImportError) as error:
             fail(self._folder, f"the cluster at {self._address} refuses: {str(error).strip().splitlines()[0]}")
         giving_up.cancel()
-        (self._folder / wire.TROUBLE).unlink(missing_ok=True)
+        report_trouble(self._folder, "")
 
     def _give_up(self) -> None:
-        log = (self._folder / wire.LOG).read_text("utf-8", "replace")[-20_000:].splitlines()
+        with (self._folder / wire.LOG).open("rb") as file:
+            file.seek(self._logged)
+            log = file.read(20_000).decode("utf-8", "replace").splitlines()
         why = [line.strip() for line in log if any(word in line for word in _REFUSED)]
         fail(
             self._folder,
@@ -83,7 +89,7 @@ class RayBridge(Bridge):
             lifetime="detached", get_if_exists=True, num_cpus=0, max_concurrency=owner.CALLS,
             scheduling_strategy=here,
         )  # fmt: skip
-        return made.remote(LEASE_SECONDS)
+        return made.remote(self._folder.parent.parent.name, LEASE_SECONDS)
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the owner. An owner that has ended is replaced; clients learn that its grades are lost."""
@@ -97,14 +103,29 @@ class RayBridge(Bridge):
                         self._owner = self._new_owner()
         return os._exit(4)  # another bridge begins anew
 
+    def _watch_head(self) -> None:
+        """Report when the head does not answer. Ray's own calls then block, or end this process after a minute."""
+        while True:
+            silent = time.monotonic() - self._answered
+            report_trouble(self._folder, "" if silent < SILENT_SECONDS else self._silence())
+            time.sleep(1)
+
+    def _silence(self) -> str:
+        return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
+
     def _watch_nodes(self) -> None:
-        """Report grades on dead nodes as lost, for Ray keeps such a task pending; end those that no client asks for."""
         while True:
             self._nodes = self._ray.nodes()
+            self._answered = time.monotonic()
+            time.sleep(1)
+
+    def _end_lost(self) -> None:
+        """Report grades on dead nodes as lost, for Ray keeps such a task pending; end those that no client asks for."""
+        while True:
             dead = {node["NodeID"] for node in self._nodes if not node["Alive"]}
             for tried in self.present():
                 if tried.node in dead:
-                    tried.node = ""
+                    tried.place = {}
                     self._call("lose", tried.key, "its node died")
             self.cancel_unclaimed()
             time.sleep(1)
@@ -112,18 +133,66 @@ class RayBridge(Bridge):
     # The clients.
 
     def serve(self) -> None:
-        for work in (self._watch_nodes, self._tell_news):
+        for work in (self._watch_head, self._watch_nodes, self._end_lost, self._tell_news):
             threading.Thread(target=work, daemon=True).start()
         super().serve()
         with contextlib.suppress(self._ray.exceptions.RayError):
             self._ray.kill(self._owner)
         self._ray.shutdown()
 
-    def check(self, resources: dict[str, Any]) -> None:
-        if refusal := too_large(resources, self._nodes):
-            raise RefusedError(refusal)
+    def refusal(self, resources: dict[str, Any]) -> str:
+        return too_large(resources, self._nodes)
+
+    def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
+        try:
+            return self._look(found, by_nodes=by_nodes)
+        except self._ray.exceptions.RayError as error:
+            found["problem"] = f"the head does not answer: {str(error).strip().splitlines()[0]}"
+            return {}
+
+    def _look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
+        status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
+        nodes = sorted([*status.active_nodes, *status.idle_nodes], key=lambda node: node.ip_address)
+        asked = self._asked(nodes) if by_nodes else [{}] * len(nodes)
+        found["nodes"] = [
+            {
+                "address": node.ip_address,
+                "total": _named(node.total_resources()),
+                "free": _named(node.available_resources()),
+                **answer,
+            }
+            for node, answer in zip(nodes, asked, strict=True)
+        ]
+        found["runs"] = self._runs()
+        return {tried.key: why_waiting(tried.resources, found["nodes"]) for tried in self.present()}
+
+    def _asked(self, nodes: list[Any]) -> list[dict[str, Any]]:
+        """Have each node say what it has; one that does not answer in time has a `problem`."""
+        ray, strategies = self._ray, import_module("ray.util.scheduling_strategies")
+        ask = ray.remote(import_module("coral.cluster.node").described)
+        there = [strategies.NodeAffinitySchedulingStrategy(node.node_id, soft=False) for node in nodes]
+        tasks = [ask.options(num_cpus=0, max_retries=0, scheduling_strategy=strategy).remote() for strategy in there]
+        until = time.monotonic() + ASK_SECONDS
+        answers: list[dict[str, Any]] = []
+        for task in tasks:
+            try:
+                answers.append(ray.get(task, timeout=max(until - time.monotonic(), 0.0)))
+            except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError) as error:
+                answers.append({"problem": str(error).strip().splitlines()[0]})
+        return answers
+
+    def _runs(self) -> list[dict[str, Any]]:
+        """The runs that have grades on the cluster, this one too."""
+        ray = self._ray
+        runs = []
+        for name in sorted(ray.util.list_named_actors()):  # of our namespace
+            with contextlib.suppress(ValueError, ray.exceptions.RayError):  # it has ended meanwhile
+                runs.append(ray.get(ray.get_actor(name).described.remote(), timeout=5))
+        return [run for run in runs if run["running"] or run["waiting"]]
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
+        if refusal := self.refusal(resources):
+            raise RefusedError(refusal)
         if not self._call("has_grade", key):
             sha, archive = self._shipping.archive(Path(order["places"]["private"]))
             if not self._call("has", sha):
@@ -144,8 +213,7 @@ class RayBridge(Bridge):
                 with self._changed:
                     tried = self._tries.get(key)
                 if tried is not None:
-                    new = tried.tell(at, events)
-                    tried.node = next((event["node"] for event in new if "node" in event), tried.node)
+                    tried.tell(at, events)
 
 
 def _options(asked: dict[str, float]) -> dict[str, Any]:
@@ -153,6 +221,28 @@ def _options(asked: dict[str, float]) -> dict[str, Any]:
     named = {own[name]: amount for name, amount in asked.items() if name in own}
     others = {name: amount for name, amount in asked.items() if name not in own and amount}
     return {**named, "resources": others, "scheduling_strategy": "SPREAD"}
+
+
+def _named(resources: dict[str, float]) -> dict[str, float]:
+    """Leave out what Ray has for its own use, such as the address of each node."""
+    return {name: round(amount, 4) for name, amount in resources.items() if not name.startswith(("node:", "object_"))}
+
+
+def why_waiting(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
+    """Return why no node begins a grade that needs these resources now."""
+    free = [node["free"] for node in nodes]
+    if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in free):
+        return "it begins"
+    for name, amount in asked.items():
+        largest = max((node.get(name, 0) for node in free), default=0)
+        if largest < amount:
+            unit = _UNITS.get(name, name)
+            return f"it needs {amount:g} {unit}; the node with the most has {largest:g} free"
+    return f"no node has {_listed(asked)} free at once"
+
+
+def _listed(asked: dict[str, float]) -> str:
+    return ", ".join(f"{amount:g} {_UNITS.get(name, name)}" for name, amount in asked.items())
 
 
 _UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}
@@ -168,4 +258,4 @@ def too_large(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
         largest = max((node.get(name, 0) for node in alive), default=0)
         if largest < amount:
             return f"it needs {amount:g} {_UNITS.get(name, name)}; the largest node has {largest:g}"
-    return f"no node has {', '.join(f'{amount:g} {_UNITS.get(name, name)}' for name, amount in asked.items())} at once"
+    return f"no node has {_listed(asked)} at once"

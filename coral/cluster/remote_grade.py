@@ -55,8 +55,10 @@ class _Remote:
         self._order["env"] = {**passed, **self._order["env"]}
         self._tries, self._seen = 0, 0
         self._began: float | None = None  # when the present try began on a node
-        self._until = time.monotonic() + spec["wait"]
-        self._why = ""
+        self._place: dict[str, Any] = {}  # that node
+        self._checked = time.monotonic()
+        self._until = self._checked + spec["wait"]
+        self._why = ""  # what the grade waits for, as the bridge says
         self._last_note = ""
 
     def ended(self) -> dict[str, Any]:
@@ -66,7 +68,7 @@ class _Remote:
                 with wire.connect(Path(self._spec["bridge"]), seconds=5) as connection:
                     return self._graded(connection)
             except (OSError, _LostError):
-                self._check(wire.trouble(Path(self._spec["bridge"])))
+                self._check()
                 time.sleep(RETRY_SECONDS)
 
     def _graded(self, connection: socket.socket) -> dict[str, Any]:
@@ -76,12 +78,13 @@ class _Remote:
         while True:
             message = lines.next()
             if message is None:
-                self._check(self._why)
+                self._check()
                 continue
             if "refused" in message:
                 raise _NotGradedError(f"cannot grade on the cluster: {message['refused']}")
-            if "trouble" in message:
-                self._check(message["trouble"])
+            if "waits" in message:
+                self._why = message["waits"]
+                self._check()
             for event in message.get("events", ()):
                 self._seen, self._why = self._seen + 1, ""
                 if (ended := self._event(event, connection)) is not None:
@@ -94,12 +97,14 @@ class _Remote:
             "seen": self._seen,
             "order": self._order,
             "resources": spec["resources"],
+            "began": {**self._place, "ago": time.monotonic() - self._began} if self._began is not None else {},
         }
         connection.sendall(wire.encoded(message))
 
     def _event(self, event: dict[str, Any], connection: socket.socket) -> dict[str, Any] | None:
         if "started" in event and self._began is None:
             self._began = time.monotonic()
+            self._place = {name: event[name] for name in ("started", "node")}
         for name, data in (*event.get("output", {}).items(), *event.get("tails", {}).items()):
             self._append(name, data)
         if "started" in event:
@@ -131,17 +136,20 @@ class _Remote:
         self._seen, self._began = 0, None
         self._submit(connection)
 
-    def _check(self, trouble: str) -> None:
-        """Raise _NotGradedError if the time for waiting is over, or if there is trouble and the spec is `impatient`.
-        `trouble`: why the cluster cannot be used now; empty if nothing is wrong."""
-        self._why = trouble or self._why
-        if trouble:
-            self._note(f"waits: {trouble}")
+    def _check(self) -> None:
+        """Raise _NotGradedError if the time for waiting is over, or if the grade waits for the cluster and the spec is
+        `impatient`. Time in which the cluster cannot be used does not count: the supervisor waits as well."""
+        now = time.monotonic()
+        passed, self._checked = now - self._checked, now
+        if trouble := wire.trouble(Path(self._spec["bridge"])):
+            self._until += passed
+        if why := trouble or self._why:
+            self._note(f"waits: {why}")
         # Once the grade has begun, its node enforces the timeout: if no end is reported, the candidate is not at fault.
         until = self._until + (0 if self._began is None else self._order["timeout"])
-        if (trouble and self._spec["impatient"]) or time.monotonic() > until:
+        if (why and self._spec["impatient"]) or now > until:
             silent = "its node told of no end" if self._began is not None else "no node had room for it in time"
-            raise _NotGradedError(f"cannot grade on the cluster: {self._why or silent}")
+            raise _NotGradedError(f"cannot grade on the cluster: {why or silent}")
 
     def _note(self, text: str) -> None:
         """Append a line to cluster.log, which the operator finds beside what the grader prints."""

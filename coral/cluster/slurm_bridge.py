@@ -17,6 +17,7 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +25,7 @@ from typing import Any
 
 from attempts.files import write_bytes
 from coral.cluster import slurm_job, wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, wait_for_lock
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, report_trouble, wait_for_lock
 from coral.cluster.node import started_at
 from coral.cluster.shipping import Shipping
 
@@ -41,7 +42,7 @@ SIGNAL_SECONDS = 10  # before its time limit at which Slurm signals a job; submi
 # controller that does not answer, may pass.
 _NEVER = ("invalid", "not available", "not permitted", "not allowed", "more processors", "unrecognized option")
 _MARGIN = 120.0  # seconds by which the time limit of a job is longer than that of its grade, which the job enforces
-_QUEUE = ("squeue", "--me", "--noheader", "--format=%A")
+_QUEUE = ("squeue", "--me", "--noheader", "--format=%A|%T|%r")
 _ASK_SECONDS = 60.0
 
 
@@ -90,7 +91,8 @@ class SlurmBridge(Bridge):
         self._lease.touch()
         for place in sorted((folder / TRIES).iterdir()):
             self._take_over(place)
-        (folder / wire.TROUBLE).unlink(missing_ok=True)
+        self._is_doubted = False  # whether Slurm did not take a job, so that it is asked whether it answers at all
+        report_trouble(folder, "")
 
     def serve(self) -> None:
         threading.Thread(target=self._watch, daemon=True).start()
@@ -129,8 +131,9 @@ class SlurmBridge(Bridge):
             if not of_slurm or any(word in text.lower() for word in _NEVER):
                 shutil.rmtree(place, ignore_errors=True)
                 raise RefusedError(text) from error
+        self._is_doubted = True
         if (tried := self._tries.get(key)) is not None:
-            tried.client.send(trouble=f"Slurm does not take its job: {text}")
+            tried.client.send(waits=f"Slurm does not take its job: {text}")
         return None
 
     def _is_given_up(self, key: str) -> bool:
@@ -196,7 +199,10 @@ class SlurmBridge(Bridge):
             time.sleep(READ_SECONDS)
 
     def _find_lost(self, jobs: list[_Job], now: float) -> None:
-        running = self._running(jobs) if jobs else None
+        if not jobs and not self._is_doubted:
+            return
+        running = self._running(jobs)
+        self._is_doubted = running is None
         for job in jobs:
             with contextlib.suppress(OSError):
                 if (alive := (job.folder / slurm_job.ALIVE).stat().st_mtime_ns) != job.alive:
@@ -210,16 +216,47 @@ class SlurmBridge(Bridge):
             elif now > job.done_at + LATE_SECONDS:
                 job.events.append({"lost": f"its job {job.id} has ended without a result{_error(job)}"})
 
-    def _running(self, jobs: list[_Job]) -> set[str] | None:
-        """Return the ids of the jobs that wait or run; None if Slurm does not answer. `squeue` is asked, since `sacct`,
-        which submitit uses, knows nothing on a cluster that keeps no accounts."""
+    def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:  # noqa: ARG002 - nodes are Slurm's
+        queue = self._running(list(self._jobs.values())) or {}
+        return {key: f"job {job.id} is {queue[job.id]}" for key, job in self._jobs.items() if job.id in queue}
+
+    def refusal(self, resources: dict[str, Any]) -> str:
         if self._cluster == "local":
-            return {job.id for job in jobs if started_at(int(job.id))}
+            return ""
+        options = [f"--{name}={value}" for name, value in _options(resources)]
+        line = ["sbatch", "--test-only", *options, "--wrap=true"]
+        try:
+            asked = subprocess.run(line, capture_output=True, text=True, timeout=_ASK_SECONDS, check=False)
+        except (OSError, subprocess.SubprocessError) as error:
+            return str(error)
+        lines = asked.stderr.strip().splitlines()
+        return lines[-1].removeprefix("allocation failure: ") if asked.returncode and lines else ""
+
+    def _running(self, jobs: list[_Job]) -> dict[str, str] | None:
+        """Return by id the state of the jobs that wait or run; None if Slurm does not answer. `squeue` is asked, since
+        `sacct`, which submitit uses, knows nothing on a cluster that keeps no accounts."""
+        if self._cluster == "local":
+            return {job.id: "running" for job in jobs if started_at(int(job.id))}
         try:
             asked = subprocess.run(_QUEUE, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError):
+        except (OSError, subprocess.SubprocessError) as error:
+            lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
+            report_trouble(self._folder, f"Slurm does not answer: {lines[-1][-300:]}")
             return None
-        return set(asked.stdout.split())
+        report_trouble(self._folder, "")
+        rows = [line.split("|") for line in asked.stdout.split("\n") if line.count("|") == 2]
+        return {id: f"{state.lower()} ({reason})" for id, state, reason in rows}
+
+
+def _options(resources: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The options of sbatch for what a grade's job asks for by submitit's names."""
+    for name, value in resources.items():
+        if name == "slurm_additional_parameters":
+            yield from value.items()
+        elif name == "mem_gb":
+            yield "mem", f"{value * 1024:.0f}M"
+        else:
+            yield name.removeprefix("slurm_").replace("_", "-"), value
 
 
 def _error(job: _Job) -> str:

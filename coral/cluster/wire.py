@@ -30,6 +30,18 @@ def connect(folder: Path, seconds: float) -> socket.socket:
     return made
 
 
+def ask(folder: Path, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Send the bridge a message and return its answer. Raises OSError if no bridge answers within `seconds`."""
+    with connect(folder, seconds) as connection:
+        connection.settimeout(seconds)
+        connection.sendall(encoded(message))
+        with connection.makefile("rb") as lines:
+            line = lines.readline()
+    if not line.endswith(b"\n"):
+        raise ConnectionError("the bridge has ended")
+    return decoded(line)
+
+
 def listen(folder: Path) -> socket.socket:
     (folder / SOCKET).unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX)
@@ -70,7 +82,7 @@ def _whole(value: dict[str, Any]) -> Any:
 
 
 def trouble(folder: Path) -> str:
-    """Return why the bridge could not reach the cluster; empty if it has reported nothing."""
+    """Return why the bridge cannot use the cluster now; empty if it has reported nothing."""
     try:
         return (folder / TROUBLE).read_text("utf-8").strip()
     except OSError:

@@ -44,7 +44,7 @@ class RaySection(Section):
     max_retries: int = key(
         "How often a grade whose worker or node died is begun again, before its attempt is void.", 2, ge=0, le=100
     )
-    wait: Seconds = key("Seconds that a grade may wait for the cluster and for room there; then it is void.", 3600.0)
+    wait: Seconds = key("Seconds that a grade may wait for room on the cluster; then it is void.", 3600.0)
 
     @field_validator("address")
     @classmethod

@@ -43,6 +43,7 @@ from coral.fleet.run_state import SetLimit
 from coral.fleet.upkeep_events import (
     Broken as Broken,
     ClockSet as ClockSet,
+    ClusterChecked as ClusterChecked,
     DiskChecked as DiskChecked,
     HeartbeatsAltered as HeartbeatsAltered,
     MachineChecked as MachineChecked,
@@ -355,6 +356,7 @@ UpkeepEvent = (
     | MachineChecked
     | Slept
     | ClockSet
+    | ClusterChecked
 )
 Event = (
     UpkeepEvent

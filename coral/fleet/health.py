@@ -37,6 +37,7 @@ class Trouble(StrEnum):
     """What can be wrong. The key of a trouble of one agent or account names it too, see `TroubleFound.key`."""
 
     DISK = "disk"
+    CLUSTER = "cluster"  # that grades
     MEMORY = "memory"
     LOAD = "load"
     NOT_WATCHED = "not_watched"  # folders, in which new files are found later
@@ -63,7 +64,14 @@ class Trouble(StrEnum):
     NOT_RUNNING = "not_running"
 
 
-UNHEALTHY = {Trouble.DISK, Trouble.NOBODY_WORKS, Trouble.QUEUE_PAUSED, Trouble.QUEUE_STUCK, Trouble.SUPERVISOR_GONE}
+UNHEALTHY = {
+    Trouble.DISK,
+    Trouble.CLUSTER,
+    Trouble.NOBODY_WORKS,
+    Trouble.QUEUE_PAUSED,
+    Trouble.QUEUE_STUCK,
+    Trouble.SUPERVISOR_GONE,
+}
 UNKNOWN = {Trouble.STATUS_OLD, Trouble.NOT_RUNNING}
 ALERTED = {Trouble.MEMORY, Trouble.QUEUE_STUCK, Trouble.NO_GAIN, Trouble.COSTLY_GAIN}
 OF_SHORTAGE = {
@@ -173,7 +181,7 @@ def _note_waiting(transaction: Transaction) -> None:
         attempt.step is AttemptStep.QUEUED and not attempt.is_holdout for attempt in transaction.pending.values()
     )
     since = transaction.clock if run.waiting_since is None else run.waiting_since
-    wanted = since if waits and not run.is_grading_held else None
+    wanted = since if waits and not run.is_grading_held and not run.cluster_problem else None
     if wanted != run.waiting_since:
         transaction.set_run(waiting_since=wanted)
 
@@ -182,6 +190,8 @@ def _troubles(fleet: Fleet, clock: float, rules: Rules) -> Iterator[TroubleFound
     run, gains = fleet.run, fleet.run.gains
     if run.disk_problem:
         yield TroubleFound(Trouble.DISK)
+    if run.cluster_problem:
+        yield TroubleFound(Trouble.CLUSTER)
     yield from (TroubleFound(OF_SHORTAGE[one]) for one in run.short)
     for trouble, at in ((Trouble.SLEPT, run.slept_at), (Trouble.CLOCK_SET, run.clock_set_at)):
         if at is not None and clock - at < RECENT_SECONDS:

@@ -91,3 +91,10 @@ class DiskChecked:
     """Whether the run's disk can be written to has changed. `problem`: why it cannot be; empty if it can again."""
 
     problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterChecked:
+    """Whether the cluster that grades can be used has changed. `problem`: why it cannot be; empty if it can again."""
+
+    problem: str

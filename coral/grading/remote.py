@@ -5,11 +5,13 @@ node runs what this machine would run, with its own folders in place of those he
 """
 
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coral.cluster import wire
 from coral.cluster.keeper import BridgeKeeper
 from coral.config.cluster import RaySection, SlurmSection
 from coral.config.model import GraderSection
@@ -77,6 +79,29 @@ def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
     return BridgeKeeper(bridge_of(private), *_cluster(grader))
 
 
+def described(grader: GraderSection, private: Path, seconds: float) -> dict[str, Any]:
+    """Return what the cluster of a grader has, as `coral.cluster.bridge` describes it: with a `problem` where it cannot
+    be used, and `refused` where it can never run one of its grades. `private`: an empty folder of the caller's."""
+    folder, keeper = bridge_of(private), bridge_to(grader, private)
+    message = {"describe": True, "resources": _resources(grader)}
+    until = time.monotonic() + seconds
+    try:
+        while not (problem := wire.trouble(folder)) and time.monotonic() < until:
+            try:
+                return wire.ask(folder, message, seconds)
+            except OSError:
+                time.sleep(0.1)
+        return {"problem": problem or f"it did not answer within {seconds:g} s"}
+    finally:
+        keeper.close()
+
+
+def cluster_problem(grader: GraderSection, private: Path) -> str:
+    """Return why the cluster of a grader whose files are in `private` cannot be used now; empty if it can, and for a
+    grader of this machine."""
+    return wire.trouble(bridge_of(private)) if grader.is_remote else ""
+
+
 def _section(grader: GraderSection) -> RaySection | SlurmSection:
     return grader.slurm if grader.executor == "slurm" else grader.ray
 
@@ -108,11 +133,15 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
         "folder": str(place.folder),
         "bridge": str(bridge_of(place.private)),
         "passed": grader.pass_env,
-        "resources": jobs_of(grader.slurm) if grader.executor == "slurm" else resources_of(grader.ray),
+        "resources": _resources(grader),
         "max_retries": _section(grader).max_retries,
         "wait": _section(grader).wait,
         "impatient": place.kind.value == "baseline",
     }
+
+
+def _resources(grader: GraderSection) -> dict[str, Any]:
+    return jobs_of(grader.slurm) if grader.executor == "slurm" else resources_of(grader.ray)
 
 
 def resources_of(section: RaySection) -> dict[str, float]:

@@ -28,6 +28,7 @@ from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
+from coral.grading.remote import described
 from coral.grading.sandbox import level_of_graders, places_of
 from coral.native.options import missing_library, missing_llm_library
 from coral.preflight.unchecked import UNCHECKED
@@ -43,6 +44,7 @@ from workspace.disk import disk_problem_of
 from workspace.seal import Level
 
 ANSWER_SECONDS = 60.0  # for a program to say its version
+CLUSTER_SECONDS = 60.0  # for a cluster and all its nodes to answer
 WATCHES, INSTANCES = 65_536, 128
 FREE_BYTES = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
 FREE_MEMORY = 0.08  # share of all memory from which on a supervisor calls it enough
@@ -51,6 +53,7 @@ INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
 DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes coral start ...`"
 _VERSION = re.compile(r"\d+\.\d+")
+CLUSTER_HELP = "see docs/clusters.md"
 BUBBLEWRAP = "install bubblewrap (apt-get install bubblewrap): see docs/trust.md"
 UNSEALED = "until then, run what you would let run in your own account"
 ON_MACOS = "give Coral an account or a virtual machine of its own: see docs/trust.md"
@@ -91,6 +94,8 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     yield from _tried("prices", _prices)
     yield from _tried("search", _search)
     yield from _tried("llm", _llm)
+    if config is not None and config.grader.is_remote:
+        yield from _tried("cluster", lambda: _cluster(config))
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
@@ -267,6 +272,29 @@ def _login(runtime: AgentProgram, wanted: list[Assignment]) -> Check:
         return Check(name, Health.NOTE, "unknown: Coral does not know where it is", runtime.how_to_log_in)
     state = Health.WRONG if wanted and runtime.missing_login() else Health.NOTE
     return Check(name, state, f"none was found; looked for: {runtime.login_places}", runtime.how_to_log_in)
+
+
+def _cluster(config: Config) -> list[Check]:
+    """Asks the cluster of the task, as a run would, and each of its nodes."""
+    with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
+        found = described(config.grader, Path(folder, "private"), CLUSTER_SECONDS)
+    if problem := found["problem"]:
+        return [Check("cluster", Health.WRONG, problem, CLUSTER_HELP)]
+    if refused := found["refused"]:
+        return [Check("cluster", Health.WRONG, f"it runs no grade: {refused}", "see grader in task.yaml")]
+    nodes = found["nodes"]
+    able = [node for node in nodes if "problem" not in node]
+    text = f"{plural(len(nodes), 'node')}" if nodes else "it answers"
+    if versions := sorted({node["python"] for node in able}):
+        text += f", Python {' and '.join(versions)}, {min(node['disk'] for node in able) / 1e9:.3g} GB free or more"
+    checks = [Check("cluster", Health.WELL, text)]
+    for node in nodes:
+        if "problem" in node:
+            checks.append(Check("cluster", Health.NOTE, f"{node['address']}: {node['problem']}", CLUSTER_HELP))
+        elif node["disk"] < FREE_BYTES:
+            what = f"{node['address']} has {node['disk'] / 1e9:.3g} GB free in {node['folder']}"
+            checks.append(Check("cluster", Health.NOTE, what, "its grades are unpacked there: make room"))
+    return checks
 
 
 def _of_the_task(assignment: Assignment) -> Check:

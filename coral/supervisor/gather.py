@@ -19,6 +19,7 @@ from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import intake_capacity
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.run_state import Fleet
+from coral.grading.remote import cluster_problem
 from coral.grading.result import graded_event
 from coral.journal import Journal
 from coral.processes.launches import Launch, Launches, LaunchState
@@ -141,6 +142,7 @@ class Gatherer:
             self._checked_at = now.run_time
             events += self._guarded("the check of the records", self._damage.read(fleet))
             events += self._guarded("the state of the machine", self._machine.check(now.run_time))
+            events += self._guarded("the state of the cluster", self._check_cluster(fleet))
         events += self._from_queue()
         events += self._read_inboxes(fleet, polls, now)
         events += self._read_output(fleet, now)
@@ -211,6 +213,11 @@ class Gatherer:
         if error != self._watch_error:
             yield on.WatchFailed(reason=error)
         self._watch_error = error
+
+    def _check_cluster(self, fleet: Fleet) -> Iterator[on.Event]:
+        problem = cluster_problem(self._context.config.grader, self._layout.grader)
+        if problem != fleet.run.cluster_problem:
+            yield on.ClusterChecked(problem=problem)
 
     def _from_queue(self) -> Iterator[on.Event]:
         """Yield the queued events, that is the results of actions. A failure that repeats is reported once."""

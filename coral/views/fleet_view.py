@@ -102,7 +102,7 @@ def grading_of(fleet: Fleet, clock: float) -> dict[str, Any]:
         "running": [number for number, step in steps.items() if step in OCCUPYING],
         "queued": [number for number, step in steps.items() if step in (AttemptStep.TAKING, AttemptStep.QUEUED)],
         "holdout": [pending.holdout_of for pending in fleet.pending.values() if pending.is_holdout],
-        "paused": clock < fleet.run.queue_paused_until,
+        "paused": clock < fleet.run.queue_paused_until or bool(fleet.run.cluster_problem),
         "held": fleet.run.is_grading_held,
     }
 

@@ -11,6 +11,7 @@ SUPERVISOR_TTL = 180.0  # seconds of its silence; it writes status.json far more
 TEXTS: Mapping[Trouble, str] = {
     **ALERTS,
     Trouble.DISK: "nothing can be written to the disk",
+    Trouble.CLUSTER: "the cluster cannot be used: no grade begins",
     Trouble.LOAD: "many programs share each core: grades and answers take longer",
     Trouble.NOT_WATCHED: "folders cannot be watched: what agents hand in is found some seconds later",
     Trouble.SLEPT: "the machine was suspended, or the supervisor stopped: that time does not count",

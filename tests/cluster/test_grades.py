@@ -5,7 +5,17 @@ import signal
 
 import pytest
 from real_runs import tries, wait_until
-from remote_grades import COMMAND, GRADE, assert_one_record_each, assert_the_same, bridges, noted, place_of, records
+from remote_grades import (
+    COMMAND,
+    GRADE,
+    assert_it_waits_for,
+    assert_one_record_each,
+    assert_the_same,
+    bridges,
+    noted,
+    place_of,
+    records,
+)
 
 from attempts.record import Verdict
 from coral.errors import CoralError
@@ -59,6 +69,10 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who):
     # The owner may have been on the node that died: then it reports the loss, ends too, and the second try with it.
     lost = [reason for reason in noted(run, 2, "was lost") if "the process that owned it ended" not in reason]
     assert len(lost) == (who in ("worker", "node")), lost
+
+
+def test_without_a_head_no_grade_begins_until_it_is_back(begin, cluster):
+    assert_it_waits_for(cluster.without_head(), begin(1, 2, 3, grader={"args": "{seconds: 4}"}))
 
 
 def test_a_grade_that_is_lost_too_often_is_void_and_says_why(begin):

@@ -15,7 +15,7 @@ from coral.cluster import node, owner
 for module in (node, owner):
     ray.cloudpickle.register_pickle_by_value(module)
 ray.init(sys.argv[1], namespace="test", log_to_driver=False, logging_level="ERROR")
-made = ray.remote(owner.Owner).options(num_cpus=0, max_concurrency=4).remote(600.0)
+made = ray.remote(owner.Owner).options(num_cpus=0, max_concurrency=4).remote("run", 600.0)
 
 def call(method, *arguments):
     return ray.get(getattr(made, method).remote(*arguments))

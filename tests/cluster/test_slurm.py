@@ -1,12 +1,13 @@
 """Grades as jobs of a real Slurm, which keeps no accounts: the same records as on this machine, whatever is lost."""
 
+import json
 import os
 import re
 
 import pytest
 import slurm_cluster
-from real_runs import tries, wait_until
-from remote_grades import GRADE, assert_the_same, bridges, noted, place_of, scores, variables
+from real_runs import tries, wait_until, write_task
+from remote_grades import GRADE, assert_it_waits_for, assert_the_same, bridges, noted, place_of, scores, variables
 
 from coral.errors import CoralError
 
@@ -64,6 +65,10 @@ def test_jobs_outlive_bridge_and_supervisor(begin):
     assert noted(run, 2, "was lost") == []
 
 
+def test_without_a_controller_no_grade_begins_until_it_is_back(begin, slurm):
+    assert_it_waits_for(slurm.without_controller(), begin(1, 2, 3, args="{seconds: 4}"))
+
+
 def test_a_stop_cancels_the_job(begin, slurm):
     run = begin("slow")
     place_of(run, 1)
@@ -75,6 +80,20 @@ def test_a_stop_cancels_the_job(begin, slurm):
 def test_what_slurm_does_not_take_is_said_when_a_run_begins(begin):
     with pytest.raises(CoralError, match=r"cannot grade on the cluster: .*invalid partition"):
         begin(1, **{"slurm.partition": "nowhere"})
+
+
+def test_doctor_asks_slurm_whether_it_would_take_a_grade(slurm, coral, tmp_path):
+    path = write_task(tmp_path, ["hang"], grade=GRADE) / "task.yaml"
+    text = path.read_text()
+
+    def says(keys):
+        path.write_text(text.replace("noise: 0", f"executor: slurm\n  slurm: {{{keys}}}"))
+        found = json.loads(coral("doctor", str(tmp_path), "--json")[1])
+        return [(one["state"], one["text"]) for one in found["checks"] if one["name"] == "cluster"]
+
+    assert says("cpus: 2, options: {time: '5'}") == [("well", "it answers")]
+    ((state, refused),) = says("partition: nowhere")
+    assert (state, "invalid partition" in refused.lower()) == ("wrong", True), refused
 
 
 def test_a_controller_that_does_not_answer_is_said_when_a_run_begins(begin, slurm, tmp_path, monkeypatch):

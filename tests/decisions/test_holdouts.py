@@ -177,10 +177,11 @@ def test_somebody_who_stops_the_run_waits_for_no_grade_on_the_hold_out(hurried: 
     assert stage.pending(-2).step is AttemptStep.GRADING
 
 
-def test_a_run_at_its_end_waits_for_no_hold_out_on_a_full_disk() -> None:
+@pytest.mark.parametrize("problem", [on.DiskChecked(problem="full"), on.ClusterChecked(problem="no head")])
+def test_a_run_at_its_end_waits_for_no_hold_out_that_cannot_be_graded(problem: on.Event) -> None:
     stage = ended()
     stage.at(4, stage.exited("ann"), stage.graded(-2, outcome=on.Outcome.LOST))
-    assert stage.at(5, on.DiskChecked(problem="full"))[-1:] != ["finish: budget (1 attempts)"]
+    assert stage.at(5, problem)[-1:] != ["finish: budget (1 attempts)"]
     said = stage.at(6, stage.graded(-2, outcome=on.Outcome.LOST))
     assert said[-1] == "finish: budget (1 attempts)"
 

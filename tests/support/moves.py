@@ -32,6 +32,8 @@ MACHINE: tuple[on.Event, ...] = (
     on.ClockSet(seconds=-90.0),
     on.WatchFailed(reason="no more watches"),
     on.WatchFailed(reason=""),
+    on.ClusterChecked(problem="no head"),
+    on.ClusterChecked(problem=""),
 )
 SECONDS = (0.125, 0.125, 1.0, 1.0, 5.0, 5.0, 30.0, 61.0, 200.0, 700.0)
 TREES = 10
@@ -369,7 +371,7 @@ def calm(world: World, seconds: float = 2000.0) -> World:
         ask(world, "operator", on.ReleaseGrading())
     for key in world.fleet.run.budgets:
         ask(world, "operator", on.SetBudget(key=key, as_task=True))
-    world.happened.append(on.MachineChecked(short=()))
+    world.happened += [on.MachineChecked(short=()), on.ClusterChecked(problem="")]
     world.spoilt, world.dying = 0, None
     world.requests = {
         id: request for id, request in world.requests.items() if not isinstance(request.request, on.Stop | on.Leave)

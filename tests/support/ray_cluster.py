@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from real_runs import wait_until
@@ -32,6 +33,7 @@ class RayCluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self._count = folder, 0
+        self._head: subprocess.Popen[bytes] | None = None  # one that was started again
         self._temp = tempfile.mkdtemp(prefix="ray-")  # short: Ray's sockets are in it
         self.name = secrets.token_hex(8)
         with socket.socket() as free:
@@ -47,6 +49,8 @@ class RayCluster:
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_worker_niceness": "0",  # else a busy machine lets them starve
             "RAY_health_check_failure_threshold": "4",
+            "RAY_gcs_storage": "rocksdb",
+            "RAY_gcs_storage_path": f"{self._temp}/head",
             **{f"RAY_health_check_{name}_ms": str(value) for name, value in checks.items()},
         }
         port = self.address.rpartition(":")[2]
@@ -54,6 +58,23 @@ class RayCluster:
             "127.0.0.1", "--head", f"--port={port}", "--include-dashboard=false", "--num-cpus=0",
             f"--temp-dir={self._temp}",
         )  # fmt: skip
+
+    @contextlib.contextmanager
+    def without_head(self) -> Iterator[None]:
+        """Kill the process that leads the cluster, and start it again at the end of the context. It has its state on
+        the disk."""
+        (pid,) = [pid for pid in self._processes() if _file(pid, "cmdline").split(b"\0")[0].endswith(b"/gcs_server")]
+        line = _file(pid, "cmdline").split(b"\0")[:-1]
+        env = dict(part.split(b"=", 1) for part in _file(pid, "environ").split(b"\0") if b"=" in part)
+        os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not _file(pid, "cmdline"), what="the end of the head")
+        try:
+            yield
+        finally:
+            quiet = subprocess.DEVNULL
+            self._head = subprocess.Popen(
+                line, env=env, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+            )
 
     def add_node(self, *options: str) -> str:
         """The address of a new node with two processors. One at a time: two that begin at once may wait for ever."""
@@ -108,6 +129,8 @@ class RayCluster:
 
     def close(self) -> None:
         self._kill_all()
+        if self._head is not None:
+            self._head.wait()
         subprocess.run(["rm", "-rf", self._temp], check=True)
 
     def _kill_all(self) -> None:

@@ -85,6 +85,19 @@ def assert_one_record_each(run):
     assert launches == [1], "the supervisor has taken its grade over"
 
 
+def assert_it_waits_for(leader, run):
+    """Of three attempts of a run, the second is being graded when the cluster loses its `leader`, a context: no grade
+    begins without it, all goes on when it is back, and the operator is told of both."""
+    place_of(run, 2)
+    with leader:
+        wait_until(lambda: run.status()["grading"]["paused"], 180, "the pause of grading")
+    wait_until(lambda: not run.status()["grading"]["paused"], 180, "the end of the pause")
+    assert_one_record_each(run)
+    begins, ends = (event["text"] for event in run.events("alert"))
+    assert begins.startswith("no grade begins until the cluster can be used again: ")
+    assert ends == "the cluster can be used again; grading continues"
+
+
 @contextlib.contextmanager
 def variables(env):
     """Set these variables until the context ends."""

@@ -1,11 +1,13 @@
 """A real Slurm of one node on loopback, started from a folder of its own: controller, node, and munge between them."""
 
+import contextlib
 import os
 import secrets
 import shutil
 import signal
 import socket
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -80,14 +82,25 @@ class SlurmCluster:
     def jobs(self) -> list[str]:
         return self._run("squeue", "--noheader", "--format=%A").split()
 
+    @contextlib.contextmanager
+    def without_controller(self) -> Iterator[None]:
+        """End the controller, which saves its state, and start it again at the end of the context."""
+        self._end("slurmctld")
+        try:
+            yield
+        finally:
+            self._run("slurmctld", "-f", str(self._path))
+
     def close(self) -> None:
         """End its three processes, each known by the file that it wrote."""
         for name in ("slurmd", "slurmctld", "munged"):
-            path = self.folder / f"{name}.pid"
-            if path.exists():
-                pid = int(path.read_text())
-                os.kill(pid, signal.SIGTERM)
-                wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what=f"the end of {name}")
+            if (self.folder / f"{name}.pid").exists():
+                self._end(name)
+
+    def _end(self, name: str) -> None:
+        pid = int((self.folder / f"{name}.pid").read_text())
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), what=f"the end of {name}")
 
     def _run(self, *line: str) -> str:
         done = subprocess.run(line, capture_output=True, text=True, env={**os.environ, **self.env}, check=False)

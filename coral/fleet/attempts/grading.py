@@ -171,6 +171,8 @@ def advance_timers(transaction: Transaction) -> None:
         if pending.step is AttemptStep.TAKING:
             if not transaction.run.disk_problem and not transaction.run.stopping:
                 take_again(transaction, pending)
+        elif pending.step is AttemptStep.GRADING and transaction.run.cluster_problem:
+            transaction.set_pending(number, deadline=transaction.clock + _timeout(transaction, pending))
         elif pending.step is AttemptStep.GRADING:
             _terminate(transaction, transaction.set_pending(number, exceeded=_timeout_reason(transaction, pending)))
         elif pending.step in OCCUPYING:
@@ -184,7 +186,7 @@ def fill_slots(transaction: Transaction) -> None:
     a pair are graded one after the other, then the oldest attempt, and last the grades on the hold-out."""
     run, all_pending = transaction.run, transaction.pending.values()
     is_paused = run.is_grading_held or transaction.clock < run.queue_paused_until
-    if run.disk_problem or (is_paused and not run.stopping):
+    if run.disk_problem or run.cluster_problem or (is_paused and not run.stopping):
         return
     taken = sum(attempt.step in OCCUPYING for attempt in all_pending)
     queue = [attempt for attempt in all_pending if attempt.step is AttemptStep.QUEUED and attempt.deadline is None]

@@ -56,9 +56,9 @@ def ask_last(transaction: Transaction) -> None:
 
 def goes_on(run: Run) -> bool:
     """Return whether a stopping run waits for its grades on the hold-out: if it ends in order (budget, target, plateau,
-    all agents retired), nobody has asked for a stop meanwhile, and the disk can be written to."""
+    all agents retired), nobody has asked for a stop meanwhile, and both the disk and the cluster can be used."""
     ends = run.stopping is not None and run.stopping.kind in _FINISHES
-    return ends and not run.is_hurried and not run.disk_problem
+    return ends and not run.is_hurried and not run.disk_problem and not run.cluster_problem
 
 
 def is_waited_for(transaction: Transaction) -> bool:

@@ -1,0 +1,47 @@
+"""A cluster that cannot be used, as transcripts: no grade begins, those that run wait, all goes on afterwards."""
+
+from dataclasses import replace
+
+from stage import QUIET_RULES, Stage
+
+from coral.fleet import events as on
+from coral.fleet.health import HealthLevel, health_of
+from coral.fleet.run_state import AttemptStep
+
+PATIENT = replace(QUIET_RULES, stall=1e6)  # with agents that are silent for long
+GONE = on.ClusterChecked(problem="the head does not answer")
+BACK = on.ClusterChecked(problem="")
+TOLD = "alert run-alert-1: no grade begins until the cluster can be used again: the head does not answer"
+GOES_ON = "alert run-alert-2: the cluster can be used again; grading continues"
+
+
+def test_it_is_told_once_and_so_is_its_end() -> None:
+    stage = Stage()
+    assert stage.at(2, BACK) == []
+    assert stage.at(3, GONE) == [TOLD]
+    assert health_of(stage.fleet)[0] is HealthLevel.UNHEALTHY
+    assert stage.at(4, on.ClusterChecked(problem="it refuses")) == []
+    assert stage.fleet.run.cluster_problem == "it refuses"
+    assert stage.at(5, BACK) == [GOES_ON]
+    assert health_of(stage.fleet)[0] is HealthLevel.HEALTHY
+
+
+def test_what_is_handed_in_meanwhile_is_graded_afterwards() -> None:
+    stage = Stage(rules=PATIENT)
+    stage.at(2, GONE)
+    stage.at(3, stage.submission("ann"))
+    assert stage.at(4, stage.taken(1)) == []
+    assert stage.until(40_000) == [], "nor is the queue said to be stuck"
+    assert stage.pending(1).step is AttemptStep.QUEUED
+    assert "grade #1/1: commit 1" in stage.at(40_000, BACK)
+
+
+def test_the_time_of_a_grade_that_runs_is_not_up() -> None:
+    stage = Stage(rules=replace(PATIENT, grade_timeout=100.0))
+    stage.in_grading(2, "ann")
+    stage.at(3, GONE)
+    assert stage.until(5000) == []
+    assert stage.pending(1).step is AttemptStep.GRADING
+    stage.at(5000, BACK)
+    said = stage.at(5001, stage.graded(1, 2.0))
+    assert any(line.startswith("publish #1 new best 2") for line in said), said
