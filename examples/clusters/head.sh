@@ -1,0 +1,18 @@
+#!/bin/sh
+# Leads a Ray cluster from this machine, until Ctrl-C. The head itself runs no grade; its state survives a restart.
+#   sh head.sh [ADDRESS]    by which other machines reach this one; without it, only this machine does
+set -eu
+address=${1:-127.0.0.1} port=${PORT:-6379}
+folder=${CORAL_CLUSTER:-$HOME/.coral-cluster}
+
+umask 077
+mkdir -p "$folder"
+[ -s "$folder/token" ] || head -c 32 /dev/urandom | base64 > "$folder/token"
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$folder/token" RAY_USAGE_STATS_ENABLED=0
+# The head finds a lost node within seconds, and its own state again after a restart.
+export RAY_health_check_period_ms=500 RAY_health_check_timeout_ms=500 RAY_health_check_failure_threshold=4
+export RAY_gcs_storage=rocksdb RAY_gcs_storage_path="$folder/head"
+
+echo "the head is $address:$port. Where Coral runs:" >&2
+echo "  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token" >&2
+exec ray start --head --block --node-ip-address="$address" --port="$port" --num-cpus=0 --include-dashboard=false

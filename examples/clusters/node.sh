@@ -1,0 +1,10 @@
+#!/bin/sh
+# Adds this machine to a Ray cluster, until Ctrl-C. The head's token lies here in the same place, see README.md.
+#   sh node.sh HEAD:PORT [OPTION of `ray start` ...]    such as --num-gpus=2 or --resources='{"slot": 4}'
+set -eu
+head=${1:?the head of the cluster, host:port}
+shift
+folder=${CORAL_CLUSTER:-$HOME/.coral-cluster}
+[ -s "$folder/token" ] || { echo "there is no token: copy $folder/token of the head to the same place here" >&2; exit 1; }
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$folder/token" RAY_USAGE_STATS_ENABLED=0
+exec ray start --block --address="$head" "$@"

@@ -1,0 +1,83 @@
+"""The scripts of examples/clusters, each started as its README says, as far as one machine allows."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from real_runs import tries, wait_until
+from remote_grades import GRADE, variables
+from ruamel.yaml import YAML
+
+FOLDER = Path(__file__).parents[2] / "examples" / "clusters"
+RAY = Path(sys.executable).with_name("ray")
+MARK = "CORAL_TEST_LAPTOP"
+pytestmark = pytest.mark.timeout(600)
+
+
+@pytest.fixture
+def laptop(tmp_path):
+    """The cluster of laptop.sh with one node: the address of its head."""
+    env = {**os.environ, "CORAL_CLUSTER": str(tmp_path / "cluster"), "PORT": "6390", "TMPDIR": "/tmp"}
+    env[MARK] = str(tmp_path)
+    env["PATH"] = f"{RAY.parent}:{env['PATH']}"
+    script = subprocess.Popen(
+        ("sh", FOLDER / "laptop.sh", "1"), env=env, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        lines = iter(script.stderr.readline, "")
+        told = "".join(iter(lambda: next(lines), "the nodes have begun; Ctrl-C ends the cluster\n"))
+        with variables(dict(re.findall(r"(RAY_AUTH\w+)=(\S+)", told))):
+            yield "127.0.0.1:6390"
+    finally:
+        os.killpg(script.pid, signal.SIGINT)
+        script.communicate(timeout=120)
+        wait_until(lambda: not left(tmp_path), 60, "the end of the cluster")
+
+
+def left(folder):
+    """The processes of a cluster in this folder."""
+    mark = f"{MARK}={folder}".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found += [path.parent.name] if mark in path.read_bytes().split(b"\0") else []
+        except OSError:
+            continue
+    return found
+
+
+def test_a_run_on_the_cluster_of_a_laptop_which_leaves_nothing(laptop, start):
+    keys = {"executor": "ray", "ray.address": laptop, "timeout": 60}
+    run = start([*tries(2), "hang"], overrides=tuple(f"grader.{name}={keys[name]}" for name in keys), grade=GRADE)
+    assert [one.score for one in run.wait_for_attempts(1)] == [2.0]
+    run.stop()
+
+
+@pytest.mark.parametrize("name", ["head.sh", "node.sh", "laptop.sh", "slurm.sbatch"])
+def test_the_scripts_parse(name):
+    assert subprocess.run(("sh", "-n", FOLDER / name), check=False).returncode == 0
+
+
+def test_a_node_without_the_token_says_where_it_belongs(tmp_path):
+    env = {"PATH": os.environ["PATH"], "CORAL_CLUSTER": str(tmp_path)}
+    done = subprocess.run(("sh", FOLDER / "node.sh", "head:1"), env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"there is no token: copy {tmp_path}/token of the head to the same place here\n",
+    )
+
+
+def test_the_cluster_on_kubernetes_has_this_ray_a_token_and_a_head_without_grades():
+    cluster, volume = YAML(typ="safe").load_all((FOLDER / "kuberay.yaml").read_text())
+    spec = cluster["spec"]
+    version = subprocess.run((RAY, "--version"), capture_output=True, text=True, check=True).stdout.split()[-1]
+    head = spec["headGroupSpec"]["template"]["spec"]
+    containers = [*head["containers"], *spec["workerGroupSpecs"][0]["template"]["spec"]["containers"]]
+    assert (spec["rayVersion"], spec["authOptions"]) == (version, {"mode": "token"})
+    assert {one["image"].rpartition(":")[2] for one in containers} == {version}
+    assert spec["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+    assert head["volumes"][0]["persistentVolumeClaim"]["claimName"] == volume["metadata"]["name"]
