@@ -24,6 +24,7 @@ from coral.cluster import wire
 
 LINGER_SECONDS = 10.0  # for which the bridge waits for a client, once nobody supervises the run
 UNCLAIMED_SECONDS = 10.0  # from the start of the bridge until grades that no client asks for are ended
+LOOK_SECONDS = 0.2  # between two looks whether a client that waits is still there
 LEASE_SECONDS = 120.0  # for which grades live without a bridge
 
 
@@ -88,21 +89,20 @@ class Try:
         self.attempt, self.resources = int(message["order"]["attempt"]), message["resources"]
         self.since = time.monotonic()  # when it was submitted, or began if it has a place
         self.place: dict[str, Any] = {}  # the event by which it began on a node
-        self.is_submitted = False
+        self.is_submitted = self.is_over = False
         if message["began"]:
             self._begin(message["began"])
 
-    def tell(self, at: int, events: list[Any]) -> list[Any]:
-        """Send the client those of the events that it has not had, and return them. `at`: the number of the first
-        one."""
+    def tell(self, at: int, events: list[Any]) -> None:
+        """Send the client those of the events that it has not had. `at`: the number of the first one."""
         new = events[max(self.seen - at, 0) :]
         self.seen += len(new)
         for event in new:
             if "started" in event:
                 self._begin(event)
+            self.is_over = self.is_over or "lost" in event or "ended" in event
         if new:
-            self.client.send(events=new)
-        return new
+            self.client.send(of=self.key, events=new)
 
     def _begin(self, event: dict[str, Any]) -> None:
         self.place, self.since = event, time.monotonic() - event.get("ago", 0.0)
@@ -118,7 +118,7 @@ class Bridge(ABC):
         self._folder = folder
         self._tries: dict[str, Try] = {}
         self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was added
-        self._began = self._last_client = time.monotonic()
+        self._began = self._last_client = 0.0  # when it began to listen, and when it last had a client
 
     def described(self, resources: dict[str, Any] | None, *, by_nodes: bool) -> dict[str, Any]:
         """Return what `coral cluster` shows: `problem`, `nodes`, `grades`, `runs`; and as `refused`, why the cluster
@@ -128,7 +128,8 @@ class Bridge(ABC):
         reasons: dict[str, str] = {}
         if not found["problem"]:
             reasons = self.look(found, by_nodes=by_nodes)
-            if resources is not None:
+            found["problem"] = found["problem"] or wire.trouble(self._folder)
+            if resources is not None and not found["problem"]:
                 found["refused"] = self.refusal(resources)
         now = time.monotonic()
         grades = [
@@ -172,6 +173,7 @@ class Bridge(ABC):
 
     def serve(self) -> None:
         listening = wire.listen(self._folder)
+        self._began = self._last_client = time.monotonic()
         supervised, lingers = True, LINGER_SECONDS
         while True:
             watched: list[Any] = [listening, *([0] if supervised else [])]
@@ -223,8 +225,35 @@ class Bridge(ABC):
             self._arrived.set()
             self.submit(key, message["order"], resources)
             tried.is_submitted = True
+            client.send(waits="")
         except RefusedError as error:
             client.send(refused=str(error))
+
+    def is_waited_for(self, key: str, why: str, seconds: float) -> bool:
+        """Tell the client of a try what the try waits for before it can be submitted, and wait. Return whether the
+        client is still there."""
+        until = time.monotonic() + seconds
+        if (tried := self._tries.get(key)) is not None:
+            tried.client.send(waits=why)
+        while time.monotonic() < until:
+            if self._has_left(key):
+                return False
+            time.sleep(LOOK_SECONDS)
+        return True
+
+    def _has_left(self, key: str) -> bool:
+        tried = self._tries.get(key)
+        if tried is None:
+            return True
+        with contextlib.suppress(OSError):
+            if not select.select([tried.client.connection], [], [], 0)[0]:
+                return False
+            return tried.client.connection.recv(1, socket.MSG_PEEK) == b""
+        return True
+
+    def is_of_before(self, key: str) -> bool:
+        """Return whether a client has had events of this try, so that the try may not be submitted anew."""
+        return (tried := self._tries.get(key)) is not None and tried.seen > 0
 
     def _forget(self, tried: Try) -> None:
         """End a try, unless its client has come back by another connection meanwhile."""

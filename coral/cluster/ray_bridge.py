@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, report_trouble, wait_for_lock
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, fail, report_trouble, wait_for_lock
 from coral.cluster.shipping import Shipping
 
 CONNECT_SECONDS = 20.0
 ASK_SECONDS = 30.0  # for nodes to say what they have
 SILENT_SECONDS = 10.0  # for which the head may not answer before no grade begins any more
 NEWS_SECONDS = 1.0
+NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
 NAMESPACE = "coral"
 _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
 
@@ -105,13 +106,20 @@ class RayBridge(Bridge):
 
     def _watch_head(self) -> None:
         """Report when the head does not answer. Ray's own calls then block, or end this process after a minute."""
+        before = time.monotonic()
         while True:
-            silent = time.monotonic() - self._answered
-            report_trouble(self._folder, "" if silent < SILENT_SECONDS else self._silence())
             time.sleep(1)
+            now = time.monotonic()
+            if now < before + 3:  # else this process stood still, and not the head
+                report_trouble(self._folder, self._problem(now))
+            before = now
 
-    def _silence(self) -> str:
-        return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
+    def _problem(self, now: float) -> str:
+        if now > self._answered + SILENT_SECONDS:
+            return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
+        if not any(node["Alive"] and node["Resources"].get("CPU") for node in self._nodes):
+            return f"the cluster at {self._address} has no node that runs grades"
+        return ""
 
     def _watch_nodes(self) -> None:
         while True:
@@ -178,7 +186,7 @@ class RayBridge(Bridge):
             try:
                 answers.append(ray.get(task, timeout=max(until - time.monotonic(), 0.0)))
             except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError) as error:
-                answers.append({"problem": str(error).strip().splitlines()[0]})
+                answers.append({"problem": str(getattr(error, "cause", None) or error).strip().splitlines()[-1]})
         return answers
 
     def _runs(self) -> list[dict[str, Any]]:
@@ -186,14 +194,16 @@ class RayBridge(Bridge):
         ray = self._ray
         runs = []
         for name in sorted(ray.util.list_named_actors()):  # of our namespace
-            with contextlib.suppress(ValueError, ray.exceptions.RayError):  # it has ended meanwhile
+            # It has ended meanwhile, or an earlier version of Coral has made it.
+            with contextlib.suppress(ValueError, AttributeError, ray.exceptions.RayError):
                 runs.append(ray.get(ray.get_actor(name).described.remote(), timeout=5))
         return [run for run in runs if run["running"] or run["waiting"]]
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
-        if refusal := self.refusal(resources):
-            raise RefusedError(refusal)
-        if not self._call("has_grade", key):
+        while refusal := self.refusal(resources):
+            if not self.is_waited_for(key, refusal, NODES_SECONDS):
+                return
+        if not self._call("has_grade", key) and not self.is_of_before(key):
             sha, archive = self._shipping.archive(Path(order["places"]["private"]))
             if not self._call("has", sha):
                 self._call("keep", sha, archive)
@@ -208,12 +218,12 @@ class RayBridge(Bridge):
 
     def _tell_news(self) -> None:
         while True:
-            cursors = {tried.key: (tried.seen, tried.is_submitted) for tried in self.wait_for_tries()}
-            for key, (at, events) in self._call("news", cursors, NEWS_SECONDS).items():
-                with self._changed:
-                    tried = self._tries.get(key)
-                if tried is not None:
-                    tried.tell(at, events)
+            present = [tried for tried in self.wait_for_tries() if not tried.is_over]
+            cursors = {tried.key: (tried.seen, tried.is_submitted) for tried in present}
+            news = self._call("news", cursors, NEWS_SECONDS)
+            for tried in present:
+                if tried.key in news:
+                    tried.tell(*news[tried.key])
 
 
 def _options(asked: dict[str, float]) -> dict[str, Any]:

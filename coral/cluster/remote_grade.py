@@ -77,23 +77,29 @@ class _Remote:
         lines = _Lines(connection)
         while True:
             message = lines.next()
+            self._check()
             if message is None:
-                self._check()
                 continue
             if "refused" in message:
                 raise _NotGradedError(f"cannot grade on the cluster: {message['refused']}")
-            if "waits" in message:
-                self._why = message["waits"]
-                self._check()
+            self._why = message.get("waits", self._why)
+            of = self._tried
             for event in message.get("events", ()):
+                if message["of"] != of or self._tried != of:
+                    break  # it is of a try that was given up before
                 self._seen, self._why = self._seen + 1, ""
                 if (ended := self._event(event, connection)) is not None:
                     return ended
 
+    @property
+    def _tried(self) -> str:
+        """The key of the present try."""
+        return f"{self._key}/{self._tries + 1}"
+
     def _submit(self, connection: socket.socket) -> None:
         spec = self._spec
         message = {
-            "submit": f"{self._key}/{self._tries + 1}",
+            "submit": self._tried,
             "seen": self._seen,
             "order": self._order,
             "resources": spec["resources"],

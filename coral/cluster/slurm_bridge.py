@@ -11,9 +11,7 @@ import contextlib
 import hashlib
 import json
 import math
-import select
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -44,6 +42,7 @@ _NEVER = ("invalid", "not available", "not permitted", "not allowed", "more proc
 _MARGIN = 120.0  # seconds by which the time limit of a job is longer than that of its grade, which the job enforces
 _QUEUE = ("squeue", "--me", "--noheader", "--format=%A|%T|%r")
 _ASK_SECONDS = 60.0
+UNANSWERED_SECONDS = 30.0  # for which squeue may fail before no grade begins any more
 
 
 def main(folder: str, cluster: str) -> None:
@@ -91,8 +90,8 @@ class SlurmBridge(Bridge):
         self._lease.touch()
         for place in sorted((folder / TRIES).iterdir()):
             self._take_over(place)
-        self._is_doubted = False  # whether Slurm did not take a job, so that it is asked whether it answers at all
-        report_trouble(folder, "")
+        self._silent_since: float | None = None
+        self._is_doubted = bool(wire.trouble(folder))  # whether Slurm must be asked whether it answers at all
 
     def serve(self) -> None:
         threading.Thread(target=self._watch, daemon=True).start()
@@ -100,6 +99,10 @@ class SlurmBridge(Bridge):
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
         if key in self._jobs:
+            return
+        if self.is_of_before(key):
+            tried = self._tries[key]
+            tried.tell(tried.seen, [{"lost": "its job is not known any more"}])
             return
         sha, archive = self._shipping.archive(Path(order["places"]["private"]))
         kept, place = self._folder / slurm_job.ARCHIVES / sha, self._folder / TRIES / _name(key)
@@ -109,20 +112,17 @@ class SlurmBridge(Bridge):
         (place / KEY).write_text(key, "utf-8")
         write_bytes(place / slurm_job.ORDER, json.dumps({**order, "archive": sha}).encode(), durable=False)
         write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
-        while (handle := self._submitted(key, place, order, resources)) is None:
-            until = time.monotonic() + RETRY_SECONDS
-            while time.monotonic() < until:
-                if self._is_given_up(key):
-                    shutil.rmtree(place, ignore_errors=True)
-                    return
-                time.sleep(READ_SECONDS)
+        while isinstance(handle := self._submitted(place, order, resources), str):
+            if not self.is_waited_for(key, handle, RETRY_SECONDS):
+                shutil.rmtree(place, ignore_errors=True)
+                return
         write_bytes(place / JOB, str(handle.job_id).encode(), durable=False)
         with self._changed:
             self._jobs[key] = _Job(place, handle)
 
-    def _submitted(self, key: str, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
-        """Submit a job and return its handle. Return None, and tell the client why, if Slurm cannot take it now.
-        RefusedError if it never will."""
+    def _submitted(self, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
+        """Submit a job and return its handle; or as text, why Slurm cannot take it now. RefusedError if it never
+        will."""
         try:
             return self._executor(place, order, resources).submit(slurm_job.run, str(place), LEASE_SECONDS)
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # of submitit; RuntimeError: of sbatch, too
@@ -132,20 +132,7 @@ class SlurmBridge(Bridge):
                 shutil.rmtree(place, ignore_errors=True)
                 raise RefusedError(text) from error
         self._is_doubted = True
-        if (tried := self._tries.get(key)) is not None:
-            tried.client.send(waits=f"Slurm does not take its job: {text}")
-        return None
-
-    def _is_given_up(self, key: str) -> bool:
-        """Return whether the client of a try that is not submitted yet has ended."""
-        tried = self._tries.get(key)
-        if tried is None:
-            return True
-        with contextlib.suppress(OSError):
-            if not select.select([tried.client.connection], [], [], 0)[0]:
-                return False
-            return tried.client.connection.recv(1, socket.MSG_PEEK) == b""
-        return True
+        return f"Slurm does not take its job: {text}"
 
     def _executor(self, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
         executor = self._submitit.AutoExecutor(folder=place / "submitit", cluster=self._cluster)
@@ -202,7 +189,6 @@ class SlurmBridge(Bridge):
         if not jobs and not self._is_doubted:
             return
         running = self._running(jobs)
-        self._is_doubted = running is None
         for job in jobs:
             with contextlib.suppress(OSError):
                 if (alive := (job.folder / slurm_job.ALIVE).stat().st_mtime_ns) != job.alive:
@@ -217,8 +203,10 @@ class SlurmBridge(Bridge):
                 job.events.append({"lost": f"its job {job.id} has ended without a result{_error(job)}"})
 
     def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:  # noqa: ARG002 - nodes are Slurm's
-        queue = self._running(list(self._jobs.values())) or {}
-        return {key: f"job {job.id} is {queue[job.id]}" for key, job in self._jobs.items() if job.id in queue}
+        with self._changed:
+            jobs = dict(self._jobs)
+        queue = self._running(list(jobs.values())) or {}
+        return {key: f"job {job.id} is {queue[job.id]}" for key, job in jobs.items() if job.id in queue}
 
     def refusal(self, resources: dict[str, Any]) -> str:
         if self._cluster == "local":
@@ -240,9 +228,13 @@ class SlurmBridge(Bridge):
         try:
             asked = subprocess.run(_QUEUE, capture_output=True, text=True, timeout=_ASK_SECONDS, check=True)
         except (OSError, subprocess.SubprocessError) as error:
-            lines = str(getattr(error, "stderr", None) or error).strip().splitlines()
-            report_trouble(self._folder, f"Slurm does not answer: {lines[-1][-300:]}")
+            self._is_doubted, now = True, time.monotonic()
+            self._silent_since = now if self._silent_since is None else self._silent_since
+            if now >= self._silent_since + UNANSWERED_SECONDS:
+                why = error.stderr if isinstance(error, subprocess.CalledProcessError) else ""
+                report_trouble(self._folder, f"Slurm does not answer: {(why.strip() or str(error)).splitlines()[-1]}")
             return None
+        self._is_doubted, self._silent_since = False, None
         report_trouble(self._folder, "")
         rows = [line.split("|") for line in asked.stdout.split("\n") if line.count("|") == 2]
         return {id: f"{state.lower()} ({reason})" for id, state, reason in rows}
@@ -252,7 +244,7 @@ def _options(resources: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The options of sbatch for what a grade's job asks for by submitit's names."""
     for name, value in resources.items():
         if name == "slurm_additional_parameters":
-            yield from value.items()
+            yield from ((own.replace("_", "-"), given) for own, given in value.items())
         elif name == "mem_gb":
             yield "mem", f"{value * 1024:.0f}M"
         else:

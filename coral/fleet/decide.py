@@ -115,8 +115,8 @@ def _handle(transaction: Transaction, event: on.Event) -> None:  # noqa: C901 - 
             membership.on_not_prepared(transaction, name, reason)
         case on.Requested():
             requests.on_requested(transaction, event)
-        case on.DiskChecked(problem=disk_problem):
-            upkeep.on_disk_checked(transaction, disk_problem)
+        case on.ClusterChecked(problem=problem):
+            grading.on_cluster_checked(transaction, problem)
         case _:
             upkeep.handle(transaction, event)
 

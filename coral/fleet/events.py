@@ -356,7 +356,7 @@ UpkeepEvent = (
     | MachineChecked
     | Slept
     | ClockSet
-    | ClusterChecked
+    | DiskChecked
 )
 Event = (
     UpkeepEvent
@@ -382,5 +382,5 @@ Event = (
     | AgentPrepared
     | AgentNotPrepared
     | Requested
-    | DiskChecked
+    | ClusterChecked
 )

@@ -37,8 +37,8 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
                 transaction.set_run(write_again_at=transaction.clock + pause)
         case on.WatchFailed() | on.MachineChecked() | on.Slept() | on.ClockSet():
             machine.handle(transaction, event)
-        case on.ClusterChecked(problem=problem):
-            _on_cluster_checked(transaction, problem)
+        case on.DiskChecked(problem=problem):
+            _on_disk_checked(transaction, problem)
         case _:
             assert_never(event)
 
@@ -64,7 +64,7 @@ def _report_restored(transaction: Transaction, item: str, found: str, source: st
 _UNPROVEN = (on.Outcome.FAILED, on.Outcome.CRASHED)
 
 
-def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
+def _on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
     before = transaction.run.disk_problem
     if not disk_problem:
         exclude_time(transaction)
@@ -75,16 +75,6 @@ def on_disk_checked(transaction: Transaction, disk_problem: str) -> None:
     elif before and not disk_problem:
         write_again_now(transaction)
         transaction.alert("the disk can be used again; the run continues")
-
-
-def _on_cluster_checked(transaction: Transaction, problem: str) -> None:
-    """Begin no grade while the cluster cannot be used. Grades that run wait for it."""
-    before = transaction.run.cluster_problem
-    transaction.set_run(cluster_problem=problem)
-    if problem and not before:
-        transaction.alert(f"no grade begins until the cluster can be used again: {problem}")
-    elif before and not problem:
-        transaction.alert("the cluster can be used again; grading continues")
 
 
 def exclude_time(transaction: Transaction) -> None:

@@ -136,7 +136,7 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
         "resources": _resources(grader),
         "max_retries": _section(grader).max_retries,
         "wait": _section(grader).wait,
-        "impatient": place.kind.value == "baseline",
+        "impatient": place.attempt == 0,  # the seed, when a run begins or a task is checked
     }
 
 

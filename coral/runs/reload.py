@@ -32,8 +32,8 @@ from workspace.errors import GitError
 from workspace.layout import Layout
 
 DONE = "done.json"  # written last
-# Keys of the grader that change how much is graded and believed, not what a score means.
-_UNRELATED = {"slots", "confirm", "noise", "timeout"}
+# Keys of the grader that change how much is graded and believed, and where, not what a score means.
+_UNRELATED = {"slots", "confirm", "noise", "timeout", "ray", "slurm"}
 
 
 def stage(layout: Layout, new: Config, say: Callable[[str], None]) -> TaskChanged:

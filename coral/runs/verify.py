@@ -9,6 +9,7 @@ from attempts.files import read_bytes, write_json
 from attempts.record import Attempt
 from coral.config.load import load_frozen
 from coral.errors import CoralError
+from coral.fleet.events import Outcome
 from coral.grader.remove_tree import remove_tree
 from coral.grading.command import GradePlace, prepare_folder
 from coral.grading.kinds import kind_of
@@ -91,6 +92,8 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
         raise CoralError(f"{name}: {error}", error.hint) from error
     finally:
         remove_tree(folder)
+    if result.outcome is Outcome.VOID:
+        raise CoralError(f"{name}: it could not be graded: {result.reason}", "verify it again when that is over")
     differs = DEVIATIONS * noise + ROUNDING * max(1.0, abs(recorded))
     is_same = result.score is not None and abs(result.score - recorded) <= differs
     made = Verification(attempt.number, recorded, result.score, result.reason, result.channel, is_same)

@@ -11,6 +11,7 @@ mkdir -p "$folder"
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$folder/token" RAY_USAGE_STATS_ENABLED=0
 # The head finds a lost node within seconds, and its own state again after a restart.
 export RAY_health_check_period_ms=500 RAY_health_check_timeout_ms=500 RAY_health_check_failure_threshold=4
+export RAY_gcs_rpc_server_reconnect_timeout_s=3600 # for which nodes wait for a head that is gone
 export RAY_gcs_storage=rocksdb RAY_gcs_storage_path="$folder/head"
 
 echo "the head is $address:$port. Where Coral runs:" >&2

@@ -16,6 +16,8 @@ until ray status --address="127.0.0.1:$port" >/dev/null 2>&1; do
   kill -0 "$pids" || { echo "the head has ended: does something else use port $port?" >&2; exit 1; }
   sleep 1
 done
+sleep 1 # a head that finds its port taken ends, and another cluster has answered
+kill -0 "$pids" || { echo "the head has ended: does something else use port $port?" >&2; exit 1; }
 first=20000 asked=0
 while [ "$asked" -lt "$nodes" ]; do
   # Each claims the memory of the whole machine if it is not told a share, and needs ports of its own.

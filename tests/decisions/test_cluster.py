@@ -43,5 +43,15 @@ def test_the_time_of_a_grade_that_runs_is_not_up() -> None:
     assert stage.until(5000) == []
     assert stage.pending(1).step is AttemptStep.GRADING
     stage.at(5000, BACK)
-    said = stage.at(5001, stage.graded(1, 2.0))
+    assert stage.until(5099) == []
+    said = stage.at(5099.5, stage.graded(1, 2.0))
     assert any(line.startswith("publish #1 new best 2") for line in said), said
+
+
+def test_a_grade_whose_time_was_not_up_has_all_of_it_again() -> None:
+    stage = Stage(rules=replace(PATIENT, grade_timeout=100.0))
+    stage.in_grading(2, "ann")
+    stage.at(3, GONE)
+    stage.at(90, BACK)
+    assert stage.until(189) == []
+    assert stage.until(190) == ["190 terminate #1/1"]

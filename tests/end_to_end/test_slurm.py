@@ -75,6 +75,17 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, who):
     assert len(lost) == (who == "job"), lost
 
 
+def test_a_job_that_the_next_bridge_does_not_know_is_lost_and_another_one_submitted(begin):
+    run = begin(1, 2, grader={"args": "{seconds: 3}"})
+    place_of(run, 2)
+    (folder,) = jobs(run)
+    (folder / "key").unlink()
+    for pid in bridges(run):
+        os.kill(pid, signal.SIGKILL)
+    assert [one.score for one in run.wait_for_attempts(2)] == [1.0, 2.0]
+    assert noted(run, 2, "was lost") == [": its job is not known any more"]
+
+
 def test_a_grade_that_is_lost_too_often_is_void_and_says_why(begin):
     run = begin(1, grader={"args": "{seconds: 60}", "slurm.max_retries": 0})
     os.kill(place_of(run, 1)[1], signal.SIGKILL)

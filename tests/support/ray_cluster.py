@@ -117,6 +117,10 @@ class RayCluster:
         """The processes of grades on all nodes."""
         return [pid for pid in _pids() if any(part.startswith(GRADE) for part in _file(pid, "environ").split(b"\0"))]
 
+    def owners(self) -> list[int]:
+        """The processes of the actors that own grades."""
+        return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::Owner")]
+
     def guards(self) -> list[int]:
         return [pid for pid in self._processes() if b"coral.cluster.guard" in _file(pid, "cmdline")]
 

@@ -132,6 +132,20 @@ def stop_grading(transaction: Transaction, *, only_holdouts: bool = False) -> No
                 _terminate(transaction, pending)
 
 
+def on_cluster_checked(transaction: Transaction, problem: str) -> None:
+    """Begin no grade while the cluster cannot be used. Grades that run wait for it, and have all their time again
+    afterwards, for they may have to begin anew."""
+    before = transaction.run.cluster_problem
+    transaction.set_run(cluster_problem=problem)
+    if problem and not before:
+        transaction.alert(f"no grade begins until the cluster can be used again: {problem}")
+    elif before and not problem:
+        for number, pending in list(transaction.pending.items()):
+            if pending.step is AttemptStep.GRADING:
+                transaction.set_pending(number, deadline=transaction.clock + _timeout(transaction, pending))
+        transaction.alert("the cluster can be used again; grading continues")
+
+
 def hold(transaction: Transaction) -> str:
     """Begin no grade until `release`. Grades that run go on. CoralError where grading is held already, or the run stops
     once all is graded."""

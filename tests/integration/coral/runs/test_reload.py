@@ -154,7 +154,7 @@ def test_a_task_with_more_agents_makes_their_clones_from_the_new_seed(layout, fo
 
 @pytest.mark.parametrize(
     "override", ["agents.count=2", "budget.attempts=9", "grader.slots=2", "grader.noise=0.1", "task.tips=other",
-                 "holdout.args={split: test}"]
+                 "holdout.args={split: test}", "grader.ray.address=10.0.0.2:6379"]
 )  # fmt: skip
 def test_what_changes_no_score_begins_no_epoch(layout: Layout, override: str) -> None:
     assert stage(layout, override).baseline is None

@@ -16,9 +16,12 @@ from coral.runs.task_files import changed
 
 GRADE = """
 import pathlib
+from coral.grader import Void
 
 def grade(workspace, private):
     said = pathlib.Path({said!r})
+    if said.exists() and said.read_text() == "void":
+        raise Void("the data is away")
     return float((workspace / "x.txt").read_text()) + (float(said.read_text()) if said.exists() else 0.0)
 """
 
@@ -48,6 +51,9 @@ def test_what_scores_the_same_again_is_verified_and_an_export_says_so(run: Run, 
     said.write_text("what")
     code, out, _ = coral("verify", "2", *words)
     assert (code, "#2 is not verified: its record says 3, and now the grader crashed" in out) == (1, True)
+    said.write_text("void")
+    code, _, error = coral("verify", "2", *words)
+    assert (code, "cannot verify #2: it could not be graded: the data is away" in error) == (1, True)
     assert not list((run.layout.private / "verify").iterdir())
     assert changed(run.layout.private, fold(run.layout.journal).files, {}) == []
 

@@ -1,0 +1,65 @@
+"""The local process of a grade on a cluster, beside a bridge that the test plays."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from coral.cluster import wire
+from coral.cluster.remote_grade import _Remote
+
+ENDED = {"ended": {"code": 0}}
+
+
+@pytest.fixture
+def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    monkeypatch.setenv("CORAL_LAUNCH", "run:#7:1")
+    order = {"attempt": 7, "env": {}, "streams": (), "timeout": 60.0}
+    return {
+        "order": order, "folder": str(tmp_path), "bridge": str(tmp_path), "passed": [], "resources": {},
+        "max_retries": 1, "wait": 60.0, "impatient": False,
+    }  # fmt: skip
+
+
+def played(folder: Path, answers: dict[str, list[dict[str, object]]]) -> list[str]:
+    """Answer each try with its messages; the keys of the tries, as they come."""
+    listening, keys = wire.listen(folder), list[str]()
+
+    def play() -> None:
+        connection, _ = listening.accept()
+        with listening, connection, connection.makefile("rb") as lines:
+            for line in lines:
+                keys.append(wire.decoded(line)["submit"])
+                for message in answers[keys[-1].rpartition("/")[2]]:
+                    connection.sendall(wire.encoded(message))
+
+    threading.Thread(target=play, daemon=True).start()
+    return keys
+
+
+def test_news_of_a_try_that_was_given_up_do_not_count_for_the_next(spec: dict[str, object], tmp_path: Path) -> None:
+    lost = {"of": "run:#7:1/1", "events": [{"lost": "its owner ended"}]}
+    keys = played(tmp_path, {"1": [lost, lost, lost], "2": [{"of": "run:#7:1/2", "events": [ENDED]}]})
+    assert _Remote(spec).ended() == ENDED["ended"]
+    assert keys == ["run:#7:1/1", "run:#7:1/2"]
+    assert (tmp_path / "cluster.log").read_text().count("was lost: its owner ended") == 1
+
+
+def test_time_in_which_the_cluster_cannot_be_used_does_not_count(spec: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / wire.TROUBLE).write_text("no head\n")
+    remote = _Remote({**spec, "wait": 0.1})
+    remote._checked -= 3600
+    remote._check()
+    (tmp_path / wire.TROUBLE).unlink()
+    remote._check()
+    remote._checked -= 1
+    remote._until -= 3601
+    with pytest.raises(Exception, match="no node had room for it in time"):
+        remote._check()
+    assert (tmp_path / "cluster.log").read_text().endswith(" waits: no head\n")
+
+
+def test_what_it_waits_for_is_given_as_the_reason(spec: dict[str, object], tmp_path: Path) -> None:
+    played(tmp_path, {"1": [{"waits": "it needs 8 GPUs"}]})
+    with pytest.raises(Exception, match="cannot grade on the cluster: it needs 8 GPUs"):
+        _Remote({**spec, "impatient": True}).ended()
