@@ -41,7 +41,7 @@ def test_the_time_of_a_grade_that_runs_is_not_up() -> None:
     stage.in_grading(2, "ann")
     stage.at(3, GONE)
     assert stage.until(5000) == []
-    assert stage.pending(1).step is AttemptStep.GRADING
+    assert (stage.pending(1).step, stage.pending(1).deadline) == (AttemptStep.GRADING, 5002)  # looked at every 100 s
     stage.at(5000, BACK)
     assert stage.until(5099) == []
     said = stage.at(5099.5, stage.graded(1, 2.0))
@@ -55,3 +55,13 @@ def test_a_grade_whose_time_was_not_up_has_all_of_it_again() -> None:
     stage.at(90, BACK)
     assert stage.until(189) == []
     assert stage.until(190) == ["190 terminate #1/1"]
+
+
+def test_a_resume_finds_out_anew_whether_the_cluster_can_be_used() -> None:
+    stage = Stage(rules=PATIENT)
+    stage.at(2, GONE)
+    stage.stop(3)
+    stage.at(4, stage.exited("ann", on.Ending.INTERRUPTED))
+    stage.at(5, on.Resumed())
+    assert stage.fleet.run.cluster_problem == ""
+    assert TOLD.replace("-1", "-2") in stage.at(6, GONE)
