@@ -90,7 +90,7 @@ class RunData:
 
     @property
     def direction(self) -> Direction:
-        """Which scores are better, as in the task: maximize or minimize."""
+        """The direction of the score in the task: maximize or minimize."""
         return self._view.direction
 
     @property

@@ -150,7 +150,7 @@ class Bridge(ABC):
 
     @abstractmethod
     def refusal(self, resources: dict[str, Any]) -> str:
-        """Return why the cluster can never run a grade that needs these; empty if it can."""
+        """Return why no node of the cluster can run a grade that needs these resources; empty if one can."""
 
     @abstractmethod
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
@@ -251,8 +251,9 @@ class Bridge(ABC):
             return tried.client.connection.recv(1, socket.MSG_PEEK) == b""
         return True
 
-    def is_of_before(self, key: str) -> bool:
-        """Return whether a client has had events of this try, so that the try may not be submitted anew."""
+    def has_sent_events(self, key: str) -> bool:
+        """Return whether the client of this try has received events of it. Then it was submitted before, and must not
+        be submitted a second time under the same key."""
         return (tried := self._tries.get(key)) is not None and tried.seen > 0
 
     def _forget(self, tried: Try) -> None:

@@ -203,7 +203,7 @@ class RayBridge(Bridge):
         while refusal := self.refusal(resources):
             if not self.is_waited_for(key, refusal, NODES_SECONDS):
                 return
-        if not self._call("has_grade", key) and not self.is_of_before(key):
+        if not self._call("has_grade", key) and not self.has_sent_events(key):
             sha, archive = self._shipping.archive(Path(order["places"]["private"]))
             if not self._call("has", sha):
                 self._call("keep", sha, archive)
@@ -238,34 +238,29 @@ def _named(resources: dict[str, float]) -> dict[str, float]:
     return {name: round(amount, 4) for name, amount in resources.items() if not name.startswith(("node:", "object_"))}
 
 
-def why_waiting(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
-    """Return why no node begins a grade that needs these resources now."""
-    free = [node["free"] for node in nodes]
-    if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in free):
-        return "it begins"
-    for name, amount in asked.items():
-        largest = max((node.get(name, 0) for node in free), default=0)
-        if largest < amount:
-            unit = _UNITS.get(name, name)
-            return f"it needs {amount:g} {unit}; the node with the most has {largest:g} free"
-    return f"no node has {_listed(asked)} free at once"
-
-
-def _listed(asked: dict[str, float]) -> str:
-    return ", ".join(f"{amount:g} {_UNITS.get(name, name)}" for name, amount in asked.items())
-
-
 _UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}
+
+
+def why_waiting(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
+    """Return why a grade that needs these resources has not begun."""
+    shortage = _shortage(asked, [node["free"] for node in nodes], " free")
+    return shortage or "a node has room for it"
 
 
 def too_large(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
     """Return why no node can give these resources, even without other work; empty if one can. Ray would wait for
     ever."""
-    alive = [node["Resources"] for node in nodes if node["Alive"]]
-    if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in alive):
+    return _shortage(asked, [node["Resources"] for node in nodes if node["Alive"]])
+
+
+def _shortage(asked: dict[str, float], nodes: list[dict[str, float]], free: str = "") -> str:
+    """Return what no node has of the resources that are asked; empty if one has them all. `nodes`: what each has."""
+    if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in nodes):
         return ""
     for name, amount in asked.items():
-        largest = max((node.get(name, 0) for node in alive), default=0)
+        largest = max((node.get(name, 0) for node in nodes), default=0)
         if largest < amount:
-            return f"it needs {amount:g} {_UNITS.get(name, name)}; the largest node has {largest:g}"
-    return f"no node has {_listed(asked)} at once"
+            most = "the node with the most" if free else "the largest node"
+            return f"it needs {amount:g} {_UNITS.get(name, name)}; {most} has {largest:g}{free}"
+    listed = ", ".join(f"{amount:g} {_UNITS.get(name, name)}" for name, amount in asked.items())
+    return f"no node has {listed}{free} at once"

@@ -93,7 +93,7 @@ class _Remote:
 
     @property
     def _tried(self) -> str:
-        """The key of the present try."""
+        """The key under which the grade is submitted now: its launch, and the number of the try."""
         return f"{self._key}/{self._tries + 1}"
 
     def _submit(self, connection: socket.socket) -> None:

@@ -100,7 +100,7 @@ class SlurmBridge(Bridge):
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
         if key in self._jobs:
             return
-        if self.is_of_before(key):
+        if self.has_sent_events(key):
             tried = self._tries[key]
             tried.tell(tried.seen, [{"lost": "its job is not known any more"}])
             return
@@ -121,8 +121,8 @@ class SlurmBridge(Bridge):
             self._jobs[key] = _Job(place, handle)
 
     def _submitted(self, place: Path, order: dict[str, Any], resources: dict[str, Any]) -> Any:
-        """Submit a job and return its handle; or as text, why Slurm cannot take it now. RefusedError if it never
-        will."""
+        """Submit a job and return its handle. Return a text that says why if Slurm does not take it now. Raise
+        RefusedError if Slurm will never take it."""
         try:
             return self._executor(place, order, resources).submit(slurm_job.run, str(place), LEASE_SECONDS)
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # of submitit; RuntimeError: of sbatch, too

@@ -1,6 +1,6 @@
 """What no node could ever run is told from what has to wait; Ray would wait for ever, and say nothing."""
 
-from coral.cluster.ray_bridge import too_large
+from coral.cluster.ray_bridge import too_large, why_waiting
 
 NODES = [
     {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 2.0}},
@@ -23,3 +23,10 @@ def test_what_no_node_has_is_named_with_the_most_that_one_has() -> None:
 
 def test_what_no_node_has_together_is_named_as_well() -> None:
     assert too_large({"CPU": 8, "GPU": 1}, NODES) == "no node has 8 CPUs, 1 GPUs at once"
+
+
+def test_a_grade_that_waits_is_told_what_is_not_free() -> None:
+    nodes = [{"free": {"CPU": 1.0, "GPU": 0.0}}, {"free": {"CPU": 0.0, "GPU": 2.0}}]
+    assert why_waiting({"CPU": 2}, nodes) == "it needs 2 CPUs; the node with the most has 1 free"
+    assert why_waiting({"CPU": 1, "GPU": 1}, nodes) == "no node has 1 CPUs, 1 GPUs free at once"
+    assert why_waiting({"CPU": 1}, nodes) == "a node has room for it"
