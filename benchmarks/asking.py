@@ -46,7 +46,7 @@ _ABOUT = f"""The built-in agent with the brain `llm`: from the start of its proc
 a scripted model on this machine, without TLS. The resumed session has {STEPS} steps behind it. An interpreter that does
 nothing is measured in turn."""
 
-_WHY = "Nearly all of it is imports, half of them those of httpx2: compare the bare interpreter, on the same machine."
+_WHY = "Nearly all of it is imports: compare the bare interpreter, on the same machine."
 
 
 def _first_requests(launches: int) -> dict[str, list[float]]:

@@ -10,7 +10,6 @@ from importlib.util import find_spec
 
 PACKAGES = {
     "acp": ("agent-client-protocol>=0.12.1,<1",),
-    "llm": ("httpx2>=2.16,<3",),
     "notify": ("apprise>=1.9,<2",),
     "pandas": ("pandas>=2.2,<4",),
     "plot": ("matplotlib>=3.9,<4",),

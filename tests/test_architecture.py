@@ -312,7 +312,6 @@ HOMES = {
     "jinja2": ("heartbeats",),
     "ruamel": ("coral.config", "heartbeats.folder", "coral.runtimes.scripted.script", "coral.runtimes.limits"),
     "pydantic": ("coral.config", "coral.native.llm"),
-    "httpx2": ("coral.native.llm.client",),
     "pydantic_core": ("coral.config",),
     "rich": ("coral.cli",),
     "starlette": ("coral.web",),

@@ -72,10 +72,6 @@ def main() -> int:
 
 def _run_llm(args: argparse.Namespace, data: object, output: Output) -> int:
     """Run the brain that asks a model. What it needs is imported only here."""
-    from coral.native.options import missing_llm_library
-
-    if library := missing_llm_library():
-        return _refuse(output, f"{library} is not installed; `coral doctor` says how to install it")
     from coral.native.llm.main import run
     from coral.native.llm.settings import LlmOptions
 

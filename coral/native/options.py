@@ -18,11 +18,6 @@ SEARCH = "search"
 LLM = "llm"  # the brain that asks a model; its options are in `llm/settings.py`
 
 
-def missing_llm_library() -> str:
-    """Return the library that the brain `llm` needs if it is not installed; else empty."""
-    return "" if find_spec("httpx2") else "httpx2"
-
-
 def brain_of(data: object) -> str:
     """Return the brain that options name, whatever else is in them; empty if that is no text."""
     brain = data.get("brain", SEARCH) if isinstance(data, Mapping) else SEARCH

@@ -30,7 +30,7 @@ from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
 from coral.grading.remote import described
 from coral.grading.sandbox import level_of_graders, places_of
-from coral.native.options import missing_library, missing_llm_library
+from coral.native.options import missing_library
 from coral.preflight.unchecked import UNCHECKED
 from coral.processes import cgroup, environment, rlimit_tag, seal
 from coral.processes.cores import usable_cores
@@ -93,7 +93,6 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     yield from _tried("files", _open_files)
     yield from _tried("prices", _prices)
     yield from _tried("search", _search)
-    yield from _tried("llm", _llm)
     if config is not None and config.grader.is_remote:
         yield from _tried("cluster", lambda: _cluster(config))
     driven = assignments_of(config) if config is not None else ()
@@ -224,13 +223,6 @@ def _search() -> Check:
         text = f"{missing} is not installed, without which the built-in agent cannot search"
         return Check("search", Health.ABSENT, text, f"`{extras.installs('search')}`")
     return Check("search", Health.WELL, "scipy and cma are installed")
-
-
-def _llm() -> Check:
-    if missing := missing_llm_library():
-        text = f"{missing} is not installed, without which the built-in agent asks no model"
-        return Check("llm", Health.ABSENT, text, f"`{extras.installs('llm')}`")
-    return Check("llm", Health.WELL, "httpx2 is installed")
 
 
 def _program(name: str, wanted: list[Assignment]) -> list[Check]:

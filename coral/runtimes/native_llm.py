@@ -7,9 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
-from coral import extras
 from coral.native.llm.settings import LlmOptions
-from coral.native.options import missing_llm_library
 from coral.runtimes import coral_protocol
 from coral.runtimes.exits import UNKNOWN_SESSION, USAGE
 from coral.runtimes.json_lines import Reader
@@ -30,10 +28,7 @@ class NativeLlm(Reader):
             LlmOptions.read(self.own_options)
         except ValueError as error:
             return [str(error)]
-        if problems := self.limit_problems():
-            return problems
-        missing = missing_llm_library()
-        return [f"{missing} is not installed; `{extras.installs('llm')}` installs it"] if missing else []
+        return self.limit_problems()
 
     def missing_login(self) -> str:
         options = LlmOptions.read(self.own_options)

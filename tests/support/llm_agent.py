@@ -49,8 +49,6 @@ class LlmDesk:
 
     def begin(self, *, resume: bool) -> LlmAgent:
         """A launch of the agent: a new session, or the one that was there."""
-        if self.agent is not None:
-            self.agent.perception.client.close()
         state = self.root / "state"
         snapshots = Snapshots.resume(state, "s-1", LlmMemory) if resume else Snapshots.create(state, "s-1", LlmMemory)
         assert snapshots is not None
@@ -83,5 +81,4 @@ class LlmDesk:
         return [line["tool"] for line in self.printed("tool") if line["tool"]["over"]]
 
     def close(self) -> None:
-        self.agent.perception.client.close()
         self.file.close()

@@ -58,7 +58,6 @@ def run(args: argparse.Namespace) -> int:
             from coral.native.llm.main import interrupt
 
             interrupt(agent)
-            agent.perception.client.close()
     return 0
 
 

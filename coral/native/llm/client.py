@@ -6,19 +6,20 @@ silent.
 """
 
 import json
+import ssl
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http.client import HTTPException, HTTPResponse
 
-import httpx2
-
+from coral.native.llm.post import Limits, UnusableRequestError, post
 from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelWire, Reply, StreamReader, fault_of
 
-CONNECT_SECONDS = 15.0
 SILENCE_SECONDS = 180.0  # models that reason say nothing for a while
 LONGEST_ANSWER = 20_000_000  # bytes
 LONGEST_ERROR = 20_000  # bytes
+PIECE = 65_536  # bytes that are read at once, at most
 
 
 @dataclass(slots=True)
@@ -34,64 +35,65 @@ class ModelClient:
     answer_seconds: float = 600.0
     alive: Callable[[], None] = lambda: None
     reading: StreamReader | None = None
-    _http: "httpx2.Client | None" = field(default=None, repr=False)
 
     def ask(self, request: ModelRequest) -> Reply:
-        began = time.monotonic()
+        limits = Limits(SILENCE_SECONDS, time.monotonic() + self.answer_seconds)
         self.reading = reader = self.wire.reader()
+        body = json.dumps(self.wire.body(request)).encode("utf-8", "replace")
+        headers = {"content-type": "application/json", **self.wire.headers(self.key)}
         try:
-            with self._client().stream(
-                "POST",
-                self.base_url.rstrip("/") + self.wire.path,
-                content=json.dumps(self.wire.body(request)).encode("utf-8", "replace"),
-                headers={"content-type": "application/json", **self.wire.headers(self.key)},
-            ) as response:
-                if response.status_code != 200:
-                    raise self._refusal(response, began)
-                for data in event_data(self._pieces(response, began)):
+            with post(self._url(), headers, body, limits) as response:
+                if response.status != 200:
+                    raise self._refusal(response, limits)
+                for data in event_data(self._pieces(response, limits)):
                     reader.feed(data)
             return reader.reply()
-        except httpx2.TimeoutException:
-            raise ModelError(Fault.TRANSIENT, "the model's server was silent for too long") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError) as error:
-            raise ModelError(Fault.TRANSIENT, f"cannot reach the model: {error or type(error).__name__}") from None
+        except (OSError, HTTPException) as error:
+            raise self._broken(error, limits) from None
+        except UnusableRequestError as problem:
+            raise ModelError(Fault.FATAL, f"cannot ask the model: {problem}") from None
         finally:
             self.reading = None
 
-    def close(self) -> None:
-        if self._http is not None:
-            self._http.close()
+    def _url(self) -> str:
+        base, mark, query = self.base_url.partition("?")
+        return base.rstrip("/") + self.wire.path + mark + query
 
-    def _client(self) -> httpx2.Client:
-        if self._http is None:
-            times = httpx2.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
-            times.read = min(SILENCE_SECONDS, self.answer_seconds)
-            # Without TLS nothing is verified, and loading the certificates takes longer than all else.
-            secure = not self.base_url.startswith("http://")
-            self._http = httpx2.Client(timeout=times, verify=secure)
-        return self._http
+    def _broken(self, error: OSError | HTTPException, limits: Limits) -> ModelError:
+        if limits.over:
+            return self._too_slow()
+        if isinstance(error, TimeoutError):
+            return ModelError(Fault.TRANSIENT, "the model's server was silent for too long")
+        if isinstance(error, ssl.SSLCertVerificationError):
+            text = f"the server's certificate cannot be trusted: {error.verify_message}; SSL_CERT_FILE names others"
+            return ModelError(Fault.FATAL, text)
+        return ModelError(Fault.TRANSIENT, f"cannot reach the model: {error or type(error).__name__}")
 
-    def _pieces(self, response: httpx2.Response, began: float) -> Iterator[bytes]:
+    def _too_slow(self) -> ModelError:
+        return ModelError(Fault.TRANSIENT, f"no whole answer came within {self.answer_seconds:g} seconds")
+
+    def _pieces(self, response: HTTPResponse, limits: Limits) -> Iterator[bytes]:
         size = 0
-        for piece in response.iter_bytes():
+        while piece := response.read1(PIECE):
             size += len(piece)
-            if time.monotonic() - began > self.answer_seconds:
-                raise ModelError(Fault.TRANSIENT, f"no whole answer came within {self.answer_seconds:g} seconds")
             if size > LONGEST_ANSWER:
                 raise ModelError(Fault.TRANSIENT, "the answer is longer than any answer can be")
             self.alive()
             yield piece
+        if limits.over:  # the connection was broken from here
+            raise self._too_slow()
 
-    def _refusal(self, response: httpx2.Response, began: float) -> ModelError:
+    def _refusal(self, response: HTTPResponse, limits: Limits) -> ModelError:
         raw = b""
-        for piece in self._pieces(response, began):
+        for piece in self._pieces(response, limits):
             raw += piece
             if len(raw) > LONGEST_ERROR:
                 break
         text = error_text(raw[:LONGEST_ERROR].decode("utf-8", "replace"))
-        status = response.status_code
         wait = retry_after(response.headers.get("retry-after", ""), time.time())
-        return ModelError(fault_of(status), text or f"HTTP {status}", status=status, retry_after=wait)
+        return ModelError(
+            fault_of(response.status), text or f"HTTP {response.status}", status=response.status, retry_after=wait
+        )
 
 
 def event_data(pieces: Iterator[bytes]) -> Iterator[str]:

@@ -55,8 +55,6 @@ def run(args: argparse.Namespace, options: LlmOptions, output: Output) -> int:
         output.model_failed(str(problem), problem.status, problem.retry_after)
         print(f"coral.native: {problem}", file=sys.stderr)
         return EXIT_FAILED
-    finally:
-        agent.perception.client.close()
     return 0
 
 

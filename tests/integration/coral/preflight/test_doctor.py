@@ -192,7 +192,7 @@ def test_what_cannot_be_checked_is_said_and_stops_nothing(here: Path, capsys, mo
         monkeypatch.setattr(doctor, part, break_down)
     monkeypatch.setattr(doctor, "_program", break_down)
     found = look(capsys)
-    for name in ("git", "memory", "files", "prices", "search", "llm", "leftovers", "candidates", "agents", "claude"):
+    for name in ("git", "memory", "files", "prices", "search", "leftovers", "candidates", "agents", "claude"):
         assert (found[name]["state"], found[name]["text"]) == (
             "note",
             "cannot be checked: the table of processes is full",

@@ -39,7 +39,7 @@ def test_no_tool_and_no_pydantic_comes_before_the_first_request(wire: str, tmp_p
             )
             assert done.returncode == EXIT_FAILED
             modules = json.loads(done.stderr.splitlines()[-1])
-            assert "httpx2" in modules
+            assert "http.client" in modules
             early = [name for name in modules if any(name == late or name.startswith(f"{late}.") for late in LATER)]
             assert early == []
         assert len(server.asked) == 2
