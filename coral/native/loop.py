@@ -2,19 +2,19 @@
 
 A call that requests a heartbeat chains its result into the next step; a call that fails always does, so that the brain
 reads the error. There are three answers to errors: a call whose failure may pass is repeated one level deeper; a memory
-that contradicts the run is rolled back to an earlier snapshot; a chain that does not end is cut by the limits.
+that contradicts the run gives way to an earlier snapshot, at a resume; a chain that does not end is cut by the limits.
 """
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from coral.native.brain import Brain
-from coral.native.memory import AgentMemory, KnownAttempts, MemoryContradiction
+from coral.native.memory import AgentMemory
 from coral.native.output import Output
 from coral.native.prompt import heartbeat_sections
 from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Signal, Situation
-from coral.native.snapshots import RING, Snapshots
+from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
 from coral.native.toolbox import Toolbox
 
@@ -23,9 +23,9 @@ MAX_FAILURES = 6  # in a row; they end the turn
 
 
 class TurnEnd(StrEnum):
-    NOTHING_TO_VARY = "nothing_to_vary"
-    FAILURES = "failures"
-    STEPS = "steps"
+    NOTHING_TO_VARY = "the editable files hold no number and no choice that I could vary"
+    FAILURES = "too many failures in a row"
+    STEPS = "the limit of steps for one prompt"
 
 
 def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
@@ -48,7 +48,7 @@ class Loop:
 
     def run(self, prompt: str) -> TurnEnd:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
-        self._update_memory()
+        self.toolbox.catch_up()
         self.queue.extend(Signal(Prompted((section,))) for section in heartbeat_sections(prompt))
         for _ in range(self.max_steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
@@ -62,20 +62,6 @@ class Loop:
             self._step(signal)
             self.snapshots.save()
         return TurnEnd.STEPS
-
-    def _update_memory(self) -> None:
-        """Read what was published since the last launch. If memory contradicts the records, go back through the earlier
-        snapshots; if none agrees, read all records again."""
-        for _ in range(RING):
-            try:
-                return self.toolbox.catch_up()
-            except MemoryContradiction as problem:
-                rolled_back = self.snapshots.roll_back()
-                self.output.error(f"{problem}; I go back to {'the memory before' if rolled_back else 'the records'}")
-                if not rolled_back:
-                    break
-        self.snapshots.memory = replace(self.snapshots.memory, known=KnownAttempts(), pending=None, unsubmitted=None)
-        return self.toolbox.catch_up()
 
     def _step(self, signal: Signal) -> None:
         observation = self.toolbox.observe(signal.event)  # first: it updates the memory

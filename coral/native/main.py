@@ -12,7 +12,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +19,10 @@ from coral.native.interrupt import on_interrupt
 from coral.native.output import Output
 
 if TYPE_CHECKING:
+    from coral.native.brain import Brain
     from coral.native.memory import AgentMemory
     from coral.native.options import Options
-    from coral.native.snapshots import Snapshots
+    from coral.native.snapshots import Held, Snapshots
 
 EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN_SESSION = 1, 2, 4  # the runtime `native` reads these
 
@@ -43,86 +43,77 @@ def arguments(words: Sequence[str]) -> argparse.Namespace:
 
 def main() -> int:
     """Run the process; return its exit code."""
-    args = arguments(sys.argv[1:])
-    output = Output()
-    from coral.native.options import LLM, Options, brain_of
+    args, output = arguments(sys.argv[1:]), Output()
+    from coral.native.options import LLM, Options, brain_of, missing_library
 
     try:
         data = json.loads(args.options)
         if brain_of(data) == LLM:
-            return _run_llm(args, data, output)
-        options = Options.read(data)
-    except ValueError as problem:
-        return _refuse(output, f"cannot read the options: {problem}")
-    from coral.native.memory import AgentMemory
-    from coral.native.snapshots import Snapshots
+            from coral.native.llm.main import run  # only here: a search does without, and without what it imports
+            from coral.native.llm.settings import LlmOptions
 
-    begin = Snapshots.resume if args.resume else Snapshots.create
-    try:
-        snapshots = begin(args.state, args.session, AgentMemory)
+            return run(args, LlmOptions.read(data), output)
+        options = Options.read(data)
+        if library := missing_library():
+            raise ValueError(f"{library} is not installed; `coral doctor` says how to install it")
+        from coral.native.memory import AgentMemory
+
+        snapshots = open_memory(args, AgentMemory)
+        if snapshots is None:
+            return EXIT_UNKNOWN_SESSION
+        on_interrupt(snapshots.save)
+        output.session(args.session)
+        from coral.native.brain import find_brain  # takes longer to import than everything before
+
+        brain = find_brain(options.brain)()
     except ValueError as problem:
-        return _refuse(output, str(problem))
+        return _refuse(output, f"cannot begin: {problem}")
+    if not os.environ.get("CORAL_RUN") or not os.environ.get("CORAL_AGENT"):
+        return _refuse(output, "CORAL_RUN and CORAL_AGENT must be set")
+    return _run_loop(args, options, snapshots, output, brain)
+
+
+def open_memory(args: argparse.Namespace, kind: type[Held]) -> Snapshots[Held] | None:
+    """Begin or resume the session that the arguments name; print and return None if there is none to resume. ValueError
+    if that can be no session."""
+    from coral.native.snapshots import Snapshots
+    from workspace.layout import Layout
+
+    if not args.resume:
+        return Snapshots.create(args.state, args.session, kind)
+    run = os.environ.get("CORAL_RUN")
+    snapshots = Snapshots.resume(args.state, args.session, kind, Layout(Path(run)).attempts if run else None)
     if snapshots is None:
         print(f"coral.native: no such session: {args.session}", file=sys.stderr)
-        return EXIT_UNKNOWN_SESSION
-    on_interrupt(snapshots.save)
-    output.session(args.session)
-    return _run_loop(args, options, snapshots, output)
+    return snapshots
 
 
-def _run_llm(args: argparse.Namespace, data: object, output: Output) -> int:
-    """Run the brain that asks a model. What it needs is imported only here."""
-    from coral.native.llm.main import run
-    from coral.native.llm.settings import LlmOptions
-
-    return run(args, LlmOptions.read(data), output)
-
-
-def _run_loop(args: argparse.Namespace, options: Options, snapshots: Snapshots[AgentMemory], output: Output) -> int:
+def _run_loop(
+    args: argparse.Namespace, options: Options, snapshots: Snapshots[AgentMemory], output: Output, brain: Brain
+) -> int:
     """Run the loop on the prompt that stands on standard input; return the exit code."""
-    from attempts.record import Direction  # these take longer to import than everything before
-    from coral.native.brain import find_brain
+    from attempts.record import Direction
     from coral.native.loop import Loop, TurnEnd
-    from coral.native.options import missing_library
     from coral.native.run_view import AgentRunView
     from coral.native.search.explore import Explorer
     from coral.native.toolbox import Toolbox
 
-    run_folder, agent = os.environ.get("CORAL_RUN", ""), os.environ.get("CORAL_AGENT", "")
-    if not run_folder or not agent:
-        return _refuse(output, "CORAL_RUN and CORAL_AGENT must be set")
-    try:
-        brain = find_brain(options.brain)()
-    except ValueError as problem:
-        return _refuse(output, str(problem))
-    if library := missing_library():
-        return _refuse(output, f"{library} is not installed; `coral doctor` says how to install it")
-    run_view = AgentRunView(Path(run_folder), agent, Path.cwd(), args.state, Direction(args.direction))
-    explorer = Explorer(snapshots, output, run_view, options, args.editable, args.check, args.seed)
-    toolbox = Toolbox(snapshots, output, run_view, explorer)
+    run, agent = Path(os.environ["CORAL_RUN"]), os.environ["CORAL_AGENT"]
+    view = AgentRunView(run, agent, Path.cwd(), args.state, Direction(args.direction))
+    explorer = Explorer(snapshots, output, view, options, args.editable, args.check, args.seed)
+    toolbox = Toolbox(snapshots, output, view, explorer)
     on_interrupt(snapshots.save, toolbox.interrupt)
     prompt = sys.stdin.read()
-    _remember_launch(snapshots, output)
+    if snapshots.problem:
+        output.error(f"my newest memory is set aside, {snapshots.problem}; I trust the records")
     try:
         end = Loop(snapshots, output, brain, toolbox, options.steps).run(prompt)
     finally:
-        toolbox.explorer.close()
-    code, text = {
-        TurnEnd.NOTHING_TO_VARY: (EXIT_USAGE, "the editable files hold no number and no choice that I could vary"),
-        TurnEnd.FAILURES: (EXIT_FAILED, "too many failures in a row"),
-        TurnEnd.STEPS: (0, f"the limit of {options.steps} steps for one prompt"),
-    }[end]
-    output.end(text)
-    if code == EXIT_USAGE:
-        print(f"coral.native: {text}", file=sys.stderr)
-    return code
-
-
-def _remember_launch(snapshots: Snapshots[AgentMemory], output: Output) -> None:
-    if snapshots.damaged:
-        output.error("the newest snapshot of memory cannot be read; I go on from the one before")
-    snapshots.memory = replace(snapshots.memory, launches=snapshots.memory.launches + 1)
-    snapshots.save()
+        explorer.close()
+    if end is TurnEnd.NOTHING_TO_VARY:
+        return _refuse(output, end)
+    output.end(end)
+    return EXIT_FAILED if end is TurnEnd.FAILURES else 0
 
 
 def _refuse(output: Output, message: str) -> int:

@@ -140,10 +140,6 @@ class KnownAttempts:
         return sorted(attempts, key=lambda attempt: (sign * (attempt.score or 0.0), attempt.number))
 
 
-class MemoryContradiction(Exception):  # noqa: N818
-    """The memory contradicts the run: it is rolled back to an earlier snapshot."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """One attempt as its author sees it: what was done, what was expected, and the result.
@@ -189,7 +185,6 @@ class Redirection:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentMemory:
     session: str
-    launches: int = 0
     episodes: int = 0
     blocks: Mapping[str, str] = field(default_factory=dict)
     stats: Mapping[str, FamilyStats] = field(default_factory=dict)  # by family
@@ -202,6 +197,14 @@ class AgentMemory:
     chain_family: str = ""
     step_sizes: Mapping[str, float] = field(default_factory=dict)  # by family, without a check: how far to move
     answered: tuple[str, ...] = ()  # ids of heartbeats
+
+    @property
+    def commits(self) -> Mapping[int, str]:
+        return {attempt.number: attempt.commit for attempt in self.known.best.values()}
+
+    def without_attempts(self) -> Self:
+        """Return the memory with nothing but its own text of attempts: all records are read again."""
+        return replace(self, known=KnownAttempts(), pending=None, unsubmitted=None)
 
     @property
     def graded_numbers(self) -> set[int | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attempts.files import parse_object, read_bytes, write_json
 from attempts.record import Attempt, Direction
-from attempts.store import Missing, Store, StoreError
+from attempts.store import Store, StoreError
 from coral.native.answers.skill import SearchSkill, search_skill_of
 from coral.native.memory import KnownAttempt, KnownAttempts
 from coral.native.search.hand_over import HandOver, hand_over_of, note_name
@@ -38,19 +38,6 @@ class AgentRunView:
     def update(self, known: KnownAttempts) -> KnownAttempts:
         """Return the known attempts with all records published since."""
         return known.add(self._records(known.unread(self.store.numbers())), self.direction)
-
-    def contradiction(self, known: KnownAttempts) -> str:
-        """Say where memory disagrees with the records, as after a run was restored from an older copy; empty if
-        nowhere."""
-        for attempt in known.best.values():
-            try:
-                if self.store.read(attempt.number).commit != attempt.commit:
-                    return f"#{attempt.number} is not the attempt that I remember"
-            except Missing:
-                return f"#{attempt.number}, which I remember, is not there"
-            except (StoreError, OSError):
-                continue
-        return ""
 
     def _records(self, numbers: Iterable[int]) -> Iterable[Attempt]:
         for number in numbers:

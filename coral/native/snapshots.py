@@ -1,17 +1,19 @@
 """Keeps the agent's memory on disk: a ring of snapshots, each with a checksum, each put in place by rename.
 
-However the process ends, the newest snapshot that is whole is read. Nothing is fsynced: a snapshot torn by a loss of
-power fails its checksum, and an earlier one is taken.
+However the process ends, the newest snapshot that is whole and agrees with the run is read. Nothing is fsynced: a
+snapshot torn by a loss of power fails its checksum, and an earlier one is taken.
 """
 
 import contextlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
+from attempts.store import Missing, Store, StoreError
 from coral.codec import decode, encode
 
 RING = 5
@@ -27,17 +29,26 @@ class SessionMemory(Protocol):
     @property
     def session(self) -> str: ...
 
+    @property
+    def commits(self) -> Mapping[int, str]:
+        """The commits of the attempts that it speaks of, by number."""
+        ...
+
+    def without_attempts(self) -> Self: ...
+
 
 Held = TypeVar("Held", bound=SessionMemory)
 
 
 class Snapshots(Generic[Held]):
-    """The present memory and its saved versions. `memory` is replaced, never changed: a save at any moment is whole."""
+    """The present memory and its saved versions. `memory` is replaced, never changed: a save at any moment is whole.
 
-    def __init__(self, folder: Path, memory: Held, last: int) -> None:
-        self.folder, self.memory = folder, memory
+    `problem`: why the newest snapshot was not taken at a resume; empty if it was.
+    """
+
+    def __init__(self, folder: Path, memory: Held, last: int, problem: str = "") -> None:
+        self.folder, self.memory, self.problem = folder, memory, problem
         self._last = last  # the highest number that was used
-        self._current = last  # the number of the present memory
 
     @classmethod
     def create(cls, state: Path, session: str, kind: type[Held]) -> "Snapshots[Held]":
@@ -49,25 +60,28 @@ class Snapshots(Generic[Held]):
         return snapshots
 
     @classmethod
-    def resume(cls, state: Path, session: str, kind: type[Held]) -> "Snapshots[Held] | None":
-        """Resume a session with its newest whole memory, or an empty one if all are damaged; None if there is no such
-        session."""
+    def resume(
+        cls, state: Path, session: str, kind: type[Held], records: Path | None = None
+    ) -> "Snapshots[Held] | None":
+        """Resume a session with its newest memory that is whole and agrees with the folder of published `records`; None
+        if there is no such session. If no memory agrees, the newest is taken and forgets its attempts; if none is
+        whole, it is empty."""
         folder = _folder(state, session)
         if not folder.is_dir():
             return None
-        numbers = _numbers(folder)
-        empty = kind(session=session)
-        newest = next((memory for number in reversed(numbers) if (memory := _read(folder, number, empty))), None)
-        return cls(folder, newest or empty, max(numbers, default=0))
-
-    @property
-    def damaged(self) -> bool:
-        """Whether the newest snapshot on disk could not be read."""
-        return self._last > 0 and _read(self.folder, self._last, self.memory) is None
+        numbers, newest, first = _numbers(folder), None, ""
+        for number in reversed(numbers):
+            memory = _read(folder, number, kind, session)
+            problem = "it cannot be read" if memory is None else contradiction(memory.commits, records)
+            if memory is not None and not problem:
+                return cls(folder, memory, numbers[-1], first)
+            newest, first = newest or memory, first or problem
+        memory = newest.without_attempts() if newest is not None else kind(session=session)
+        return cls(folder, memory, max(numbers, default=0), first)
 
     def save(self) -> None:
         """Write a snapshot and delete the oldest. A signal handler may call it again while it runs."""
-        self._last = self._current = number = self._last + 1
+        self._last = number = self._last + 1
         body = json.dumps(encode(self.memory), ensure_ascii=False).encode("utf-8", "surrogatepass")
         temporary = self.folder / f".memory-{number:08d}.tmp"
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -81,20 +95,27 @@ class Snapshots(Generic[Held]):
         for old in _numbers(self.folder)[:-RING]:
             (self.folder / f"memory-{old:08d}.json").unlink(missing_ok=True)
 
-    def roll_back(self) -> bool:
-        """Take the memory before the one that was last saved or taken; False where there is none."""
-        for number in reversed(_numbers(self.folder)):
-            memory = _read(self.folder, number, self.memory) if number < self._current else None
-            if memory is not None:
-                self.memory, self._current = memory, number
-                return True
-        return False
-
 
 def newest_session(state: Path) -> str:
     """Return the session that was saved last; empty if there is none."""
     found = sorted((state / "sessions").glob("*/memory-*.json"), key=lambda path: path.stat().st_mtime_ns)
     return found[-1].parent.name if found else ""
+
+
+def contradiction(commits: Mapping[int, str], records: Path | None) -> str:
+    """Return where memory disagrees with the records, as after a run was restored from an older copy; empty if
+    nowhere."""
+    if records is None:
+        return ""
+    for number, commit in commits.items():
+        try:
+            if Store(records).read(number).commit != commit:
+                return f"#{number} is another attempt now"
+        except Missing:
+            return f"#{number} is not there"
+        except (StoreError, OSError):
+            continue
+    return ""
 
 
 def _folder(state: Path, session: str) -> Path:
@@ -109,13 +130,13 @@ def _numbers(folder: Path) -> list[int]:
     return []
 
 
-def _read(folder: Path, number: int, like: Held) -> Held | None:
-    """Return the memory of a snapshot; None if it is not whole, or not of the class and session of `like`."""
+def _read(folder: Path, number: int, kind: type[Held], session: str) -> Held | None:
+    """Return the memory of a snapshot; None if it is not whole, or not of this class and session."""
     try:
         checksum, _, body = (folder / f"memory-{number:08d}.json").read_bytes().partition(b"\n")
         if sha256(body).hexdigest().encode() != checksum:
             return None
-        memory = decode(type(like), json.loads(body.decode("utf-8", "surrogatepass")))
+        memory = decode(kind, json.loads(body.decode("utf-8", "surrogatepass")))
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):  # also of a version with other fields
         return None
-    return memory if isinstance(memory, type(like)) and memory.session == like.session else None
+    return memory if isinstance(memory, kind) and memory.session == session else None

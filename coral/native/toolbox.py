@@ -15,7 +15,7 @@ from typing import assert_never
 
 from attempts.record import Verdict
 from coral.native.coral_command import CoralCommand, SubmissionResult, submission_result
-from coral.native.memory import BLOCK_NAMES, AgentMemory, Candidate, MemoryContradiction, Trial
+from coral.native.memory import BLOCK_NAMES, AgentMemory, Candidate, Trial
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
 from coral.native.run_view import AgentRunView
@@ -61,12 +61,8 @@ class Toolbox:
     running: CoralCommand | None = None
 
     def catch_up(self) -> None:
-        """Read what was published since the last launch, and with it the agent's own result, before the brain is asked.
-
-        Raises `MemoryContradiction` if memory names attempts that are missing, or are others now.
-        """
-        if problem := self.run_view.contradiction(self.snapshots.memory.known):
-            raise MemoryContradiction(problem)
+        """Read what was published since the last launch, and with it the agent's own result, before the brain is
+        asked."""
         self._update_known()
         if self.snapshots.memory.pending is not None:
             self._result_from_records(self.snapshots.memory.pending)

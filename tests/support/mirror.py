@@ -139,7 +139,6 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.native.answers.answer": "one module for each heartbeat, and this one to choose",
     "coral.native.answers.checkpoint": "one module for each heartbeat",
     "coral.cli.ui.chat_output": "what a person sees of an agent, apart from the talk with it",
-    "coral.native.llm.rollback": "a tier of recovery, apart from the process that begins with it",
     "coral.native.llm.outer": "the outer loop, which a person takes the place of",
     "coral.native.interrupt": "set before anything slow is imported",
     "coral.native.search.numeric.compass": "a method of its own",

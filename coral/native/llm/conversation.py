@@ -66,7 +66,6 @@ class LlmMemory:
     `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
 
     session: str
-    launches: int = 0
     blocks: Mapping[str, str] = field(default_factory=dict)
     summary: str = ""
     waiting: tuple[str, ...] = ()  # prompts that are added once what an interrupt has left unfinished is settled
@@ -81,6 +80,13 @@ class LlmMemory:
     steps: int = 0
     tokens: int = 0
     cost: float = 0.0
+
+    @property
+    def commits(self) -> Mapping[int, str]:
+        return {int(number): commit for number, commit in self.attempts.items()}
+
+    def without_attempts(self) -> Self:
+        return replace(self, attempts={})
 
     @property
     def last_answer(self) -> AnswerMessage | None:

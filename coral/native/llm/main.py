@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from coral.native.interrupt import on_interrupt
@@ -18,34 +17,30 @@ from coral.native.llm.patience import Patience
 from coral.native.llm.perceive import Perception
 from coral.native.llm.plugins import own_gates, own_tools
 from coral.native.llm.request import ModelError, ModelWire
-from coral.native.llm.rollback import roll_back
 from coral.native.llm.settings import LlmOptions
 from coral.native.llm.textual import TextualWire
 from coral.native.llm.toolset import Toolset
 from coral.native.llm.transcript import Transcript
 from coral.native.llm.window import clip, request_tokens
 from coral.native.llm.workbench import Workbench
+from coral.native.main import EXIT_FAILED, EXIT_UNKNOWN_SESSION, open_memory
 from coral.native.output import Output
 from coral.native.snapshots import Snapshots
-from workspace.layout import Layout
 
-EXIT_FAILED, EXIT_USAGE, EXIT_UNKNOWN_SESSION = 1, 2, 4  # as in the other main module
 WIRES: Mapping[str, type[ChatWire] | type[MessagesWire]] = {"chat": ChatWire, "messages": MessagesWire}
 INSTRUCTIONS = "AGENTS.md"
 LONGEST_INSTRUCTIONS = 30_000  # characters
+SET_ASIDE = "Your newest memory was set aside: {}. What you remember of attempts may be gone: trust the records."
 
 
 def run(args: argparse.Namespace, options: LlmOptions, output: Output) -> int:
     """Run the launch, and return its exit code. ValueError says what is wrong with the options or the session."""
-    begin = Snapshots.resume if args.resume else Snapshots.create
-    snapshots = begin(args.state, args.session, LlmMemory)
+    snapshots = open_memory(args, LlmMemory)
     if snapshots is None:
-        print(f"coral.native: no such session: {args.session}", file=sys.stderr)
         return EXIT_UNKNOWN_SESSION
     agent = build(args.model, options, snapshots, output, Path.cwd(), os.environ)
     prompt = sys.stdin.read()
-    notice = roll_back(snapshots, Layout(Path(os.environ["CORAL_RUN"])).attempts) if "CORAL_RUN" in os.environ else ""
-    _begin(agent, options, f"{notice}\n\n{prompt}".strip())
+    _begin(agent, options, f"{SET_ASIDE.format(snapshots.problem)}\n\n{prompt}" if snapshots.problem else prompt)
     # Set before the first line is printed: with that line, the prompt counts as received, and memory has it by now.
     on_interrupt(snapshots.save, lambda: interrupt(agent))
     output.session(args.session)
@@ -91,10 +86,8 @@ def build(
 def _begin(agent: LlmAgent, options: LlmOptions, prompt: str) -> None:
     """Take the prompt into memory, before anything is printed."""
     bench = agent.bench
-    memory = replace(bench.memory, launches=bench.memory.launches + 1)
-    if "persona" not in memory.blocks and options.persona:
-        memory = memory.edit("persona", options.persona)
-    bench.memory = memory
+    if "persona" not in bench.memory.blocks and options.persona:
+        bench.memory = bench.memory.edit("persona", options.persona)
     if prompt.strip():
         agent.receive(clip(prompt, options.window))
 

@@ -70,7 +70,7 @@ class Agent:
     def memory(self) -> AgentMemory:
         snapshots = Snapshots.resume(self.state, "s-1", AgentMemory)
         assert snapshots is not None
-        assert not snapshots.damaged
+        assert not snapshots.problem
         return snapshots.memory
 
     def inbox(self) -> list[dict[str, object]]:
@@ -191,7 +191,6 @@ def test_an_interrupt_at_any_moment_loses_nothing(make):
         assert given_up or Native({}).judge(process.returncode, summary) is Ending.INTERRUPTED, (k, errors)
         lines(output)
         after = agent.memory()
-        assert after.launches - before.launches in (0, 1)
         assert after.episodes >= before.episodes
         assert set(before.answered) <= set(after.answered)
         assert after.trials[: len(before.trials)] == before.trials
@@ -209,14 +208,13 @@ def test_a_kill_at_any_moment_leaves_a_memory(make):
     whole = seconds_of(agent.start(resume=False, steps=1))
     before = agent.memory()
     for k in count():
-        if k >= 8 and before.launches > 3:
+        if k >= 8 and before.episodes > 0:
             break
         process = agent.start()
         time.sleep(whole * k / 7)  # the moment under test
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate(timeout=WITHIN)
         after = agent.memory()
-        assert after.launches >= before.launches
         assert after.episodes >= before.episodes
         before = after
         agent.grade()
@@ -269,7 +267,6 @@ def test_a_damaged_memory_is_reported_and_survived(make):
     output, errors = agent.start(steps=1).communicate(timeout=WITHIN)
     assert "cannot be read" in output.decode()
     assert errors == b""
-    assert agent.memory().launches >= 1
 
 
 def test_a_heartbeat_is_answered_once_however_often_it_is_sent(make):

@@ -1,13 +1,9 @@
-"""The loop: chains, failures that are passed on, limits, and a memory that contradicts the run."""
-
-from dataclasses import replace
+"""The loop: chains, failures that are passed on, and limits."""
 
 from native_agent import LocalAgent
-from sample import attempt
 
-from attempts.record import Direction
 from coral.native.loop import MAX_DEPTH, MAX_FAILURES, TurnEnd, act
-from coral.native.memory import AgentMemory, KnownAttempts
+from coral.native.memory import AgentMemory
 from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Remember, Say, Signal, Situation
 from coral.native.snapshots import Snapshots
 
@@ -61,33 +57,6 @@ def test_each_section_is_answered_in_order_and_the_answer_is_saved(agent: LocalA
     saved = Snapshots.resume(agent.state, "s-1", AgentMemory)
     assert saved is not None
     assert saved.memory.answered == ("h2", "h1")
-
-
-def test_a_memory_that_contradicts_the_records_is_rolled_back(agent: LocalAgent):
-    """The run was restored from an older copy: the snapshot that agrees with the records is taken."""
-    snapshots = agent.snapshots
-    known = KnownAttempts().add([attempt(0, 1.0)], Direction.MAXIMIZE)
-    snapshots.memory = replace(snapshots.memory, episodes=3, known=known)
-    snapshots.save()
-    later = snapshots.memory.known.add([attempt(1, 5.0)], Direction.MAXIMIZE)
-    snapshots.memory = replace(snapshots.memory, episodes=9, known=later)
-    snapshots.save()
-    agent.run(lambda *_: (), steps=1)
-    assert snapshots.memory.episodes == 3
-    assert "#1, which I remember, is not there" in str(agent.printed("error"))
-
-
-def test_all_records_are_read_again_where_no_snapshot_agrees_with_them(agent: LocalAgent):
-    snapshots = agent.snapshots
-    for old in list(snapshots.folder.iterdir()):
-        old.unlink()
-    wrong = replace(attempt(0, 7.0), commit="f" * 40)
-    known = KnownAttempts().add([wrong], Direction.MAXIMIZE)
-    snapshots.memory = replace(snapshots.memory, episodes=9, known=known)
-    snapshots.save()
-    agent.run(lambda *_: (), steps=1)
-    assert snapshots.memory.episodes == 9
-    assert snapshots.memory.known.best[""].score == 1.0
 
 
 def test_a_turn_ends_where_nothing_can_be_varied(agent: LocalAgent):

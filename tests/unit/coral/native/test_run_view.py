@@ -19,14 +19,6 @@ def test_an_agent_that_does_not_share_reads_no_attempts_of_others(agent: LocalAg
     assert set(agent.run_view().update(KnownAttempts()).best) == {"", "agent-1"}
 
 
-def test_memory_that_names_another_commit_contradicts_the_records(agent: LocalAgent):
-    view = agent.run_view()
-    known = view.update(KnownAttempts())
-    assert view.contradiction(known) == ""
-    other = KnownAttempts().add([attempt(0, 1.0, commit="f" * 40)], view.direction)
-    assert view.contradiction(other) == "#0 is not the attempt that I remember"
-
-
 def test_files_that_were_read_once_are_cached(agent: LocalAgent):
     view = agent.run_view()
     seed = view.update(KnownAttempts()).best[""]

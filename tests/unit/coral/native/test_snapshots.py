@@ -7,7 +7,8 @@ from hashlib import sha256
 import pytest
 from sample import attempt
 
-from attempts.record import Direction
+from attempts.record import Attempt, Direction
+from attempts.store import Store
 from coral.native.memory import AgentMemory, Candidate, KnownAttempts, Redirection, Trial
 from coral.native.search.bandit import FamilyStats
 from coral.native.snapshots import RING, Snapshots
@@ -19,7 +20,6 @@ def full_memory() -> AgentMemory:
     """A memory with something in every field."""
     return AgentMemory(
         session="s-1",
-        launches=3,
         episodes=4,
         blocks={"plan": "go on\nand on", "task": "\u2028 \U0001f600"},
         stats={"rows": FamilyStats(2.0, 1.0, 0.5)},
@@ -46,7 +46,7 @@ def test_what_is_saved_is_what_is_read(tmp_path):
     snapshots.memory = full_memory()
     snapshots.save()
     assert resumed(snapshots).memory == full_memory()
-    assert not resumed(snapshots).damaged
+    assert not resumed(snapshots).problem
 
 
 def test_a_session_that_does_not_exist_is_none(tmp_path):
@@ -86,7 +86,7 @@ def test_instead_of_a_damaged_snapshot_the_one_before_is_read(tmp_path, damage):
         )
     read = resumed(snapshots)
     assert read.memory.episodes == 1
-    assert read.damaged == (damage != "remove")
+    assert read.problem == ("" if damage == "remove" else "it cannot be read")
     read.save()
     assert resumed(snapshots).memory.episodes == 1
 
@@ -95,7 +95,7 @@ def test_a_session_with_damaged_snapshots_alone_begins_again(tmp_path):
     snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     for path in snapshots.folder.iterdir():
         path.write_text("damaged")
-    assert resumed(snapshots).damaged
+    assert resumed(snapshots).problem
     assert resumed(snapshots).memory == AgentMemory(session="s-1")
 
 
@@ -115,18 +115,44 @@ def test_a_whole_snapshot_that_is_no_memory_of_this_session_is_not_read(tmp_path
     snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
     body = json.dumps(wrong).encode()
     (snapshots.folder / "memory-00000009.json").write_bytes(sha256(body).hexdigest().encode() + b"\n" + body)
-    assert resumed(snapshots).damaged
+    assert resumed(snapshots).problem
     assert resumed(snapshots).memory == AgentMemory(session="s-1")
 
 
-def test_memory_rolls_back_to_the_snapshot_before(tmp_path):
+def knowing(snapshots: Snapshots[AgentMemory], episodes: int, *records: Attempt) -> None:
+    known = KnownAttempts().add(records, Direction.MAXIMIZE)
+    snapshots.memory = replace(snapshots.memory, episodes=episodes, known=known)
+    snapshots.save()
+
+
+def test_a_memory_that_contradicts_the_records_gives_way_to_the_one_that_agrees(tmp_path):
+    """The run was restored from an older copy, in which attempt 1 is another one and 2 is not there."""
+    store = Store(tmp_path / "attempts")
+    store.root.mkdir()
+    for record in (attempt(0, 1.0), attempt(1, 2.0)):
+        store.publish(record)
     snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
-    assert not snapshots.roll_back()
-    for episodes in (7, 8):
-        snapshots.memory = replace(snapshots.memory, episodes=episodes)
-        snapshots.save()
-    assert snapshots.roll_back()
-    assert snapshots.memory.episodes == 7
+    knowing(snapshots, 3, attempt(0, 1.0))
+    knowing(snapshots, 4, attempt(0, 1.0), attempt(1, 5.0, commit="f" * 40))
+    knowing(snapshots, 5, attempt(0, 1.0), attempt(2, 5.0))
+    read = Snapshots.resume(tmp_path, "s-1", AgentMemory, store.root)
+    assert read is not None
+    assert (read.memory.episodes, read.problem) == (3, "#2 is not there")
+    read.save()
+    assert resumed(snapshots).memory == read.memory
+
+
+def test_a_memory_forgets_its_attempts_where_no_snapshot_agrees_with_the_records(tmp_path):
+    store = Store(tmp_path / "attempts")
+    store.root.mkdir()
+    store.publish(attempt(1, 1.0))
+    snapshots = Snapshots.create(tmp_path, "s-1", AgentMemory)
+    for episodes in range(RING):
+        knowing(snapshots, episodes, attempt(1, 1.0, commit="f" * 40))
+    read = Snapshots.resume(tmp_path, "s-1", AgentMemory, store.root)
+    assert read is not None
+    assert (read.memory.episodes, read.problem) == (RING - 1, "#1 is another attempt now")
+    assert read.memory.known == KnownAttempts()
 
 
 def test_a_save_within_a_save_loses_nothing(tmp_path, monkeypatch):

@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+from sample import attempt
+
+from attempts.store import Store
 from coral.native.llm.conversation import AnswerMessage, HeldCall, LlmMemory, PromptMessage, ResultMessage, ToolCall
 from coral.native.llm.transcript import Transcript, excerpt
 from coral.native.snapshots import Snapshots
@@ -28,16 +31,21 @@ def test_a_memory_comes_back_as_it_was(tmp_path: Path) -> None:
     assert (memory.steps, memory.tokens, memory.cost, memory.failures) == (0, 0, 0.0, ())
 
 
-def test_a_roll_back_gives_exactly_the_snapshot(tmp_path: Path) -> None:
-    snapshots = Snapshots.create(tmp_path, "s-1", LlmMemory)
-    saved = []
-    for number in range(4):
-        snapshots.memory = snapshots.memory.prompt(f"step {number}")
+def test_a_memory_that_contradicts_the_run_gives_way_to_exactly_the_one_before(tmp_path: Path) -> None:
+    """The run was restored from an older copy, which knows nothing of the last attempt."""
+    records = tmp_path / "attempts"
+    records.mkdir()
+    Store(records).publish(attempt(1, 1.0))
+    snapshots, saved = Snapshots.create(tmp_path, "s-1", LlmMemory), []
+    for number in (1, 2):
+        memory = snapshots.memory.prompt(f"step {number}")
+        snapshots.memory = memory.new_attempt(number, attempt(number, 1.0).commit)
         snapshots.save()
         saved.append(snapshots.memory)
-    for memory in reversed(saved[:-1]):
-        assert snapshots.roll_back()
-        assert snapshots.memory == memory
+    resumed = Snapshots.resume(tmp_path, "s-1", LlmMemory, records)
+    assert resumed is not None
+    assert (resumed.memory, resumed.problem) == (saved[0], "#2 is not there")
+    assert saved[0].without_attempts().attempts == {}
 
 
 def test_every_message_is_written_once_and_found(tmp_path: Path) -> None:
