@@ -10,11 +10,11 @@ from typing import Protocol, assert_never
 
 from coral.native.answers.answer import answer
 from coral.native.format import difference
+from coral.native.options import LLM, SEARCH
 from coral.native.own_code import find_own
 from coral.native.search.choose_family import choose_family, choose_start
 from coral.native.search.hand_over import report
 from coral.native.situation import (
-    AwaitResult,
     Call,
     CallDone,
     CallFailed,
@@ -50,63 +50,54 @@ class SearchBrain:
 
     def reason(self, situation: Situation, event: Event) -> tuple[Call, ...]:
         match event:
-            case Prompted(sections=sections):
-                new = [section for section in sections if section.id not in situation.memory.answered]
-                return tuple(call for section in new for call in answer(situation, section))
+            case Prompted(section=section):
+                return answer(situation, section)
             case Idle():
-                return (*report(situation), self._next(situation))
+                return (*report(situation), _next_search(situation))
             case CandidateFound(candidate=candidate):
                 return (Submit(candidate=candidate),)
             case ResultReceived(trial=trial):
-                if trial.number is None:
-                    return ()
                 gained = difference(trial.before, trial.score) or trial.reason or "no start to compare with"
                 return (Say(text=f"#{trial.number} {trial.verdict}, {gained}: {trial.title}"),)
             case CallFailed():
-                return self._correct(situation, event)
+                return _correct(situation, event)
             case CallDone():
                 return ()
             case _:
                 assert_never(event)
 
-    def _next(self, situation: Situation) -> Call:
-        """Return the next call: first for what is unfinished, then for a new episode."""
-        memory = situation.memory
-        if memory.pending is not None:
-            return AwaitResult(trial=memory.pending)
-        if memory.unsubmitted is not None:
-            return Submit(candidate=memory.unsubmitted)
-        random = Random(f"{memory.session}/{memory.episodes}")
-        family = choose_family(situation, random)
-        start, why = choose_start(situation, random)
-        skills = ", ".join(skill.version for skill in situation.observation.skills)
-        return Search(family=family, start=start, why=f"{why}; loaded {skills}" if skills else why)
 
-    def _correct(self, situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
-        """Correct a call that failed: repeat it, search with another family, or report the failure and go on."""
-        call, memory = failed.call, situation.memory
-        if failed.transient:
-            return (call,)
-        complaint = Say(text=f"That did not work: {failed.message}")
-        if isinstance(call, Search):
-            others = [name for name in situation.observation.families if name != call.family]
-            if others:
-                other = Random(f"{memory.session}/{memory.episodes}/again").choice(others)
-                why = f"{call.family} did not work: {failed.message}"
-                return (complaint, Search(family=other, start=call.start, why=why))
-        return (complaint,)
+def _next_search(situation: Situation) -> Search:
+    random = Random(f"{situation.memory.session}/{situation.memory.episodes}")
+    family = choose_family(situation, random)
+    start, why = choose_start(situation, random)
+    if (skill := situation.observation.skill) is not None:
+        why += f"; loaded the skill by {skill.author} after {skill.after} attempts"
+    return Search(family=family, start=start, why=why)
 
 
-BRAINS: dict[str, type[Brain]] = {"search": SearchBrain}
+def _correct(situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
+    """Correct a call that failed: repeat it, search with another family, or report the failure and go on."""
+    call, memory = failed.call, situation.memory
+    if failed.transient:
+        return (call,)
+    complaint = Say(text=f"That did not work: {failed.message}")
+    if isinstance(call, Search):
+        others = [name for name in situation.observation.families if name != call.family]
+        if others:
+            other = Random(f"{memory.session}/{memory.episodes}/again").choice(others)
+            why = f"{call.family} did not work: {failed.message}"
+            return (complaint, Search(family=other, start=call.start, why=why))
+    return (complaint,)
 
 
 def find_brain(name: str) -> type[Brain]:
-    """Return the class of a brain: one of ours, or one of a task's own, as `module:Class`. ValueError says why there is
-    none."""
-    if name in BRAINS:
-        return BRAINS[name]
+    """Return the class of a brain that searches: ours, or one of a task's own, as `module:Class`. ValueError says why
+    there is none."""
+    if name == SEARCH:
+        return SearchBrain
     if ":" not in name:
-        raise ValueError(f"there is no brain {name!r}; there are {', '.join(BRAINS)}, llm and module:Class")
+        raise ValueError(f"brain must be {SEARCH} or {LLM}, or module:Class of your own; got {name!r}")
     brain = find_own(name)
     if not isinstance(brain, type) or not callable(getattr(brain, "reason", None)):
         raise ValueError(f"cannot use {name}: it is no class with a method `reason`")

@@ -6,14 +6,15 @@ that contradicts the run gives way to an earlier snapshot, at a resume; a chain 
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from coral.native.brain import Brain
 from coral.native.memory import AgentMemory
 from coral.native.output import Output
-from coral.native.prompt import heartbeat_sections
-from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Signal, Situation
+from coral.native.prompt import HeartbeatSection, heartbeat_sections
+from coral.native.situation import AwaitResult, Call, CallFailed, Event, Idle, Prompted, Situation, Submit
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
 from coral.native.toolbox import Toolbox
@@ -28,10 +29,19 @@ class TurnEnd(StrEnum):
     STEPS = "the limit of steps for one prompt"
 
 
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """An event and how deep in a chain it stands: what follows from it stands one deeper."""
+
+    event: Event
+    depth: int = 0
+
+
 def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
     """Return the signals that follow from a call's outcome, the third stage of a step. A failure is always passed
     on."""
-    return [signal.then(event)] if call.request_heartbeat or isinstance(event, CallFailed) else []
+    follows = call.request_heartbeat or isinstance(event, CallFailed)
+    return [Signal(event, signal.depth + 1)] if follows else []
 
 
 @dataclass(slots=True)
@@ -49,7 +59,7 @@ class Loop:
     def run(self, prompt: str) -> TurnEnd:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
         self.toolbox.catch_up()
-        self.queue.extend(Signal(Prompted((section,))) for section in heartbeat_sections(prompt))
+        self._receive(heartbeat_sections(prompt))
         for _ in range(self.max_steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
             if signal.depth > MAX_DEPTH:
@@ -63,18 +73,32 @@ class Loop:
             self.snapshots.save()
         return TurnEnd.STEPS
 
+    def _receive(self, sections: Iterable[HeartbeatSection]) -> None:
+        """Put heartbeats at the end of the queue, but none that was answered: they are sent again after a death."""
+        answered = self.snapshots.memory.answered
+        self.queue.extend(Signal(Prompted(section)) for section in sections if section.id not in answered)
+
     def _step(self, signal: Signal) -> None:
         observation = self.toolbox.observe(signal.event)  # first: it updates the memory
-        situation = Situation(self.snapshots.memory, observation)
         following: list[Signal] = []
-        for call in self.brain.reason(situation, signal.event):
+        for call in self._unfinished(signal.event) or self.brain.reason(
+            Situation(self.snapshots.memory, observation), signal.event
+        ):
             following += act(signal, call, self._perform(call))
         if isinstance(signal.event, Prompted):
-            for section in signal.event.sections:
-                self.snapshots.memory = self.snapshots.memory.mark_answered(section.id)
+            self.snapshots.memory = self.snapshots.memory.mark_answered(signal.event.section.id)
         self.queue.extendleft(reversed(following))
-        self.queue.extend(Signal(Prompted((section,))) for section in self.toolbox.inline)
+        self._receive(self.toolbox.inline)
         self.toolbox.inline.clear()
+
+    def _unfinished(self, event: Event) -> tuple[Call, ...]:
+        """Return the call that finishes what an interrupt has cut off, before the brain begins with something new."""
+        memory = self.snapshots.memory
+        if isinstance(event, Idle) and memory.pending is not None:
+            return (AwaitResult(trial=memory.pending),)
+        if isinstance(event, Idle) and memory.unsubmitted is not None:
+            return (Submit(candidate=memory.unsubmitted),)
+        return ()
 
     def _perform(self, call: Call) -> Event:
         try:

@@ -3,13 +3,12 @@
 A memory is a value: every change makes a new one, so that whatever is saved, at whatever moment, is whole.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 
 from attempts.noise import median
 from attempts.record import Attempt, Direction, Kind
-from coral.native.search.bandit import FamilyStats
 
 BLOCK_NAMES = ("plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end
@@ -18,7 +17,6 @@ ANSWERED = 200
 RECENT = 60  # attempts kept in full
 MOST_AWAITED = 200  # numbers still awaited; older ones are given up
 LONGEST_REASON = 300  # characters
-CLOSE = 1e-6  # relative: scores this close to the best count as equal to it
 
 Texts = Mapping[str, str]
 
@@ -47,21 +45,16 @@ class KnownAttempt:
             scores=() if attempt.score is None else (attempt.score,),
         )
 
-    def measured_again(self, score: float) -> Self:
-        scores = (*self.scores, score)
-        return replace(self, scores=scores, score=median(scores))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAttempts:
-    """What is known of the fleet's attempts. `best`: by agent, "" being the seed. `awaited`: numbers below `next` whose
-    records were not published yet. The scores of an earlier epoch are forgotten."""
+    """What is known of the fleet's attempts in the present epoch. `best`: by agent, "" being the seed. `awaited`:
+    numbers below `next` whose records were not published yet."""
 
     next: int = 0
     awaited: tuple[int, ...] = ()
     best: Mapping[str, KnownAttempt] = field(default_factory=dict)
     recent: tuple[KnownAttempt, ...] = ()
-    count: int = 0
     epoch: int = 1
 
     def unread(self, numbers: Iterable[int]) -> list[int]:
@@ -71,73 +64,51 @@ class KnownAttempts:
 
     def add(self, records: Iterable[Attempt], direction: Direction) -> Self:
         """Return a copy with more records; the order in which they come does not matter."""
-        known, added = self, set[int]()
-        highest = self.next
+        records = sorted(records, key=lambda record: record.number)
+        epoch = max([self.epoch, *(record.epoch for record in records)])
+        held = {attempt.number: attempt for attempt in self.all} if epoch == self.epoch else {}
         for record in records:
-            added.add(record.number)
-            highest = max(highest, record.number + 1)
-            known = known._with(record, direction)
-        gaps = (number for number in (*self.awaited, *range(self.next, highest)) if number not in added)
-        return replace(known, next=highest, awaited=tuple(gaps)[-MOST_AWAITED:])
+            if record.epoch < epoch:
+                continue
+            if record.score is not None and record.of is not None and (first := held.get(record.of)) is not None:
+                scores = (*first.scores, record.score)
+                held[record.of] = replace(first, scores=scores, score=median(scores))
+            if record.kind is not Kind.CONFIRM:
+                held[record.number] = KnownAttempt.of(record)
+        best: dict[str, KnownAttempt] = {}
+        for attempt in held.values():
+            if attempt.score is not None:
+                best[attempt.agent] = min(best.get(attempt.agent, attempt), attempt, key=rank(direction))
+        recent = tuple(held[number] for number in sorted(held) if held[number].agent)[-RECENT:]
+        added, highest = {record.number for record in records}, max([self.next, *(r.number + 1 for r in records)])
+        gaps = [number for number in (*self.awaited, *range(self.next, highest)) if number not in added]
+        awaited = tuple(gaps[-MOST_AWAITED:])
+        return replace(self, next=highest, awaited=awaited, best=best, recent=recent, epoch=epoch)
 
-    def _with(self, record: Attempt, direction: Direction) -> Self:
-        known, attempt = self, KnownAttempt.of(record)
-        if record.epoch < known.epoch:
-            return known
-        if record.epoch > known.epoch:
-            known = replace(known, epoch=record.epoch, best={}, recent=())
-        if record.of is not None and record.score is not None:
-            known = known._measured_again(record.of, record.score, direction)
-        real = record.kind in (Kind.REAL, Kind.TUNE)
-        recent = (*known.recent, attempt)[-RECENT:] if real else known.recent
-        best = dict(known.best)
-        held = best.get(attempt.agent)
-        better = held is None or held.score is None or direction.better(record.score or 0.0, held.score)
-        if record.score is not None and record.of is None and better:
-            best[attempt.agent] = attempt
-        return replace(known, recent=recent, best=best, count=known.count + real)
-
-    def _measured_again(self, number: int, score: float, direction: Direction) -> Self:
-        """Return a copy with one more score of attempt `number`, which changes its median and perhaps its agent's
-        best."""
-        again = [held.measured_again(score) if held.number == number else held for held in self.recent]
-        known = replace(self, recent=tuple(again))
-        for agent, held in self.best.items():
-            if held.number == number:
-                others = [other for other in again if other.agent == agent and other.score is not None]
-                sign = 1.0 if direction is Direction.MAXIMIZE else -1.0
-                best = max([*others, held.measured_again(score)], key=lambda attempt: sign * (attempt.score or 0.0))
-                known = replace(known, best={**self.best, agent: best})
-        return known
+    @property
+    def all(self) -> list[KnownAttempt]:
+        """Every attempt that is remembered, the seed among them, by number."""
+        held = {attempt.number: attempt for attempt in (*self.best.values(), *self.recent)}
+        return [held[number] for number in sorted(held)]
 
     def find(self, number: int | None) -> KnownAttempt | None:
         """Return the attempt of this number; None if it is not remembered."""
-        known = {attempt.number: attempt for attempt in (*self.recent, *self.best.values())}
-        return known.get(number) if number is not None else None
-
-    def fleet_best(self, direction: Direction) -> KnownAttempt | None:
-        """Return the attempt with the best score of all; of equals, the earliest."""
-        best: KnownAttempt | None = None
-        for attempt in sorted(self.best.values(), key=lambda attempt: attempt.number):
-            if attempt.score is not None and (best is None or direction.better(attempt.score, best.score or 0.0)):
-                best = attempt
-        return best
+        return next((attempt for attempt in self.all if attempt.number == number), None)
 
     def leader(self, direction: Direction) -> KnownAttempt | None:
-        """Return the earliest of the agents' best attempts whose scores equal the best of all, within CLOSE."""
-        best = self.fleet_best(direction)
-        if best is None or best.score is None:
-            return None
-        away = CLOSE * max(1.0, abs(best.score))
-        held = [attempt for attempt in self.best.values() if attempt.score is not None]
-        close = [attempt for attempt in held if abs((attempt.score or 0.0) - best.score) <= away]
-        return min(close, key=lambda attempt: attempt.number)
+        """Return the attempt with the best score of all; of equals, the earliest."""
+        return min(self.best.values(), key=rank(direction), default=None)
 
     def best_of_others(self, agent: str, direction: Direction) -> list[KnownAttempt]:
         """Return the best attempts of the other agents, best first."""
-        attempts = [attempt for name, attempt in self.best.items() if name not in (agent, "")]
-        sign = -1.0 if direction is Direction.MAXIMIZE else 1.0
-        return sorted(attempts, key=lambda attempt: (sign * (attempt.score or 0.0), attempt.number))
+        others = (attempt for name, attempt in self.best.items() if name not in (agent, ""))
+        return sorted(others, key=rank(direction))
+
+
+def rank(direction: Direction) -> Callable[["KnownAttempt | Trial"], tuple[float, int]]:
+    """Return a key that sorts attempts with a score, best first; of those that differ by rounding, the earliest."""
+    sign = -1.0 if direction is Direction.MAXIMIZE else 1.0
+    return lambda attempt: (sign * float(f"{attempt.score or 0.0:.10g}"), attempt.number or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +116,7 @@ class Trial:
     """One attempt as its author sees it: what was done, what was expected, and the result.
 
     `start` is the attempt it was made from (None: unknown), `before` its score, `expected` what the check said (None
-    without a check). `score` and `verdict` are empty until it is graded.
+    without a check). What follows `number` is empty until it is graded, and for good if it led to no attempt.
     """
 
     title: str
@@ -161,7 +132,6 @@ class Trial:
     score: float | None = None
     verdict: str = ""
     reason: str = ""
-    noted: bool = False  # whether a note, or a line of memory, was written about it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,12 +144,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirection:
-    """The decision of a redirect for the next episodes: where to start, which family to try and which to avoid."""
+    """The decision of a redirect for the episodes until a number: where to start, which family to try and which to
+    avoid."""
 
     start: int | None = None
     avoid: str = ""
     family: str = ""
-    episodes: int = 0  # for how many more it holds
+    until: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,11 +158,11 @@ class AgentMemory:
     session: str
     episodes: int = 0
     blocks: Mapping[str, str] = field(default_factory=dict)
-    stats: Mapping[str, FamilyStats] = field(default_factory=dict)  # by family
     known: KnownAttempts = field(default_factory=KnownAttempts)
     unsubmitted: Candidate | None = None  # the best of the last episode, which an interrupt must not lose
     pending: Trial | None = None  # submitted, or about to be; its result has not been seen
     trials: tuple[Trial, ...] = ()  # with their results
+    reflected: int = -1  # the last own attempt that was looked at
     redirection: Redirection = field(default_factory=Redirection)
     chain: Texts = field(default_factory=dict)  # the files as the last episode of `chain_family` left them
     chain_family: str = ""
@@ -199,21 +170,27 @@ class AgentMemory:
     answered: tuple[str, ...] = ()  # ids of heartbeats
 
     @property
+    def graded(self) -> dict[int, Trial]:
+        """The trials that led to an attempt, by its number, in the order of their results."""
+        return {trial.number: trial for trial in self.trials if trial.number is not None}
+
+    @property
+    def redirected(self) -> Redirection:
+        """The redirection as long as it holds, then an empty one."""
+        return self.redirection if self.episodes < self.redirection.until else Redirection()
+
+    @property
     def commits(self) -> Mapping[int, str]:
         return {attempt.number: attempt.commit for attempt in self.known.best.values()}
 
     def without_attempts(self) -> Self:
-        """Return the memory with nothing but its own text of attempts: all records are read again."""
+        """Return the memory without what it knows of the fleet, which is read again, and what was unfinished."""
         return replace(self, known=KnownAttempts(), pending=None, unsubmitted=None)
-
-    @property
-    def graded_numbers(self) -> set[int | None]:
-        return {trial.number for trial in self.trials}
 
     def for_another_task(self) -> Self:
         """Return the memory without what was learnt of scores under an earlier task."""
         pending = self.pending and replace(self.pending, before=None, expected=None)
-        fresh = replace(self, stats={}, redirection=Redirection(), unsubmitted=None, chain={}, chain_family="")
+        fresh = replace(self, redirection=Redirection(), unsubmitted=None, chain={}, chain_family="")
         return replace(fresh, trials=(), pending=pending)
 
     def edit(self, block: str, text: str, *, add: bool = False) -> Self:
@@ -230,15 +207,10 @@ class AgentMemory:
 
         A redirection to that family ends, for it would lead to the same search again.
         """
-        stats = {**self.stats, trial.family: self.stats.get(trial.family, FamilyStats()).add(0.0)}
         redirection = self.redirection
         if redirection.family == trial.family:
             redirection = replace(redirection, family="")
-        return replace(self, pending=None, stats=stats, redirection=redirection)
+        return replace(self.add_result(trial), redirection=redirection)
 
     def mark_answered(self, heartbeat_id: str) -> Self:
         return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])
-
-    def mark_noted(self, numbers: Collection[int]) -> Self:
-        trials = tuple(replace(trial, noted=trial.noted or trial.number in numbers) for trial in self.trials)
-        return replace(self, trials=trials)

@@ -11,9 +11,8 @@ from pathlib import Path
 from attempts.files import parse_object, read_bytes, write_json
 from attempts.record import Attempt, Direction
 from attempts.store import Store, StoreError
-from coral.native.answers.skill import SearchSkill, search_skill_of
 from coral.native.memory import KnownAttempt, KnownAttempts
-from coral.native.search.hand_over import HandOver, hand_over_of, note_name
+from coral.native.shared_skills import HandOver, SearchSkill, read_skill
 from workspace.errors import GitError
 from workspace.knowledge import list_skills
 from workspace.layout import Layout
@@ -69,17 +68,14 @@ class AgentRunView:
         except (GitError, UnicodeDecodeError):
             return None
 
-    def skills(self) -> list[SearchSkill]:
-        """Return the skills in the shared knowledge that a search can load."""
-        return [loaded for skill in list_skills(self.shared) if (loaded := search_skill_of(skill))]
+    def skills(self) -> tuple[SearchSkill | None, tuple[HandOver, ...]]:
+        """Return the skill that a search can load, and the attempts that agents hand over, to be tuned."""
+        found = [read_skill(skill) for skill in list_skills(self.shared)]
+        handed = [replace(held, given_back=self._is_back(held)) for held in found if isinstance(held, HandOver)]
+        return next((held for held in found if isinstance(held, SearchSkill)), None), tuple(handed)
 
-    def hand_overs(self) -> list[HandOver]:
-        """Return the attempts that agents hand over, to be tuned."""
-        found = filter(None, map(hand_over_of, list_skills(self.shared)))
-        return [replace(handed, given_back=self._has_note(note_name(handed.attempt, self.agent))) for handed in found]
-
-    def _has_note(self, name: str) -> bool:
-        return (self.shared / "notes" / f"{name}.md").is_file()
+    def _is_back(self, handed: HandOver) -> bool:
+        return (self.shared / "notes" / f"{handed.note_of(self.agent)}.md").is_file()
 
     def notes(self) -> list[Note]:
         """Return the notes of the fleet, newest first."""

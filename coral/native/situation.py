@@ -1,62 +1,63 @@
-"""The input and output of a brain, as data: the situation and the events that it decides by, the calls that it makes.
-
-Each call carries `request_heartbeat`: if it is true, its result leads to the next step at once; if false, it yields.
-"""
+"""The input and output of a brain, as data: the situation and the events that it decides by, the calls it makes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from attempts.record import Direction
-from coral.native.answers.skill import SearchSkill
 from coral.native.memory import AgentMemory, Candidate, KnownAttempt, KnownAttempts, Redirection, Trial
 from coral.native.prompt import HeartbeatSection
-from coral.native.search.hand_over import HandOver
+from coral.native.shared_skills import HandOver, SearchSkill
 from workspace.frontmatter import Value
 from workspace.notes import Note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
-    text: str
+class Call:
+    """What a brain asks for. `request_heartbeat`: whether the result leads to the next step at once; if not, the call
+    yields."""
+
     request_heartbeat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remember:
-    """Edit a block of memory: replace it, or add a line."""
+class Say(Call):
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remember(Call):
+    """Replace a block of memory, or add a line to it. What is decided and which own attempts were looked at, up to
+    which number, is kept beside it."""
 
     block: str
     text: str
     add: bool = False
-    about: tuple[int, ...] = ()  # own attempts that were looked at by this
-    request_heartbeat: bool = False
+    redirection: Redirection | None = None
+    reflected: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteNote:
+class WriteNote(Call):
     """Leave a note in the shared knowledge."""
 
     name: str
     title: str
-    kind: str
+    kind: str = "note"
     attempts: tuple[int, ...]
     body: str
     topics: tuple[str, ...] = ()  # what the note is about: families of moves, starts
-    about: tuple[int, ...] = ()  # own attempts that were looked at by this
     claims: str = ""  # what the agent will try, so that no other does
-    request_heartbeat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteSkill:
+class WriteSkill(Call):
     name: str
     front: Mapping[str, Value]
     body: str
-    request_heartbeat: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
+class Search(Call):
     """Search for a few seconds with a family of moves, from an attempt (None: from the files as they are)."""
 
     family: str
@@ -66,40 +67,29 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submit:
+class Submit(Call):
     candidate: Candidate
     request_heartbeat: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitResult:
+class AwaitResult(Call):
     """Wait for the result of what was submitted before an interrupt."""
 
     trial: Trial
     request_heartbeat: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redirect:
-    """Decide where the next episodes start and which families they use."""
-
-    redirection: Redirection
-    request_heartbeat: bool = False
-
-
-Call = Say | Remember | WriteNote | WriteSkill | Redirect | Search | Submit | AwaitResult
-
-
 @dataclass(frozen=True, slots=True)
 class Prompted:
-    """Heartbeats have come: the sections of a prompt, or those that `coral eval` printed."""
+    """A heartbeat has come: a section of a prompt, or one that `coral eval` printed."""
 
-    sections: tuple[HeartbeatSection, ...]
+    section: HeartbeatSection
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """No heartbeat is left to answer: it is time for the next attempt."""
+    """No heartbeat is left to answer, and nothing is unfinished: it is time for the next attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +119,6 @@ class CallDone:
 Event = Prompted | Idle | CandidateFound | ResultReceived | CallFailed | CallDone
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """An event and how deep in a chain it stands: what follows from it stands one deeper."""
-
-    event: Event
-    depth: int = 0
-
-    def then(self, event: Event) -> "Signal":
-        return Signal(event, self.depth + 1)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """What the tools gathered for this step."""
@@ -149,7 +128,7 @@ class Observation:
     families: tuple[str, ...]  # families of moves that can change these files
     has_check: bool
     constraints: int | None = None  # that the check reports; None where it has not been asked
-    skills: tuple[SearchSkill, ...] = ()
+    skill: SearchSkill | None = None
     hand_overs: tuple[HandOver, ...] = ()  # attempts whose numbers other agents ask to be tuned
     notes: tuple[Note, ...] = ()
     change_of_best: str = ""  # what the fleet's best changes in the seed
@@ -175,8 +154,4 @@ class Situation:
 
     @property
     def fleet_best(self) -> KnownAttempt | None:
-        return self.known.fleet_best(self.observation.direction)
-
-    @property
-    def best_of_others(self) -> list[KnownAttempt]:
-        return self.known.best_of_others(self.observation.agent, self.observation.direction)
+        return self.known.leader(self.observation.direction)

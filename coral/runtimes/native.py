@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from coral import extras
-from coral.native.brain import BRAINS, find_brain
+from coral.native.brain import find_brain
 from coral.native.options import LLM, Options, brain_of, missing_library
 from coral.runtimes.coral_protocol import OwnProgram, unknown
 from coral.runtimes.model import Inspection, LaunchSpec, Runtime
@@ -36,11 +36,6 @@ class Native(OwnProgram):
             return problems
         try:
             brain = Options.read(self.options).brain
-        except ValueError as error:
-            return [str(error)]
-        if brain not in BRAINS and ":" not in brain:
-            return [f"brain must be {' or '.join((*BRAINS, LLM))}, or module:Class of your own; got {brain!r}"]
-        try:
             find_brain(brain)
         except ValueError as error:
             return [str(error)]

@@ -20,18 +20,10 @@ def answer(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
             return redirect(situation)
         case "checkpoint":
             return (Say(text=checkpoint(situation)),)
-        case _:
-            return _answer_unknown(situation, section)
-
-
-def _answer_unknown(situation: Situation, section: HeartbeatSection) -> tuple[Call, ...]:
-    """Answer a heartbeat of the user's own: this brain reads no prose, and says so; what was asked is remembered."""
-    memory = situation.memory
+    plan = situation.memory.blocks.get("plan", "what has paid most")
     asked = " ".join(section.text.split())[:LONGEST_QUOTE]
-    plan = memory.blocks.get("plan", "") or "the family that has paid most, from my best attempt"
-    last = memory.trials[-1].title if memory.trials else "nothing yet"
     text = (
-        f"To `{section.name}`: {standing(situation)} Last I tried: {last}. Plan: {plan}. "
+        f"To `{section.name}`: {standing(situation)} Plan: {plan}. "
         "I search over numbers and choices and do not follow instructions in prose; what was asked is in my memory."
     )
     return (Remember(block="learned", text=f"Asked by {section.name}: {asked}", add=True), Say(text=text))

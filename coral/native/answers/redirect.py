@@ -7,7 +7,7 @@ from attempts.record import IMPROVED
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import Redirection, Trial
 from coral.native.search.choose_family import RECENT, choose_other_family
-from coral.native.situation import Call, Redirect, Remember, Say, Situation, WriteNote
+from coral.native.situation import Call, Remember, Say, Situation, WriteNote
 
 ENOUGH_TRIES = 2  # from one start, after which a family is a dead end there
 EPISODES = 3  # attempts that a new family gets before it is judged
@@ -15,60 +15,56 @@ EPISODES = 3  # attempts that a new family gets before it is judged
 
 def redirect(situation: Situation) -> tuple[Call, ...]:
     """Redirect the next episodes, and note why."""
-    graded = [trial for trial in situation.memory.trials if trial.number is not None][-RECENT:]
-    left = graded[-1].family if graded else ""
-    best = situation.fleet_best
-    start = best.number if best is not None else None
+    graded = list(situation.memory.graded.values())[-RECENT:]
+    left, best = graded[-1].family if graded else "", situation.fleet_best
     family = choose_other_family(situation, left)
-    diagnosis = _diagnosis(graded, left)
-    origin = f"#{start} ({score_text(best.score)}, {best.agent or 'the seed'})" if best is not None else "the seed"
+    origin = (
+        f"#{best.number} ({score_text(best.score)}, {best.agent or 'the seed'})" if best is not None else "the seed"
+    )
     plan = f"`{family}` instead of `{left}`, from {origin}, for {EPISODES} attempts"
-    wrong = f"I was wrong if none of these {EPISODES} ends above what `{left or 'before'}` reached."
-    redirection = Redirection(start=start, avoid=left, family=family, episodes=EPISODES)
-    calls: list[Call] = [Redirect(redirection=redirection), *_dead_end(situation, graded, f"{plan}. {wrong}", family)]
-    calls.append(Remember(block="plan", text=plan))
-    calls.append(Say(text=f"{diagnosis} {plan[:1].upper()}{plan[1:]}. {wrong}"))
-    return tuple(calls)
+    wrong = f"I was wrong if none of these ends above what `{left or 'before'}` reached."
+    until = situation.memory.episodes + EPISODES
+    redirection = Redirection(start=best.number if best else None, avoid=left, family=family, until=until)
+    return (
+        Remember(block="plan", text=plan, redirection=redirection),
+        *_dead_end(situation, graded, f"Now {plan}. {wrong}", family),
+        Say(text=f"{_diagnosis(graded)} {plan[:1].upper()}{plan[1:]}. {wrong}"),
+    )
 
 
-def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: str) -> list[WriteNote]:
+def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: str) -> tuple[WriteNote, ...]:
     """Write a note that the last family reaches nothing better from its start; `coral eval` shows the note to an agent
     that tries this again. One attempt is not enough evidence for it. If another agent has written the same note, the
     attempts are added to that. `family`: the one that is taken up instead, which the note claims."""
     if not graded:
-        return []
+        return ()
     left, start = graded[-1].family, graded[-1].start
-    tried = [trial for trial in graded if (trial.family, trial.start) == (left, start) and trial.number is not None]
+    tried = [trial for trial in graded if (trial.family, trial.start) == (left, start)]
     if start is None or len(tried) < ENOUGH_TRIES or any(trial.verdict in IMPROVED for trial in tried):
-        return []
+        return ()
     name = f"dead-end-{left}-from-{start}"
-    earlier = [note.attempts for note in situation.observation.notes if note.name == name]
-    own = [trial.number for trial in tried if trial.number is not None]
-    numbers = tuple(sorted({*own, *(number for attempts in earlier for number in attempts)}))
-    title = f"{left} from #{start} gains nothing: {attempt_list(list(numbers))}, {score_text(tried[-1].before)}"
-    evaluations = sum(trial.evaluations for trial in tried)
-    effort = f"{sum(trial.moves for trial in tried):,} moves, {evaluations:,} evaluations of the check. "
-    body = f"{effort if evaluations else ''}Now {plan}"
-    topics = (left, f"#{start}")
-    note = WriteNote(name=name, title=title, kind="dead-end", attempts=numbers, body=body, topics=topics, claims=family)
-    return [note]
-
-
-def _diagnosis(graded: Sequence[Trial], left: str) -> str:
-    if not graded:
-        return "I have no graded attempt to learn from yet."
-    families = Counter(trial.family for trial in graded)
-    used = ", ".join(f"`{name}` {count} times" if count > 1 else f"`{name}` once" for name, count in families.items())
-    numbers = attempt_list([trial.number for trial in graded if trial.number is not None])
-    moves, evaluations = sum(trial.moves for trial in graded), sum(trial.evaluations for trial in graded)
-    effort = f" ({moves:,} moves, {evaluations:,} evaluations)" if evaluations else ""
+    earlier = [number for note in situation.observation.notes if note.name == name for number in note.attempts]
+    numbers = sorted({*earlier, *(trial.number or 0 for trial in tried)})
+    title = f"{left} from #{start} gains nothing: {attempt_list(numbers)}, {score_text(tried[-1].before)}"
+    topics, body = (left, f"#{start}"), f"{_effort(tried)}{plan}"
+    attempts = tuple(numbers)
     return (
-        f"My last {len(graded)} attempts, {numbers}, used {used}{effort} and end near {_ceiling(graded)}. "
-        f"What they have in common is the neighbourhood in which they search: "
-        f"`{left}` reaches no better optimum from there."
+        WriteNote(name=name, title=title, kind="dead-end", attempts=attempts, body=body, topics=topics, claims=family),
     )
 
 
-def _ceiling(graded: Sequence[Trial]) -> str:
-    befores = [trial.before for trial in graded if trial.score is not None and trial.before is not None]
-    return score_text(befores[-1]) if befores else "no score"
+def _diagnosis(graded: Sequence[Trial]) -> str:
+    if not graded:
+        return "I have no graded attempt to learn from yet."
+    used = ", ".join(f"`{name}` {count}" for name, count in Counter(trial.family for trial in graded).items())
+    ceiling = [trial.before for trial in graded if trial.before is not None]
+    return (
+        f"My last {len(graded)} attempts, {attempt_list([trial.number or 0 for trial in graded])} ({used}), end near "
+        f"{score_text(ceiling[-1] if ceiling else None)}. {_effort(graded)}What they have in common is the "
+        f"neighbourhood in which they search: `{graded[-1].family}` reaches no better optimum from there."
+    )
+
+
+def _effort(tried: Sequence[Trial]) -> str:
+    moves, evaluations = sum(trial.moves for trial in tried), sum(trial.evaluations for trial in tried)
+    return f"{moves:,} moves, {evaluations:,} evaluations of the check. " if evaluations else ""

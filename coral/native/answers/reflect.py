@@ -1,6 +1,6 @@
 """The answer to `reflect`: a note that ties what was changed to what the score did, with the attempts as evidence.
 
-A note is written where something was not expected; the log has all other results.
+A note is written where something was not expected, and says what; the log has all other results.
 """
 
 from attempts.failures import kind_of
@@ -16,51 +16,52 @@ NOTABLE = 1e-6  # relative: check and grade that differ by less agree; smaller g
 
 def reflect(situation: Situation) -> tuple[Call, ...]:
     """Write a note on each surprising attempt that was not looked at yet, and a line in memory on the last of all."""
-    unnoted = [trial for trial in situation.memory.trials if not trial.noted and trial.number is not None]
-    if not unnoted:
+    graded = situation.memory.graded
+    new = [number for number in graded if number > situation.memory.reflected]
+    if not new:
         return (Say(text="I have looked at every attempt of mine; there is nothing new to reflect on."),)
-    surprising = [trial for trial in unnoted if _is_surprising(situation, trial)]
-    calls: list[Call] = [_note(situation, trial) for trial in surprising]
-    last, numbers = unnoted[-1], tuple(trial.number for trial in unnoted if trial.number is not None)
-    calls.append(Remember(block="learned", text=_summary(last), add=True, about=numbers))
-    written = "The evidence is in the notes." if surprising else "It is as expected, so I write no note."
-    calls.append(Say(text=f"{_title(last)}. {_meaning(situation, last)} {written}"))
-    return tuple(calls)
+    notes = [_note(situation, number, words) for number in new if (words := _surprises(situation, number))]
+    last = graded[new[-1]]
+    line = f"{_title(last)}, {last.verdict}"
+    written = "The evidence is in the notes." if notes else "It is as expected, so I write no note."
+    remembered = Remember(block="learned", text=line, add=True, reflected=new[-1])
+    return (*notes, remembered, Say(text=f"{line}. {written}"))
 
 
-def _is_surprising(situation: Situation, trial: Trial) -> bool:
-    """Return whether an attempt is a surprise: its grade differs from the public check, it failed for a new kind of
-    reason, or it is a new best that nothing had checked or whose family had gained nothing before."""
+def _surprises(situation: Situation, number: int) -> list[str]:
+    """Say what was not expected of an attempt: it failed for a new kind of reason, its grade differs from the public
+    check, or it is a new best that nothing had checked or whose family had gained nothing before. Empty if nothing."""
+    graded = situation.memory.graded
+    trial, earlier = graded[number], [graded[other] for other in graded if other < number]
     if trial.verdict == Verdict.FAILED:
-        earlier = [other for other in situation.memory.trials if (other.number or 0) < (trial.number or 0)]
-        failed = {kind_of(other.reason) for other in earlier if other.verdict == Verdict.FAILED}
-        return kind_of(trial.reason) not in failed
+        known = {kind_of(other.reason) for other in earlier if other.verdict == Verdict.FAILED}
+        checked = " The check had no objection." if trial.expected is not None else ""
+        is_new = kind_of(trial.reason) not in known
+        return [f"The grader gave no score: {trial.reason or 'no reason'}.{checked}"] if is_new else []
+    words = []
+    gap = trial.score - trial.expected if trial.score is not None and trial.expected is not None else 0.0
+    if abs(gap) > NOTABLE * max(1.0, abs(trial.expected or 0.0)):
+        words.append(f"The check had said {score_text(trial.expected)}: it is off by {gap:+.3g}, not the whole truth.")
     gained = gain(trial.before, trial.score, situation.observation.direction)
-    is_gain = trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE)
-    return _differs(trial) or (is_gain and (trial.expected is None or _had_not_paid(situation, trial)))
+    if trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE):
+        same = [other for other in earlier if other.family == trial.family]
+        if len(same) >= FRUITLESS and not any(other.verdict in IMPROVED for other in same):
+            words.append(f"`{trial.family}` had gained nothing before; from #{trial.start} it gained {gained:.3g}.")
+        elif trial.expected is None:
+            words.append("It is a new best that nothing had checked: one grade is all the evidence.")
+    return words
 
 
-def _had_not_paid(situation: Situation, trial: Trial) -> bool:
-    """Return whether this agent had tried the family of the trial FRUITLESS times or more before, each time without a
-    gain."""
-    trials = situation.memory.trials
-    earlier = [other for other in trials if other.family == trial.family and (other.number or 0) < (trial.number or 0)]
-    return len(earlier) >= FRUITLESS and not any(other.verdict in IMPROVED for other in earlier)
-
-
-def _differs(trial: Trial) -> bool:
-    """Return whether the grade differs from the result of the public check."""
-    if trial.score is None or trial.expected is None:
-        return False
-    return abs(trial.score - trial.expected) > NOTABLE * max(1.0, abs(trial.expected))
-
-
-def _note(situation: Situation, trial: Trial) -> WriteNote:
-    numbers = tuple(number for number in (trial.start, trial.number) if number is not None)
-    parts = (_change(trial), _figure(situation, trial), _evidence(trial), _meaning(situation, trial))
-    body = "\n\n".join(part for part in parts if part)
-    name = f"{trial.number:04d}-{trial.family}-{trial.verdict.replace(' ', '-')}"
-    return WriteNote(name=name, title=_title(trial), kind="note", attempts=numbers, body=body, about=numbers[-1:])
+def _note(situation: Situation, number: int, surprises: list[str]) -> WriteNote:
+    trial = situation.memory.graded[number]
+    start = situation.known.find(trial.start)
+    parts = [f"{trial.change[:1].upper()}{trial.change[1:]}.", *surprises]
+    if start is not None and start.score is not None and trial.score is not None and len(start.scores) == 1:
+        # As `coral` compares it with the records, which it can if each of the two has one score.
+        parts.insert(1, f"#{start.number} to #{number}, {trial.score - start.score:+.6g}.")
+    name = f"{number:04d}-{trial.family}-{trial.verdict.replace(' ', '-')}"
+    numbers = (number,) if trial.start is None else (trial.start, number)
+    return WriteNote(name=name, title=_title(trial), attempts=numbers, body="\n\n".join(parts))
 
 
 def _title(trial: Trial) -> str:
@@ -70,48 +71,3 @@ def _title(trial: Trial) -> str:
     elif trial.before is None:
         result = score_text(trial.score)
     return f"{trial.family} from #{trial.start if trial.start is not None else '?'} in #{trial.number}: {result}"
-
-
-def _change(trial: Trial) -> str:
-    return f"{trial.change[:1].upper()}{trial.change[1:]}."
-
-
-def _figure(situation: Situation, trial: Trial) -> str:
-    """Write the difference of the two scores in the form that `coral` compares with the records; empty if one of them
-    is not the only score of its attempt."""
-    start = situation.known.find(trial.start)
-    if start is None or start.score is None or trial.score is None or len(start.scores) > 1:
-        return ""
-    return f"#{start.number} to #{trial.number}, {trial.score - start.score:+.6g}"
-
-
-def _evidence(trial: Trial) -> str:
-    """Say what the public check had said of the attempt; empty if check and grade agree."""
-    if not trial.evaluations:
-        return "One grade is all the evidence: there is no public check."
-    if trial.score is None:
-        return "The check had no objection to what the grader refused."
-    if trial.expected is not None and _differs(trial):
-        gap = abs(trial.score - trial.expected)
-        return f"The check had said {score_text(trial.expected)}: it is off by {gap:.3g} here, and not the whole truth."
-    return ""
-
-
-def _meaning(situation: Situation, trial: Trial) -> str:
-    if trial.verdict == Verdict.FAILED:
-        return f"The grader gave no score: {trial.reason or 'no reason'}."
-    gained = gain(trial.before, trial.score, situation.observation.direction)
-    if gained and trial.verdict == Verdict.TIED:
-        return f"The score differs by {gained:+.3g}, which is no more than grades of one commit do."
-    if gained > NOTABLE and _had_not_paid(situation, trial):
-        return f"`{trial.family}` had gained nothing before; from #{trial.start} it gained {gained:.3g}."
-    if gained > 0.0:
-        return f"It gained {gained:.3g} from #{trial.start}."
-    if gained == 0.0 and trial.before is not None:
-        return "The same score again."
-    return f"It lost {-gained:.3g} from #{trial.start}." if trial.before is not None else "Its start has no score."
-
-
-def _summary(trial: Trial) -> str:
-    change = score_change(trial.before, trial.score)
-    return f"#{trial.number} {trial.family} from #{trial.start}: {change}, {trial.verdict}"

@@ -1,16 +1,17 @@
 """Chooses a family of moves at random, by how often it has gained: tries and wins are counted, and old ones decay.
 
-Each agent counts for itself and shares its counts in a skill: those of others weigh like a few tries of its own.
+Each agent counts for itself and shares the fleet's counts in a skill: these weigh like a few tries of its own.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from random import Random
 
-from attempts.record import Direction
+from attempts.record import Direction, Verdict
+from coral.native.memory import Trial
 
 DECAY = 0.92  # what a result weighs after each later one of the same family
-SHARED_TRIES = 3.0  # as which the counts of others weigh, at most
+SHARED_TRIES = 3.0  # as which the counts of a skill weigh, at most
 
 # The prior: expected wins in two tries, for families of which nothing is known yet.
 PRIOR_WINS = {
@@ -45,42 +46,30 @@ def is_win(gained: float, before: float | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FamilyStats:
-    """The counts of one family. `gain`: the largest improvement of the score that it made."""
+    """The counts of one family."""
 
     tries: float = 0.0
     wins: float = 0.0
-    gain: float = 0.0
 
-    def add(self, gain: float) -> "FamilyStats":
-        """Return the counts with one more try; a gain above 0 is a win."""
-        won = gain > 0.0
-        return FamilyStats(self.tries * DECAY + 1.0, self.wins * DECAY + won, max(self.gain, gain))
+    def add(self, won: bool) -> "FamilyStats":
+        return FamilyStats(self.tries * DECAY + 1.0, self.wins * DECAY + won)
 
     def win_rate(self, family: str) -> float:
         """Return the expected share of wins, the prior of the family included."""
         return (PRIOR_WINS.get(family, UNKNOWN_WINS) + self.wins) / (PRIOR_TRIES + self.tries)
 
-    def to_dict(self) -> dict[str, float]:
-        return {name: round(value, 12) for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, object]) -> "FamilyStats":
-        """Read counts; a value that cannot be one counts as 0, since other agents write the files."""
-        values = [data.get(name, 0.0) for name in ("tries", "wins", "gain")]
-        tries, wins, gain = (float(v) if isinstance(v, int | float) and 0 <= v < 1e9 else 0.0 for v in values)
-        return cls(tries, min(wins, tries), gain)
-
 
 StatsByFamily = Mapping[str, FamilyStats]
 
 
-def merge_stats(shared: Iterable[StatsByFamily]) -> dict[str, FamilyStats]:
-    out: dict[str, FamilyStats] = {}
-    for by_family in shared:
-        for family, stats in by_family.items():
-            total = out.get(family, FamilyStats())
-            out[family] = FamilyStats(total.tries + stats.tries, total.wins + stats.wins, max(total.gain, stats.gain))
-    return out
+def stats_of(trials: Iterable[Trial], direction: Direction) -> dict[str, FamilyStats]:
+    """Count the trials of each family, the latest last; a trial that led to no attempt is a failed try."""
+    stats: dict[str, FamilyStats] = {}
+    for trial in trials:
+        if trial.verdict != Verdict.VOID:
+            won = is_win(gain(trial.before, trial.score, direction), trial.before)
+            stats[trial.family] = stats.get(trial.family, FamilyStats()).add(won)
+    return stats
 
 
 def sample_family(families: Iterable[str], own: StatsByFamily, shared: StatsByFamily, random: Random) -> str:

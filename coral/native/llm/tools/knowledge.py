@@ -8,7 +8,7 @@ from pydantic import Field
 from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.tools.commands import coral
 from coral.native.llm.workbench import Workbench
-from coral.native.search.hand_over import front_matter
+from coral.native.shared_skills import HandOver
 from coral.native.tool_error import ToolError
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
@@ -98,7 +98,7 @@ class HandOverTool(AgentTool):
         if str(self.attempt) not in bench.memory.attempts:
             own = ", ".join(f"#{number}" for number in bench.memory.attempts) or "none yet"
             raise ToolError(f"#{self.attempt} is no attempt of yours; those are: {own}")
-        front, body = front_matter(bench.agent, self.attempt, self.why), self.why
+        front, body = HandOver(bench.agent, self.attempt).front(self.why), self.why
         try:
             write_skill(bench.clone / ".shared", f"tune-{_slug(bench.agent)}", front, body)
         except (OSError, WorkspaceError) as problem:

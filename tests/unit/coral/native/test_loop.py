@@ -2,9 +2,9 @@
 
 from native_agent import LocalAgent
 
-from coral.native.loop import MAX_DEPTH, MAX_FAILURES, TurnEnd, act
+from coral.native.loop import MAX_DEPTH, MAX_FAILURES, Signal, TurnEnd, act
 from coral.native.memory import AgentMemory
-from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Remember, Say, Signal, Situation
+from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Remember, Say, Situation
 from coral.native.snapshots import Snapshots
 
 
@@ -53,10 +53,11 @@ def test_failures_in_a_row_end_the_turn(agent: LocalAgent):
 def test_each_section_is_answered_in_order_and_the_answer_is_saved(agent: LocalAgent):
     prompt = "## Heartbeat: b (id h2)\n\nx\n\n## Heartbeat: a (id h1)\n\ny\n"
     _, events = agent.run(lambda *_: (), prompt=prompt, steps=3)
-    assert [event.sections[0].name for event in events if isinstance(event, Prompted)] == ["b", "a"]
+    assert [event.section.name for event in events if isinstance(event, Prompted)] == ["b", "a"]
     saved = Snapshots.resume(agent.state, "s-1", AgentMemory)
     assert saved is not None
     assert saved.memory.answered == ("h2", "h1")
+    assert Prompted not in {type(event) for event in agent.run(lambda *_: (), prompt=prompt, steps=3)[1]}
 
 
 def test_a_turn_ends_where_nothing_can_be_varied(agent: LocalAgent):

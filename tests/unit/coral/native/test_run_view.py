@@ -4,7 +4,7 @@ from native_agent import LocalAgent
 from sample import attempt
 
 from coral.native.memory import KnownAttempts
-from coral.native.search.hand_over import HandOver, front_matter, note_name
+from coral.native.shared_skills import HandOver
 from workspace.knowledge import create, write_note, write_skill
 
 
@@ -37,10 +37,10 @@ def test_the_checklist_of_the_fleet_comes_before_the_one_of_the_clone(agent: Loc
 
 
 def test_a_hand_over_is_open_until_the_agents_own_note_gives_it_back(agent: LocalAgent):
-    view = agent.run_view()
-    assert view.hand_overs() == []
-    write_skill(agent.shared, "tune-agent-2", front_matter("agent-2", 3, "a is a guess"), "a is a guess")
-    write_note(agent.shared, note_name(3, "agent-9"), {"title": "x", "author": "agent-9"}, "x")
-    assert view.hand_overs() == [HandOver("agent-2", 3)]
-    write_note(agent.shared, note_name(3, view.agent), {"title": "x", "author": view.agent}, "x")
-    assert view.hand_overs() == [HandOver("agent-2", 3, given_back=True)]
+    view, handed = agent.run_view(), HandOver("agent-2", 3)
+    assert view.skills() == (None, ())
+    write_skill(agent.shared, "tune-agent-2", handed.front("a is a guess"), "a is a guess")
+    write_note(agent.shared, handed.note_of("agent-9"), {"title": "x", "author": "agent-9"}, "x")
+    assert view.skills() == (None, (handed,))
+    write_note(agent.shared, handed.note_of(view.agent), {"title": "x", "author": view.agent}, "x")
+    assert view.skills() == (None, (HandOver("agent-2", 3, given_back=True),))

@@ -10,7 +10,6 @@ from sample import attempt
 from attempts.record import Attempt, Direction
 from attempts.store import Store
 from coral.native.memory import AgentMemory, Candidate, KnownAttempts, Redirection, Trial
-from coral.native.search.bandit import FamilyStats
 from coral.native.snapshots import RING, Snapshots
 
 TRIAL = Trial(title="rows from #1: 1.0 -> 2.0", family="rows", start=1, before=1.0, expected=2.0, number=3, score=2.0)
@@ -22,12 +21,12 @@ def full_memory() -> AgentMemory:
         session="s-1",
         episodes=4,
         blocks={"plan": "go on\nand on", "task": "\u2028 \U0001f600"},
-        stats={"rows": FamilyStats(2.0, 1.0, 0.5)},
         known=KnownAttempts().add([attempt(0, 1.0), attempt(2, 3.0)], Direction.MAXIMIZE),
         unsubmitted=Candidate(trial=TRIAL, texts={"a.json": '{"x": 1}'}),
         pending=TRIAL,
-        trials=(TRIAL, replace(TRIAL, number=4, noted=True)),
-        redirection=Redirection(start=2, avoid="rows", family="cross", episodes=3),
+        trials=(TRIAL, replace(TRIAL, number=4)),
+        reflected=3,
+        redirection=Redirection(start=2, avoid="rows", family="cross", until=3),
         chain={"a.json": '{"x": 2}'},
         chain_family="rows",
         step_sizes={"shake": 0.1},
@@ -105,7 +104,7 @@ def test_a_session_with_damaged_snapshots_alone_begins_again(tmp_path):
         {"is": "AgentMemory", "session": 5},
         {"is": "AgentMemory", "session": "s-1", "of_another_version": 1},
         {"is": "AgentMemory", "session": "s-1", "trials": {"a": 1}},
-        {"is": "AgentMemory", "session": "s-1", "stats": []},
+        {"is": "AgentMemory", "session": "s-1", "blocks": []},
         {"session": "s-1"},
         [],
         None,

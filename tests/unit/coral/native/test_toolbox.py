@@ -1,16 +1,18 @@
 """The tools: what they write, what they refuse, and a result that came while the agent was away."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from native_agent import LocalAgent
 from sample import attempt
 
-from attempts.record import Verdict
-from coral.native.coral_command import SubmissionResult
+from attempts.record import Attempt
+from coral.native.coral_command import CoralCommand
 from coral.native.memory import Candidate, Redirection, Trial
 from coral.native.prompt import HeartbeatSection
+from coral.native.search.unchecked_search import FIRST_STEP
 from coral.native.situation import (
     AwaitResult,
     Call,
@@ -18,15 +20,14 @@ from coral.native.situation import (
     Event,
     Idle,
     Prompted,
-    Redirect,
     Remember,
+    ResultReceived,
     Situation,
     Submit,
     WriteNote,
     WriteSkill,
 )
 from coral.native.tool_error import ToolError
-from coral.native.toolbox import Toolbox
 from workspace.knowledge import list_skills
 from workspace.notes import find_notes
 
@@ -40,15 +41,25 @@ def test_a_note_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
     assert find_notes([agent.shared]) == []
 
 
-def test_a_note_marks_the_attempts_that_it_is_about(agent: LocalAgent):
-    trial = Trial(title="t", family="rows", number=4, score=1.0, verdict="tied")
-    agent.snapshots.memory = replace(agent.snapshots.memory, trials=(trial, replace(trial, number=5)))
-    agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(4,), body="b", about=(4,)))
-    assert [held.noted for held in agent.snapshots.memory.trials] == [True, False]
-    agent.toolbox.perform(Remember(block="learned", text="no gain", add=True, about=(5,)))
-    assert [held.noted for held in agent.snapshots.memory.trials] == [True, True]
+def test_a_note_carries_its_author_and_its_evidence(agent: LocalAgent):
+    agent.toolbox.perform(WriteNote(name="n", title="t", attempts=(4,), body="b"))
     (written,) = find_notes([agent.shared])
     assert (written.author, written.attempts, written.kind, written.claims) == ("agent-1", (4,), "note", None)
+
+
+def test_what_is_remembered_stands_in_memory(agent: LocalAgent):
+    redirection = Redirection(family="rows", until=3)
+    agent.toolbox.perform(Remember(block="plan", text="one"))
+    agent.toolbox.perform(Remember(block="plan", text="two", add=True, redirection=redirection, reflected=5))
+    agent.toolbox.perform(Remember(block="learned", text="x"))
+    memory = agent.snapshots.memory
+    assert (memory.blocks["plan"], memory.redirection, memory.reflected) == ("one\ntwo", redirection, 5)
+
+
+def test_a_call_that_no_tool_performs_is_a_failed_call(agent: LocalAgent):
+    _, events = agent.run(lambda _, event: (Call(),) if isinstance(event, Idle) else (), steps=2)
+    assert isinstance(events[1], CallFailed)
+    assert events[1].message == "there is no tool for Call"
 
 
 def test_a_skill_is_written_or_the_call_fails(agent: LocalAgent):
@@ -70,17 +81,6 @@ def test_the_own_result_is_read_before_the_brain_is_asked(agent: LocalAgent):
     agent.run(look, prompt="## Heartbeat: reflect (id h1)\n\nx\n", steps=1)
     assert seen[0].memory.pending is None
     assert [(trial.number, trial.score) for trial in seen[0].memory.trials] == [(2, 2.0)]
-    assert agent.snapshots.memory.stats["rows"].wins == 1.0
-
-
-def test_a_result_takes_one_episode_off_the_redirection_and_a_void_one_none(agent: LocalAgent):
-    agent.toolbox.perform(Redirect(redirection=Redirection(family="rows", episodes=3)))
-    for number, score, verdict, left in ((2, None, Verdict.VOID, 3), (4, 2.0, Verdict.OWN_BEST, 2)):
-        pending = replace(PENDING, title=f"try {number}")
-        agent.snapshots.memory = replace(agent.snapshots.memory, pending=pending)
-        agent.store.publish(attempt(number, score, verdict=verdict))
-        agent.toolbox.catch_up()
-        assert agent.snapshots.memory.redirection.episodes == left
 
 
 def test_a_candidate_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
@@ -114,29 +114,53 @@ def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
     agent.toolbox.run_view.cache.mkdir(parents=True)
     for number in (0, 1):  # as if their files had been read before: a unit test has no git
         (agent.toolbox.run_view.cache / f"{number}.json").write_text(json.dumps({"p.json": f'{{"x": {number}.5}}'}))
-    asked = agent.toolbox.observe(
-        Prompted((HeartbeatSection("consolidate", "h1", ""), HeartbeatSection("checkpoint", "h2", "")))
-    )
-    assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "- native: look")
+    asked = agent.toolbox.observe(Prompted(HeartbeatSection("consolidate", "h1", "")))
+    assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "")
     assert asked.change_of_best == "1 of 1 values differ; most of all x 0.5 -> 1.5"
     assert idle.change_of_best == ""
-    asked = agent.toolbox.observe(Prompted((HeartbeatSection("redirect", "h3", ""),)))
+    assert agent.toolbox.observe(Prompted(HeartbeatSection("checkpoint", "h2", ""))).checklist == "- native: look"
+    asked = agent.toolbox.observe(Prompted(HeartbeatSection("redirect", "h3", "")))
     assert [note.claims for note in asked.notes] == ["rows"]  # what others have taken up
 
 
-def test_a_trial_that_was_submitted_in_the_meantime_is_not_lost(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):
-    """The `coral eval` of a launch that was interrupted went on, and submitted what this launch submits again."""
-    earlier = SubmissionResult(number=1, title="try 1", score=1.0, verdict="new best", reason="", inline=())
-    waited = [earlier, replace(earlier, number=2, title=PENDING.title, score=2.0)]
+def result(number: int, title: str, score: float) -> Callable[[CoralCommand, str], Attempt | None]:
+    """What `coral` does: it takes a result as soon as it is printed."""
 
-    def run(arguments: list[str]) -> SubmissionResult:
-        if arguments[0] == "eval":
-            raise ToolError("cannot submit: nothing changed since you submitted it")
-        return waited.pop(0)
+    def run(command: CoralCommand, *_: str) -> Attempt:
+        command.take(made := attempt(number, score, title=title), ())
+        return made
 
-    monkeypatch.setattr(Toolbox, "_run_coral", lambda _, arguments: run(arguments))
+    return run
+
+
+def test_what_was_submitted_before_an_interrupt_is_waited_for(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    """Before the brain is asked; the result of an earlier one means that it was not submitted, and it is then."""
+    monkeypatch.setattr(CoralCommand, "wait", result(1, "try 1", 1.0))
+    monkeypatch.setattr(CoralCommand, "submit", result(3, PENDING.title, 2.0))
     agent.snapshots.memory = replace(agent.snapshots.memory, pending=PENDING)
-    agent.toolbox.perform(AwaitResult(trial=PENDING))
-    assert agent.snapshots.memory.pending is None
-    assert [(trial.number, trial.score) for trial in agent.snapshots.memory.trials] == [(2, 2.0)]
-    assert not waited
+    _, events = agent.run(lambda *_: (), steps=2)
+    assert [type(event) for event in events] == [ResultReceived]
+    memory = agent.snapshots.memory
+    assert (memory.pending, [(trial.number, trial.score) for trial in memory.trials]) == (None, [(3, 2.0)])
+    monkeypatch.setattr(CoralCommand, "wait", result(4, PENDING.title, 5.0))
+    agent.snapshots.memory = replace(memory, pending=PENDING)
+    event = agent.toolbox.perform(AwaitResult(trial=PENDING))
+    assert isinstance(event, ResultReceived)
+    assert (event.trial.number, event.trial.score) == (4, 5.0)
+
+
+def test_a_result_under_a_title_that_was_shortened_is_that_of_the_trial(
+    agent: LocalAgent, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(CoralCommand, "submit", result(3, "try ...", 2.0))
+    agent.toolbox.perform(Submit(candidate=Candidate(trial=PENDING, texts={})))
+    assert list(agent.snapshots.memory.graded) == [3]
+
+
+def test_without_a_check_the_step_of_a_family_follows_its_results(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    step = FIRST_STEP
+    for number, score in ((2, 0.5), (4, 3.0)):
+        monkeypatch.setattr(CoralCommand, "submit", result(number, PENDING.title, score))
+        agent.toolbox.perform(Submit(candidate=Candidate(trial=replace(PENDING, expected=None), texts={})))
+        before, step = step, agent.snapshots.memory.step_sizes["rows"]
+        assert (step > before) == (score > 1.0)

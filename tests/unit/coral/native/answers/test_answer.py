@@ -5,7 +5,7 @@ from native_situations import said, situation, trial
 
 from coral.native.answers.answer import LONGEST_QUOTE, answer
 from coral.native.prompt import HeartbeatSection
-from coral.native.situation import Redirect, Remember, WriteNote
+from coral.native.situation import Remember, WriteNote
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from coral.native.situation import Redirect, Remember, WriteNote
         ("reflect", {WriteNote}),
         ("consolidate", {WriteNote}),
         ("conclude", {WriteNote}),
-        ("redirect", {Redirect}),
+        ("redirect", {Remember}),
         ("checkpoint", set()),
     ],
 )

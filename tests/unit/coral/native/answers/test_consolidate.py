@@ -6,10 +6,10 @@ from native_situations import OBSERVATION, history, known, notes, said, situatio
 from sample import attempt
 
 from attempts.record import Direction, Verdict
-from coral.native.answers.consolidate import consolidate, evidence_by_family, table
-from coral.native.answers.skill import search_skill_of
+from coral.native.answers.consolidate import consolidate, evidence_by_family
 from coral.native.memory import KnownAttempts
 from coral.native.search.bandit import FamilyStats
+from coral.native.shared_skills import SearchSkill, read_skill
 from coral.native.situation import WriteSkill
 from workspace.knowledge import list_skills, write_note, write_skill
 from workspace.notes import find_notes
@@ -21,23 +21,22 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     assert note.kind == "synthesis"
     assert note.name == "synthesis"  # the next one rewrites it
     assert set(note.attempts) == set(range(1, 10))
-    parts = ("Conclusions", "Next")
+    parts = ("Conclusions", "Gaps", "Next")
     assert [line[3:] for line in note.body.splitlines() if line.startswith("## ")] == list(parts)
     for words in (
         "- Beyond the seed, these gain over their start: `rows` (2 of 3, last #3 and #5), `cross` (1 of 1, last #9).",
         "- These do not, or no more: `shake` (0 of 3, tried last in #7 and #8).",
+        "- Nobody has tried `descent`, `scatter`.",
         "2. `cross` of #9 with #2 (1.100000): they were found apart.",
     ):
         assert words in note.body, words
     (skill,) = [call for call in calls if isinstance(call, WriteSkill)]
     write_skill(tmp_path, skill.name, skill.front, skill.body)
     (written,) = list_skills(tmp_path)
-    loaded = search_skill_of(written)
-    assert loaded is not None
-    assert loaded.start == 9
-    assert loaded.stats["rows"] == FamilyStats(3.0, 2.0, loaded.stats["rows"].gain)
-    assert loaded.stats["shake"].wins == 0
+    stats = {"rows": FamilyStats(3.0, 2.0), "cross": FamilyStats(1.0, 1.0), "shake": FamilyStats(3.0, 0.0)}
+    assert read_skill(written) == SearchSkill("agent-1", 9, stats)
     assert "coral checkout 9" in written.body
+    assert "`rows` (2 of 3, last #3 and #5)" in written.body
 
 
 def test_where_nothing_is_proven_there_is_no_skill():
@@ -51,7 +50,7 @@ def test_where_nothing_is_proven_there_is_no_skill():
 def test_what_began_at_the_best_is_not_crossed_with_it():
     near = [attempt(0, 1.0), attempt(1, 2.0, title="rows from #0: a"), attempt(2, 1.9, title="shake from #1: b")]
     (note,) = notes(consolidate(situation(attempts=known(*near))))
-    assert "`cross`" not in note.body
+    assert "`cross` of" not in note.body
     (note,) = notes(consolidate(situation(attempts=known(*near[:2], attempt(2, 1.9, title="shake from #0: b")))))
     assert "`cross` of #1 with #2" in note.body
 
@@ -67,7 +66,7 @@ def test_a_plateau_is_named():
     records = [attempt(0, 1.0)]
     records += [attempt(n, 2.5, title=f"rows from #{n - 1}: x", verdict=Verdict.TIED) for n in range(1, 5)]
     (note,) = notes(consolidate(situation(attempts=known(*records))))
-    assert "4 attempts of 2 agents ended at 2.5" in note.body
+    assert "none of the 3 attempts since #1 is better (`rows` 3); 4 of 2 agents end at 2.500000" in note.body
 
 
 def test_notes_of_others_are_read(tmp_path):
@@ -78,17 +77,21 @@ def test_notes_of_others_are_read(tmp_path):
 
 
 def test_evidence_is_read_from_titles():
-    evidence = evidence_by_family([*history().best.values(), *history().recent], Direction.MAXIMIZE)
+    evidence = evidence_by_family(history(), Direction.MAXIMIZE)
     assert list(evidence) == ["rows", "cross", "shake"]
-    assert "| rows | 3 | 2 |" in table(evidence)
-    assert evidence_by_family([], Direction.MAXIMIZE) == {}
+    assert {family: (len(shown.tries), len(shown.wins)) for family, shown in evidence.items()} == {
+        "rows": (3, 2),
+        "cross": (1, 1),
+        "shake": (3, 0),
+    }
+    assert evidence_by_family(KnownAttempts(), Direction.MAXIMIZE) == {}
 
 
 def test_ending_where_another_agent_had_begun_is_no_evidence():
     """It improves the agent's own best, and says nothing for the family."""
     records = [attempt(0, 1.0), attempt(1, 2.0, title="descent from #0: 1 -> 2", verdict=Verdict.OWN_BEST)]
     records.append(attempt(2, 2.0 + 6e-15, title="jump from #1: 2 -> 2", verdict=Verdict.OWN_BEST))
-    evidence = evidence_by_family([*known(*records).best.values(), *known(*records).recent], Direction.MAXIMIZE)
+    evidence = evidence_by_family(known(*records), Direction.MAXIMIZE)
     assert {family: len(shown.wins) for family, shown in evidence.items()} == {"descent": 0, "jump": 0}
     assert [attempt.number for attempt in evidence["descent"].from_seed] == [1]
 

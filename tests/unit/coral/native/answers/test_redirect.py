@@ -7,7 +7,7 @@ from native_situations import FAMILIES, OBSERVATION, notes, situation, trial
 
 from coral.native.answers.redirect import redirect
 from coral.native.brain import SearchBrain
-from coral.native.situation import Idle, Redirect, Search
+from coral.native.situation import Idle, Remember, Search
 from workspace.dead_ends import met_by
 from workspace.notes import Note
 
@@ -15,7 +15,7 @@ from workspace.notes import Note
 def test_the_family_is_left_and_the_next_search_starts_from_the_best():
     tried = [trial(number, "rows", 1.4, 1.3) for number in (4, 6, 8)]
     calls = redirect(situation(*tried))
-    (redirection,) = [call.redirection for call in calls if isinstance(call, Redirect)]
+    (redirection,) = [call.redirection for call in calls if isinstance(call, Remember)]
     assert redirection.start == 9
     assert redirection.avoid == "rows"
     assert redirection.family in FAMILIES
@@ -56,7 +56,7 @@ def test_the_family_that_is_left_is_not_chosen_even_where_it_was_tried_least():
     families = ((2, "shake"), (4, "shake"), (6, "shake"), (8, "rows"))
     tried = [trial(number, family, 1.4, 1.3) for number, family in families]
     calls = redirect(situation(*tried, observation=replace(OBSERVATION, families=("rows", "shake"))))
-    assert [call.redirection.family for call in calls if isinstance(call, Redirect)] == ["shake"]
+    assert [call.redirection.family for call in calls if isinstance(call, Remember)] == ["shake"]
 
 
 def claim(agent: str, family: str) -> Note:
@@ -68,7 +68,7 @@ def test_a_family_that_another_agent_has_taken_up_is_chosen_only_if_there_is_no_
     def chosen(*notes: Note) -> str:
         there = replace(OBSERVATION, families=("rows", "shake", "cross"), notes=notes)
         calls = redirect(situation(*[trial(number, "rows", 1.4, 1.3) for number in (4, 6)], observation=there))
-        (redirection,) = [call.redirection for call in calls if isinstance(call, Redirect)]
+        (redirection,) = [call.redirection for call in calls if isinstance(call, Remember)]
         return redirection.family
 
     first = chosen()

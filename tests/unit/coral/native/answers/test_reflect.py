@@ -11,7 +11,6 @@ def test_a_note_ties_the_change_to_the_score():
     calls = reflect(situation(trial(9, "rows", 1.25, 1.3, expected=1.35, verdict="new best")))
     (note,) = notes(calls)
     assert note.attempts == (8, 9)
-    assert note.about == (9,)
     assert note.kind == "note"
     assert "+0.0500" in note.title
     for words in (
@@ -21,7 +20,7 @@ def test_a_note_ties_the_change_to_the_score():
         "1.3000",
         "a.x 1 -> 2",
         "The check had said 1.350000",
-        "gained 0.05",
+        "#8 to #9, +0.2",
     ):
         assert words in note.title + note.body, words
     assert any(isinstance(call, Remember) and call.block == "learned" for call in calls)
@@ -31,12 +30,13 @@ def test_a_note_ties_the_change_to_the_score():
 @pytest.mark.parametrize(
     ("graded", "words"),
     [
-        (trial(9, "shake", 1.25, 1.1, expected=1.3), "It lost 0.15 from #8"),
-        (trial(9, "shake", 1.25, 1.25, verdict="tied", expected=1.3), "The same score again"),
-        (trial(9, "shake", 1.25, 1.26, verdict="tied", expected=1.3), "which is no more than grades of one commit do"),
+        (trial(9, "shake", 1.25, 1.1, expected=1.3), "-0.1500"),
         (trial(9, "shake", 1.25, None, reason="two overlap", expected=1.5), "two overlap"),
         (trial(9, "shake", 1.25, 1.3, expected=1.6), "not the whole truth"),
-        (trial(9, "shake", 1.25, 1.3, expected=None, evaluations=0, verdict="new best"), "there is no public check"),
+        (
+            trial(9, "shake", 1.25, 1.3, expected=None, verdict="new best"),
+            "one grade is all the evidence",
+        ),
         (trial(9, "shake", None, 1.3, start=None, expected=None, verdict="new best"), "#?"),
     ],
 )
@@ -47,7 +47,7 @@ def test_each_note_says_what_its_own_facts_say(graded, words):
 
 
 def test_no_attempt_gets_two_notes():
-    assert notes(reflect(situation(trial(9, "rows", 1.25, 1.3, noted=True)))) == []
+    assert notes(reflect(situation(trial(9, "rows", 1.25, 1.3, expected=1.6), reflected=9))) == []
 
 
 @pytest.mark.parametrize(
@@ -66,20 +66,20 @@ def test_no_attempt_gets_two_notes():
     ],
 )
 def test_a_note_is_written_where_something_was_not_expected(graded, is_noted):
-    before = trial(8, "rows", 1.25, None, reason="row 12 overlaps", noted=True)
-    calls = reflect(situation(before, graded))
+    before = trial(8, "rows", 1.25, None, reason="row 12 overlaps")
+    calls = reflect(situation(before, graded, reflected=8))
     assert len(notes(calls)) == is_noted
     (remembered,) = [call for call in calls if isinstance(call, Remember)]
-    assert remembered.about == (9,)
+    assert remembered.reflected == 9
     assert ("write no note" in said(calls)) == (not is_noted)
 
 
 def test_a_gain_by_what_had_never_gained_is_a_surprise():
-    fruitless = [trial(number, "rows", 1.25, 1.2, noted=True) for number in (6, 7)]
-    (note,) = notes(reflect(situation(*fruitless, trial(9, "rows", 1.25, 1.3, verdict="new best"))))
+    fruitless = [trial(number, "rows", 1.25, 1.2) for number in (6, 7)]
+    (note,) = notes(reflect(situation(*fruitless, trial(9, "rows", 1.25, 1.3, verdict="new best"), reflected=7)))
     assert "`rows` had gained nothing before; from #8 it gained 0.05" in note.body
-    paid = trial(8, "rows", 1.25, 1.3, noted=True)
-    assert notes(reflect(situation(*fruitless, paid, trial(9, "rows", 1.3, 1.4, verdict="new best")))) == []
+    paid, gained = trial(8, "rows", 1.25, 1.3), trial(9, "rows", 1.3, 1.4, verdict="new best")
+    assert notes(reflect(situation(*fruitless, paid, gained, reflected=8))) == []
 
 
 def test_a_note_is_short():

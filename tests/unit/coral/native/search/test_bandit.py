@@ -1,11 +1,12 @@
 """Which family has paid: counts that decay, and a choice that follows them."""
 
+from dataclasses import replace
 from random import Random
 
-import pytest
+from native_situations import trial
 
 from attempts.record import Direction
-from coral.native.search.bandit import FamilyStats, gain, is_win, merge_stats, sample_family
+from coral.native.search.bandit import DECAY, FamilyStats, gain, is_win, sample_family, stats_of
 
 
 def drawn(own: dict[str, FamilyStats], shared: dict[str, FamilyStats], times: int = 200) -> list[str]:
@@ -15,39 +16,31 @@ def drawn(own: dict[str, FamilyStats], shared: dict[str, FamilyStats], times: in
 def test_the_choice_follows_what_pays_and_forgets():
     own = {"rows": FamilyStats(), "shake": FamilyStats()}
     for _ in range(12):
-        own["rows"], own["shake"] = own["rows"].add(0.1), own["shake"].add(0.0)
+        own["rows"], own["shake"] = own["rows"].add(True), own["shake"].add(False)
     assert drawn(own, {}, 100).count("rows") > 90
     for _ in range(40):
-        own["rows"] = own["rows"].add(0.0)
+        own["rows"] = own["rows"].add(False)
     assert drawn(own, {}, 100).count("rows") < 90
 
 
-def test_the_experience_of_others_counts_a_little():
-    shared = merge_stats(
-        [{"shake": FamilyStats(30.0, 30.0, 1.0)}, {"shake": FamilyStats(2.0, 0.0), "rows": FamilyStats(30.0, 0.0)}]
-    )
-    assert shared["shake"] == FamilyStats(32.0, 30.0, 1.0)
-    assert drawn({}, shared).count("shake") > drawn({}, {}).count("shake") + 40
-
-
-def test_wins_of_others_make_a_family_likelier():
-    shared = {"shake": FamilyStats(30.0, 30.0, 1.0)}
+def test_the_experience_of_others_makes_a_family_likelier():
+    shared = {"shake": FamilyStats(30.0, 30.0)}
     assert drawn({}, shared).count("shake") > drawn({}, {}).count("shake") + 20
 
 
 def test_old_tries_weigh_little():
     stats = FamilyStats()
     for _ in range(500):
-        stats = stats.add(0.0)
+        stats = stats.add(False)
     assert stats.tries < 20
 
 
-@pytest.mark.parametrize(
-    "data", [{}, {"tries": "x"}, {"tries": -1, "wins": 2}, {"tries": 2, "wins": 9}, {"tries": 1e30}]
-)
-def test_counts_from_a_file_are_never_nonsense(data):
-    stats = FamilyStats.from_dict(data)
-    assert 0 <= stats.wins <= stats.tries
+def test_trials_are_counted_by_family_and_void_ones_are_not():
+    trials = [trial(2, "rows", 1.0, 1.5), trial(4, "rows", 1.5, 1.2), trial(6, "rows", 1.5, None, verdict="void")]
+    nothing = replace(trial(8, "shake", 1.5, None), number=None, verdict="")
+    counted = {"rows": FamilyStats(1.0 + DECAY, DECAY), "shake": FamilyStats(1.0, 0.0)}
+    assert stats_of([*trials, nothing], Direction.MAXIMIZE) == counted
+    assert stats_of(trials, Direction.MINIMIZE) == {"rows": FamilyStats(1.0 + DECAY, 1.0)}
 
 
 def test_a_gain_has_the_direction_of_the_task_and_rounding_is_no_win():

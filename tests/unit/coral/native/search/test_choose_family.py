@@ -16,7 +16,7 @@ def chosen(*trials, **fields):
 
 
 def test_a_redirection_decides_family_and_start():
-    redirected = situation(trial(4, "rows", 1, 2), redirection=Redirection(start=9, family="cross", episodes=1))
+    redirected = situation(trial(4, "rows", 1, 2), redirection=Redirection(start=9, family="cross", until=1))
     assert choose_family(redirected, Random(1)) == "cross"
     assert choose_start(redirected, Random(1)) == (9, "redirected to the best of the fleet")
 
@@ -36,12 +36,12 @@ def test_without_constraints_a_fleet_begins_with_a_descent_and_an_evolution():
 
 
 def test_a_redirection_ends_after_its_episodes():
-    ended = Redirection(start=9, avoid="rows", family="cross", episodes=0)
-    assert "rows" in chosen(trial(4, "rows", 1, 2), redirection=ended)
+    ended = Redirection(start=9, avoid="rows", family="cross", until=3)
+    assert "rows" in chosen(trial(4, "rows", 1, 2), redirection=ended, episodes=3)
 
 
 def test_the_family_that_a_redirection_avoids_is_not_chosen():
-    assert "rows" not in chosen(trial(4, "rows", 1, 2), redirection=Redirection(avoid="rows", episodes=1))
+    assert "rows" not in chosen(trial(4, "rows", 1, 2), redirection=Redirection(avoid="rows", until=1))
 
 
 def test_a_family_that_gained_nothing_twice_in_a_row_rests():

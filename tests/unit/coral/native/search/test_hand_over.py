@@ -1,7 +1,6 @@
 """A hand-over: what is tuned next, how often, and the note that gives it back."""
 
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 from native_situations import OBSERVATION, known, situation, trial
@@ -11,9 +10,9 @@ from attempts.record import Direction
 from coral.native.brain import SearchBrain
 from coral.native.memory import Redirection
 from coral.native.search.choose_family import choose_start
-from coral.native.search.hand_over import TRIES, HandOver, front_matter, hand_over_of, report, start_from
+from coral.native.search.hand_over import TRIES, report, start_from
+from coral.native.shared_skills import HandOver
 from coral.native.situation import Idle, Search
-from workspace.knowledge import create, list_skills, write_skill
 
 HANDED = replace(OBSERVATION, hand_overs=(HandOver("agent-2", 3),))
 RECORDS = [attempt(0, 1.0), attempt(2, 5.0), attempt(3, 2.0, agent="agent-2")]
@@ -56,19 +55,9 @@ def test_after_its_tries_the_agent_goes_on_from_its_own_best_and_gives_it_back()
 
 
 def test_a_redirection_goes_first_and_what_cannot_be_tuned_is_left_alone() -> None:
-    redirected = tuned(redirection=Redirection(start=2, family="cross", episodes=1))
+    redirected = tuned(redirection=Redirection(start=2, family="cross", until=1))
     assert choose_start(redirected, Random(1))[0] == 2
     own = replace(HANDED, hand_overs=(HandOver("agent-1", 3),))
     unknown = replace(HANDED, hand_overs=(HandOver("agent-2", 99),))
     assert start_from(tuned(observation=own)) is None
     assert start_from(tuned(observation=unknown)) is None
-
-
-def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
-    create(tmp_path)
-    write_skill(tmp_path, "tune-agent-2", front_matter("agent-2", 3, "a and b are guesses"), "a and b are guesses")
-    write_skill(tmp_path, "other", {"name": "other", "description": "x", "author": "agent-2"}, "x")
-    assert list(filter(None, map(hand_over_of, list_skills(tmp_path)))) == [HandOver("agent-2", 3)]
-    (path,) = tmp_path.glob("skills/tune-agent-2/SKILL.md")
-    path.write_text(path.read_text().replace("attempt: 3", "attempt: many"))
-    assert list(filter(None, map(hand_over_of, list_skills(tmp_path)))) == []
