@@ -9,6 +9,7 @@ from random import Random
 from typing import Protocol, assert_never
 
 from coral.native.answers.answer import answer
+from coral.native.calls import Say, Search, Submit
 from coral.native.format import difference
 from coral.native.options import LLM, SEARCH
 from coral.native.own_code import find_own
@@ -23,10 +24,7 @@ from coral.native.situation import (
     Idle,
     Prompted,
     ResultReceived,
-    Say,
-    Search,
     Situation,
-    Submit,
 )
 
 

@@ -39,9 +39,9 @@ class CoralCommand:
         self.clone, self.beat, self.take = clone, beat, take
         self.process: subprocess.Popen[bytes] | None = None
 
-    def submit(self, title: str) -> Attempt:
-        """Submit the clone as it is, and wait for the grade."""
-        return self._run("eval", "-m", title, "--json") or self.wait()
+    def submit(self, title: str) -> Attempt | None:
+        """Submit the clone as it is. Return the result; None if it is pending."""
+        return self._run("eval", "-m", title, "--json")
 
     def wait(self) -> Attempt:
         """Wait for the grade of the last submission, as long as somebody grades. A transient ToolError: there is

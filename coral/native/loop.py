@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from coral.native.brain import Brain
-from coral.native.memory import AgentMemory
-from coral.native.output import Output
+from coral.native.calls import Submit
+from coral.native.memory import Candidate
 from coral.native.prompt import HeartbeatSection, heartbeat_sections
-from coral.native.situation import AwaitResult, Call, CallFailed, Event, Idle, Prompted, Situation, Submit
-from coral.native.snapshots import Snapshots
+from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.tool_error import ToolError
-from coral.native.toolbox import Toolbox
+from coral.native.workbench import SearchBench
 
 MAX_DEPTH = 10  # signals deeper than this are dropped
 MAX_FAILURES = 6  # in a row; they end the turn
@@ -48,64 +47,57 @@ def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
 class Loop:
     """Runs the steps of an agent. `max_steps`: signals that one prompt may lead to."""
 
-    snapshots: Snapshots[AgentMemory]
-    output: Output
+    bench: SearchBench
     brain: Brain
-    toolbox: Toolbox
     max_steps: int
     queue: deque[Signal] = field(default_factory=deque)
     failures: int = 0  # in a row
 
     def run(self, prompt: str) -> TurnEnd:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
-        self.toolbox.catch_up()
         self._receive(heartbeat_sections(prompt))
         for _ in range(self.max_steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
             if signal.depth > MAX_DEPTH:
-                self.output.error(f"a chain of more than {MAX_DEPTH} steps was dropped")
+                self.bench.output.error(f"a chain of more than {MAX_DEPTH} steps was dropped")
                 continue
-            if isinstance(signal.event, Idle) and self.brain.searches and not self.toolbox.explorer.families():
+            if isinstance(signal.event, Idle) and self.brain.searches and not self.bench.explorer.families():
                 return TurnEnd.NOTHING_TO_VARY
             if self.failures >= MAX_FAILURES:
                 return TurnEnd.FAILURES
             self._step(signal)
-            self.snapshots.save()
+            self.bench.snapshots.save()
         return TurnEnd.STEPS
 
     def _receive(self, sections: Iterable[HeartbeatSection]) -> None:
         """Put heartbeats at the end of the queue, but none that was answered: they are sent again after a death."""
-        answered = self.snapshots.memory.answered
+        answered = self.bench.memory.answered
         self.queue.extend(Signal(Prompted(section)) for section in sections if section.id not in answered)
 
     def _step(self, signal: Signal) -> None:
-        observation = self.toolbox.observe(signal.event)  # first: it updates the memory
+        observation = self.bench.observe(signal.event)  # first: it updates the memory
+        situation = Situation(self.bench.memory, observation)
         following: list[Signal] = []
-        for call in self._unfinished(signal.event) or self.brain.reason(
-            Situation(self.snapshots.memory, observation), signal.event
-        ):
+        for call in self._unfinished(signal.event) or self.brain.reason(situation, signal.event):
             following += act(signal, call, self._perform(call))
         if isinstance(signal.event, Prompted):
-            self.snapshots.memory = self.snapshots.memory.mark_answered(signal.event.section.id)
+            self.bench.memory = self.bench.memory.mark_answered(signal.event.section.id)
         self.queue.extendleft(reversed(following))
-        self._receive(self.toolbox.inline)
-        self.toolbox.inline.clear()
+        self._receive(self.bench.inline)
+        self.bench.inline.clear()
 
     def _unfinished(self, event: Event) -> tuple[Call, ...]:
         """Return the call that finishes what an interrupt has cut off, before the brain begins with something new."""
-        memory = self.snapshots.memory
-        if isinstance(event, Idle) and memory.pending is not None:
-            return (AwaitResult(trial=memory.pending),)
-        if isinstance(event, Idle) and memory.unsubmitted is not None:
-            return (Submit(candidate=memory.unsubmitted),)
-        return ()
+        memory = self.bench.memory
+        pending = Candidate(trial=memory.pending, texts={}) if memory.pending is not None else memory.unsubmitted
+        return (Submit(candidate=pending),) if pending is not None and isinstance(event, Idle) else ()
 
     def _perform(self, call: Call) -> Event:
         try:
-            event = self.toolbox.perform(call)
+            event = call.perform(self.bench)
         except ToolError as problem:
             self.failures += 1
-            self.output.error(str(problem))
+            self.bench.output.error(str(problem))
             return CallFailed(call, str(problem), problem.transient)
         if call.request_heartbeat:
             self.failures = 0

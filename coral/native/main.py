@@ -96,18 +96,18 @@ def _run_loop(
     from coral.native.loop import Loop, TurnEnd
     from coral.native.run_view import AgentRunView
     from coral.native.search.explore import Explorer
-    from coral.native.toolbox import Toolbox
+    from coral.native.workbench import SearchBench
 
     run, agent = Path(os.environ["CORAL_RUN"]), os.environ["CORAL_AGENT"]
     view = AgentRunView(run, agent, Path.cwd(), args.state, Direction(args.direction))
     explorer = Explorer(snapshots, output, view, options, args.editable, args.check, args.seed)
-    toolbox = Toolbox(snapshots, output, view, explorer)
-    on_interrupt(snapshots.save, toolbox.interrupt)
+    bench = SearchBench(snapshots, output, view, explorer)
+    on_interrupt(snapshots.save, bench.interrupt)
     prompt = sys.stdin.read()
     if snapshots.problem:
         output.error(f"my newest memory is set aside, {snapshots.problem}; I trust the records")
     try:
-        end = Loop(snapshots, output, brain, toolbox, options.steps).run(prompt)
+        end = Loop(bench, brain, options.steps).run(prompt)
     finally:
         explorer.close()
     if end is TurnEnd.NOTHING_TO_VARY:

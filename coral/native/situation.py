@@ -1,83 +1,28 @@
-"""The input and output of a brain, as data: the situation and the events that it decides by, the calls it makes."""
+"""What a brain decides by, as data: the situation and the event."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attempts.record import Direction
-from coral.native.memory import AgentMemory, Candidate, KnownAttempt, KnownAttempts, Redirection, Trial
+from coral.native.memory import AgentMemory, Candidate, KnownAttempt, KnownAttempts, Trial
 from coral.native.prompt import HeartbeatSection
 from coral.native.shared_skills import HandOver, SearchSkill
-from workspace.frontmatter import Value
 from workspace.notes import Note
+
+if TYPE_CHECKING:
+    from coral.native.workbench import SearchBench
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a brain asks for. `request_heartbeat`: whether the result leads to the next step at once; if not, the call
-    yields."""
+    """What a brain asks for; `calls.py` has them all. `request_heartbeat`: whether the result leads to the next step at
+    once; if not, the call yields."""
 
     request_heartbeat: bool = False
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Say(Call):
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Remember(Call):
-    """Replace a block of memory, or add a line to it. What is decided and which own attempts were looked at, up to
-    which number, is kept beside it."""
-
-    block: str
-    text: str
-    add: bool = False
-    redirection: Redirection | None = None
-    reflected: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteNote(Call):
-    """Leave a note in the shared knowledge."""
-
-    name: str
-    title: str
-    kind: str = "note"
-    attempts: tuple[int, ...]
-    body: str
-    topics: tuple[str, ...] = ()  # what the note is about: families of moves, starts
-    claims: str = ""  # what the agent will try, so that no other does
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteSkill(Call):
-    name: str
-    front: Mapping[str, Value]
-    body: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search(Call):
-    """Search for a few seconds with a family of moves, from an attempt (None: from the files as they are)."""
-
-    family: str
-    start: int | None
-    why: str
-    request_heartbeat: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submit(Call):
-    candidate: Candidate
-    request_heartbeat: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AwaitResult(Call):
-    """Wait for the result of what was submitted before an interrupt."""
-
-    trial: Trial
-    request_heartbeat: bool = True
+    def perform(self, bench: "SearchBench") -> "Event":
+        """Do it, and return what came of it. ToolError if that is not possible."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from coral.native.run_view import AgentRunView
 from coral.native.search.explore import Explorer
 from coral.native.situation import Call, Event, Situation
 from coral.native.snapshots import Snapshots
-from coral.native.toolbox import Toolbox
+from coral.native.workbench import SearchBench
 from workspace.knowledge import create
 from workspace.layout import Layout
 
@@ -81,7 +81,7 @@ class LocalAgent:
         self.output = Output(self.file.fileno())
         view = self.run_view()
         explorer = Explorer(self.snapshots, self.output, view, Options(), ["p.json"], "", 0)
-        self.toolbox = Toolbox(self.snapshots, self.output, view, explorer)
+        self.bench = SearchBench(self.snapshots, self.output, view, explorer)
 
     def run_view(self) -> AgentRunView:
         return AgentRunView(self.layout.root, "agent-1", self.clone, self.state, Direction.MAXIMIZE)
@@ -89,7 +89,7 @@ class LocalAgent:
     def run(self, policy: Policy, prompt: str = "", steps: int = 30) -> tuple[TurnEnd, list[Event]]:
         """Why the loop ended, and the events that the brain was asked about."""
         brain = GivenBrain(policy)
-        return Loop(self.snapshots, self.output, brain, self.toolbox, steps).run(prompt), brain.events
+        return Loop(self.bench, brain, steps).run(prompt), brain.events
 
     def printed(self, kind: str) -> list[dict[str, object]]:
         self.file.seek(0)

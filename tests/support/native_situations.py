@@ -5,8 +5,9 @@ from dataclasses import replace
 from sample import attempt
 
 from attempts.record import Direction, Verdict
+from coral.native.calls import Say, WriteNote
 from coral.native.memory import AgentMemory, KnownAttempts, Trial
-from coral.native.situation import Call, Observation, Say, Situation, WriteNote
+from coral.native.situation import Call, Observation, Situation
 
 FAMILIES = ("descent", "rows", "shake", "cross", "scatter")
 OBSERVATION = Observation(agent="agent-1", direction=Direction.MAXIMIZE, families=FAMILIES, has_check=True)

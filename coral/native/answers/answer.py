@@ -4,8 +4,9 @@ from coral.native.answers.checkpoint import checkpoint, standing
 from coral.native.answers.consolidate import consolidate
 from coral.native.answers.redirect import redirect
 from coral.native.answers.reflect import reflect
+from coral.native.calls import Remember, Say
 from coral.native.prompt import HeartbeatSection
-from coral.native.situation import Call, Remember, Say, Situation
+from coral.native.situation import Call, Situation
 
 LONGEST_QUOTE = 300  # characters of an unknown prompt that are remembered
 

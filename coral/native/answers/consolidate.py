@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from attempts.failures import kind_of
 from attempts.record import IMPROVED, Direction, Verdict
+from coral.native.calls import Remember, Say, WriteNote, WriteSkill
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import KnownAttempt, KnownAttempts
 from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.families import FAMILIES, parse_title
 from coral.native.shared_skills import WHERE_IT_PAYS, SearchSkill
-from coral.native.situation import Call, Remember, Say, Situation, WriteNote, WriteSkill
+from coral.native.situation import Call, Situation
 
 ENOUGH_TRIES = 2  # of a family without a gain, from which the synthesis says so
 COMMON_FAILURE = 0.2  # share of the latest attempts that fail for one reason, from which it is a conclusion

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from attempts.record import IMPROVED
+from coral.native.calls import Remember, Say, WriteNote
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import Redirection, Trial
 from coral.native.search.choose_family import RECENT, choose_other_family
-from coral.native.situation import Call, Remember, Say, Situation, WriteNote
+from coral.native.situation import Call, Situation
 
 ENOUGH_TRIES = 2  # from one start, after which a family is a dead end there
 EPISODES = 3  # attempts that a new family gets before it is judged

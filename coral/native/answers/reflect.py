@@ -5,10 +5,11 @@ A note is written where something was not expected, and says what; the log has a
 
 from attempts.failures import kind_of
 from attempts.record import IMPROVED, Verdict
+from coral.native.calls import Remember, Say, WriteNote
 from coral.native.format import difference, score_change, score_text
 from coral.native.memory import Trial
 from coral.native.search.bandit import gain
-from coral.native.situation import Call, Remember, Say, Situation, WriteNote
+from coral.native.situation import Call, Situation
 
 FRUITLESS = 2  # tries of a family without a gain, after which a gain is a surprise
 NOTABLE = 1e-6  # relative: check and grade that differ by less agree; smaller gains only move the last digits

@@ -10,6 +10,7 @@ from random import Random
 
 from attempts.fields import one_line
 from attempts.record import Direction, Verdict
+from coral.native.calls import Search
 from coral.native.memory import AgentMemory, Candidate, KnownAttempt, Trial
 from coral.native.options import Options
 from coral.native.output import Output
@@ -22,7 +23,7 @@ from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
-from coral.native.situation import CandidateFound, Search
+from coral.native.situation import CandidateFound
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
 from heartbeats.interval import OwnInterval

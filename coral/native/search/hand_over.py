@@ -3,10 +3,11 @@ result."""
 
 from collections.abc import Iterator
 
+from coral.native.calls import WriteNote
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import rank
 from coral.native.shared_skills import HandOver
-from coral.native.situation import Situation, WriteNote
+from coral.native.situation import Situation
 
 TRIES = 4  # attempts that each searching agent makes from the attempt, before it goes on from its own best
 

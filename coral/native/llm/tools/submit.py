@@ -23,7 +23,8 @@ class SubmitTool(AgentTool):
     title: str = Field(min_length=1, max_length=300)
 
     def perform(self, bench: Workbench) -> str:
-        return _result_text(_coral(bench).submit(self.title))
+        coral = _coral(bench)
+        return _result_text(coral.submit(self.title) or coral.wait())
 
 
 def settle_interrupted(bench: Workbench) -> str:

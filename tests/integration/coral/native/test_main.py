@@ -291,7 +291,7 @@ def test_where_nobody_grades_the_agent_ends_after_a_few_failures(make):
 
 
 def test_a_search_imports_nothing_of_the_other_brain():
-    modules = "coral.native.main, coral.native.loop, coral.native.brain, coral.native.toolbox"
+    modules = "coral.native.main, coral.native.loop, coral.native.brain, coral.native.workbench"
     others = "{'http.client', 'pydantic', 'coral.native.llm'}"
     code = f"import sys, {modules}; sys.exit(bool({others} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

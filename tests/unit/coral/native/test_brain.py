@@ -6,17 +6,11 @@ from native_situations import OBSERVATION, known, said, situation, trial
 from sample import attempt
 
 from coral.native.brain import SearchBrain
+from coral.native.calls import Search, Submit
 from coral.native.memory import Candidate
 from coral.native.search.bandit import FamilyStats
 from coral.native.shared_skills import SearchSkill
-from coral.native.situation import (
-    CallFailed,
-    CandidateFound,
-    Idle,
-    ResultReceived,
-    Search,
-    Submit,
-)
+from coral.native.situation import CallFailed, CandidateFound, Idle, ResultReceived
 
 BRAIN = SearchBrain()
 

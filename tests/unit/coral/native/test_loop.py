@@ -2,9 +2,10 @@
 
 from native_agent import LocalAgent
 
+from coral.native.calls import Remember, Say
 from coral.native.loop import MAX_DEPTH, MAX_FAILURES, Signal, TurnEnd, act
 from coral.native.memory import AgentMemory
-from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Remember, Say, Situation
+from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.snapshots import Snapshots
 
 

@@ -13,10 +13,11 @@ from native_agent import LocalAgent
 from pages import ROOT, write_files
 
 from coral.native.brain import find_brain
+from coral.native.calls import Submit
 from coral.native.llm.plugins import own_gates, own_tools
 from coral.native.llm.settings import LlmOptions
 from coral.native.loop import Loop
-from coral.native.situation import Idle, ResultReceived, Situation, Submit
+from coral.native.situation import Idle, ResultReceived, Situation
 
 PAGE = ROOT / "docs" / "native.md"
 
@@ -62,7 +63,7 @@ def test_what_is_no_tool_or_gate_is_refused(own: Path) -> None:
 def test_a_brain_of_ones_own(own: Path) -> None:
     agent = LocalAgent(own / "run")
     brain = find_brain("own.halves:Halves")()
-    situation = Situation(agent.snapshots.memory, agent.toolbox.observe(Idle()))
+    situation = Situation(agent.snapshots.memory, agent.bench.observe(Idle()))
     (submit,) = brain.reason(situation, Idle())
     assert isinstance(submit, Submit)
     assert submit.candidate.texts == {"p.json": '{"x": 0.5}'}
@@ -72,7 +73,7 @@ def test_a_brain_of_ones_own(own: Path) -> None:
     assert later.candidate.texts == {"p.json": '{"x": 0.25}'}
     assert brain.reason(after, ResultReceived(submit.candidate.trial))[0].text == "#None scores None"
     # Its loop: there is no run, so that the submission fails, and the brain goes on.
-    Loop(agent.snapshots, agent.output, brain, agent.toolbox, 2).run("")
+    Loop(agent.bench, brain, 2).run("")
     assert json.loads((agent.clone / "p.json").read_text())["x"] < 0.5
     assert agent.printed("error")
     agent.file.close()

@@ -4,8 +4,8 @@ import pytest
 from native_situations import said, situation, trial
 
 from coral.native.answers.answer import LONGEST_QUOTE, answer
+from coral.native.calls import Remember, WriteNote
 from coral.native.prompt import HeartbeatSection
-from coral.native.situation import Remember, WriteNote
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ from sample import attempt
 
 from attempts.record import Direction, Verdict
 from coral.native.answers.consolidate import consolidate, evidence_by_family
+from coral.native.calls import WriteSkill
 from coral.native.memory import KnownAttempts
 from coral.native.search.bandit import FamilyStats
 from coral.native.shared_skills import SearchSkill, read_skill
-from coral.native.situation import WriteSkill
 from workspace.knowledge import list_skills, write_note, write_skill
 from workspace.notes import find_notes
 

@@ -7,7 +7,8 @@ from native_situations import FAMILIES, OBSERVATION, notes, situation, trial
 
 from coral.native.answers.redirect import redirect
 from coral.native.brain import SearchBrain
-from coral.native.situation import Idle, Remember, Search
+from coral.native.calls import Remember, Search
+from coral.native.situation import Idle
 from workspace.dead_ends import met_by
 from workspace.notes import Note
 

@@ -4,7 +4,7 @@ import pytest
 from native_situations import notes, said, situation, trial
 
 from coral.native.answers.reflect import reflect
-from coral.native.situation import Remember
+from coral.native.calls import Remember
 
 
 def test_a_note_ties_the_change_to_the_score():

@@ -9,17 +9,17 @@ from files import write_files
 from native_agent import LocalAgent
 from sample import attempt
 
+from coral.native.calls import Search
 from coral.native.memory import KnownAttempt, KnownAttempts, Trial
 from coral.native.search.explore import THREADS, one_thread
 from coral.native.search.numeric.space import MOST_VARIABLES
-from coral.native.situation import Search
 from coral.native.tool_error import ToolError
 
 SHAKE = Search(family="shake", start=None, why="")
 
 
 def test_without_a_check_the_candidate_is_one_step_away_and_is_remembered(agent: LocalAgent):
-    found = agent.toolbox.explorer.search(SHAKE).candidate
+    found = agent.bench.explorer.search(SHAKE).candidate
     memory = agent.snapshots.memory
     assert memory.unsubmitted == found
     assert found.texts["p.json"] != '{"x": 1.5}'
@@ -30,10 +30,10 @@ def test_without_a_check_the_candidate_is_one_step_away_and_is_remembered(agent:
 
 def test_searches_are_the_same_when_they_are_repeated(agent: LocalAgent):
     """What an episode draws depends on the seed, the session and the number of the episode."""
-    first = agent.toolbox.explorer.search(SHAKE)
-    second = agent.toolbox.explorer.search(SHAKE)
+    first = agent.bench.explorer.search(SHAKE)
+    second = agent.bench.explorer.search(SHAKE)
     agent.snapshots.memory = replace(agent.snapshots.memory, episodes=0)
-    assert agent.toolbox.explorer.search(SHAKE) == first != second
+    assert agent.bench.explorer.search(SHAKE) == first != second
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_the_opposite_of_a_step_follows_only_if_the_step_gained_nothing(
     agent.snapshots.memory = replace(agent.snapshots.memory, trials=tuple(trials), known=known)
     for made in attempts:
         write_files(agent.run_view().cache, {f"{made.number}.json": json.dumps({"p.json": '{"x": 2.0}'})})
-    found = agent.toolbox.explorer.search(SHAKE).candidate
+    found = agent.bench.explorer.search(SHAKE).candidate
     assert (json.loads(found.texts["p.json"])["x"] == 1.0) is opposite
 
 
@@ -63,9 +63,9 @@ def test_the_opposite_of_a_step_follows_only_if_the_step_gained_nothing(
 )
 def test_files_with_nothing_or_too_much_to_vary_are_an_error(agent: LocalAgent, text, message):
     (agent.clone / "p.json").write_text(text)
-    assert agent.toolbox.explorer.families() == ()
+    assert agent.bench.explorer.families() == ()
     with pytest.raises(ToolError, match=message):
-        agent.toolbox.explorer.search(SHAKE)
+        agent.bench.explorer.search(SHAKE)
 
 
 @pytest.mark.parametrize("mine", [None, "2"])

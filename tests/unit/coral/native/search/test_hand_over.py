@@ -8,11 +8,12 @@ from sample import attempt
 
 from attempts.record import Direction
 from coral.native.brain import SearchBrain
+from coral.native.calls import Search
 from coral.native.memory import Redirection
 from coral.native.search.choose_family import choose_start
 from coral.native.search.hand_over import TRIES, report, start_from
 from coral.native.shared_skills import HandOver
-from coral.native.situation import Idle, Search
+from coral.native.situation import Idle
 
 HANDED = replace(OBSERVATION, hand_overs=(HandOver("agent-2", 3),))
 RECORDS = [attempt(0, 1.0), attempt(2, 5.0), attempt(3, 2.0, agent="agent-2")]

@@ -1,6 +1,5 @@
-"""The tools: what they write, what they refuse, and a result that came while the agent was away."""
+"""The calls: what they write, what they refuse, and a result that came while the agent was away."""
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -9,27 +8,20 @@ from native_agent import LocalAgent
 from sample import attempt
 
 from attempts.record import Attempt
+from coral.native import calls
+from coral.native.calls import Remember, Search, Submit, WriteNote, WriteSkill
 from coral.native.coral_command import CoralCommand
 from coral.native.memory import Candidate, Redirection, Trial
-from coral.native.prompt import HeartbeatSection
 from coral.native.search.unchecked_search import FIRST_STEP
-from coral.native.situation import (
-    AwaitResult,
-    Call,
-    CallFailed,
-    Event,
-    Idle,
-    Prompted,
-    Remember,
-    ResultReceived,
-    Situation,
-    Submit,
-    WriteNote,
-    WriteSkill,
-)
+from coral.native.situation import Call, CallFailed, Event, Idle, ResultReceived
 from coral.native.tool_error import ToolError
 from workspace.knowledge import list_skills
 from workspace.notes import find_notes
+
+
+def perform(agent: LocalAgent, call: Call) -> Event:
+    return call.perform(agent.bench)
+
 
 PENDING = Trial(title="try 2", family="rows", start=0, before=1.0, expected=2.0)
 
@@ -42,52 +34,32 @@ def test_a_note_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
 
 
 def test_a_note_carries_its_author_and_its_evidence(agent: LocalAgent):
-    agent.toolbox.perform(WriteNote(name="n", title="t", attempts=(4,), body="b"))
+    perform(agent, WriteNote(name="n", title="t", attempts=(4,), body="b"))
     (written,) = find_notes([agent.shared])
     assert (written.author, written.attempts, written.kind, written.claims) == ("agent-1", (4,), "note", None)
 
 
 def test_what_is_remembered_stands_in_memory(agent: LocalAgent):
     redirection = Redirection(family="rows", until=3)
-    agent.toolbox.perform(Remember(block="plan", text="one"))
-    agent.toolbox.perform(Remember(block="plan", text="two", add=True, redirection=redirection, reflected=5))
-    agent.toolbox.perform(Remember(block="learned", text="x"))
+    perform(agent, Remember(block="plan", text="one"))
+    perform(agent, Remember(block="plan", text="two", add=True, redirection=redirection, reflected=5))
+    perform(agent, Remember(block="learned", text="x"))
     memory = agent.snapshots.memory
     assert (memory.blocks["plan"], memory.redirection, memory.reflected) == ("one\ntwo", redirection, 5)
 
 
-def test_a_call_that_no_tool_performs_is_a_failed_call(agent: LocalAgent):
-    _, events = agent.run(lambda _, event: (Call(),) if isinstance(event, Idle) else (), steps=2)
-    assert isinstance(events[1], CallFailed)
-    assert events[1].message == "there is no tool for Call"
-
-
 def test_a_skill_is_written_or_the_call_fails(agent: LocalAgent):
-    agent.toolbox.perform(WriteSkill(name="s", front={"description": "d"}, body="b"))
+    perform(agent, WriteSkill(name="s", front={"description": "d"}, body="b"))
     assert [skill.name for skill in list_skills(agent.shared)] == ["s"]
     with pytest.raises(ToolError, match="cannot write the skill"):
-        agent.toolbox.perform(WriteSkill(name="../s", front={}, body="b"))
-
-
-def test_the_own_result_is_read_before_the_brain_is_asked(agent: LocalAgent):
-    agent.snapshots.memory = replace(agent.snapshots.memory, pending=PENDING)
-    agent.store.publish(attempt(2, 2.0))
-    seen: list[Situation] = []
-
-    def look(situation: Situation, event: Event) -> tuple[Call, ...]:
-        seen.append(situation)
-        return ()
-
-    agent.run(look, prompt="## Heartbeat: reflect (id h1)\n\nx\n", steps=1)
-    assert seen[0].memory.pending is None
-    assert [(trial.number, trial.score) for trial in seen[0].memory.trials] == [(2, 2.0)]
+        perform(agent, WriteSkill(name="../s", front={}, body="b"))
 
 
 def test_a_candidate_that_cannot_be_written_is_a_failed_call(agent: LocalAgent):
     candidate = Candidate(trial=PENDING, texts={"missing/p.json": "1"})
     agent.snapshots.memory = replace(agent.snapshots.memory, unsubmitted=candidate)
     with pytest.raises(ToolError, match="cannot write the candidate"):
-        agent.toolbox.perform(Submit(candidate=candidate))
+        perform(agent, Submit(candidate=candidate))
     assert agent.snapshots.memory.unsubmitted is None
 
 
@@ -97,30 +69,11 @@ def test_an_interrupt_while_a_candidate_is_written_does_not_lose_it(agent: Local
 
     candidate = Candidate(trial=PENDING, texts={"p.json": "1"})
     agent.snapshots.memory = replace(agent.snapshots.memory, unsubmitted=candidate)
-    monkeypatch.setattr("coral.native.toolbox.shutil.copymode", interrupted)
-    (agent.toolbox.run_view.clone / "p.json").write_text("0")
+    monkeypatch.setattr("coral.native.calls.shutil.copymode", interrupted)
+    (agent.clone / "p.json").write_text("0")
     with pytest.raises(KeyboardInterrupt):
-        agent.toolbox.perform(Submit(candidate=candidate))
+        perform(agent, Submit(candidate=candidate))
     assert agent.snapshots.memory.unsubmitted == candidate
-
-
-def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
-    (agent.shared / "HEARTBEAT.md").write_text("- native: look")
-    agent.toolbox.perform(WriteNote(name="n", title="t", kind="note", attempts=(), body="b", claims="rows"))
-    idle = agent.toolbox.observe(Idle())
-    assert (idle.notes, idle.checklist, idle.has_check) == ((), "", False)
-    assert "shake" in idle.families
-    agent.store.publish(attempt(1, 2.0))
-    agent.toolbox.run_view.cache.mkdir(parents=True)
-    for number in (0, 1):  # as if their files had been read before: a unit test has no git
-        (agent.toolbox.run_view.cache / f"{number}.json").write_text(json.dumps({"p.json": f'{{"x": {number}.5}}'}))
-    asked = agent.toolbox.observe(Prompted(HeartbeatSection("consolidate", "h1", "")))
-    assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "")
-    assert asked.change_of_best == "1 of 1 values differ; most of all x 0.5 -> 1.5"
-    assert idle.change_of_best == ""
-    assert agent.toolbox.observe(Prompted(HeartbeatSection("checkpoint", "h2", ""))).checklist == "- native: look"
-    asked = agent.toolbox.observe(Prompted(HeartbeatSection("redirect", "h3", "")))
-    assert [note.claims for note in asked.notes] == ["rows"]  # what others have taken up
 
 
 def result(number: int, title: str, score: float) -> Callable[[CoralCommand, str], Attempt | None]:
@@ -144,7 +97,7 @@ def test_what_was_submitted_before_an_interrupt_is_waited_for(agent: LocalAgent,
     assert (memory.pending, [(trial.number, trial.score) for trial in memory.trials]) == (None, [(3, 2.0)])
     monkeypatch.setattr(CoralCommand, "wait", result(4, PENDING.title, 5.0))
     agent.snapshots.memory = replace(memory, pending=PENDING)
-    event = agent.toolbox.perform(AwaitResult(trial=PENDING))
+    event = perform(agent, Submit(candidate=Candidate(trial=PENDING, texts={})))
     assert isinstance(event, ResultReceived)
     assert (event.trial.number, event.trial.score) == (4, 5.0)
 
@@ -153,7 +106,7 @@ def test_a_result_under_a_title_that_was_shortened_is_that_of_the_trial(
     agent: LocalAgent, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(CoralCommand, "submit", result(3, "try ...", 2.0))
-    agent.toolbox.perform(Submit(candidate=Candidate(trial=PENDING, texts={})))
+    perform(agent, Submit(candidate=Candidate(trial=PENDING, texts={})))
     assert list(agent.snapshots.memory.graded) == [3]
 
 
@@ -161,6 +114,11 @@ def test_without_a_check_the_step_of_a_family_follows_its_results(agent: LocalAg
     step = FIRST_STEP
     for number, score in ((2, 0.5), (4, 3.0)):
         monkeypatch.setattr(CoralCommand, "submit", result(number, PENDING.title, score))
-        agent.toolbox.perform(Submit(candidate=Candidate(trial=replace(PENDING, expected=None), texts={})))
+        perform(agent, Submit(candidate=Candidate(trial=replace(PENDING, expected=None), texts={})))
         before, step = step, agent.snapshots.memory.step_sizes["rows"]
         assert (step > before) == (score > 1.0)
+
+
+def test_searches_and_submissions_chain_and_nothing_else():
+    kinds = [kind for kind in vars(calls).values() if isinstance(kind, type) and issubclass(kind, Call)]
+    assert {kind for kind in kinds if kind.__dataclass_fields__["request_heartbeat"].default} == {Search, Submit}

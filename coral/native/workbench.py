@@ -1,0 +1,92 @@
+"""What the calls of the brain `search` work with: the memory, the clone, the run as the agent sees it."""
+
+import shutil
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from attempts.record import Attempt, Verdict
+from coral.native.coral_command import CoralCommand
+from coral.native.memory import AgentMemory, KnownAttempt, Trial
+from coral.native.output import Output
+from coral.native.prompt import HeartbeatSection
+from coral.native.run_view import AgentRunView
+from coral.native.search.bandit import gain, is_win
+from coral.native.search.explore import Explorer
+from coral.native.search.unchecked_search import FIRST_STEP, next_step
+from coral.native.situation import Event, Idle, Observation, Prompted
+from coral.native.snapshots import Snapshots
+
+LONGEST_REASON = 300  # characters
+SYNTHESES = {"consolidate", "conclude"}  # heartbeats that ask for a synthesis
+
+
+@dataclass(slots=True)
+class SearchBench:
+    snapshots: Snapshots[AgentMemory]
+    output: Output
+    run_view: AgentRunView
+    explorer: Explorer
+    inline: list[HeartbeatSection] = field(default_factory=list)  # heartbeats that `coral eval` printed
+    coral: CoralCommand = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.coral = CoralCommand(self.run_view.clone, partial(self.output.beat, "wait"), self.take)
+
+    @property
+    def memory(self) -> AgentMemory:
+        return self.snapshots.memory
+
+    @memory.setter
+    def memory(self, memory: AgentMemory) -> None:
+        self.snapshots.memory = memory
+
+    def observe(self, event: Event) -> Observation:
+        """Read what was published, and with it the agent's own result; gather what the brain is shown for this event:
+        only what it can need, because reading everything takes time."""
+        known, view = self.run_view.update(self.memory.known), self.run_view
+        memory = self.memory if known.epoch == self.memory.known.epoch else self.memory.for_another_task()
+        self.memory = replace(memory, known=known)
+        for attempt in known.recent:
+            if attempt.agent == view.agent:
+                self.take(attempt)
+        asked, is_idle = event.section.name if isinstance(event, Prompted) else "", isinstance(event, Idle)
+        concludes, disk = asked in SYNTHESES, shutil.disk_usage(view.clone)
+        skill, hand_overs = view.skills()
+        return Observation(
+            agent=view.agent,
+            direction=view.direction,
+            families=self.explorer.families() if asked or is_idle else (),
+            has_check=bool(self.explorer.check),
+            constraints=self.explorer.constraints() if is_idle else None,
+            skill=skill,
+            hand_overs=hand_overs,
+            notes=tuple(view.notes()) if concludes or asked == "redirect" else (),
+            change_of_best=self.explorer.change_of_best() if concludes else "",
+            findings=self.explorer.findings() if concludes else (),
+            checklist=view.checklist() if asked == "checkpoint" else "",
+            free_disk=disk.free / disk.total,
+        )
+
+    def interrupt(self) -> None:
+        """End what this process has started, while it is being interrupted."""
+        self.explorer.kill()
+        self.coral.interrupt()
+
+    def take(self, attempt: Attempt | KnownAttempt, inline: tuple[HeartbeatSection, ...] = ()) -> None:
+        """Take a result into memory if it is that of the pending trial: at once, since `coral eval` may stay until it
+        is interrupted."""
+        self.inline += inline
+        pending = self.memory.pending
+        if pending is not None and pending.title == attempt.title and attempt.number not in self.memory.graded:
+            self.finish(pending, attempt)
+            self.snapshots.save()
+
+    def finish(self, trial: Trial, attempt: Attempt | KnownAttempt) -> None:
+        """End a trial with its result. Without a check, the step of its family follows from that."""
+        reason, verdict = attempt.reason[:LONGEST_REASON], str(attempt.verdict)
+        trial = replace(trial, number=attempt.number, score=attempt.score, verdict=verdict, reason=reason)
+        self.memory = self.memory.add_result(trial)
+        if verdict != Verdict.VOID and trial.expected is None:
+            won = is_win(gain(trial.before, trial.score, self.run_view.direction), trial.before)
+            step = next_step(self.memory.step_sizes.get(trial.family, FIRST_STEP), won)
+            self.memory = replace(self.memory, step_sizes={**self.memory.step_sizes, trial.family: step})
