@@ -10,7 +10,7 @@ from typing import Protocol, assert_never
 
 from coral.native.answers.answer import answer
 from coral.native.calls import Say, Search, Submit
-from coral.native.format import difference
+from coral.native.format import score_text
 from coral.native.options import LLM, SEARCH
 from coral.native.own_code import find_own
 from coral.native.search.choose_family import choose_family, choose_start
@@ -55,8 +55,8 @@ class SearchBrain:
             case CandidateFound(candidate=candidate):
                 return (Submit(candidate=candidate),)
             case ResultReceived(trial=trial):
-                gained = difference(trial.before, trial.score) or trial.reason or "no start to compare with"
-                return (Say(text=f"#{trial.number} {trial.verdict}, {gained}: {trial.title}"),)
+                result = trial.reason or f"{score_text(trial.before)} -> {score_text(trial.score)}"
+                return (Say(text=f"#{trial.number} {trial.verdict}, {result}: {trial.title}"),)
             case CallFailed():
                 return _correct(situation, event)
             case CallDone():

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from attempts.record import Attempt, attempt_from_dict
@@ -67,58 +67,38 @@ class CoralCommand:
 
     def _run(self, *words: str) -> Attempt | None:
         """Run a command to its end, however long it stays. Return its result; None if it is pending."""
-        argv, pipe = [sys.executable, "-P", "-m", "coral", *words], subprocess.PIPE
+        argv, pipe, result = [sys.executable, "-P", "-m", "coral", *words], subprocess.PIPE, None
         interval = OwnInterval(os.environ.get("CORAL_BEATS", ""))
-        process = subprocess.Popen(argv, cwd=self.clone, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
-        self.process = process
-        printed = self._first_object(process, interval)
-        result = read_result(printed, None, "") if printed is not None else None
-        if result is not None:
-            self.take(*result)
-        while True:
-            try:
-                _, errors = process.communicate(timeout=interval.seconds())
-                break
-            except subprocess.TimeoutExpired:
-                self.beat("a heartbeat follows")
+        with subprocess.Popen(argv, cwd=self.clone, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe) as process:
+            self.process, out, errors = process, process.stdout, process.stderr
+            assert out is not None
+            assert errors is not None
+            read, reading = {out: b"", errors: b""}, [out, errors]
+            while reading:
+                ready = select.select(reading, [], [], interval.seconds())[0]
+                if not ready:
+                    self.beat("waiting for the grade" if result is None else "a heartbeat follows")
+                for stream in ready:
+                    read[stream] += (data := os.read(stream.fileno(), 65536))
+                    reading = reading if data else [other for other in reading if other is not stream]
+                if result is None and (result := read_result(read[out])) is not None:
+                    self.take(*result)
         self.process = None
-        if printed is None:
-            result = read_result(None, process.returncode, errors.decode("utf-8", "replace").strip())
+        if not read[out] and process.returncode != EXIT_PENDING:
+            lines = read[errors].decode("utf-8", "replace").splitlines() or [f"coral ended with {process.returncode}"]
+            raise ToolError(lines[0].removeprefix("coral: "))
         return result[0] if result is not None else None
 
-    def _first_object(self, process: "subprocess.Popen[bytes]", interval: OwnInterval) -> Mapping[str, object] | None:
-        """Return the first JSON object that the command prints, as soon as it is whole; None if it ends without one."""
-        assert process.stdout is not None
-        printed = b""
-        while True:
-            if not select.select([process.stdout], [], [], interval.seconds())[0]:
-                self.beat("waiting for the grade")
-                continue
-            data = os.read(process.stdout.fileno(), 65536)
-            printed += data
-            try:
-                found = json.loads(printed)
-            except ValueError:
-                found = None
-            if found is not None or not data:
-                return found if isinstance(found, dict) else None
 
-
-def read_result(printed: Mapping[str, object] | None, code: int | None, errors: str) -> Result | None:
-    """Return the result that `coral` printed; None if it is still pending. Raises ToolError with what `coral` said."""
-    printed = printed or {}
-    record, inline = printed.get("record"), printed.get("inline")
-    if isinstance(record, Mapping):
-        try:
-            attempt = attempt_from_dict(record)
-        except ValueError as problem:
-            raise ToolError(f"cannot read the result: {problem}") from problem
-        parts = [part for part in inline if isinstance(part, Mapping)] if isinstance(inline, list) else []
-        return attempt, tuple(
-            HeartbeatSection(*(str(part.get(name)) for name in ("name", "id", "text"))) for part in parts
-        )
-    if printed.get("state") == "refused":
-        raise ToolError(f"the submission was refused: {printed.get('refused')}")
-    if printed.get("state") == "pending" or code == EXIT_PENDING:
+def read_result(printed: bytes) -> Result | None:
+    """Return the result that `coral` printed; None if it is not whole, or still pending. ToolError if it was
+    refused."""
+    try:
+        data = json.loads(printed)
+        record, inline = data.get("record"), data.get("inline", ())
+        if record is None and data.get("state") == "refused":
+            raise ToolError(f"the submission was refused: {data.get('refused')}")
+        parts = tuple(HeartbeatSection(str(part["name"]), str(part["id"]), str(part["text"])) for part in inline)
+        return (attempt_from_dict(record), parts) if record is not None else None
+    except ValueError:
         return None
-    raise ToolError(errors.splitlines()[0].removeprefix("coral: ") if errors else f"coral ended with exit code {code}")

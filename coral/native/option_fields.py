@@ -32,40 +32,24 @@ def read_options(kind: type[Options], data: object) -> Options:
         raise ValueError(f"there is no option {unknown[0]!r}; there are {', '.join(sorted(known))}")
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
     for name, value in plain.items():
-        if wanted := _wanted(known[name], value):
+        if known[name].metadata and (wanted := _wanted(known[name], value)):  # of the others its dataclass takes care
             raise ValueError(f"{name} must be {wanted}; got {data[name]!r}")
     return kind(**plain)
 
 
 def _wanted(one: "Field[Any]", value: object) -> str:
     """Say in words what the field takes; empty if the value is right."""
-    takes, least, most = one.type, one.metadata.get("least", -math.inf), one.metadata.get("most", math.inf)
-    if takes == float | None and value is None:
-        return ""
-    if takes in (int, float, float | None):
-        kinds = int if takes is int else (int, float)
-        right = isinstance(value, kinds) and not isinstance(value, bool) and least <= value <= most
-        return "" if right else f"{'a whole number' if takes is int else 'a number'}{_range(least, most)}"
-    if takes is bool:
-        return "" if isinstance(value, bool) else "true or false"
-    if takes is str:
-        return _wanted_text(one, value)
-    if takes == tuple[str, ...]:
-        right = isinstance(value, tuple) and all(isinstance(part, str) for part in value)
-        return "" if right else "a list of texts"
-    return ""  # its dataclass checks it
-
-
-def _wanted_text(one: "Field[Any]", value: object) -> str:
-    among, most = one.metadata.get("among", ()), one.metadata.get("most", math.inf)
-    if among:
-        return "" if value in among else " or ".join(among)
-    if not isinstance(value, str):
-        return "a text"
-    return "" if len(value) <= most else f"a text of at most {most:.10g} characters"
-
-
-def _range(least: float, most: float) -> str:
-    if math.isinf(most):
-        return "" if math.isinf(least) else f" from {least:.10g} on"
-    return f" from {least:.10g} to {most:.10g}"
+    least, most, among = (one.metadata[name] for name in ("least", "most", "among"))
+    limits = (f" from {least:.10g}" if least > -math.inf else "") + (f" to {most:.10g}" if most < math.inf else "")
+    number = isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+    longest = f" of at most {most:.10g} characters" if most < math.inf else ""
+    kinds: dict[Any, tuple[bool, str]] = {
+        str: (isinstance(value, str) and len(value) <= most, f"a text{longest}"),
+        bool: (isinstance(value, bool), "true or false"),
+        int: (number and isinstance(value, int), f"a whole number{limits}"),
+        float: (number, f"a number{limits}"),
+        float | None: (number or value is None, f"a number{limits}"),
+        tuple[str, ...]: (isinstance(value, tuple) and all(isinstance(v, str) for v in value), "a list of texts"),
+    }
+    is_right, words = (value in among, " or ".join(among)) if among else kinds[one.type]
+    return "" if is_right else words

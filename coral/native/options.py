@@ -33,7 +33,7 @@ class Options:
     `search/numeric/declarations.py` reads it.
     """
 
-    brain: str = SEARCH
+    brain: str = option(SEARCH)
     seconds: float = option(5.0, least=0.05, most=86_400)
     check_seconds: float = option(10.0, least=0.05, most=86_400)
     steps: int = option(400, least=1, most=1_000_000)

@@ -27,15 +27,10 @@ CLOSE = 1e-6  # relative: scores this close end at the same optimum
 
 @dataclass(slots=True)
 class FamilyEvidence:
-    """The attempts of one family, in the order of their numbers; `wins`: those that gained over their start.
-
-    Attempts that start at the seed are in `from_seed` alone: nearly any change gains there, so they do not show what
-    helps later.
-    """
+    """The attempts of one family, in the order of their numbers; `wins`: those that gained over their start."""
 
     tries: list[KnownAttempt] = field(default_factory=list)
     wins: list[KnownAttempt] = field(default_factory=list)
-    from_seed: list[KnownAttempt] = field(default_factory=list)
 
     @property
     def pays(self) -> bool:
@@ -51,20 +46,20 @@ Evidence = dict[str, FamilyEvidence]
 
 
 def evidence_by_family(known: KnownAttempts, direction: Direction) -> Evidence:
-    """Collect the evidence for each family that was tried, the one that gained most often first."""
+    """Collect the evidence for each family, the one that gained most often first.
+
+    Attempts that start at the seed are left out: nearly any change gains there, so they do not show what helps later.
+    """
     out: Evidence = {}
     for attempt in known.all:
         family, number = parse_title(attempt.title)
-        if not family or attempt.verdict == Verdict.VOID:
+        start = known.find(number)
+        if not family or attempt.verdict == Verdict.VOID or (start is not None and not start.agent):
             continue
-        evidence, start = out.setdefault(family, FamilyEvidence()), known.find(number)
-        if start is not None and not start.agent:
-            evidence.from_seed.append(attempt)
-            continue
+        evidence = out.setdefault(family, FamilyEvidence())
         evidence.tries.append(attempt)
-        before = start.score if start else None
         # An agent's best also improves when it starts from another's better attempt and ends where it began.
-        gained = before is None or is_win(gain(before, attempt.score, direction), before)
+        gained = start is None or is_win(gain(start.score, attempt.score, direction), start.score)
         if attempt.verdict in IMPROVED and gained:
             evidence.wins.append(attempt)
     return dict(sorted(out.items(), key=lambda item: (-len(item[1].wins), -len(item[1].tries), item[0])))
@@ -80,15 +75,15 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
     parts = {
         "Conclusions": conclusions,
         "Contradictions": _contradictions(evidence),
-        "Gaps": f"- Nobody has tried {untried}." if untried else "",
+        "Gaps": f"- Beyond the seed, nobody has tried {untried}." if untried else "",
         "Next": plan,
         "Notes of others": _notes_read(situation),
     }
     title = f"Synthesis after {max(0, known.next - 1)} attempts"
     title += f": {score_text(best.score)} (#{best.number})" if best is not None else ""
     body = "\n\n".join(f"## {heading}\n\n{text}" for heading, text in parts.items() if text)
-    numbers = {attempt.number for shown in evidence.values() for attempt in (*shown.from_seed, *shown.tries)}
-    note = WriteNote(name=SYNTHESIS, title=title, kind="synthesis", attempts=tuple(sorted(numbers)), body=body)
+    numbers = tuple(attempt.number for attempt in known.recent)
+    note = WriteNote(name=SYNTHESIS, title=title, kind="synthesis", attempts=numbers, body=body)
     skills = _skill(situation, evidence)
     written = f"and the skill `{WHERE_IT_PAYS}`" if skills else "and no skill: nothing is proven yet"
     words = Say(text=f"{title}. I have written the synthesis {written}. {conclusions}")
@@ -161,15 +156,15 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     """Propose two ideas: the family that gains, and a cross of the two best or the family that was tried least."""
     best, direction = situation.fleet_best, situation.observation.direction
     start = f"#{best.number}" if best is not None else "the seed"
-    paying = [family for family, shown in evidence.items() if shown.pays]
-    ideas = [f"`{family}` from {start}: what pays, from the best there is." for family in paying[:1]]
+    paying = [family for family, shown in evidence.items() if shown.pays][:1]
+    ideas = [f"`{family}` from {start}: what pays, from the best there is." for family in paying]
     rivals = [other for other in situation.known.best_of_others("", direction) if best and _are_apart(other, best)]
     crossed = evidence.get("cross", FamilyEvidence())
     if rivals and (crossed.pays or len(crossed.tries) < ENOUGH_TRIES):
         rival = f"#{rivals[0].number} ({score_text(rivals[0].score)})"
         ideas.append(f"`cross` of {start} with {rival}: they were found apart.")
-    rest = [name for name in situation.observation.families if name not in (*paying[:1], "cross")]
-    rest.sort(key=lambda name: len(evidence[name].tries + evidence[name].from_seed) if name in evidence else 0)
+    rest = [name for name in situation.observation.families if name not in (*paying, "cross")]
+    rest.sort(key=lambda name: len(evidence.get(name, FamilyEvidence()).tries))
     ideas += [f"`{name}` from {start}: tried least." for name in rest]
     return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:2], 1))
 

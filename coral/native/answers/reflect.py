@@ -6,7 +6,7 @@ A note is written where something was not expected, and says what; the log has a
 from attempts.failures import kind_of
 from attempts.record import IMPROVED, Verdict
 from coral.native.calls import Remember, Say, WriteNote
-from coral.native.format import difference, score_change, score_text
+from coral.native.format import score_text
 from coral.native.memory import Trial
 from coral.native.search.bandit import gain
 from coral.native.situation import Call, Situation
@@ -66,9 +66,10 @@ def _note(situation: Situation, number: int, surprises: list[str]) -> WriteNote:
 
 
 def _title(trial: Trial) -> str:
-    result = f"{score_change(trial.before, trial.score)} ({difference(trial.before, trial.score)})"
+    start = trial.start if trial.start is not None else "?"
+    result = f"{score_text(trial.before)} -> {score_text(trial.score)}"
     if trial.score is None:
         result = f"{trial.verdict}: {trial.reason or 'no score'}"
-    elif trial.before is None:
-        result = score_text(trial.score)
-    return f"{trial.family} from #{trial.start if trial.start is not None else '?'} in #{trial.number}: {result}"
+    elif trial.before is not None:
+        result += f" ({trial.score - trial.before:+.3g})"
+    return f"{trial.family} from #{start} in #{trial.number}: {result}"

@@ -51,4 +51,4 @@ def _take(bench: Workbench, attempt: Attempt, inline: tuple[HeartbeatSection, ..
 
 def _result_text(attempt: Attempt) -> str:
     reason = f": {attempt.reason}" if attempt.reason else ""
-    return f"#{attempt.number} {attempt.verdict}, score {score_text(attempt.score, 10)}{reason}"
+    return f"#{attempt.number} {attempt.verdict}, score {score_text(attempt.score)}{reason}"

@@ -18,7 +18,7 @@ BRAIN = SearchBrain()
 def test_what_was_found_is_submitted_and_its_result_is_reported():
     candidate = Candidate(trial=trial(9, "rows", 1.0, 1.2), texts={"a": "b"})
     assert BRAIN.reason(situation(), CandidateFound(candidate)) == (Submit(candidate=candidate),)
-    assert said(BRAIN.reason(situation(), ResultReceived(candidate.trial))).startswith("#9 own best, +0.2000: rows")
+    assert said(BRAIN.reason(situation(), ResultReceived(candidate.trial))).startswith("#9 own best, 1 -> 1.2: rows")
 
 
 def test_the_first_attempt_descends_from_the_seed():

@@ -26,11 +26,11 @@ class Some:
     [
         ("text", "must be an object"),
         ({"txt": 1}, "there is no option 'txt'; there are big, choice, count, other, share, switch, text, words"),
-        ({"text": 1}, "text must be a text; got 1"),
+        ({"text": 1}, "text must be a text of at most 3 characters; got 1"),
         ({"text": "four"}, "text must be a text of at most 3 characters; got 'four'"),
         ({"choice": "c"}, "choice must be a or b; got 'c'"),
         ({"choice": ["a"]}, "choice must be a or b; got ['a']"),
-        ({"count": 0}, "count must be a whole number from 1 on; got 0"),
+        ({"count": 0}, "count must be a whole number from 1; got 0"),
         ({"count": 1.0}, "count must be a whole number"),
         ({"count": True}, "count must be a whole number"),
         ({"share": 1.5}, "share must be a number from 0 to 1; got 1.5"),

@@ -12,14 +12,13 @@ def test_a_note_ties_the_change_to_the_score():
     (note,) = notes(calls)
     assert note.attempts == (8, 9)
     assert note.kind == "note"
-    assert "+0.0500" in note.title
+    assert "(+0.05)" in note.title
     for words in (
         "#8",
         "#9",
-        "1.2500",
-        "1.3000",
+        "1.25 -> 1.3",
         "a.x 1 -> 2",
-        "The check had said 1.350000",
+        "The check had said 1.35:",
         "#8 to #9, +0.2",
     ):
         assert words in note.title + note.body, words
@@ -30,7 +29,7 @@ def test_a_note_ties_the_change_to_the_score():
 @pytest.mark.parametrize(
     ("graded", "words"),
     [
-        (trial(9, "shake", 1.25, 1.1, expected=1.3), "-0.1500"),
+        (trial(9, "shake", 1.25, 1.1, expected=1.3), "(-0.15)"),
         (trial(9, "shake", 1.25, None, reason="two overlap", expected=1.5), "two overlap"),
         (trial(9, "shake", 1.25, 1.3, expected=1.6), "not the whole truth"),
         (

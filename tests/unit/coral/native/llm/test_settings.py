@@ -11,7 +11,7 @@ from coral.native.llm.settings import LlmOptions
         ([], "must be an object"),
         ({"modell": "x"}, "there is no option 'modell'"),
         ({"wire": "telnet"}, "wire must be chat or messages; got 'telnet'"),
-        ({"window": 100}, "window must be a whole number from 16000 on; got 100"),
+        ({"window": 100}, "window must be a whole number from 16000; got 100"),
         ({"check_first": "yes"}, "check_first must be true or false; got 'yes'"),
         ({"gates": ["a:b", 3]}, "gates must be a list of texts; got"),
     ],

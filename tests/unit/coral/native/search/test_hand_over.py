@@ -44,7 +44,7 @@ def test_after_its_tries_the_agent_goes_on_from_its_own_best_and_gives_it_back()
     assert start_from(after) is None
     assert choose_start(after, Random(1))[0] == 2
     (note,) = report(after)
-    assert (note.name, note.title) == ("tuned-3-by-agent-1", "The numbers of #3 are tuned: 2.000000 -> 2.700000")
+    assert (note.name, note.title) == ("tuned-3-by-agent-1", "The numbers of #3 are tuned: 2 -> 2.7")
     assert note.attempts == (3, 4, 5, 6, 7)
     assert "agent-2 handed over" in note.body
     assert report(tuned(2.5, 2.2, 2.7)) == ()
