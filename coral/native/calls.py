@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from coral.native.memory import BLOCK_NAMES, Candidate, Redirection
-from coral.native.situation import Call, CallDone, Event, ResultReceived
+from coral.native.situation import Call, Event, ResultReceived
 from coral.native.tool_error import ToolError
 from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value
@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 class Say(Call):
     text: str
 
-    def perform(self, bench: SearchBench) -> Event:
+    def perform(self, bench: SearchBench) -> None:
         bench.output.text(self.text)
-        return CallDone()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +41,13 @@ class Remember(Call):
     redirection: Redirection | None = None
     reflected: int | None = None
 
-    def perform(self, bench: SearchBench) -> Event:
+    def perform(self, bench: SearchBench) -> None:
         if self.block not in BLOCK_NAMES:
             raise ToolError(f"there is no block {self.block!r} in memory; there are {', '.join(BLOCK_NAMES)}")
         memory = bench.memory.edit(self.block, self.text, add=self.add)
         redirection = memory.redirection if self.redirection is None else self.redirection
         reflected = memory.reflected if self.reflected is None else self.reflected
         bench.memory = replace(memory, redirection=redirection, reflected=reflected)
-        return CallDone()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +62,7 @@ class WriteNote(Call):
     topics: tuple[str, ...] = ()  # what the note is about: families of moves, starts
     claims: str = ""  # what the agent will try, so that no other does
 
-    def perform(self, bench: SearchBench) -> Event:
+    def perform(self, bench: SearchBench) -> None:
         front: dict[str, Value] = {"title": self.title, "author": bench.run_view.agent}
         front |= {"attempts": list(self.attempts), "kind": self.kind}
         front |= {"about": list(self.topics)} if self.topics else {}
@@ -72,7 +70,6 @@ class WriteNote(Call):
         with _writing(f"the note {self.name}"):
             write_note(bench.run_view.shared, self.name, front, self.body)
         bench.output.beat("note", f"wrote the note {self.name}: {self.title}")
-        return CallDone()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +78,10 @@ class WriteSkill(Call):
     front: Mapping[str, Value]
     body: str
 
-    def perform(self, bench: SearchBench) -> Event:
+    def perform(self, bench: SearchBench) -> None:
         with _writing(f"the skill {self.name}"):
             write_skill(bench.run_view.shared, self.name, self.front, self.body)
         bench.output.beat("note", f"wrote the skill {self.name}")
-        return CallDone()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from coral.native.brain import Brain
 from coral.native.calls import Submit
 from coral.native.memory import Candidate
 from coral.native.prompt import HeartbeatSection, heartbeat_sections
-from coral.native.situation import Call, CallFailed, Event, Idle, Prompted, Situation
+from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.tool_error import ToolError
 from coral.native.workbench import SearchBench
 
@@ -94,7 +94,7 @@ class Loop:
 
     def _perform(self, call: Call) -> Event:
         try:
-            event = call.perform(self.bench)
+            event = call.perform(self.bench) or CallDone()
         except ToolError as problem:
             self.failures += 1
             self.bench.output.error(str(problem))

@@ -50,9 +50,10 @@ def main() -> int:
         data = json.loads(args.options)
         if brain_of(data) == LLM:
             from coral.native.llm.main import run  # only here: a search does without, and without what it imports
+            from coral.native.llm.output import LlmOutput
             from coral.native.llm.settings import LlmOptions
 
-            return run(args, LlmOptions.read(data), output)
+            return run(args, LlmOptions.read(data), LlmOutput())
         options = Options.read(data)
         if library := missing_library():
             raise ValueError(f"{library} is not installed; `coral doctor` says how to install it")

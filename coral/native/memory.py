@@ -22,39 +22,16 @@ Texts = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownAttempt:
-    number: int
-    agent: str
-    score: float | None
-    verdict: str
-    title: str
-    commit: str
-    reason: str = ""
-    scores: tuple[float, ...] = ()  # what its commit scored each time; `score` is their median
-
-    @classmethod
-    def of(cls, attempt: Attempt) -> Self:
-        return cls(
-            number=attempt.number,
-            agent=attempt.agent,
-            score=attempt.score,
-            verdict=str(attempt.verdict),
-            title=attempt.title,
-            commit=attempt.commit,
-            reason=attempt.reason[:LONGEST_REASON],
-            scores=() if attempt.score is None else (attempt.score,),
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownAttempts:
     """What is known of the fleet's attempts in the present epoch. `best`: by agent, "" being the seed. `awaited`:
-    numbers below `next` whose records were not published yet."""
+    numbers below `next` whose records were not published yet. `scores`: of attempts that were measured again, by
+    number; the score of such an attempt here is their median."""
 
     next: int = 0
     awaited: tuple[int, ...] = ()
-    best: Mapping[str, KnownAttempt] = field(default_factory=dict)
-    recent: tuple[KnownAttempt, ...] = ()
+    best: Mapping[str, Attempt] = field(default_factory=dict)
+    recent: tuple[Attempt, ...] = ()
+    scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     epoch: int = 1
 
     def unread(self, numbers: Iterable[int]) -> list[int]:
@@ -67,45 +44,52 @@ class KnownAttempts:
         records = sorted(records, key=lambda record: record.number)
         epoch = max([self.epoch, *(record.epoch for record in records)])
         held = {attempt.number: attempt for attempt in self.all} if epoch == self.epoch else {}
+        scores = dict(self.scores) if held else {}
         for record in records:
-            if record.epoch < epoch:
-                continue
-            if record.score is not None and record.of is not None and (first := held.get(record.of)) is not None:
-                scores = (*first.scores, record.score)
-                held[record.of] = replace(first, scores=scores, score=median(scores))
-            if record.kind is not Kind.CONFIRM:
-                held[record.number] = KnownAttempt.of(record)
-        best: dict[str, KnownAttempt] = {}
+            if record.epoch == epoch and record.of in held and record.score is not None:
+                first = held[record.of]
+                again = scores[str(record.of)] = (*scores.get(str(record.of), (first.score or 0.0,)), record.score)
+                held[record.of] = replace(first, score=median(again))
+            if record.epoch == epoch and record.kind is not Kind.CONFIRM:
+                held[record.number] = replace(record, feedback="", metrics={}, reason=record.reason[:LONGEST_REASON])
+        best: dict[str, Attempt] = {}
         for attempt in held.values():
             if attempt.score is not None:
                 best[attempt.agent] = min(best.get(attempt.agent, attempt), attempt, key=rank(direction))
         recent = tuple(held[number] for number in sorted(held) if held[number].agent)[-RECENT:]
         added, highest = {record.number for record in records}, max([self.next, *(r.number + 1 for r in records)])
         gaps = [number for number in (*self.awaited, *range(self.next, highest)) if number not in added]
-        awaited = tuple(gaps[-MOST_AWAITED:])
-        return replace(self, next=highest, awaited=awaited, best=best, recent=recent, epoch=epoch)
+        kept = {str(attempt.number) for attempt in (*recent, *best.values())}
+        return type(self)(
+            next=highest,
+            awaited=tuple(gaps[-MOST_AWAITED:]),
+            best=best,
+            recent=recent,
+            scores={number: again for number, again in scores.items() if number in kept},
+            epoch=epoch,
+        )
 
     @property
-    def all(self) -> list[KnownAttempt]:
+    def all(self) -> list[Attempt]:
         """Every attempt that is remembered, the seed among them, by number."""
         held = {attempt.number: attempt for attempt in (*self.best.values(), *self.recent)}
         return [held[number] for number in sorted(held)]
 
-    def find(self, number: int | None) -> KnownAttempt | None:
+    def find(self, number: int | None) -> Attempt | None:
         """Return the attempt of this number; None if it is not remembered."""
         return next((attempt for attempt in self.all if attempt.number == number), None)
 
-    def leader(self, direction: Direction) -> KnownAttempt | None:
+    def leader(self, direction: Direction) -> Attempt | None:
         """Return the attempt with the best score of all; of equals, the earliest."""
         return min(self.best.values(), key=rank(direction), default=None)
 
-    def best_of_others(self, agent: str, direction: Direction) -> list[KnownAttempt]:
+    def best_of_others(self, agent: str, direction: Direction) -> list[Attempt]:
         """Return the best attempts of the other agents, best first."""
         others = (attempt for name, attempt in self.best.items() if name not in (agent, ""))
         return sorted(others, key=rank(direction))
 
 
-def rank(direction: Direction) -> Callable[["KnownAttempt | Trial"], tuple[float, int]]:
+def rank(direction: Direction) -> Callable[["Attempt | Trial"], tuple[float, int]]:
     """Return a key that sorts attempts with a score, best first; of those that differ by rounding, the earliest."""
     sign = -1.0 if direction is Direction.MAXIMIZE else 1.0
     return lambda attempt: (sign * float(f"{attempt.score or 0.0:.10g}"), attempt.number or 0)
@@ -184,14 +168,9 @@ class AgentMemory:
         return {attempt.number: attempt.commit for attempt in self.known.best.values()}
 
     def without_attempts(self) -> Self:
-        """Return the memory without what it knows of the fleet, which is read again, and what was unfinished."""
-        return replace(self, known=KnownAttempts(), pending=None, unsubmitted=None)
-
-    def for_another_task(self) -> Self:
-        """Return the memory without what was learnt of scores under an earlier task."""
-        pending = self.pending and replace(self.pending, before=None, expected=None)
-        fresh = replace(self, redirection=Redirection(), unsubmitted=None, chain={}, chain_family="")
-        return replace(fresh, trials=(), pending=pending)
+        """Return the memory without what it knows of attempts and their scores: its texts, and what was answered."""
+        kept = {name: getattr(self, name) for name in ("session", "episodes", "blocks", "answered")}
+        return type(self)(**kept)
 
     def edit(self, block: str, text: str, *, add: bool = False) -> Self:
         """Return the memory with one block replaced, or extended by a line."""

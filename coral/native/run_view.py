@@ -11,7 +11,7 @@ from pathlib import Path
 from attempts.files import parse_object, read_bytes, write_json
 from attempts.record import Attempt, Direction
 from attempts.store import Store, StoreError
-from coral.native.memory import KnownAttempt, KnownAttempts
+from coral.native.memory import KnownAttempts
 from coral.native.shared_skills import HandOver, SearchSkill, read_skill
 from workspace.errors import GitError
 from workspace.knowledge import list_skills
@@ -47,7 +47,7 @@ class AgentRunView:
             if self.shares or attempt.agent in (self.agent, ""):
                 yield attempt
 
-    def files(self, attempt: KnownAttempt, names: Iterable[str]) -> Mapping[str, str]:
+    def files(self, attempt: Attempt, names: Iterable[str]) -> Mapping[str, str]:
         """Return the named files of an attempt as far as they can be read; git is asked once for each attempt."""
         cached = self.cache / f"{attempt.number}.json"
         try:
@@ -80,11 +80,3 @@ class AgentRunView:
     def notes(self) -> list[Note]:
         """Return the notes of the fleet, newest first."""
         return recent_notes(self.shared, NOTES)
-
-    def checklist(self) -> str:
-        for path in (self.shared / "HEARTBEAT.md", self.clone / "HEARTBEAT.md"):
-            try:
-                return read_bytes(path).decode(errors="replace")[:20_000]
-            except (OSError, ValueError):
-                continue
-        return ""

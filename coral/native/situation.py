@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attempts.record import Direction
-from coral.native.memory import AgentMemory, Candidate, KnownAttempt, KnownAttempts, Trial
+from attempts.record import Attempt, Direction
+from coral.native.memory import AgentMemory, Candidate, KnownAttempts, Trial
 from coral.native.prompt import HeartbeatSection
 from coral.native.shared_skills import HandOver, SearchSkill
 from workspace.notes import Note
@@ -20,8 +20,8 @@ class Call:
 
     request_heartbeat: bool = False
 
-    def perform(self, bench: "SearchBench") -> "Event":
-        """Do it, and return what came of it. ToolError if that is not possible."""
+    def perform(self, bench: "SearchBench") -> "Event | None":
+        """Do it, and return what came of it, if that is more than its being done. ToolError if it is not possible."""
         raise NotImplementedError
 
 
@@ -71,14 +71,12 @@ class Observation:
     agent: str
     direction: Direction
     families: tuple[str, ...]  # families of moves that can change these files
-    has_check: bool
     constraints: int | None = None  # that the check reports; None where it has not been asked
     skill: SearchSkill | None = None
     hand_overs: tuple[HandOver, ...] = ()  # attempts whose numbers other agents ask to be tuned
     notes: tuple[Note, ...] = ()
     change_of_best: str = ""  # what the fleet's best changes in the seed
     findings: tuple[str, ...] = ()  # what the best and the new bests show of the problem
-    checklist: str = ""
     free_disk: float = 1.0  # as a share
 
 
@@ -94,9 +92,9 @@ class Situation:
         return self.memory.known
 
     @property
-    def own_best(self) -> KnownAttempt | None:
+    def own_best(self) -> Attempt | None:
         return self.known.best.get(self.observation.agent)
 
     @property
-    def fleet_best(self) -> KnownAttempt | None:
+    def fleet_best(self) -> Attempt | None:
         return self.known.leader(self.observation.direction)

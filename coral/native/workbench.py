@@ -6,7 +6,7 @@ from functools import partial
 
 from attempts.record import Attempt, Verdict
 from coral.native.coral_command import CoralCommand
-from coral.native.memory import AgentMemory, KnownAttempt, Trial
+from coral.native.memory import AgentMemory, Trial
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
 from coral.native.run_view import AgentRunView
@@ -44,7 +44,7 @@ class SearchBench:
         """Read what was published, and with it the agent's own result; gather what the brain is shown for this event:
         only what it can need, because reading everything takes time."""
         known, view = self.run_view.update(self.memory.known), self.run_view
-        memory = self.memory if known.epoch == self.memory.known.epoch else self.memory.for_another_task()
+        memory = self.memory if known.epoch == self.memory.known.epoch else self.memory.without_attempts()
         self.memory = replace(memory, known=known)
         for attempt in known.recent:
             if attempt.agent == view.agent:
@@ -56,14 +56,12 @@ class SearchBench:
             agent=view.agent,
             direction=view.direction,
             families=self.explorer.families() if asked or is_idle else (),
-            has_check=bool(self.explorer.check),
             constraints=self.explorer.constraints() if is_idle else None,
             skill=skill,
             hand_overs=hand_overs,
             notes=tuple(view.notes()) if concludes or asked == "redirect" else (),
             change_of_best=self.explorer.change_of_best() if concludes else "",
             findings=self.explorer.findings() if concludes else (),
-            checklist=view.checklist() if asked == "checkpoint" else "",
             free_disk=disk.free / disk.total,
         )
 
@@ -72,7 +70,7 @@ class SearchBench:
         self.explorer.kill()
         self.coral.interrupt()
 
-    def take(self, attempt: Attempt | KnownAttempt, inline: tuple[HeartbeatSection, ...] = ()) -> None:
+    def take(self, attempt: Attempt, inline: tuple[HeartbeatSection, ...] = ()) -> None:
         """Take a result into memory if it is that of the pending trial: at once, since `coral eval` may stay until it
         is interrupted."""
         self.inline += inline
@@ -81,7 +79,7 @@ class SearchBench:
             self.finish(pending, attempt)
             self.snapshots.save()
 
-    def finish(self, trial: Trial, attempt: Attempt | KnownAttempt) -> None:
+    def finish(self, trial: Trial, attempt: Attempt) -> None:
         """End a trial with its result. Without a check, the step of its family follows from that."""
         reason, verdict = attempt.reason[:LONGEST_REASON], str(attempt.verdict)
         trial = replace(trial, number=attempt.number, score=attempt.score, verdict=verdict, reason=reason)

@@ -12,9 +12,9 @@ from coral.native.llm.agent import LlmAgent
 from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.main import build
 from coral.native.llm.outer import OuterLoop
+from coral.native.llm.output import LlmOutput
 from coral.native.llm.patience import Patience
 from coral.native.llm.settings import LlmOptions
-from coral.native.output import Output
 from coral.native.snapshots import Snapshots
 from workspace.knowledge import create
 
@@ -58,7 +58,7 @@ class LlmDesk:
             "OPENAI_API_KEY": KEY,
             "ANTHROPIC_API_KEY": KEY,
         }
-        agent = build("m", self.options, snapshots, Output(self.file.fileno()), self.clone, environment)
+        agent = build("m", self.options, snapshots, LlmOutput(self.file.fileno()), self.clone, environment)
         agent.perception.patience = Patience(agent.bench.output.retry, scale=0.0, sleep=lambda _: None)
         self.agent = agent
         return agent

@@ -10,7 +10,7 @@ from coral.native.memory import AgentMemory, KnownAttempts, Trial
 from coral.native.situation import Call, Observation, Situation
 
 FAMILIES = ("descent", "rows", "shake", "cross", "scatter")
-OBSERVATION = Observation(agent="agent-1", direction=Direction.MAXIMIZE, families=FAMILIES, has_check=True)
+OBSERVATION = Observation(agent="agent-1", direction=Direction.MAXIMIZE, families=FAMILIES)
 
 
 def trial(number: int, family: str, before: float | None, score: float | None, **fields: object) -> Trial:

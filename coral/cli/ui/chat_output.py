@@ -5,21 +5,21 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from coral.native.output import Output
+from coral.native.llm.output import LlmOutput
 from coral.views.format import clean
 
 LONGEST = 200  # characters of a line about a tool
 SAYS = "send_message"
 
 
-class ChatOutput(Output):
+class ChatOutput(LlmOutput):
     """`as_json`: print the agent's lines as they are, for programs."""
 
     def __init__(self, *, as_json: bool) -> None:
         super().__init__()
         self.as_json = as_json
 
-    def _line(self, data: dict[str, object]) -> None:
+    def line(self, data: dict[str, object]) -> None:
         text = json.dumps(data, ensure_ascii=False) if self.as_json else shown(data)
         if text:
             print(text, flush=True)

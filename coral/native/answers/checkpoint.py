@@ -6,21 +6,17 @@ from coral.native.situation import Situation
 
 LITTLE_DISK = 0.02  # free share
 FAILURES = 3  # failed attempts in a row that are worth an alert
-FOR_US = "- native:"  # begins the lines of the checklist that this agent repeats: it reads no other prose
 
 
 def checkpoint(situation: Situation) -> str:
-    memory, observation = situation.memory, situation.observation
-    last = list(memory.graded.values())[-5:]
-    checklist = [line for line in observation.checklist.splitlines() if line.startswith(FOR_US)]
-    points = [
-        f"Nothing hangs: I run nothing{' but the public check, for a limited time' if observation.has_check else ''}.",
+    memory, last = situation.memory, list(situation.memory.graded.values())[-5:]
+    points = (
+        "Nothing hangs: I run nothing but public checks, under a limit of time.",
         f"Submitted and not yet graded: {memory.pending.title if memory.pending else 'nothing'}.",
         f"My last results: {', '.join(f'#{trial.number} {trial.verdict}' for trial in last) or 'none yet'}.",
         standing(situation),
-        f"Free on the disk: {observation.free_disk:.0%}.",
-        *(f"Checklist: {line.removeprefix(FOR_US).strip()}" for line in checklist),
-    ]
+        f"Free on the disk: {situation.observation.free_disk:.0%}.",
+    )
     return "\n".join((*(f"- {point}" for point in points), "", _last_line(situation)))
 
 

@@ -8,10 +8,10 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from attempts.failures import kind_of
-from attempts.record import IMPROVED, Direction, Verdict
+from attempts.record import IMPROVED, Attempt, Direction, Verdict
 from coral.native.calls import Remember, Say, WriteNote, WriteSkill
 from coral.native.format import attempt_list, score_text
-from coral.native.memory import KnownAttempt, KnownAttempts
+from coral.native.memory import KnownAttempts
 from coral.native.search.bandit import FamilyStats, gain, is_win
 from coral.native.search.families import FAMILIES, parse_title
 from coral.native.shared_skills import WHERE_IT_PAYS, SearchSkill
@@ -29,8 +29,8 @@ CLOSE = 1e-6  # relative: scores this close end at the same optimum
 class FamilyEvidence:
     """The attempts of one family, in the order of their numbers; `wins`: those that gained over their start."""
 
-    tries: list[KnownAttempt] = field(default_factory=list)
-    wins: list[KnownAttempt] = field(default_factory=list)
+    tries: list[Attempt] = field(default_factory=list)
+    wins: list[Attempt] = field(default_factory=list)
 
     @property
     def pays(self) -> bool:
@@ -92,7 +92,7 @@ def consolidate(situation: Situation) -> tuple[Call, ...]:
 
 def _failures(known: KnownAttempts) -> list[str]:
     """Say for which reasons more than a fifth of the latest attempts fail: they cost more than any family can gain."""
-    groups: dict[str, list[KnownAttempt]] = {}
+    groups: dict[str, list[Attempt]] = {}
     for attempt in known.recent:
         if attempt.verdict == Verdict.FAILED:
             groups.setdefault(kind_of(attempt.reason), []).append(attempt)
@@ -169,7 +169,7 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:2], 1))
 
 
-def _are_apart(one: KnownAttempt, other: KnownAttempt) -> bool:
+def _are_apart(one: Attempt, other: Attempt) -> bool:
     """Return whether these are two attempts of which, by their titles, neither began at the other."""
     starts = {parse_title(one.title)[1], parse_title(other.title)[1]}
     return one.number != other.number and not starts & {one.number, other.number}

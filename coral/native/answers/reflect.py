@@ -55,9 +55,9 @@ def _surprises(situation: Situation, number: int) -> list[str]:
 
 def _note(situation: Situation, number: int, surprises: list[str]) -> WriteNote:
     trial = situation.memory.graded[number]
-    start = situation.known.find(trial.start)
+    start, is_first = situation.known.find(trial.start), str(trial.start) not in situation.known.scores
     parts = [f"{trial.change[:1].upper()}{trial.change[1:]}.", *surprises]
-    if start is not None and start.score is not None and trial.score is not None and len(start.scores) == 1:
+    if start is not None and start.score is not None and trial.score is not None and is_first:
         # As `coral` compares it with the records, which it can if each of the two has one score.
         parts.insert(1, f"#{start.number} to #{number}, {trial.score - start.score:+.6g}.")
     name = f"{number:04d}-{trial.family}-{trial.verdict.replace(' ', '-')}"

@@ -13,6 +13,7 @@ from coral.native.llm.client import ModelClient
 from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.messages_wire import MessagesWire
 from coral.native.llm.outer import OuterLoop
+from coral.native.llm.output import LlmOutput
 from coral.native.llm.patience import Patience
 from coral.native.llm.perceive import Perception
 from coral.native.llm.plugins import own_gates, own_tools
@@ -24,7 +25,6 @@ from coral.native.llm.transcript import Transcript
 from coral.native.llm.window import clip, request_tokens
 from coral.native.llm.workbench import Workbench
 from coral.native.main import EXIT_FAILED, EXIT_UNKNOWN_SESSION, open_memory
-from coral.native.output import Output
 from coral.native.snapshots import Snapshots
 
 WIRES: Mapping[str, type[ChatWire] | type[MessagesWire]] = {"chat": ChatWire, "messages": MessagesWire}
@@ -33,7 +33,7 @@ LONGEST_INSTRUCTIONS = 30_000  # characters
 SET_ASIDE = "Your newest memory was set aside: {}. What you remember of attempts may be gone: trust the records."
 
 
-def run(args: argparse.Namespace, options: LlmOptions, output: Output) -> int:
+def run(args: argparse.Namespace, options: LlmOptions, output: LlmOutput) -> int:
     """Run the launch, and return its exit code. ValueError says what is wrong with the options or the session."""
     snapshots = open_memory(args, LlmMemory)
     if snapshots is None:
@@ -57,7 +57,7 @@ def build(
     model: str,
     options: LlmOptions,
     snapshots: Snapshots[LlmMemory],
-    output: Output,
+    output: LlmOutput,
     clone: Path,
     environment: Mapping[str, str],
 ) -> LlmAgent:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.native.llm.conversation import LlmMemory
+from coral.native.llm.output import LlmOutput
 from coral.native.llm.settings import LlmOptions
 from coral.native.llm.transcript import Transcript
-from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
@@ -32,7 +32,7 @@ class Workbench:
     clone: Path
     agent: str
     snapshots: Snapshots[LlmMemory]
-    output: Output
+    output: LlmOutput
     options: LlmOptions
     transcript: Transcript
     environment: dict[str, str]

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from attempts.record import IMPROVED, Direction
-from coral.native.memory import KnownAttempt
+from attempts.record import IMPROVED, Attempt, Direction
 from coral.native.search.bandit import FamilyStats, gain, is_win, sample_family, stats_of
 from coral.native.search.families import FAMILIES, FIRST, LOCAL, parse_title
 from coral.native.search.hand_over import start_from
@@ -56,7 +55,7 @@ def _choose_kind(kinds: Sequence[str], compared: Compared, constraints: int | No
     return max(kinds, key=draw, default="")
 
 
-def compare_kinds(attempts: Iterable[KnownAttempt], direction: Direction) -> Compared:
+def compare_kinds(attempts: Iterable[Attempt], direction: Direction) -> Compared:
     """Return, for each kind, how often it ended better than another kind from the same start, a tie being half a win,
     and how often it was compared. From different starts, a larger gain may only mean a worse start."""
     met: dict[int, list[tuple[str, float]]] = {}

@@ -9,9 +9,9 @@ from functools import partial
 from random import Random
 
 from attempts.fields import one_line
-from attempts.record import Direction, Verdict
+from attempts.record import Attempt, Direction, Verdict
 from coral.native.calls import Search
-from coral.native.memory import AgentMemory, Candidate, KnownAttempt, Trial
+from coral.native.memory import AgentMemory, Candidate, Trial
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
@@ -247,16 +247,16 @@ class Explorer:
             )
         return space
 
-    def _others(self) -> list[KnownAttempt]:
+    def _others(self) -> list[Attempt]:
         return self.snapshots.memory.known.best_of_others(self.run_view.agent, self.run_view.direction)[:OTHERS]
 
-    def _points(self, space: SearchSpace, attempts: Sequence[KnownAttempt]) -> list[Vector]:
+    def _points(self, space: SearchSpace, attempts: Sequence[Attempt]) -> list[Vector]:
         return [point for attempt in attempts if (point := self._point(space, attempt)) is not None]
 
-    def _point(self, space: SearchSpace, attempt: KnownAttempt) -> Vector | None:
+    def _point(self, space: SearchSpace, attempt: Attempt) -> Vector | None:
         return space.vector(self.run_view.files(attempt, [file.name for file in space.files]))
 
-    def _check_out(self, attempt: KnownAttempt) -> None:
+    def _check_out(self, attempt: Attempt) -> None:
         """Put the clone on an attempt, so that what is made from it is its child."""
         try:
             checkout(self.run_view.clone, attempt.commit, self.run_view.agent)

@@ -19,7 +19,7 @@ from workspace.knowledge import list_skills
 from workspace.notes import find_notes
 
 
-def perform(agent: LocalAgent, call: Call) -> Event:
+def perform(agent: LocalAgent, call: Call) -> Event | None:
     return call.perform(agent.bench)
 
 

@@ -95,10 +95,8 @@ def test_another_epoch_forgets_the_scores_of_the_one_before():
     assert late.unread([3, 4]) == []
 
 
-def test_what_was_learnt_of_scores_is_forgotten_with_the_task():
-    waiting = replace(TRIAL, number=None, before=1.0, expected=1.5)
-    memory = AgentMemory(session="s", blocks={"plan": "rows"}, trials=(TRIAL,), pending=waiting, answered=("h1",))
-    kept = memory.for_another_task()
-    assert kept.trials == ()
-    assert (kept.pending.before, kept.pending.expected, kept.pending.title) == (None, None, TRIAL.title)
-    assert (kept.blocks, kept.answered) == ({"plan": "rows"}, ("h1",))
+def test_without_attempts_there_is_only_text():
+    memory = AgentMemory(session="s", blocks={"plan": "rows"}, trials=(TRIAL,), pending=TRIAL, reflected=9, episodes=4)
+    memory = replace(memory, answered=("h1",), known=KnownAttempts().add([attempt(0, 5.0)], Direction.MAXIMIZE))
+    kept = AgentMemory(session="s", blocks={"plan": "rows"}, episodes=4, answered=("h1",))
+    assert memory.without_attempts() == kept

@@ -27,15 +27,6 @@ def test_files_that_were_read_once_are_cached(agent: LocalAgent):
     assert view.files(seed, ["p.json"]) == {"p.json": "1"}
 
 
-def test_the_checklist_of_the_fleet_comes_before_the_one_of_the_clone(agent: LocalAgent):
-    view = agent.run_view()
-    assert view.checklist() == ""
-    (agent.clone / "HEARTBEAT.md").write_text("own")
-    assert view.checklist() == "own"
-    (agent.shared / "HEARTBEAT.md").write_text("fleet")
-    assert view.checklist() == "fleet"
-
-
 def test_a_hand_over_is_open_until_the_agents_own_note_gives_it_back(agent: LocalAgent):
     view, handed = agent.run_view(), HandOver("agent-2", 3)
     assert view.skills() == (None, ())

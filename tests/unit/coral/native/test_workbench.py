@@ -29,19 +29,17 @@ def test_the_own_result_is_read_before_the_brain_is_asked(agent: LocalAgent):
 
 
 def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
-    (agent.shared / "HEARTBEAT.md").write_text("- native: look")
     WriteNote(name="n", title="t", attempts=(), body="b", claims="rows").perform(agent.bench)
     idle = agent.bench.observe(Idle())
-    assert (idle.notes, idle.checklist, idle.has_check) == ((), "", False)
+    assert idle.notes == ()
     assert "shake" in idle.families
     agent.store.publish(attempt(1, 2.0))
     agent.bench.run_view.cache.mkdir(parents=True)
     for number in (0, 1):  # as if their files had been read before: a unit test has no git
         (agent.bench.run_view.cache / f"{number}.json").write_text(json.dumps({"p.json": f'{{"x": {number}.5}}'}))
     asked = agent.bench.observe(Prompted(HeartbeatSection("consolidate", "h1", "")))
-    assert ([note.title for note in asked.notes], asked.checklist) == (["t"], "")
+    assert [note.title for note in asked.notes] == ["t"]
     assert asked.change_of_best == "1 of 1 values differ; most of all x 0.5 -> 1.5"
     assert idle.change_of_best == ""
-    assert agent.bench.observe(Prompted(HeartbeatSection("checkpoint", "h2", ""))).checklist == "- native: look"
     asked = agent.bench.observe(Prompted(HeartbeatSection("redirect", "h3", "")))
     assert [note.claims for note in asked.notes] == ["rows"]  # what others have taken up

@@ -10,7 +10,7 @@ from native_agent import LocalAgent
 from sample import attempt
 
 from coral.native.calls import Search
-from coral.native.memory import KnownAttempt, KnownAttempts, Trial
+from coral.native.memory import KnownAttempts, Trial
 from coral.native.search.explore import THREADS, one_thread
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.tool_error import ToolError
@@ -49,7 +49,7 @@ def test_the_opposite_of_a_step_follows_only_if_the_step_gained_nothing(
         Trial(title="t", family="shake", before=1.0, number=number, score=score)
         for number, score in enumerate(scores, 1)
     ]
-    known = KnownAttempts(recent=tuple(map(KnownAttempt.of, attempts)))
+    known = KnownAttempts(recent=tuple(attempts))
     agent.snapshots.memory = replace(agent.snapshots.memory, trials=tuple(trials), known=known)
     for made in attempts:
         write_files(agent.run_view().cache, {f"{made.number}.json": json.dumps({"p.json": '{"x": 2.0}'})})
