@@ -69,7 +69,7 @@ def _next_search(situation: Situation) -> Search:
     random = Random(f"{situation.memory.session}/{situation.memory.episodes}")
     family = choose_family(situation, random)
     start, why = choose_start(situation, random)
-    if (skill := situation.observation.skill) is not None:
+    if (skill := situation.skill) is not None:
         why += f"; loaded the skill by {skill.author} after {skill.after} attempts"
     return Search(family=family, start=start, why=why)
 
@@ -81,7 +81,7 @@ def _correct(situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
         return (call,)
     complaint = Say(text=f"That did not work: {failed.message}")
     if isinstance(call, Search):
-        others = [name for name in situation.observation.families if name != call.family]
+        others = [name for name in situation.families if name != call.family]
         if others:
             other = Random(f"{memory.session}/{memory.episodes}/again").choice(others)
             why = f"{call.family} did not work: {failed.message}"

@@ -14,7 +14,7 @@ from coral.native.brain import Brain
 from coral.native.calls import Submit
 from coral.native.memory import Candidate
 from coral.native.prompt import HeartbeatSection, heartbeat_sections
-from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
+from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted
 from coral.native.tool_error import ToolError
 from coral.native.workbench import SearchBench
 
@@ -75,8 +75,7 @@ class Loop:
         self.queue.extend(Signal(Prompted(section)) for section in sections if section.id not in answered)
 
     def _step(self, signal: Signal) -> None:
-        observation = self.bench.observe(signal.event)  # first: it updates the memory
-        situation = Situation(self.bench.memory, observation)
+        situation = self.bench.observe(signal.event)
         following: list[Signal] = []
         for call in self._unfinished(signal.event) or self.brain.reason(situation, signal.event):
             following += act(signal, call, self._perform(call))

@@ -128,11 +128,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redirection:
-    """The decision of a redirect for the episodes until a number: where to start, which family to try and which to
-    avoid."""
+    """The decision of a redirect for the episodes until a number: where to start, and which family to try."""
 
     start: int | None = None
-    avoid: str = ""
     family: str = ""
     until: int = 0
 

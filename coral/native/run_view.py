@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attempts.files import parse_object, read_bytes, write_json
 from attempts.record import Attempt, Direction
-from attempts.store import Store, StoreError
+from attempts.store import Store
 from coral.native.memory import KnownAttempts
 from coral.native.shared_skills import HandOver, SearchSkill, read_skill
 from workspace.errors import GitError
@@ -36,16 +36,9 @@ class AgentRunView:
 
     def update(self, known: KnownAttempts) -> KnownAttempts:
         """Return the known attempts with all records published since."""
-        return known.add(self._records(known.unread(self.store.numbers())), self.direction)
-
-    def _records(self, numbers: Iterable[int]) -> Iterable[Attempt]:
-        for number in numbers:
-            try:
-                attempt = self.store.read(number)
-            except (StoreError, OSError):
-                continue
-            if self.shares or attempt.agent in (self.agent, ""):
-                yield attempt
+        found = filter(None, map(self.store.find, known.unread(self.store.numbers())))
+        records = (record for record in found if self.shares or record.agent in (self.agent, ""))
+        return known.add(records, self.direction)
 
     def files(self, attempt: Attempt, names: Iterable[str]) -> Mapping[str, str]:
         """Return the named files of an attempt as far as they can be read; git is asked once for each attempt."""

@@ -65,9 +65,10 @@ Event = Prompted | Idle | CandidateFound | ResultReceived | CallFailed | CallDon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """What the tools gathered for this step."""
+class Situation:
+    """What a brain decides by: memory, and what was observed for this event."""
 
+    memory: AgentMemory
     agent: str
     direction: Direction
     families: tuple[str, ...]  # families of moves that can change these files
@@ -79,22 +80,14 @@ class Observation:
     findings: tuple[str, ...] = ()  # what the best and the new bests show of the problem
     free_disk: float = 1.0  # as a share
 
-
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """What a brain decides by: memory and observation as one value, the result of a step's first stage."""
-
-    memory: AgentMemory
-    observation: Observation
-
     @property
     def known(self) -> KnownAttempts:
         return self.memory.known
 
     @property
     def own_best(self) -> Attempt | None:
-        return self.known.best.get(self.observation.agent)
+        return self.known.best.get(self.agent)
 
     @property
     def fleet_best(self) -> Attempt | None:
-        return self.known.leader(self.observation.direction)
+        return self.known.leader(self.direction)

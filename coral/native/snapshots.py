@@ -84,13 +84,8 @@ class Snapshots(Generic[Held]):
         self._last = number = self._last + 1
         body = json.dumps(encode(self.memory), ensure_ascii=False).encode("utf-8", "surrogatepass")
         temporary = self.folder / f".memory-{number:08d}.tmp"
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        try:
-            unwritten = sha256(body).hexdigest().encode() + b"\n" + body
-            while unwritten:
-                unwritten = unwritten[os.write(handle, unwritten) :]
-        finally:
-            os.close(handle)
+        temporary.touch(0o600)
+        temporary.write_bytes(sha256(body).hexdigest().encode() + b"\n" + body)
         temporary.replace(self.folder / f"memory-{number:08d}.json")
         for old in _numbers(self.folder)[:-RING]:
             (self.folder / f"memory-{old:08d}.json").unlink(missing_ok=True)

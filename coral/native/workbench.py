@@ -6,17 +6,16 @@ from functools import partial
 
 from attempts.record import Attempt, Verdict
 from coral.native.coral_command import CoralCommand
-from coral.native.memory import AgentMemory, Trial
+from coral.native.memory import LONGEST_REASON, AgentMemory, Trial
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
 from coral.native.run_view import AgentRunView
 from coral.native.search.bandit import gain, is_win
 from coral.native.search.explore import Explorer
 from coral.native.search.unchecked_search import FIRST_STEP, next_step
-from coral.native.situation import Event, Idle, Observation, Prompted
+from coral.native.situation import Event, Idle, Prompted, Situation
 from coral.native.snapshots import Snapshots
 
-LONGEST_REASON = 300  # characters
 SYNTHESES = {"consolidate", "conclude"}  # heartbeats that ask for a synthesis
 
 
@@ -40,9 +39,9 @@ class SearchBench:
     def memory(self, memory: AgentMemory) -> None:
         self.snapshots.memory = memory
 
-    def observe(self, event: Event) -> Observation:
+    def observe(self, event: Event) -> Situation:
         """Read what was published, and with it the agent's own result; gather what the brain is shown for this event:
-        only what it can need, because reading everything takes time."""
+        only what it can need, because reading everything takes time. It is the first stage of a step."""
         known, view = self.run_view.update(self.memory.known), self.run_view
         memory = self.memory if known.epoch == self.memory.known.epoch else self.memory.without_attempts()
         self.memory = replace(memory, known=known)
@@ -52,7 +51,8 @@ class SearchBench:
         asked, is_idle = event.section.name if isinstance(event, Prompted) else "", isinstance(event, Idle)
         concludes, disk = asked in SYNTHESES, shutil.disk_usage(view.clone)
         skill, hand_overs = view.skills()
-        return Observation(
+        return Situation(
+            memory=self.memory,
             agent=view.agent,
             direction=view.direction,
             families=self.explorer.families() if asked or is_idle else (),

@@ -7,10 +7,12 @@ from sample import attempt
 from attempts.record import Direction, Verdict
 from coral.native.calls import Say, WriteNote
 from coral.native.memory import AgentMemory, KnownAttempts, Trial
-from coral.native.situation import Call, Observation, Situation
+from coral.native.situation import Call, Situation
 
 FAMILIES = ("descent", "rows", "shake", "cross", "scatter")
-OBSERVATION = Observation(agent="agent-1", direction=Direction.MAXIMIZE, families=FAMILIES)
+OBSERVATION = Situation(
+    memory=AgentMemory(session="s"), agent="agent-1", direction=Direction.MAXIMIZE, families=FAMILIES
+)
 
 
 def trial(number: int, family: str, before: float | None, score: float | None, **fields: object) -> Trial:
@@ -50,10 +52,10 @@ def history() -> KnownAttempts:
 
 
 def situation(
-    *trials: Trial, observation: Observation = OBSERVATION, attempts: KnownAttempts | None = None, **fields: object
+    *trials: Trial, observation: Situation = OBSERVATION, attempts: KnownAttempts | None = None, **fields: object
 ) -> Situation:
     memory = AgentMemory(session="s", trials=trials, known=history() if attempts is None else attempts)
-    return Situation(replace(memory, **fields), observation)  # type: ignore[arg-type]
+    return replace(observation, memory=replace(memory, **fields))  # type: ignore[arg-type]
 
 
 def said(calls: tuple[Call, ...]) -> str:

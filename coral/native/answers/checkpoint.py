@@ -15,7 +15,7 @@ def checkpoint(situation: Situation) -> str:
         f"Submitted and not yet graded: {memory.pending.title if memory.pending else 'nothing'}.",
         f"My last results: {', '.join(f'#{trial.number} {trial.verdict}' for trial in last) or 'none yet'}.",
         standing(situation),
-        f"Free on the disk: {situation.observation.free_disk:.0%}.",
+        f"Free on the disk: {situation.free_disk:.0%}.",
     )
     return "\n".join((*(f"- {point}" for point in points), "", _last_line(situation)))
 
@@ -25,8 +25,8 @@ def _last_line(situation: Situation) -> str:
     if len(last) == FAILURES and all(trial.verdict == Verdict.FAILED for _, trial in last):
         numbers, reason = attempt_list([number for number, _ in last]), last[-1][1].reason or "nothing"
         return f"ALERT: my last {FAILURES} attempts failed ({numbers}); the grader says: {reason}"
-    if situation.observation.free_disk < LITTLE_DISK:
-        return f"ALERT: only {situation.observation.free_disk:.1%} of the disk is free"
+    if situation.free_disk < LITTLE_DISK:
+        return f"ALERT: only {situation.free_disk:.1%} of the disk is free"
     return "HEARTBEAT_OK"
 
 

@@ -68,10 +68,10 @@ def evidence_by_family(known: KnownAttempts, direction: Direction) -> Evidence:
 def consolidate(situation: Situation) -> tuple[Call, ...]:
     """Write a synthesis, and a skill if any family has gained."""
     known, best = situation.known, situation.fleet_best
-    evidence = evidence_by_family(known, situation.observation.direction)
+    evidence = evidence_by_family(known, situation.direction)
     lines = [*_failures(known), *_best(situation), *_families(evidence)]
     conclusions, plan = "\n".join(lines) or NOTHING_PROVEN, _next(situation, evidence)
-    untried = ", ".join(f"`{name}`" for name in situation.observation.families if name not in evidence)
+    untried = ", ".join(f"`{name}`" for name in situation.families if name not in evidence)
     parts = {
         "Conclusions": conclusions,
         "Contradictions": _contradictions(evidence),
@@ -111,10 +111,10 @@ def _best(situation: Situation) -> list[str]:
         return []
     lines: list[str] = []
     level = best.score
-    if seed is not None and seed.score is not None and situation.observation.change_of_best:
+    if seed is not None and seed.score is not None and situation.change_of_best:
         gained = f"#{seed.number} to #{best.number}, {level - seed.score:+.6g}"
-        lines.append(f"- What gains: {gained}, by these: {situation.observation.change_of_best}.")
-    lines += [f"- Around #{best.number}, {text}." for text in situation.observation.findings]
+        lines.append(f"- What gains: {gained}, by these: {situation.change_of_best}.")
+    lines += [f"- Around #{best.number}, {text}." for text in situation.findings]
     recent = situation.known.recent
     since = [attempt for attempt in recent if attempt.number > best.number]
     if len(since) >= LATELY:
@@ -141,20 +141,18 @@ def _families(evidence: Evidence) -> list[str]:
 def _contradictions(evidence: Evidence) -> str:
     lines = []
     for family, shown in evidence.items():
-        winners = sorted({attempt.agent for attempt in shown.wins})
-        tried = Counter(attempt.agent for attempt in shown.tries)
-        losers = [agent for agent in sorted(tried) if tried[agent] >= ENOUGH_TRIES and agent not in winners]
+        winners, tried = {attempt.agent for attempt in shown.wins}, Counter(attempt.agent for attempt in shown.tries)
+        losers = sorted(agent for agent in tried if tried[agent] >= ENOUGH_TRIES and agent not in winners)
         if winners and losers:
-            lines.append(
-                f"- `{family}` gained for {', '.join(winners)} but never for {', '.join(losers)}. What would decide "
-                f"whether it is the start: {losers[0]} using it from the best start of {winners[0]}."
-            )
+            decides = f"{losers[0]} using it from the best start of {min(winners)} would decide whether it is the start"
+            gained = f"`{family}` gained for {', '.join(sorted(winners))} but never for {', '.join(losers)}"
+            lines.append(f"- {gained}: {decides}.")
     return "\n".join(lines)
 
 
 def _next(situation: Situation, evidence: Evidence) -> str:
     """Propose two ideas: the family that gains, and a cross of the two best or the family that was tried least."""
-    best, direction = situation.fleet_best, situation.observation.direction
+    best, direction = situation.fleet_best, situation.direction
     start = f"#{best.number}" if best is not None else "the seed"
     paying = [family for family, shown in evidence.items() if shown.pays][:1]
     ideas = [f"`{family}` from {start}: what pays, from the best there is." for family in paying]
@@ -163,7 +161,7 @@ def _next(situation: Situation, evidence: Evidence) -> str:
     if rivals and (crossed.pays or len(crossed.tries) < ENOUGH_TRIES):
         rival = f"#{rivals[0].number} ({score_text(rivals[0].score)})"
         ideas.append(f"`cross` of {start} with {rival}: they were found apart.")
-    rest = [name for name in situation.observation.families if name not in (*paying, "cross")]
+    rest = [name for name in situation.families if name not in (*paying, "cross")]
     rest.sort(key=lambda name: len(evidence.get(name, FamilyEvidence()).tries))
     ideas += [f"`{name}` from {start}: tried least." for name in rest]
     return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:2], 1))
@@ -177,8 +175,8 @@ def _are_apart(one: Attempt, other: Attempt) -> bool:
 
 def _notes_read(situation: Situation) -> str:
     """List the latest notes of others that this brain draws no conclusions from, but those of other native agents."""
-    own = (situation.observation.agent, "")
-    others = (note for note in situation.observation.notes if note.author not in own and not note.is_earlier)
+    own = (situation.agent, "")
+    others = (note for note in situation.notes if note.author not in own and not note.is_earlier)
     notes = [note for note in others if not note.is_synthesis and note.title.partition(" ")[0] not in FAMILIES]
     return "\n".join(f"- {note.title} ({note.author})" for note in notes[:LATELY])
 
@@ -189,7 +187,7 @@ def _skill(situation: Situation, evidence: Evidence) -> tuple[WriteSkill, ...]:
     if best is None or not proven:
         return ()
     stats = {name: FamilyStats(float(len(shown.tries)), float(len(shown.wins))) for name, shown in evidence.items()}
-    skill = SearchSkill(situation.observation.agent, situation.known.next - 1, stats)
+    skill = SearchSkill(situation.agent, situation.known.next - 1, stats)
     front = skill.front(f"Where search has paid: from #{best.number}, `{proven[0]}`. Load it before you choose.")
     body = (
         f"# Where the search pays\n\nPut the files on #{best.number}: `coral checkout {best.number}`. "

@@ -25,7 +25,7 @@ def redirect(situation: Situation) -> tuple[Call, ...]:
     plan = f"`{family}` instead of `{left}`, from {origin}, for {EPISODES} attempts"
     wrong = f"I was wrong if none of these ends above what `{left or 'before'}` reached."
     until = situation.memory.episodes + EPISODES
-    redirection = Redirection(start=best.number if best else None, avoid=left, family=family, until=until)
+    redirection = Redirection(start=best.number if best else None, family=family, until=until)
     return (
         Remember(block="plan", text=plan, redirection=redirection),
         *_dead_end(situation, graded, f"Now {plan}. {wrong}", family),
@@ -44,7 +44,7 @@ def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: 
     if start is None or len(tried) < ENOUGH_TRIES or any(trial.verdict in IMPROVED for trial in tried):
         return ()
     name = f"dead-end-{left}-from-{start}"
-    earlier = [number for note in situation.observation.notes if note.name == name for number in note.attempts]
+    earlier = [number for note in situation.notes if note.name == name for number in note.attempts]
     numbers = sorted({*earlier, *(trial.number or 0 for trial in tried)})
     title = f"{left} from #{start} gains nothing: {attempt_list(numbers)}, {score_text(tried[-1].before)}"
     topics, body = (left, f"#{start}"), f"{_effort(tried)}{plan}"

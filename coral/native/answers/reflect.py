@@ -43,7 +43,7 @@ def _surprises(situation: Situation, number: int) -> list[str]:
     gap = trial.score - trial.expected if trial.score is not None and trial.expected is not None else 0.0
     if abs(gap) > NOTABLE * max(1.0, abs(trial.expected or 0.0)):
         words.append(f"The check had said {score_text(trial.expected)}: it is off by {gap:+.3g}, not the whole truth.")
-    gained = gain(trial.before, trial.score, situation.observation.direction)
+    gained = gain(trial.before, trial.score, situation.direction)
     if trial.verdict == Verdict.NEW_BEST and (trial.before is None or gained > NOTABLE):
         same = [other for other in earlier if other.family == trial.family]
         if len(same) >= FRUITLESS and not any(other.verdict in IMPROVED for other in same):

@@ -20,23 +20,23 @@ RECENT = 6  # trials that a redirect looks back at
 def choose_family(situation: Situation, random: Random) -> str:
     """Choose a family: the one that a redirect has decided on, in the first attempts those of `_first_families`, then
     by Thompson sampling."""
-    memory, observation = situation.memory, situation.observation
-    families = [name for name in observation.families if name != memory.redirected.avoid]
+    memory = situation.memory
+    families: Sequence[str] = situation.families
     if memory.redirected.family in families:
         return memory.redirected.family
-    compared = compare_kinds(situation.known.recent, observation.direction)
+    compared = compare_kinds(situation.known.recent, situation.direction)
     first = _first_families(situation)[len(memory.trials) :] if not (memory.trials and compared) else ()
     for family in first:
         if family in families:
             return family
-    kind = _choose_kind(sorted({FAMILIES[name].kind for name in families}), compared, observation.constraints, random)
+    kind = _choose_kind(sorted({FAMILIES[name].kind for name in families}), compared, situation.constraints, random)
     families = [name for name in families if FAMILIES[name].kind == kind]
     failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len({*failed}) == 1 and len(families) > 1:
         families = [name for name in families if name != failed[0]]
-    shared = observation.skill.stats if observation.skill is not None else {}
-    own = stats_of(memory.trials, observation.direction)
-    return sample_family(families or observation.families, own, shared, random)
+    shared = situation.skill.stats if situation.skill is not None else {}
+    own = stats_of(memory.trials, situation.direction)
+    return sample_family(families or situation.families, own, shared, random)
 
 
 Compared = dict[str, tuple[float, int]]
@@ -80,21 +80,20 @@ def _first_families(situation: Situation) -> tuple[str, ...]:
     """Return the families that an agent begins with: descent; if there are no constraints, one family of each kind, in
     reverse order for every second agent, so that the fleet learns from the same start which kind gains. Once that is
     known, no agent tries the rest."""
-    observation = situation.observation
-    if observation.constraints != 0:
+    if situation.constraints != 0:
         return ("descent",)
-    first = tuple(name for name in FIRST if name in observation.families)
-    digits = "".join(filter(str.isdigit, observation.agent))
+    first = tuple(name for name in FIRST if name in situation.families)
+    digits = "".join(filter(str.isdigit, situation.agent))
     return first[::-1] if digits and int(digits) % 2 == 0 else first
 
 
 def choose_other_family(situation: Situation, left: str) -> str:
     """Choose another family than `left`, and if possible none that another agent claims: of those that were tried least
     lately, the likeliest to win."""
-    trials, observation = situation.memory.trials, situation.observation
-    recent, stats = Counter(trial.family for trial in trials[-RECENT:]), stats_of(trials, observation.direction)
-    others = [name for name in observation.families if name != left] or observation.families
-    claimed = {claim.gap for claim in claims_of(observation.notes) if claim.agent != observation.agent}
+    trials = situation.memory.trials
+    recent, stats = Counter(trial.family for trial in trials[-RECENT:]), stats_of(trials, situation.direction)
+    others = [name for name in situation.families if name != left] or situation.families
+    claimed = {claim.gap for claim in claims_of(situation.notes) if claim.agent != situation.agent}
     free = [name for name in others if name not in claimed]
     return min(free or others, key=lambda name: (recent[name], -stats.get(name, FamilyStats()).win_rate(name)))
 

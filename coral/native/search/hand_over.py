@@ -18,7 +18,7 @@ def start_from(situation: Situation) -> tuple[int, str] | None:
     for handed, line in _lines(situation):
         held = [found for number in line if (found := situation.known.find(number)) and found.score is not None]
         if held and len(line) <= TRIES:
-            best = min(held, key=rank(situation.observation.direction))
+            best = min(held, key=rank(situation.direction))
             return best.number, f"{handed.author} hands #{handed.attempt} over, try {len(line)} of {TRIES}"
     return None
 
@@ -30,7 +30,7 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
             continue
         start, graded = situation.known.find(handed.attempt), situation.memory.graded
         scored = [trial for number in line[1:] if (trial := graded[number]).score is not None]
-        best = min(scored, key=rank(situation.observation.direction)).score if scored else None
+        best = min(scored, key=rank(situation.direction)).score if scored else None
         came = f"{score_text(start.score if start else None)} -> {score_text(best)}"
         body = (
             f"{attempt_list(line[1:])} vary the numbers of #{handed.attempt}, which {handed.author} handed over; the "
@@ -38,7 +38,7 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
             f"vary: the next step is {handed.author}'s."
         )
         title = f"The numbers of #{handed.attempt} are tuned: {came}"
-        name = handed.note_of(situation.observation.agent)
+        name = handed.note_of(situation.agent)
         return (WriteNote(name=name, title=title, attempts=tuple(line), body=body),)
     return ()
 
@@ -46,8 +46,8 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
 def _lines(situation: Situation) -> Iterator[tuple[HandOver, list[int]]]:
     """Yield the attempts that others hand over and this agent has not given back, the newest first; each with its line:
     itself, and the agent's own attempts that began at it or at one of these."""
-    for handed in sorted(situation.observation.hand_overs, key=lambda handed: -handed.attempt):
-        if handed.author != situation.observation.agent and not handed.given_back:
+    for handed in sorted(situation.hand_overs, key=lambda handed: -handed.attempt):
+        if handed.author != situation.agent and not handed.given_back:
             line = [handed.attempt]
             for number, trial in situation.memory.graded.items():
                 if trial.start in line:

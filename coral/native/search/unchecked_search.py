@@ -37,18 +37,14 @@ def propose(
 ) -> Vector:
     """Propose one candidate. `failed`: the last one from the same start by small steps, whose opposite is tried
     next."""
-    move = FAMILIES[family].move
+    point, move = start, FAMILIES[family].move
     if family == "shake" and failed is not None:
         point = space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])  # the opposite step
-    elif family == "shake":
-        point = _small_step(space, start, step, random)
-    elif move is not None:
+    elif family != "shake" and move is not None:
         problem = OptimizationProblem(space, NoCheck(), True)
         context = MoveContext(problem, space.ranges([start, *others]), space.scales([start]), others, random)
         point = move(context, start)
-    else:
-        point = list(start)
-    return point if point != start else _small_step(space, start, max(step, FIRST_STEP), random)
+    return point if point != start else _small_step(space, start, step, random)
 
 
 def next_step(step: float, improved: bool) -> float:

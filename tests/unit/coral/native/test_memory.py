@@ -19,7 +19,7 @@ def test_blocks_are_edited_and_bounded():
 
 
 def test_a_redirection_to_a_family_that_finds_nothing_ends():
-    redirection = Redirection(start=3, avoid="descent", family=TRIAL.family, until=3)
+    redirection = Redirection(start=3, family=TRIAL.family, until=3)
     memory = AgentMemory(session="s", pending=TRIAL, redirection=redirection)
     assert memory.discard(TRIAL) == replace(
         memory, pending=None, trials=(TRIAL,), redirection=replace(redirection, family="")

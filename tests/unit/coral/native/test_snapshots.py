@@ -26,7 +26,7 @@ def full_memory() -> AgentMemory:
         pending=TRIAL,
         trials=(TRIAL, replace(TRIAL, number=4)),
         reflected=3,
-        redirection=Redirection(start=2, avoid="rows", family="cross", until=3),
+        redirection=Redirection(start=2, family="cross", until=3),
         chain={"a.json": '{"x": 2}'},
         chain_family="rows",
         step_sizes={"shake": 0.1},

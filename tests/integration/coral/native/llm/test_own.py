@@ -17,7 +17,7 @@ from coral.native.calls import Submit
 from coral.native.llm.plugins import own_gates, own_tools
 from coral.native.llm.settings import LlmOptions
 from coral.native.loop import Loop
-from coral.native.situation import Idle, ResultReceived, Situation
+from coral.native.situation import Idle, ResultReceived
 
 PAGE = ROOT / "docs" / "native.md"
 
@@ -63,12 +63,12 @@ def test_what_is_no_tool_or_gate_is_refused(own: Path) -> None:
 def test_a_brain_of_ones_own(own: Path) -> None:
     agent = LocalAgent(own / "run")
     brain = find_brain("own.halves:Halves")()
-    situation = Situation(agent.snapshots.memory, agent.bench.observe(Idle()))
+    situation = agent.bench.observe(Idle())
     (submit,) = brain.reason(situation, Idle())
     assert isinstance(submit, Submit)
     assert submit.candidate.texts == {"p.json": '{"x": 0.5}'}
     agent.snapshots.memory = agent.snapshots.memory.add_result(submit.candidate.trial)
-    after = Situation(agent.snapshots.memory, situation.observation)
+    after = agent.bench.observe(Idle())
     (later,) = brain.reason(after, Idle())
     assert later.candidate.texts == {"p.json": '{"x": 0.25}'}
     assert brain.reason(after, ResultReceived(submit.candidate.trial))[0].text == "#None scores None"

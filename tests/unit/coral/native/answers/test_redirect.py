@@ -18,7 +18,6 @@ def test_the_family_is_left_and_the_next_search_starts_from_the_best():
     calls = redirect(situation(*tried))
     (redirection,) = [call.redirection for call in calls if isinstance(call, Remember)]
     assert redirection.start == 9
-    assert redirection.avoid == "rows"
     assert redirection.family in FAMILIES
     assert redirection.family != "rows"
     assert notes(calls) == []  # from three starts, one attempt each

@@ -36,12 +36,8 @@ def test_without_constraints_a_fleet_begins_with_a_descent_and_an_evolution():
 
 
 def test_a_redirection_ends_after_its_episodes():
-    ended = Redirection(start=9, avoid="rows", family="cross", until=3)
+    ended = Redirection(start=9, family="cross", until=3)
     assert "rows" in chosen(trial(4, "rows", 1, 2), redirection=ended, episodes=3)
-
-
-def test_the_family_that_a_redirection_avoids_is_not_chosen():
-    assert "rows" not in chosen(trial(4, "rows", 1, 2), redirection=Redirection(avoid="rows", until=1))
 
 
 def test_a_family_that_gained_nothing_twice_in_a_row_rests():
