@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 
 from attempts.files import read_bytes
-from coral.native.search.bandit import FamilyStats, StatsByFamily
+from coral.native.search.bandit import Counts
 from workspace import frontmatter
 from workspace.frontmatter import Value, words
 from workspace.knowledge import Skill
@@ -24,12 +24,11 @@ class SearchSkill:
 
     author: str
     after: int
-    stats: StatsByFamily
+    counts: Counts
 
     def front(self, description: str) -> dict[str, Value]:
-        counts = {family: [stats.tries, stats.wins] for family, stats in sorted(self.stats.items())}
         about: dict[str, Value] = {"description": description, "author": self.author, "form": SEARCH_FORM}
-        return {**about, "after": self.after, "families": json.dumps(counts)}
+        return {**about, "after": self.after, "families": json.dumps(self.counts, sort_keys=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +56,9 @@ def read_skill(skill: Skill) -> SearchSkill | HandOver | None:
         if front.get("form") == HAND_OVER_FORM and not skill.is_earlier:
             return HandOver(skill.author, int(words(front["attempt"])))
         if front.get("form") == SEARCH_FORM and not skill.is_earlier:
-            stats = {name: _stats(*counts) for name, counts in json.loads(words(front["families"])).items()}
-            return SearchSkill(skill.author, int(words(front["after"])), stats)
+            counts = {name: (tries, wins) for name, (tries, wins) in json.loads(words(front["families"])).items()}
+            if all(0 <= wins <= tries <= MOST_TRIES for tries, wins in counts.values()):
+                return SearchSkill(skill.author, int(words(front["after"])), counts)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return None
-
-
-def _stats(tries: float, wins: float) -> FamilyStats:
-    if not 0 <= wins <= tries <= MOST_TRIES:
-        raise ValueError("these are no counts")
-    return FamilyStats(tries, wins)

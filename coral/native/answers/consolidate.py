@@ -12,7 +12,7 @@ from attempts.record import IMPROVED, Attempt, Direction, Verdict
 from coral.native.calls import Remember, Say, WriteNote, WriteSkill
 from coral.native.format import attempt_list, score_text
 from coral.native.memory import KnownAttempts
-from coral.native.search.bandit import FamilyStats, gain, is_win
+from coral.native.search.bandit import gain, is_win
 from coral.native.search.families import FAMILIES, parse_title
 from coral.native.shared_skills import WHERE_IT_PAYS, SearchSkill
 from coral.native.situation import Call, Situation
@@ -186,8 +186,8 @@ def _skill(situation: Situation, evidence: Evidence) -> tuple[WriteSkill, ...]:
     best, proven = situation.fleet_best, [family for family, shown in evidence.items() if shown.wins]
     if best is None or not proven:
         return ()
-    stats = {name: FamilyStats(float(len(shown.tries)), float(len(shown.wins))) for name, shown in evidence.items()}
-    skill = SearchSkill(situation.agent, situation.known.next - 1, stats)
+    counts = {name: (float(len(shown.tries)), float(len(shown.wins))) for name, shown in evidence.items()}
+    skill = SearchSkill(situation.agent, situation.known.next - 1, counts)
     front = skill.front(f"Where search has paid: from #{best.number}, `{proven[0]}`. Load it before you choose.")
     body = (
         f"# Where the search pays\n\nPut the files on #{best.number}: `coral checkout {best.number}`. "

@@ -4,7 +4,6 @@ Each agent counts for itself and shares the fleet's counts in a skill: these wei
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from random import Random
 
 from attempts.record import Direction, Verdict
@@ -31,6 +30,8 @@ PRIOR_TRIES = 2.0
 UNKNOWN_WINS = 0.6  # the prior of a family that is not listed
 ROUNDING = 1e-9  # relative: smaller gains are no win and prove nothing
 
+Counts = Mapping[str, tuple[float, float]]  # tries and wins of each family
+
 
 def gain(before: float | None, after: float | None, direction: Direction) -> float:
     """Return by how much `after` is better, in units of the score; 0 if one of them is None."""
@@ -44,43 +45,30 @@ def is_win(gained: float, before: float | None) -> bool:
     return gained > ROUNDING * max(1.0, abs(before or 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyStats:
-    """The counts of one family."""
-
-    tries: float = 0.0
-    wins: float = 0.0
-
-    def add(self, won: bool) -> "FamilyStats":
-        return FamilyStats(self.tries * DECAY + 1.0, self.wins * DECAY + won)
-
-    def win_rate(self, family: str) -> float:
-        """Return the expected share of wins, the prior of the family included."""
-        return (PRIOR_WINS.get(family, UNKNOWN_WINS) + self.wins) / (PRIOR_TRIES + self.tries)
-
-
-StatsByFamily = Mapping[str, FamilyStats]
-
-
-def stats_of(trials: Iterable[Trial], direction: Direction) -> dict[str, FamilyStats]:
+def counts_of(trials: Iterable[Trial], direction: Direction) -> Counts:
     """Count the trials of each family, the latest last; a trial that led to no attempt is a failed try."""
-    stats: dict[str, FamilyStats] = {}
+    counts: dict[str, tuple[float, float]] = {}
     for trial in trials:
         if trial.verdict != Verdict.VOID:
+            tries, wins = counts.get(trial.family, (0.0, 0.0))
             won = is_win(gain(trial.before, trial.score, direction), trial.before)
-            stats[trial.family] = stats.get(trial.family, FamilyStats()).add(won)
-    return stats
+            counts[trial.family] = (tries * DECAY + 1.0, wins * DECAY + won)
+    return counts
 
 
-def sample_family(families: Iterable[str], own: StatsByFamily, shared: StatsByFamily, random: Random) -> str:
+def expected(family: str, counts: Counts) -> tuple[float, float]:
+    """Return the wins and losses of a family, those of its prior included."""
+    tries, wins = counts.get(family, (0.0, 0.0))
+    prior = PRIOR_WINS.get(family, UNKNOWN_WINS)
+    return prior + wins, PRIOR_TRIES - prior + tries - wins
+
+
+def sample_family(families: Iterable[str], own: Counts, shared: Counts, random: Random) -> str:
     """Choose a family by Thompson sampling: draw a win rate for each from what is known of it, and take the highest."""
 
     def draw(family: str) -> float:
-        mine, theirs = own.get(family, FamilyStats()), shared.get(family, FamilyStats())
-        weight = min(1.0, SHARED_TRIES / theirs.tries) if theirs.tries else 0.0
-        prior = PRIOR_WINS.get(family, UNKNOWN_WINS)
-        wins = prior + mine.wins + weight * theirs.wins
-        losses = PRIOR_TRIES - prior + mine.tries - mine.wins
-        return random.betavariate(wins, losses + weight * (theirs.tries - theirs.wins))
+        (wins, losses), (tries, won) = expected(family, own), shared.get(family, (0.0, 0.0))
+        weight = min(1.0, SHARED_TRIES / tries) if tries else 0.0
+        return random.betavariate(wins + weight * won, losses + weight * (tries - won))
 
     return max(sorted(families), key=draw)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 from attempts.record import IMPROVED, Attempt, Direction
-from coral.native.search.bandit import FamilyStats, gain, is_win, sample_family, stats_of
+from coral.native.search.bandit import counts_of, expected, gain, is_win, sample_family
 from coral.native.search.families import FAMILIES, FIRST, LOCAL, parse_title
 from coral.native.search.hand_over import start_from
 from coral.native.situation import Situation
@@ -34,8 +34,8 @@ def choose_family(situation: Situation, random: Random) -> str:
     failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len({*failed}) == 1 and len(families) > 1:
         families = [name for name in families if name != failed[0]]
-    shared = situation.skill.stats if situation.skill is not None else {}
-    own = stats_of(memory.trials, situation.direction)
+    shared = situation.skill.counts if situation.skill is not None else {}
+    own = counts_of(memory.trials, situation.direction)
     return sample_family(families or situation.families, own, shared, random)
 
 
@@ -91,11 +91,15 @@ def choose_other_family(situation: Situation, left: str) -> str:
     """Choose another family than `left`, and if possible none that another agent claims: of those that were tried least
     lately, the likeliest to win."""
     trials = situation.memory.trials
-    recent, stats = Counter(trial.family for trial in trials[-RECENT:]), stats_of(trials, situation.direction)
+    recent, counts = Counter(trial.family for trial in trials[-RECENT:]), counts_of(trials, situation.direction)
     others = [name for name in situation.families if name != left] or situation.families
     claimed = {claim.gap for claim in claims_of(situation.notes) if claim.agent != situation.agent}
-    free = [name for name in others if name not in claimed]
-    return min(free or others, key=lambda name: (recent[name], -stats.get(name, FamilyStats()).win_rate(name)))
+
+    def key(name: str) -> tuple[bool, int, float]:
+        wins, losses = expected(name, counts)
+        return name in claimed, recent[name], losses / (wins + losses)
+
+    return min(others, key=key)
 
 
 def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:

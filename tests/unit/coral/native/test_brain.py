@@ -8,7 +8,6 @@ from sample import attempt
 from coral.native.brain import SearchBrain
 from coral.native.calls import Search, Submit
 from coral.native.memory import Candidate
-from coral.native.search.bandit import FamilyStats
 from coral.native.shared_skills import SearchSkill
 from coral.native.situation import CallFailed, CandidateFound, Idle, ResultReceived
 
@@ -38,7 +37,7 @@ def test_a_failed_call_is_repeated_or_replaced_by_another_family():
 
 def test_a_skill_is_loaded_and_used():
     """An agent prefers what has paid for others."""
-    skill = SearchSkill("agent-2", 30, {"shake": FamilyStats(30.0, 30.0)})
+    skill = SearchSkill("agent-2", 30, {"shake": (30.0, 30.0)})
     observation = replace(OBSERVATION, skill=skill)
     done = trial(4, "rows", 1.0, 1.1)
     chosen = [BRAIN.reason(situation(done, observation=observation, episodes=k), Idle())[0] for k in range(200)]

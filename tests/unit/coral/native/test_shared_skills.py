@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from coral.native.search.bandit import FamilyStats
 from coral.native.shared_skills import HandOver, SearchSkill, read_skill
 from workspace.knowledge import Skill, list_skills, write_skill
 
 
-@pytest.mark.parametrize("skill", [SearchSkill("agent-2", 30, {"rows": FamilyStats(5.0, 3.0)}), HandOver("agent-2", 3)])
+@pytest.mark.parametrize("skill", [SearchSkill("agent-2", 30, {"rows": (5.0, 3.0)}), HandOver("agent-2", 3)])
 def test_what_is_written_is_what_is_read(tmp_path: Path, skill: SearchSkill | HandOver):
     write_skill(tmp_path, "some", skill.front("why: so"), "body")
     (written,) = list_skills(tmp_path)

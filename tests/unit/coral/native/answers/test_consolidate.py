@@ -9,7 +9,6 @@ from attempts.record import Direction, Verdict
 from coral.native.answers.consolidate import consolidate, evidence_by_family
 from coral.native.calls import WriteSkill
 from coral.native.memory import KnownAttempts
-from coral.native.search.bandit import FamilyStats
 from coral.native.shared_skills import SearchSkill, read_skill
 from workspace.knowledge import list_skills, write_note, write_skill
 from workspace.notes import find_notes
@@ -33,7 +32,7 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
     (skill,) = [call for call in calls if isinstance(call, WriteSkill)]
     write_skill(tmp_path, skill.name, skill.front, skill.body)
     (written,) = list_skills(tmp_path)
-    stats = {"rows": FamilyStats(3.0, 2.0), "cross": FamilyStats(1.0, 1.0), "shake": FamilyStats(3.0, 0.0)}
+    stats = {"rows": (3.0, 2.0), "cross": (1.0, 1.0), "shake": (3.0, 0.0)}
     assert read_skill(written) == SearchSkill("agent-1", 9, stats)
     assert "coral checkout 9" in written.body
     assert "`rows` (2 of 3, last #3 and #5)" in written.body

@@ -6,41 +6,35 @@ from random import Random
 from native_situations import trial
 
 from attempts.record import Direction
-from coral.native.search.bandit import DECAY, FamilyStats, gain, is_win, sample_family, stats_of
+from coral.native.search.bandit import DECAY, Counts, counts_of, gain, is_win, sample_family
+
+WON, LOST = (trial(2, "rows", 1.0, 1.5), trial(2, "shake", 1.0, 0.5)), trial(4, "rows", 1.0, 0.5)
 
 
-def drawn(own: dict[str, FamilyStats], shared: dict[str, FamilyStats], times: int = 200) -> list[str]:
+def drawn(own: Counts, shared: Counts, times: int = 200) -> list[str]:
     return [sample_family(["rows", "shake"], own, shared, Random(k)) for k in range(times)]
 
 
 def test_the_choice_follows_what_pays_and_forgets():
-    own = {"rows": FamilyStats(), "shake": FamilyStats()}
-    for _ in range(12):
-        own["rows"], own["shake"] = own["rows"].add(True), own["shake"].add(False)
-    assert drawn(own, {}, 100).count("rows") > 90
-    for _ in range(40):
-        own["rows"] = own["rows"].add(False)
-    assert drawn(own, {}, 100).count("rows") < 90
+    paid = counts_of(WON * 12, Direction.MAXIMIZE)
+    assert drawn(paid, {}, 100).count("rows") > 90
+    assert drawn(counts_of([*WON * 12, *[LOST] * 40], Direction.MAXIMIZE), {}, 100).count("rows") < 90
 
 
 def test_the_experience_of_others_makes_a_family_likelier():
-    shared = {"shake": FamilyStats(30.0, 30.0)}
-    assert drawn({}, shared).count("shake") > drawn({}, {}).count("shake") + 20
+    assert drawn({}, {"shake": (30.0, 30.0)}).count("shake") > drawn({}, {}).count("shake") + 20
 
 
 def test_old_tries_weigh_little():
-    stats = FamilyStats()
-    for _ in range(500):
-        stats = stats.add(False)
-    assert stats.tries < 20
+    assert counts_of([LOST] * 500, Direction.MAXIMIZE)["rows"][0] < 20
 
 
 def test_trials_are_counted_by_family_and_void_ones_are_not():
     trials = [trial(2, "rows", 1.0, 1.5), trial(4, "rows", 1.5, 1.2), trial(6, "rows", 1.5, None, verdict="void")]
     nothing = replace(trial(8, "shake", 1.5, None), number=None, verdict="")
-    counted = {"rows": FamilyStats(1.0 + DECAY, DECAY), "shake": FamilyStats(1.0, 0.0)}
-    assert stats_of([*trials, nothing], Direction.MAXIMIZE) == counted
-    assert stats_of(trials, Direction.MINIMIZE) == {"rows": FamilyStats(1.0 + DECAY, 1.0)}
+    counted = {"rows": (1.0 + DECAY, DECAY), "shake": (1.0, 0.0)}
+    assert counts_of([*trials, nothing], Direction.MAXIMIZE) == counted
+    assert counts_of(trials, Direction.MINIMIZE) == {"rows": (1.0 + DECAY, 1.0)}
 
 
 def test_a_gain_has_the_direction_of_the_task_and_rounding_is_no_win():
