@@ -14,7 +14,7 @@ from coral.native.brain import Brain
 from coral.native.calls import Submit
 from coral.native.memory import Candidate
 from coral.native.prompt import HeartbeatSection, heartbeat_sections
-from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted
+from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.tool_error import ToolError
 from coral.native.workbench import SearchBench
 
@@ -61,11 +61,12 @@ class Loop:
             if signal.depth > MAX_DEPTH:
                 self.bench.output.error(f"a chain of more than {MAX_DEPTH} steps was dropped")
                 continue
-            if isinstance(signal.event, Idle) and self.brain.searches and not self.bench.explorer.families():
-                return TurnEnd.NOTHING_TO_VARY
             if self.failures >= MAX_FAILURES:
                 return TurnEnd.FAILURES
-            self._step(signal)
+            situation = self.bench.observe(signal.event)
+            if isinstance(signal.event, Idle) and self.brain.searches and not situation.families:
+                return TurnEnd.NOTHING_TO_VARY
+            self._step(signal, situation)
             self.bench.snapshots.save()
         return TurnEnd.STEPS
 
@@ -74,8 +75,7 @@ class Loop:
         answered = self.bench.memory.answered
         self.queue.extend(Signal(Prompted(section)) for section in sections if section.id not in answered)
 
-    def _step(self, signal: Signal) -> None:
-        situation = self.bench.observe(signal.event)
+    def _step(self, signal: Signal, situation: Situation) -> None:
         following: list[Signal] = []
         for call in self._unfinished(signal.event) or self.brain.reason(situation, signal.event):
             following += act(signal, call, self._perform(call))

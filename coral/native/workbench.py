@@ -55,7 +55,7 @@ class SearchBench:
             memory=self.memory,
             agent=view.agent,
             direction=view.direction,
-            families=self.explorer.families() if asked or is_idle else (),
+            families=self.explorer.families(),
             constraints=self.explorer.constraints() if is_idle else None,
             skill=skill,
             hand_overs=hand_overs,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 from random import Random
 
 from attempts.record import IMPROVED, Attempt, Direction
@@ -58,21 +59,16 @@ def _choose_kind(kinds: Sequence[str], compared: Compared, constraints: int | No
 def compare_kinds(attempts: Iterable[Attempt], direction: Direction) -> Compared:
     """Return, for each kind, how often it ended better than another kind from the same start, a tie being half a win,
     and how often it was compared. From different starts, a larger gain may only mean a worse start."""
-    met: dict[int, list[tuple[str, float]]] = {}
-    compared: Compared = {}
-    for attempt in attempts:
-        family, start = parse_title(attempt.title)
-        if not family or attempt.score is None:
-            continue
-        mine = FAMILIES[family].kind
-        for kind, score in met.setdefault(start, []):
-            if kind != mine:
-                gained = gain(score, attempt.score, direction)
-                won = 1.0 if is_win(gained, score) else 0.0 if is_win(-gained, score) else 0.5
-                for who, share in ((mine, won), (kind, 1.0 - won)):
-                    wins, tries = compared.get(who, (0.0, 0))
-                    compared[who] = wins + share, tries + 1
-        met[start].append((mine, attempt.score))
+    scored = [(*parse_title(attempt.title), attempt.score) for attempt in attempts if attempt.score is not None]
+    compared: dict[str, tuple[float, int]] = {}
+    for (one, start, before), (other, same, after) in combinations([tried for tried in scored if tried[0]], 2):
+        kinds = FAMILIES[one].kind, FAMILIES[other].kind
+        if start == same and kinds[0] != kinds[1]:
+            gained = gain(before, after, direction)
+            lost = 0.0 if is_win(gained, before) else 1.0 if is_win(-gained, before) else 0.5
+            for kind, share in zip(kinds, (lost, 1.0 - lost), strict=True):
+                wins, tries = compared.get(kind, (0.0, 0))
+                compared[kind] = wins + share, tries + 1
     return compared
 
 

@@ -1,12 +1,16 @@
 """The loop: chains, failures that are passed on, and limits."""
 
+import pytest
 from native_agent import LocalAgent
 
-from coral.native.calls import Remember, Say
+from coral.native.brain import SearchBrain
+from coral.native.calls import Remember, Say, Search
 from coral.native.loop import MAX_DEPTH, MAX_FAILURES, Signal, TurnEnd, act
 from coral.native.memory import AgentMemory
+from coral.native.search.explore import Explorer
 from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.snapshots import Snapshots
+from coral.native.tool_error import ToolError
 
 
 def test_a_call_that_requests_a_heartbeat_chains_and_one_that_does_not_yields(agent: LocalAgent):
@@ -35,6 +39,20 @@ def test_the_brain_is_told_of_every_call_that_fails(agent: LocalAgent):
     assert [type(event) for event in events] == [Idle, CallFailed]
     assert "there is no block 'diary'" in agent.snapshots.memory.blocks["learned"]
     assert len(agent.printed("error")) == 1
+
+
+def test_a_search_that_fails_is_followed_by_one_of_another_family(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    searched: list[str] = []
+
+    def fails(_: Explorer, call: Search) -> None:
+        searched.append(call.family)
+        raise ToolError(f"no {call.family} here")
+
+    monkeypatch.setattr(Explorer, "search", fails)
+    agent.run(SearchBrain().reason, steps=2)
+    assert len(searched) == 2
+    assert searched[0] != searched[1]
+    assert f"That did not work: no {searched[0]} here" in str(agent.printed("text"))
 
 
 def test_what_follows_from_a_call_stands_one_deeper():
