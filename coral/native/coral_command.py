@@ -23,19 +23,14 @@ INTERRUPT_SECONDS = 0.015  # seconds for the command to end by the same signal, 
 EXIT_PENDING = 2  # submitted, not graded yet
 WAIT_SECONDS, PROMPT_SECONDS = 600.0, 5.0  # of one `coral wait`; if it ends within PROMPT_SECONDS, nobody grades
 
-Result = tuple[Attempt, tuple[HeartbeatSection, ...]]  # a published record, and the heartbeats printed with it
+Inline = tuple[HeartbeatSection, ...]  # heartbeats that are printed with a result
 
 
 class CoralCommand:
     """Runs `coral` in a clone. `beat` is called now and then while this process waits for it; `take` with each result,
     as soon as it is printed."""
 
-    def __init__(
-        self,
-        clone: Path,
-        beat: Callable[[str], None],
-        take: Callable[[Attempt, tuple[HeartbeatSection, ...]], None],
-    ) -> None:
+    def __init__(self, clone: Path, beat: Callable[[str], None], take: Callable[[Attempt, Inline], None]) -> None:
         self.clone, self.beat, self.take = clone, beat, take
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -90,7 +85,7 @@ class CoralCommand:
         return result[0] if result is not None else None
 
 
-def read_result(printed: bytes) -> Result | None:
+def read_result(printed: bytes) -> tuple[Attempt, Inline] | None:
     """Return the result that `coral` printed; None if it is not whole, or still pending. ToolError if it was
     refused."""
     try:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Generic, Protocol, Self, TypeVar
 
-from attempts.store import Missing, Store, StoreError
+from attempts.store import Store
 from coral.codec import decode, encode
 
 RING = 5
@@ -102,14 +102,13 @@ def contradiction(commits: Mapping[int, str], records: Path | None) -> str:
     nowhere."""
     if records is None:
         return ""
+    store = Store(records)
     for number, commit in commits.items():
-        try:
-            if Store(records).read(number).commit != commit:
-                return f"#{number} is another attempt now"
-        except Missing:
+        found = store.find(number)
+        if found is not None and found.commit != commit:
+            return f"#{number} is another attempt now"
+        if store.witness(number) is None:
             return f"#{number} is not there"
-        except (StoreError, OSError):
-            continue
     return ""
 
 

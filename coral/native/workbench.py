@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from attempts.record import Attempt, Verdict
-from coral.native.coral_command import CoralCommand
+from coral.native.coral_command import CoralCommand, Inline
 from coral.native.memory import LONGEST_REASON, AgentMemory, Trial
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
@@ -70,7 +70,7 @@ class SearchBench:
         self.explorer.kill()
         self.coral.interrupt()
 
-    def take(self, attempt: Attempt, inline: tuple[HeartbeatSection, ...] = ()) -> None:
+    def take(self, attempt: Attempt, inline: Inline = ()) -> None:
         """Take a result into memory if it is that of the pending trial: at once, since `coral eval` may stay until it
         is interrupted."""
         self.inline += inline

@@ -7,11 +7,10 @@ from typing import ClassVar
 from pydantic import Field
 
 from attempts.record import Attempt
-from coral.native.coral_command import CoralCommand
+from coral.native.coral_command import CoralCommand, Inline
 from coral.native.format import score_text
 from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.workbench import Workbench
-from coral.native.prompt import HeartbeatSection
 from coral.native.tool_error import ToolError
 
 
@@ -41,7 +40,7 @@ def _coral(bench: Workbench) -> CoralCommand:
     return bench.running
 
 
-def _take(bench: Workbench, attempt: Attempt, inline: tuple[HeartbeatSection, ...]) -> None:
+def _take(bench: Workbench, attempt: Attempt, inline: Inline) -> None:
     """Record the result of the call that submitted it, and count the attempt as the agent's own; both once."""
     if str(attempt.number) not in bench.memory.attempts:
         bench.inline += inline
