@@ -184,4 +184,4 @@ def test_a_search_tunes_what_a_model_hands_over(start, tmp_path: Path) -> None:
     assert tuned
     (note,) = [note for note in find_notes([run.layout.shared]) if note.title.startswith("The numbers of")]
     assert (note.author, note.attempts[0]) == ("agent-2", model.handed)
-    assert note.title.startswith(f"The numbers of #{model.handed} are tuned: -1.225000 -> ")
+    assert note.title.startswith(f"The numbers of #{model.handed} are tuned: -1.225 -> ")
