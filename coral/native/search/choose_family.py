@@ -1,7 +1,7 @@
 """Chooses the next search: a family of moves by what has gained, and the attempt to start from by its score."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
 from random import Random
 
@@ -56,19 +56,25 @@ def _choose_kind(kinds: Sequence[str], compared: Compared, constraints: int | No
     return max(kinds, key=draw, default="")
 
 
-def compare_kinds(attempts: Iterable[Attempt], direction: Direction) -> Compared:
-    """Return, for each kind, how often it ended better than another kind from the same start, a tie being half a win,
-    and how often it was compared. From different starts, a larger gain may only mean a worse start."""
-    scored = [(*parse_title(attempt.title), attempt.score) for attempt in attempts if attempt.score is not None]
+def compare_kinds(attempts: Sequence[Attempt], direction: Direction) -> Compared:
+    """Return, for each kind, how often it gained more than another kind from the same start, and how often one of the
+    two did. From different starts, a larger gain may only mean a worse start; and of two that gained nothing, the one
+    that stayed nearer to the start is not the better one."""
+    scores = {attempt.number: attempt.score for attempt in attempts if attempt.score is not None}
+    tried = list[tuple[str, int, float]]()
+    for attempt in attempts:
+        family, start = parse_title(attempt.title)
+        if family and attempt.score is not None:
+            before = scores.get(start, attempt.score)
+            reached = before if direction.better(before, attempt.score) else attempt.score
+            tried.append((FAMILIES[family].kind, start, reached))
     compared: dict[str, tuple[float, int]] = {}
-    for (one, start, before), (other, same, after) in combinations([tried for tried in scored if tried[0]], 2):
-        kinds = FAMILIES[one].kind, FAMILIES[other].kind
-        if start == same and kinds[0] != kinds[1]:
-            gained = gain(before, after, direction)
-            lost = 0.0 if is_win(gained, before) else 1.0 if is_win(-gained, before) else 0.5
-            for kind, share in zip(kinds, (lost, 1.0 - lost), strict=True):
+    for (one, start, reached), (other, same, after) in combinations(tried, 2):
+        gained = gain(reached, after, direction)
+        if start == same and one != other and is_win(abs(gained), reached):
+            for kind, won in ((one, gained < 0.0), (other, gained > 0.0)):
                 wins, tries = compared.get(kind, (0.0, 0))
-                compared[kind] = wins + share, tries + 1
+                compared[kind] = wins + won, tries + 1
     return compared
 
 
@@ -79,8 +85,13 @@ def _first_families(situation: Situation) -> tuple[str, ...]:
     if situation.constraints != 0:
         return ("descent",)
     first = tuple(name for name in FIRST if name in situation.families)
-    digits = "".join(filter(str.isdigit, situation.agent))
-    return first[::-1] if digits and int(digits) % 2 == 0 else first
+    return first[::-1] if is_every_second(situation.agent) else first
+
+
+def is_every_second(agent: str) -> bool:
+    """Return whether an agent is one of the half of the fleet that begins differently."""
+    digits = "".join(filter(str.isdigit, agent))
+    return bool(digits) and int(digits) % 2 == 0
 
 
 def choose_other_family(situation: Situation, left: str) -> str:

@@ -25,12 +25,15 @@ from coral.native.search.numeric.space import SearchSpace, Vector
 ALIKE = 3e-6  # relative: costs closer than this are one result before the last digits are sought
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
-RECENT = 30  # losses by which the usual one is found
+RECENT = 30  # losses by which the usual one is found, and gains that a local search may hope for
+ENOUGH = 6  # gains by which that is known
 PATIENCE = 25  # moves without a new best after which the search returns to the best
-ROUGH, FINE = 1e-6, 1e-12  # precision while exploring, and of the candidate
+COARSE, ROUGH, FINE = 1e-4, 1e-6, 1e-12  # precision of a first look, while exploring, and of the candidate
+FEW = 0.34  # of the reals: so many are optimized alone before all of them
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
 TURNS = 4
+LATER_RUN = 4  # restarts that an evolution with a large first population leaves out; it doubles with each
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
@@ -55,13 +58,26 @@ class LocalSearch:
         scales = space.scales(points)
         affordable = problem.seconds_per_measurement * len(space.reals) * AFFORDABLE < seconds
         differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and affordable else None
-        self.problem, self.differences, self.random = problem, differences, random
+        self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
         self.context = MoveContext(problem, space.ranges(points), scales, others, random)
+        self.gains: list[float] = []  # of the local searches, in merit
+
+    def settle(self, moved: EvaluatedPoint, before: Vector) -> EvaluatedPoint:
+        """Return the local optimum in the few reals by which a point differs from the one before its move: a gradient
+        in a few variables costs a few measurements. The point itself if they are many, or bound by constraints."""
+        free = [k for k in self.problem.space.reals if moved.point[k] != before[k]]
+        if self.differences is None or moved.measurement.error or moved.measurement.slack:
+            return moved
+        if not free or len(free) > FEW * len(self.problem.space.reals):
+            return moved
+        differences = FiniteDifferences(self.problem, free, self.scales, self.random)
+        return Descent(self.problem, differences, Goal(precision=COARSE)).run(moved)
 
     def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
         """Return the local optimum near a point. The search is given up when a merit below `target` cannot be hoped
         for."""
-        if start.measurement.error:
+        merit = self.problem.merit
+        if start.measurement.error or self._is_hopeless(merit(start.measurement), target):
             return start
         current = start
         space = self.problem.space
@@ -75,7 +91,13 @@ class LocalSearch:
             current = self.compass(current, discrete)
             if current is before or self.differences is None:
                 break
+        self.gains.append(merit(start.measurement) - merit(current.measurement))
         return current
+
+    def _is_hopeless(self, merit: float, target: float | None) -> bool:
+        """Return whether no recent local search has gained as much as this one would have to."""
+        recent = sorted(self.gains[-RECENT:])
+        return target is not None and len(recent) >= ENOUGH and merit - 2 * recent[int(0.8 * len(recent))] > target
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """Search for the last digits, strictly within the constraints."""
@@ -86,9 +108,12 @@ class LocalSearch:
     def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
         return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
 
-    def evolution(self) -> Evolution:
-        """Return an evolution of all variables but choices and orders, which has not begun."""
-        return Evolution(evolvable(self.problem.space), list(self.problem.space.start), list(self.context.scales))
+    def evolution(self, large: bool) -> Evolution:
+        """Return an evolution of all variables but choices and orders, which has not begun. `large`: its first
+        population is as large as that of a later restart: many optima ask for it, one does not."""
+        space = self.problem.space
+        runs = LATER_RUN if large else 0
+        return Evolution(evolvable(space), list(space.start), list(self.context.scales), runs=runs)
 
 
 def evolvable(space: SearchSpace) -> list[int]:
@@ -125,6 +150,7 @@ class Episode:
     report: Callable[[str, float], None]
     pause: Callable[[], float]  # returns the seconds between two reports
     evolution: Evolution | None = None  # as an earlier episode left it
+    large_populations: bool = False  # whether an evolution begins with them
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
     optima: list[EvaluatedPoint] = field(default_factory=list)
@@ -168,14 +194,15 @@ class Episode:
         local, merit, allowance = self.local, self.problem.merit, self._allowance()
         if family.move is not None:
             point = self.problem.space.clip(family.move(local.context, self.current.point))
-            moved = self.problem.measured(point)
+            moved = local.settle(self.problem.measured(point), self.current.point)
             optimum = local.optimize(moved, target=merit(self.current.measurement) + allowance)
         else:
             optimum = self._search_locally(family.name)
         if not optimum.measurement.feasible and self.best.measurement.feasible:
             return
         self.optima.append(optimum)
-        self.losses.append(max(0.0, merit(optimum.measurement) - merit(self.best.measurement)))
+        if abs(self._gain(self.current, optimum)) > ALIKE:  # else it fell back to where it had left
+            self.losses.append(max(0.0, merit(optimum.measurement) - merit(self.best.measurement)))
         self.moves_since_best += 1
         if self.problem.rank(optimum) < self.problem.rank(self.best):
             if self._gain(self.best, optimum) >= ALIKE:
@@ -203,7 +230,8 @@ class Episode:
     def _evolve(self) -> EvaluatedPoint:
         """Go on with the run that an earlier episode left, or begin one: the first at the current point, those with
         large populations at a random point, the small ones at the best or a random point."""
-        evolution = self.evolution = self.evolution or self.local.evolution()
+        evolution = self.evolution = self.evolution or self.local.evolution(self.large_populations)
+        evolution.record = min(evolution.record, self.problem.merit(self.best.measurement))
         if evolution.ended:
             kind, point = evolution.next_kind(), self.current.point
             if evolution.runs:

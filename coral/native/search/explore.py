@@ -18,6 +18,7 @@ from coral.native.run_view import AgentRunView
 from coral.native.search import unchecked_search
 from coral.native.search.bandit import gain, is_win
 from coral.native.search.check import CheckBroken, PublicCheck
+from coral.native.search.choose_family import is_every_second
 from coral.native.search.families import EVOLUTION, format_title, suitable_families
 from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
@@ -177,6 +178,7 @@ class Explorer:
             random=random,
             report=lambda text, share: self.output.beat("search", text, share),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
+            large_populations=is_every_second(self.run_view.agent),
             evolution=load_evolution(kept, evolvable(space), len(space)) if trial.family == EVOLUTION else None,
         ).run()
         if result.evolution is not None:

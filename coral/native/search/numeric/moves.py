@@ -12,6 +12,7 @@ from coral.native.search.numeric.space import SearchSpace, Vector
 from coral.native.search.numeric.variables import VariableKind
 
 TRIES = (4, 16, 60)  # how many random versions of a row are measured before the best is taken
+AWAY = 0.1  # of a variable's scale: a row that is drawn anew must differ by as much, or it would fall back
 FREE_RESTARTS = 6  # whole random points, of which a restart takes the best
 
 
@@ -59,8 +60,9 @@ def redraw_rows(context: MoveContext, current: Vector) -> Vector:
             point = list(current)
             for k in row:
                 point[k] = context.draw_value(k)
-            drawn.append(point)
-        current = context.best_of(drawn)
+            if any(abs(point[k] - current[k]) > AWAY * context.scales[k] for k in row):
+                drawn.append(point)
+        current = context.best_of(drawn) if drawn else current
     return current
 
 

@@ -63,6 +63,18 @@ def test_kinds_of_families_are_compared_from_the_same_start():
     assert 60 < picks.count("evolution") < 90
 
 
+def test_of_two_kinds_that_gained_nothing_none_is_better():
+    """The one that begins anywhere ends farther from the start than the one that stays near it."""
+    attempts = [
+        attempt(0, 10.0),
+        attempt(1, 9.9, title="rows from #0: x"),
+        attempt(2, 1.0, title="evolution from #0: x"),
+    ]
+    assert compare_kinds(attempts, Direction.MAXIMIZE) == {}
+    gained = attempt(3, 11.0, title="evolution from #0: x")
+    assert compare_kinds([*attempts, gained], Direction.MAXIMIZE) == {"evolution": (1.0, 1), "local": (0.0, 1)}
+
+
 def test_with_constraints_an_evolution_is_rare():
     families = ("descent", "evolution", "rows")
     observation = replace(OBSERVATION, families=families, constraints=455)

@@ -119,3 +119,59 @@ def test_the_last_digits_are_found_without_constraints_too():
     task = problem(lambda x: 240 + 1e-4 * sum(k * (v - 1) ** 2 for k, v in enumerate(x, 1)), [1.5] * 6)
     polished = local_search(task).polish(task.measured(task.space.start))
     assert polished.measurement.score < 240 + 1e-9
+
+
+def pairs_energy(rows):
+    """Points on a line that repel each other, each held near the place of its number."""
+    points = [x for (x,) in rows]
+    held = sum((x - k) ** 2 for k, x in enumerate(points))
+    return held + sum(0.01 / (0.01 + abs(a - b)) for k, a in enumerate(points) for b in points[:k])
+
+
+def test_a_row_that_was_moved_is_optimized_alone_first():
+    at = [[float(k)] for k in range(12)]
+    task = problem(pairs_energy, at)
+    local = local_search(task)
+    start = local.optimize(task.measured(task.space.start), None)
+    moved = task.measured([*start.point[:3], 9.0, *start.point[4:]])
+    before = task.evaluations
+    settled = local.settle(moved, start.point)
+    spent = task.evaluations - before
+    assert settled.point[:3] == start.point[:3]
+    assert settled.point[4:] == start.point[4:]
+    assert abs(settled.point[3] - start.point[3]) < 0.01
+    before = task.evaluations
+    local.optimize(moved, None)
+    assert spent < (task.evaluations - before) / 3
+
+
+def test_what_is_bound_by_constraints_or_moved_as_a_whole_is_not_optimized_by_parts():
+    at = [[float(k)] for k in range(12)]
+    task = problem(pairs_energy, at)
+    local = local_search(task)
+    everywhere = task.measured([x + 1.0 for x in task.space.start])
+    assert local.settle(everywhere, task.space.start) is everywhere
+    task = problem(lambda rows: (pairs_energy(rows), [x + 1.0 for (x,) in rows]), at)
+    local = local_search(task)
+    moved = task.measured([9.0, *task.space.start[1:]])
+    assert local.settle(moved, task.space.start) is moved
+
+
+def test_a_search_that_would_have_to_gain_more_than_any_has_is_left_out():
+    task = problem(pairs_energy, [[float(k)] for k in range(12)])
+    local = local_search(task)
+    for k in range(8):
+        local.optimize(task.measured([x + 0.01 * k for x in task.space.start]), None)
+    here = task.measured([x + 0.01 for x in task.space.start])
+    before = task.evaluations
+    assert local.optimize(here, target=here.measurement.score - 100.0) is here
+    assert task.evaluations == before
+    assert local.optimize(here, target=here.measurement.score).measurement.score < here.measurement.score
+
+
+def test_half_of_a_fleet_evolves_large_populations_first(clock):
+    sizes = {}
+    for large in (False, True):
+        _, found = run_episode(clock, lambda x: rosenbrock(x), [0.5] * 6, "evolution", 0.1, large_populations=large)
+        sizes[large] = found.evolution.strategy.popsize
+    assert sizes[True] >= 8 * sizes[False]

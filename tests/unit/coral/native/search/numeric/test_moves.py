@@ -8,7 +8,15 @@ import pytest
 from native_problems import problem
 
 from coral.native.search.episode import LocalSearch
-from coral.native.search.numeric.moves import cross, perturb_all, redraw_few, redraw_rows, restart, swap_values
+from coral.native.search.numeric.moves import (
+    MoveContext,
+    cross,
+    perturb_all,
+    redraw_few,
+    redraw_rows,
+    restart,
+    swap_values,
+)
 
 MINE = {"rows": [{"x": float(k), "y": 0.5} for k in range(6)]}
 THEIRS = {"rows": [{"x": k + 0.25, "y": 7.5} for k in range(6)]}
@@ -42,6 +50,18 @@ def test_a_move_changes_as_many_values_as_it_says(context, move, fewest, most):
     for _ in range(10):
         changed = sum(a != b for a, b in zip(move(context, start), start, strict=True))
         assert fewest <= changed <= most
+
+
+def test_a_row_that_is_drawn_anew_leaves_its_place():
+    """The best place for it is often where it was, and it would fall back there."""
+    near = problem(lambda rows: sum(abs(x) + abs(y) for x, y in rows), [[float(k), float(k)] for k in range(4)])
+    space = near.space
+    for seed in range(30):
+        moves = MoveContext(near, space.ranges([space.start]), space.scales([space.start]), [], Random(seed))
+        point = redraw_rows(moves, space.start)
+        changed = [k for k in range(len(point)) if point[k] != space.start[k]]
+        assert changed
+        assert max(abs(point[k] - space.start[k]) for k in changed) > 0.1 * moves.scales[changed[0]]
 
 
 def test_swapping_exchanges_values_and_invents_none(context):
