@@ -57,6 +57,12 @@ def report_trouble(folder: Path, text: str) -> None:
         write_bytes(folder / wire.TROUBLE, f"{text}\n".encode(), durable=False)
 
 
+def report_capacity(folder: Path, grades: int) -> None:
+    """Report for how many grades the cluster has room when nothing else runs there: no more are to be in flight."""
+    if grades != wire.capacity(folder):
+        write_bytes(folder / wire.CAPACITY, f"{grades}\n".encode(), durable=False)
+
+
 def fail(folder: Path, text: str) -> None:
     """End this process because the cluster cannot be used. The keeper starts another one after a pause."""
     report_trouble(folder, text)
@@ -90,6 +96,7 @@ class Try:
         self.since = time.monotonic()  # when it was submitted, or began if it has a place
         self.place: dict[str, Any] = {}  # the event by which it began on a node
         self.is_submitted = self.is_over = False
+        self._waits = ("", False)  # what the client knows of that, see `wait_for`
         if message["began"]:
             self._begin(message["began"])
 
@@ -103,6 +110,13 @@ class Try:
             self.is_over = self.is_over or "lost" in event or "ended" in event
         if new:
             self.client.send(of=self.key, events=new)
+
+    def wait_for(self, why: str, *, behind: bool) -> None:
+        """Tell the client of a try that was submitted what it waits for. `behind`: whether other grades of the run are
+        on nodes."""
+        if self.is_submitted and (why, behind) != self._waits:
+            self._waits = why, behind
+            self.client.send(waits=why, behind=behind)
 
     def _begin(self, event: dict[str, Any]) -> None:
         self.place, self.since = event, time.monotonic() - event.get("ago", 0.0)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
+import math
 import os
 import socket
 import threading
@@ -16,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, fail, report_trouble, wait_for_lock
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, fail, report_capacity, report_trouble, wait_for_lock
 from coral.cluster.shipping import Shipping
 
 CONNECT_SECONDS = 20.0
@@ -25,18 +27,22 @@ SILENT_SECONDS = 10.0  # for which the head may not answer before no grade begin
 NEWS_SECONDS = 1.0
 NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
 NAMESPACE = "coral"
+MOST_OF_A_NODE = 1000  # grades that fit on a node of which they need nothing
+_EXACT = 1e-6  # by which an amount may be short of what is asked: three times 0.1 is not 0.3
 _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
 
 
-def main(folder: str, address: str) -> None:
+def main(folder: str, address: str, needs: str) -> None:
+    """`address`: that of the head; `needs`: JSON with the `resources` of a grade, and whether the cluster `grows`, that
+    is adds nodes for what waits."""
     if wait_for_lock(Path(folder)):
-        RayBridge(Path(folder), address).serve()
+        RayBridge(Path(folder), address, json.loads(needs)).serve()
 
 
 class RayBridge(Bridge):
-    def __init__(self, folder: Path, address: str) -> None:
+    def __init__(self, folder: Path, address: str, needs: dict[str, Any]) -> None:
         super().__init__(folder)
-        self._address = address
+        self._address, self._resources, self._grows = address, needs["resources"], needs["grows"]
         self._logged = (folder / wire.LOG).stat().st_size  # bytes that other bridges have written to the log
         self._shipping = Shipping()
         self._connect()
@@ -117,7 +123,7 @@ class RayBridge(Bridge):
     def _problem(self, now: float) -> str:
         if now > self._answered + SILENT_SECONDS:
             return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
-        if not any(node["Alive"] and node["Resources"].get("CPU") for node in self._nodes):
+        if not self._grows and not any(node["Alive"] and node["Resources"].get("CPU") for node in self._nodes):
             return f"the cluster at {self._address} has no node that runs grades"
         return ""
 
@@ -125,16 +131,22 @@ class RayBridge(Bridge):
         while True:
             self._nodes = self._ray.nodes()
             self._answered = time.monotonic()
+            report_capacity(self._folder, capacity_of(self._nodes, self._resources))
             time.sleep(1)
 
     def _end_lost(self) -> None:
-        """Report grades on dead nodes as lost, for Ray keeps such a task pending; end those that no client asks for."""
+        """Report grades on dead nodes as lost, for Ray keeps such a task pending, and what those wait for that no node
+        can run; end those that no client asks for."""
         while True:
             dead = {node["NodeID"] for node in self._nodes if not node["Alive"]}
-            for tried in self.present():
+            present, refusal = self.present(), self.refusal(self._resources)
+            some_run = any(tried.node and not tried.is_over for tried in present)
+            for tried in present:
                 if tried.node in dead:
                     tried.place = {}
                     self._call("lose", tried.key, "its node died")
+                elif not tried.node and not tried.is_over:
+                    tried.wait_for(refusal, behind=some_run)
             self.cancel_unclaimed()
             time.sleep(1)
 
@@ -200,7 +212,7 @@ class RayBridge(Bridge):
         return [run for run in runs if run["running"] or run["waiting"]]
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
-        while refusal := self.refusal(resources):
+        while not self._grows and (refusal := self.refusal(resources)):
             if not self.is_waited_for(key, refusal, NODES_SECONDS):
                 return
         if not self._call("has_grade", key) and not self.has_sent_events(key):
@@ -251,6 +263,23 @@ def too_large(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
     """Return why no node can give these resources, even without other work; empty if one can. Ray would wait for
     ever."""
     return _shortage(asked, [node["Resources"] for node in nodes if node["Alive"]])
+
+
+def capacity_of(nodes: list[dict[str, Any]], asked: dict[str, float]) -> int:
+    """Return how many grades that need these resources fit on the living nodes at the same time."""
+    return sum(_fits(node["Resources"], asked) for node in nodes if node["Alive"])
+
+
+def _fits(node: dict[str, float], asked: dict[str, float]) -> int:
+    counts = [_times(name, node.get(name, 0), amount) for name, amount in asked.items() if amount]
+    return min(counts, default=MOST_OF_A_NODE)
+
+
+def _times(name: str, amount: float, asked: float) -> int:
+    """How many times a node gives what is asked. Shares of a graphics card are never of two cards."""
+    if name == "GPU" and asked < 1:
+        return math.floor(amount) * math.floor(1 / asked + _EXACT)
+    return math.floor(amount / asked + _EXACT)
 
 
 def _shortage(asked: dict[str, float], nodes: list[dict[str, float]], free: str = "") -> str:

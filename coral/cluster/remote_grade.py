@@ -34,13 +34,18 @@ def main(spec_path: str, memory: int, notices: int) -> None:
     try:
         ended = _Remote(spec).ended()
     except _NotGradedError as error:
-        result.write({"void": str(error)})
+        result.write({"void": str(error), "again": error.again})
         os._exit(0)
     _hand_over(spec, ended, result, notices)
 
 
 class _NotGradedError(Exception):
-    """The grade has no result, and the candidate is not to blame. The message says why."""
+    """The grade has no result, and the candidate is not to blame. The message says why. `again`: the attempt is to be
+    queued again."""
+
+    def __init__(self, message: str, *, again: bool = False) -> None:
+        super().__init__(message)
+        self.again = again
 
 
 class _LostError(Exception):
@@ -59,6 +64,7 @@ class _Remote:
         self._checked = time.monotonic()
         self._until = self._checked + spec["wait"]
         self._why = ""  # what the grade waits for, as the bridge says
+        self._is_behind = False  # whether other grades of the run are on nodes
         self._last_note = ""
 
     def ended(self) -> dict[str, Any]:
@@ -83,6 +89,7 @@ class _Remote:
             if "refused" in message:
                 raise _NotGradedError(f"cannot grade on the cluster: {message['refused']}")
             self._why = message.get("waits", self._why)
+            self._is_behind = message.get("behind", self._is_behind)
             of = self._tried
             for event in message.get("events", ()):
                 if message["of"] != of or self._tried != of:
@@ -143,8 +150,9 @@ class _Remote:
         self._submit(connection)
 
     def _check(self) -> None:
-        """Raise _NotGradedError if the time for waiting is over, or if the grade waits for the cluster and the spec is
-        `impatient`. Time in which the cluster cannot be used does not count: the supervisor waits as well."""
+        """Raise _NotGradedError if the time for waiting is over, or if the spec is `impatient` and the grade waits for
+        the cluster, or for a node that nobody adds. Time in which the cluster cannot be used does not count: the
+        supervisor waits as well."""
         now = time.monotonic()
         passed, self._checked = now - self._checked, now
         if trouble := wire.trouble(Path(self._spec["bridge"])):
@@ -153,9 +161,11 @@ class _Remote:
             self._note(f"waits: {why}")
         # Once the grade has begun, its node enforces the timeout: if no end is reported, the candidate is not at fault.
         until = self._until + (0 if self._began is None else self._order["timeout"])
-        if (why and self._spec["impatient"]) or now > until:
+        vain = trouble if self._spec["grows"] else why
+        if (vain and self._spec["impatient"]) or now > until:
             silent = "its node told of no end" if self._began is not None else "no node had room for it in time"
-            raise _NotGradedError(f"cannot grade on the cluster: {why or silent}")
+            again = self._is_behind and self._began is None  # it waited for its turn, and may do so once more
+            raise _NotGradedError(f"cannot grade on the cluster: {why or silent}", again=again)
 
     def _note(self, text: str) -> None:
         """Append a line to cluster.log, which the operator finds beside what the grader prints."""

@@ -13,7 +13,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-SOCKET, LOCK, TROUBLE, LOG = "socket", "lock", "trouble", "bridge.log"
+SOCKET, LOCK, TROUBLE, CAPACITY, LOG = "socket", "lock", "trouble", "capacity", "bridge.log"
 _BYTES = "base64"
 
 
@@ -87,3 +87,12 @@ def trouble(folder: Path) -> str:
         return (folder / TROUBLE).read_text("utf-8").strip()
     except OSError:
         return ""
+
+
+def capacity(folder: Path) -> int | None:
+    """Return for how many grades the cluster has room when nothing else runs there; None if no bridge has measured
+    it."""
+    try:
+        return int((folder / CAPACITY).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None

@@ -7,6 +7,8 @@ from pydantic import Field, field_validator
 
 from coral.config.section import Finite, Gigabytes, Seconds, Section, Text, key
 
+MOST_SLOTS = 1000  # each grade in flight on a cluster has a process on this machine
+Slots = Annotated[int, Field(ge=1, le=MOST_SLOTS)] | None
 Amount = Annotated[Finite, Field(ge=0, le=1e9)]
 
 
@@ -41,6 +43,9 @@ class RaySection(Section):
 
     address: str = key("Its head, host:port, to which a node on this machine belongs.", "")
     resources: RayResources = key("What one grade needs of a node.", RayResources)
+    autoscaling: bool = key(
+        "Whether the cluster adds nodes for grades that wait. Then a grade that no node can run waits for one.", False
+    )
     max_retries: int = key(
         "How often a grade whose worker or node died is begun again, before its attempt is void.", 2, ge=0, le=100
     )

@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_v
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
-from coral.config.cluster import RaySection, SlurmSection, check_executor
+from coral.config.cluster import MOST_SLOTS, RaySection, Slots, SlurmSection, check_executor
 from coral.config.section import (
     DAY,
     AttemptsOrSpan,
@@ -135,7 +135,9 @@ class GraderSection(Section):
         ge=0,
         le=10,
     )
-    slots: int = key("How many attempts are graded at the same time.", 1, ge=1, le=1000)
+    slots: Slots = key(
+        "How many attempts are graded at once. Empty: 1, or as many as a Ray cluster has room for.", None
+    )
     executor: Literal["local", "ray", "slurm"] = key(
         "Where grades run: on this machine, on a Ray cluster, or as jobs of Slurm, see docs/clusters.md.", "local"
     )
@@ -157,6 +159,11 @@ class GraderSection(Section):
     def is_remote(self) -> bool:
         """Whether grades run on a cluster."""
         return self.executor != "local"
+
+    @property
+    def most_slots(self) -> int:
+        """How many grades may be in flight, if the cluster has room for them."""
+        return self.slots or (MOST_SLOTS if self.executor == "ray" else 1)
 
     @property
     def noise_setting(self) -> NoiseSetting:

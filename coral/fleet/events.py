@@ -44,6 +44,7 @@ from coral.fleet.upkeep_events import (
     Broken as Broken,
     ClockSet as ClockSet,
     ClusterChecked as ClusterChecked,
+    ClusterMeasured as ClusterMeasured,
     DiskChecked as DiskChecked,
     HeartbeatsAltered as HeartbeatsAltered,
     MachineChecked as MachineChecked,
@@ -357,6 +358,7 @@ UpkeepEvent = (
     | Slept
     | ClockSet
     | DiskChecked
+    | ClusterMeasured
 )
 Event = (
     UpkeepEvent

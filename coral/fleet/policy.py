@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from coral.fleet.agent_state import Agent, PendingMessage
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import Job, PendingAttempt
+from coral.fleet.run_state import Job, PendingAttempt, Run
 
 MILLION = 1_000_000  # tokens, for which prices are stated
 TOOL_ACTIVITY = "tool"  # the activity that a runtime reports while a tool is at work
@@ -20,6 +20,7 @@ MAX_CHAIN = 10  # heartbeats in a row, each set off by the answer to the one bef
 MAX_UNANSWERED = 3  # after so many unanswered checkpoints in a row the operator is alerted, once
 REPLAY_WINDOW = 64  # ids of an agent's latest submissions that are remembered
 REQUEST_WINDOW = 128  # requests that were carried out that are remembered
+LEAST_AHEAD = 2  # grades beyond those that a cluster has room for, where it adds nodes for them
 INTAKE_AHEAD = 3  # submissions that an agent may have in hand beyond those that could be graded now
 MAX_INTAKE_RETRIES = 3  # further tries to bring a commit into the hub, where that failed by our fault
 INTAKE_RETRY_SECONDS = 5.0  # between those tries
@@ -82,12 +83,22 @@ def runs_job(agent: str, jobs: Mapping[int, Job]) -> bool:
     return any(job.agent == agent for job in jobs.values())
 
 
-def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], rules: Rules) -> dict[str, int]:
+def slots_of(run: Run, rules: Rules) -> int:
+    """Return how many grades may be in flight now. A cluster that grows gets twice what it has room for, at least
+    LEAST_AHEAD more: it adds nodes only for what waits there. Any other gets at least one, which then waits for a node
+    that can run it."""
+    if not rules.follows_cluster:
+        return rules.slots
+    capacity = run.cluster_capacity
+    return min(rules.slots, capacity + max(capacity, LEAST_AHEAD) if rules.cluster_grows else max(capacity, 1))
+
+
+def intake_capacity(agents: Iterable[str], pending: Iterable[PendingAttempt], slots: int) -> dict[str, int]:
     """Return how many more submissions of each agent are accepted now; the others wait in its inbox. Attempts are
     graded in the order of their numbers, so without this bound an agent that submits hundreds would delay all
     others."""
     in_hand = Counter(attempt.submission.agent for attempt in pending if attempt.is_submitted)
-    return {agent: max(rules.slots + INTAKE_AHEAD - in_hand[agent], 0) for agent in agents}
+    return {agent: max(slots + INTAKE_AHEAD - in_hand[agent], 0) for agent in agents}
 
 
 def is_repeat(recent: tuple[str, ...], id: str) -> bool:

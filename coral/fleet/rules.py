@@ -27,6 +27,8 @@ class Rules:
     scoring: Scoring = field(default_factory=Scoring)
     confirm_share: float = 0.2  # how many confirmations there may be for each attempt; 0: none
     slots: int = 1
+    follows_cluster: bool = False  # no more grades are in flight than the cluster has room for ...
+    cluster_grows: bool = False  # ... but some are where it has none, because it adds nodes for what waits
     grade_timeout: float = 300.0
     holdout_timeout: float | None = None  # of a grade on the hold-out; None: there is no hold-out
     seed_commit: str = ""  # graded as a probe, to learn whether the grader or a candidate is at fault

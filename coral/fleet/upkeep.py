@@ -39,6 +39,8 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
             machine.handle(transaction, event)
         case on.DiskChecked(problem=problem):
             _on_disk_checked(transaction, problem)
+        case on.ClusterMeasured(capacity=capacity):
+            transaction.set_run(cluster_capacity=capacity)
         case _:
             assert_never(event)
 

@@ -98,3 +98,10 @@ class ClusterChecked:
     """Whether the cluster that grades can be used has changed. `problem`: why it cannot be; empty if it can again."""
 
     problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterMeasured:
+    """The cluster has got or lost nodes. `capacity`: how many grades fit on those that it has now."""
+
+    capacity: int

@@ -58,8 +58,8 @@ class GradePlace:
 class GradeCommand:
     """How one grade is started. `env`: added to what a grader gets of the user's environment; `inherits`: names of
     further variables that it gets of that; `spec`: written for the process that calls a grader's function, None for
-    other kinds of grader. For a grade on a cluster, `bridge`: the folder of the bridge; `cluster`: the executor and its
-    address; `wait`: seconds that the grade may take beyond its timeout, because it waits for a node."""
+    other kinds of grader. For a grade on a cluster, `bridge`: the folder of the bridge; `cluster`: the executor and
+    what its bridge is told; `wait`: seconds that the grade may take beyond its timeout, because it waits for a node."""
 
     interpreter: Interpreter
     argv: tuple[str, ...]
@@ -72,7 +72,7 @@ class GradeCommand:
     limits: GradeLimits
     spec: dict[str, Any] | None = None
     bridge: Path | None = None
-    cluster: tuple[str, str] = ("", "")
+    cluster: tuple[str, ...] = ()
     wait: float = 0.0
 
     def prestart(self, tag: str, group: str = "") -> PrestartedInterpreter:

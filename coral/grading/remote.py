@@ -4,6 +4,7 @@ On this machine such a grade is a process of ours, `coral.cluster.remote_grade`,
 node runs what this machine would run, with its own folders in place of those here.
 """
 
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -69,6 +70,11 @@ def longest_wait(grader: GraderSection) -> float:
     return section.wait + section.max_retries * grader.timeout + _MARGIN
 
 
+def grows(grader: GraderSection) -> bool:
+    """Return whether the cluster of a grader adds nodes for grades that wait."""
+    return grader.executor == "ray" and grader.ray.autoscaling
+
+
 def bridge_of(private: Path) -> Path:
     """Returns the folder of the bridge to the cluster: it lies beside the grader's files `private`."""
     return private.with_name("cluster")
@@ -102,13 +108,21 @@ def cluster_problem(grader: GraderSection, private: Path) -> str:
     return wire.trouble(bridge_of(private)) if grader.is_remote else ""
 
 
+def cluster_capacity(grader: GraderSection, private: Path) -> int | None:
+    """Return for how many grades the cluster has room; None if it is not known, or is not what limits them."""
+    return wire.capacity(bridge_of(private)) if grader.executor == "ray" else None
+
+
 def _section(grader: GraderSection) -> RaySection | SlurmSection:
     return grader.slurm if grader.executor == "slurm" else grader.ray
 
 
-def _cluster(grader: GraderSection) -> tuple[str, str]:
-    """The executor, and which cluster of its kind."""
-    return grader.executor, grader.slurm.cluster if grader.executor == "slurm" else grader.ray.address
+def _cluster(grader: GraderSection) -> tuple[str, ...]:
+    """The executor, and what its bridge is told: which cluster of its kind, and what one of the grades needs of it."""
+    if grader.executor == "slurm":
+        return grader.executor, grader.slurm.cluster
+    needs = {"resources": resources_of(grader.ray), "grows": grader.ray.autoscaling}
+    return grader.executor, grader.ray.address, json.dumps(needs)
 
 
 def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[str, Any]:
@@ -137,6 +151,7 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
         "max_retries": _section(grader).max_retries,
         "wait": _section(grader).wait,
         "impatient": place.attempt == 0,  # the seed, when a run begins or a task is checked
+        "grows": grows(grader),
     }
 
 

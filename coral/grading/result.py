@@ -40,7 +40,8 @@ class GradeResult:
     `output` is what the grader itself printed last. It may hold hidden data: it is for the operator, never published.
     `channel` is `closed` if code of the candidate cannot have written the result: no such code was seen to run in the
     grader's process. `opened`: what such code did, and where. `void`: why the grader says that nobody is at fault; on
-    a closed channel that is believed, on an open one the grade counts as crashed.
+    a closed channel that is believed, on an open one the grade counts as crashed. `again`: such an attempt is to be
+    graded again, as it did not get its turn on a cluster.
     """
 
     outcome: Outcome
@@ -52,6 +53,7 @@ class GradeResult:
     channel: str = OPEN
     opened: str = ""
     void: str = ""
+    again: bool = False
 
 
 class _UnusableError(Exception):
@@ -69,7 +71,7 @@ def read_result(folder: Path, exit_code: int | None, channel: ResultChannel | No
     with contextlib.closing(channel):
         result, opened = _judged(folder, exit_code, lambda: channel.result(LARGEST)), channel.notices()
     if result.outcome is Outcome.CRASHED and result.void and not opened:
-        result = replace(result, outcome=Outcome.VOID, reason=result.void)
+        result = replace(result, outcome=Outcome.LOST if result.again else Outcome.VOID, reason=result.void)
     return replace(result, channel=OPEN if opened else CLOSED, opened=one_line(opened.partition("\n")[0], REASON))
 
 
@@ -84,7 +86,8 @@ def _judged(folder: Path, exit_code: int | None, read: Callable[[], bytes | None
         return _failed(data["failed"], data, output)
     if "void" in data and exit_code is not None and not trouble:
         void = one_line(str(data["void"]), REASON) or "the grader gave no reason"
-        return replace(_crashed(f"it says that the candidate is not at fault: {void}", output), void=void)
+        crashed = _crashed(f"it says that the candidate is not at fault: {void}", output)
+        return replace(crashed, void=void, again=data.get("again") is True)
     if "crashed" in data:
         return _crashed(str(data["crashed"]), _with_traceback(output, data.get("output")))
     return _crashed(trouble, output) if trouble else _scored(data, output)

@@ -28,7 +28,7 @@ from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
-from coral.grading.remote import described
+from coral.grading.remote import described, grows
 from coral.grading.sandbox import level_of_graders, places_of
 from coral.native.options import missing_library
 from coral.preflight.unchecked import UNCHECKED
@@ -273,7 +273,8 @@ def _cluster(config: Config) -> list[Check]:
     if problem := found["problem"]:
         return [Check("cluster", Health.WRONG, problem, CLUSTER_HELP)]
     if refused := found["refused"]:
-        return [Check("cluster", Health.WRONG, f"it runs no grade: {refused}", "see grader in task.yaml")]
+        state, when = (Health.NOTE, ", until it adds a node") if grows(config.grader) else (Health.WRONG, "")
+        return [Check("cluster", state, f"it runs no grade{when}: {refused}", "see grader in task.yaml")]
     nodes = found["nodes"]
     able = [node for node in nodes if "problem" not in node]
     text = f"{plural(len(nodes), 'node')}" if nodes else "it answers"

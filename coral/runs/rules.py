@@ -8,7 +8,7 @@ from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.fleet.policy import TOOL_ACTIVITY
 from coral.fleet.rules import Allowance, Rules
-from coral.grading.remote import longest_wait
+from coral.grading.remote import grows, longest_wait
 
 TOOL_STALLS = 1.5  # tests and downloads are silent for longer than models
 
@@ -21,9 +21,11 @@ def rules_of(config: Config, roster: Roster, seed_commit: str) -> Rules:
         agents=tuple(roster),
         scoring=Scoring(direction=grader.direction, noise=grader.noise_setting),
         confirm_share=grader.confirm,
-        slots=grader.slots,
+        slots=grader.most_slots,
+        follows_cluster=grader.executor == "ray",
+        cluster_grows=grows(grader),
         grade_timeout=grader.timeout + wait,
-        holdout_timeout=None if config.holdout_grader is None else config.holdout_grader.timeout + wait,
+        holdout_timeout=None if (other := config.holdout_grader) is None else other.timeout + longest_wait(other),
         seed_commit=seed_commit,
         heartbeats=config.heartbeats,
         stall=config.agents.stall,

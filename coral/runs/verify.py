@@ -92,7 +92,7 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
         raise CoralError(f"{name}: {error}", error.hint) from error
     finally:
         remove_tree(folder)
-    if result.outcome is Outcome.VOID:
+    if result.outcome in (Outcome.VOID, Outcome.LOST):
         raise CoralError(f"{name}: it could not be graded: {result.reason}", "verify it again when that is over")
     differs = DEVIATIONS * noise + ROUNDING * max(1.0, abs(recorded))
     is_same = result.score is not None and abs(result.score - recorded) <= differs

@@ -16,10 +16,10 @@ from coral.agent_setup.launch import session_of
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
 from coral.fleet.jobs import LAUNCH
-from coral.fleet.policy import intake_capacity
+from coral.fleet.policy import intake_capacity, slots_of
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.run_state import Fleet
-from coral.grading.remote import cluster_problem
+from coral.grading.remote import cluster_capacity, cluster_problem
 from coral.grading.result import graded_event
 from coral.journal import Journal
 from coral.processes.launches import Launch, Launches, LaunchState
@@ -215,9 +215,13 @@ class Gatherer:
         self._watch_error = error
 
     def _check_cluster(self, fleet: Fleet) -> Iterator[on.Event]:
-        problem = cluster_problem(self._context.config.grader, self._layout.grader)
+        grader = self._context.config.grader
+        problem = cluster_problem(grader, self._layout.grader)
         if problem != fleet.run.cluster_problem:
             yield on.ClusterChecked(problem=problem)
+        capacity = cluster_capacity(grader, self._layout.grader)
+        if capacity is not None and capacity != fleet.run.cluster_capacity:
+            yield on.ClusterMeasured(capacity=capacity)
 
     def _from_queue(self) -> Iterator[on.Event]:
         """Yield the queued events, that is the results of actions. A failure that repeats is reported once."""
@@ -230,7 +234,7 @@ class Gatherer:
         read those that have changed."""
         self._inbox.know(fleet.agents)
         touched = self._watch.take() if self._watch is not None else frozenset()
-        capacity = intake_capacity(fleet.agents, fleet.pending.values(), self._context.rules)
+        capacity = intake_capacity(fleet.agents, fleet.pending.values(), slots_of(fleet.run, self._context.rules))
         before, self._full = self._full, {agent for agent, left in capacity.items() if not left}
         everywhere = polls or self._inbox.more or bool(before - self._full)
         if self._inbox.more:  # an inbox that is flooded always holds more: it is read at a pace

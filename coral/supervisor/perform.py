@@ -17,6 +17,7 @@ from attempts.files import write_json
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from coral.fleet import actions as do, events as on
+from coral.fleet.policy import slots_of
 from coral.fleet.process_key import job_in, of_grade
 from coral.fleet.run_state import Fleet
 from coral.grading import checkout
@@ -94,7 +95,7 @@ class Performer:
         self._queue.put(*self._starter.record_and_release())
         if self._published:
             self._clean_up()
-            self._starter.prestart_interpreter(fleet.run.next_number)
+            self._starter.prestart_interpreter(fleet.run.next_number, slots_of(fleet.run, self._context.rules))
 
     def close(self) -> None:
         """End what the threads are at, and keep the history of the notes that were written since the last snapshot."""
@@ -117,7 +118,7 @@ class Performer:
         match action:
             case do.TakeIn(number=number):
                 self._background.run_later(action, partial(self._take_in, action, fleet.run.epoch), of_grade(number))
-                self._starter.prestart_interpreter(number)
+                self._starter.prestart_interpreter(number, slots_of(fleet.run, self._context.rules))
             case do.CheckOut(number=number):
                 checking_out = partial(self._check_out, action, self._cleanups.pop(number, []))
                 self._background.run_later(action, checking_out, of_grade(number))

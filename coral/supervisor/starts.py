@@ -83,12 +83,12 @@ class Starter:
         held = self._launches.hold(who, action.launch, command.program(tag), now.run_time, interpreter)
         self._held[who] = (action.launch, held)
 
-    def prestart_interpreter(self, number: int) -> None:
+    def prestart_interpreter(self, number: int, slots: int) -> None:
         """Start the interpreter of an attempt's grader ahead of time: when its commit is taken in, which takes as long
-        as the start. No more are started than grades can run at once."""
+        as the start. No more are started than `slots`, how many grades can run at once."""
         who = of_grade(number)
         tag = self._launches.tag(who, FIRST_LAUNCH)
-        if tag in self._interpreters or len(self._interpreters) >= self._grader.slots:
+        if tag in self._interpreters or len(self._interpreters) >= slots:
             return
         group, venv = self._launches.make_group(who, FIRST_LAUNCH), self._context.venv
         sandbox = checkout.sandbox_of_attempt(self._layout, self._config, number, venv)

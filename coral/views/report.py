@@ -18,6 +18,7 @@ from coral.fleet.actions import Finish, LogEvent, LoggedMessage, Notify, ShowJob
 from coral.fleet.agent_state import LIVE, JobEnd, Phase
 from coral.fleet.agents.stalls import silent_for, ttl_now
 from coral.fleet.events import Moment
+from coral.fleet.policy import slots_of
 from coral.fleet.reasons import JobOutcome
 from coral.fleet.rules import in_force
 from coral.fleet.run_state import Fleet, Job, Run
@@ -196,7 +197,7 @@ class Report:
             {"number": number, "agent": agent, "progress": beat.progress, "message": beat.message}
             for number, agent, beat in grades
         ]
-        return {"slots": self._context.rules.slots, **grading_of(fleet, now.run_time), "beats": beats}
+        return {"slots": slots_of(fleet.run, self._context.rules), **grading_of(fleet, now.run_time), "beats": beats}
 
     def _account(self, name: str, run: Run, now: Moment) -> dict[str, Any]:
         """Returns the account that keeps the agent from starting, if any: it is at its usage limit, or its starts are

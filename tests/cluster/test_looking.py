@@ -12,7 +12,8 @@ pytestmark = pytest.mark.timeout(1200)  # it may be the first to start the clust
 
 
 def test_nodes_grades_and_what_waits_are_shown(cluster, start, coral):
-    keys = {"executor": "ray", "ray.address": cluster.address, "ray.resources": "{num_cpus: 2}", "slots": 4}
+    keys = {"executor": "ray", "ray.address": cluster.address, "ray.resources": "{num_cpus: 2}"}
+    keys |= {"slots": 4, "ray.autoscaling": "true"}  # else the fourth would not be submitted
     overrides = (*(f"grader.{name}={value}" for name, value in keys.items()), "agents.count=4")
     run = start([*tries("slow"), "hang"], overrides=overrides, grade=GRADE)
     words = ("cluster", "--run", str(run.layout.root), "--json")
@@ -29,6 +30,7 @@ def test_nodes_grades_and_what_waits_are_shown(cluster, start, coral):
     used = {node["address"] for node in shown["nodes"] if node["total"].get("CPU") and node["free"]["CPU"] == 0}
     assert used == nodes
     assert shown["grades"][3]["waits"] == "it needs 2 CPUs; the node with the most has 0 free"
+    assert shown["capacity"] == 3
     assert shown["runs"] == [{"run": run.layout.root.name, "running": 3, "waiting": 1}]
     code, told, _ = coral("cluster", "--run", str(run.layout.root), "--nodes")
     assert (code, told.count("2 of 2"), told.count(platform.python_version())) == (0, 3, 4)

@@ -1,4 +1,5 @@
-"""A cluster that cannot be used, as transcripts: no grade begins, those that run wait, all goes on afterwards."""
+"""A cluster, as transcripts: as many grades begin as it has room for; where it cannot be used none does, those that run
+wait, and all goes on afterwards."""
 
 from dataclasses import replace
 
@@ -65,3 +66,24 @@ def test_a_resume_finds_out_anew_whether_the_cluster_can_be_used() -> None:
     stage.at(5, on.Resumed())
     assert stage.fleet.run.cluster_problem == ""
     assert TOLD.replace("-1", "-2") in stage.at(6, GONE)
+
+
+def test_as_many_grades_begin_as_the_cluster_has_room_for_while_it_grows_and_shrinks() -> None:
+    stage = Stage(rules=replace(PATIENT, slots=10, follows_cluster=True))
+    for _ in range(5):
+        stage.at(2, stage.submission("ann"))
+    assert stage.at(3, *(stage.taken(number) for number in range(1, 6))) == ["grade #1/1: commit 1"]
+    assert stage.at(4, on.ClusterMeasured(capacity=3)) == ["grade #2/1: commit 2", "grade #3/1: commit 3"]
+    assert stage.at(5, on.ClusterMeasured(capacity=1)) == []
+    assert not [line for line in stage.at(6, stage.graded(1, 1.0)) if line.startswith("grade ")]
+    stage.at(7, stage.graded(2, 1.0))
+    assert "grade #4/1: commit 4" in stage.at(8, stage.graded(3, 1.0))
+
+
+def test_a_cluster_that_grows_from_nothing_has_grades_to_grow_for() -> None:
+    stage = Stage(rules=replace(PATIENT, slots=10, follows_cluster=True, cluster_grows=True))
+    for _ in range(6):
+        stage.at(2, stage.submission("ann"))
+    begun = stage.at(3, *(stage.taken(number) for number in range(1, 7)))
+    assert begun == ["grade #1/1: commit 1", "grade #2/1: commit 2"]
+    assert stage.at(4, on.ClusterMeasured(capacity=1)) == ["grade #3/1: commit 3"]

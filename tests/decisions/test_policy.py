@@ -14,9 +14,9 @@ from coral.fleet.agent_state import Agent
 from coral.fleet.agents.back_off import back_off
 from coral.fleet.events import Ending, Outcome
 from coral.fleet.members import Member
-from coral.fleet.policy import intake_capacity, is_repeat, remember
+from coral.fleet.policy import intake_capacity, is_repeat, remember, slots_of
 from coral.fleet.rules import Rules
-from coral.fleet.run_state import PendingAttempt
+from coral.fleet.run_state import PendingAttempt, Run
 from heartbeats.heartbeat import BUILT_IN, Scope
 
 
@@ -84,7 +84,20 @@ def test_a_back_off_doubles_up_to_its_most_and_ends_doubling_before_figures_do(f
 def test_of_whoever_has_many_in_hand_nothing_more_is_taken_up(slots: int, left: dict[str, int]) -> None:
     agents = ["ann"] * 6 + ["ben"] * 2
     pending = [PendingAttempt(number=at, submission=submitted(agent, at).submission) for at, agent in enumerate(agents)]
-    assert intake_capacity(["ann", "ben", "cid"], pending, Rules(slots=slots)) == left
+    assert intake_capacity(["ann", "ben", "cid"], pending, slots) == left
+
+
+@pytest.mark.parametrize(
+    ("slots", "capacity", "fixed", "growing"),
+    [(9, 0, 1, 2), (9, 1, 1, 3), (9, 3, 3, 6), (9, 5, 5, 9), (9, 99, 9, 9), (1, 0, 1, 1)],
+)
+def test_of_grades_on_a_cluster_as_many_are_in_flight_as_it_has_room_for_or_grows_for(
+    slots: int, capacity: int, fixed: int, growing: int
+) -> None:
+    run, rules = Run(cluster_capacity=capacity), Rules(slots=slots, follows_cluster=True)
+    assert slots_of(run, rules) == fixed
+    assert slots_of(run, replace(rules, cluster_grows=True)) == growing
+    assert slots_of(run, Rules(slots=slots)) == slots
 
 
 # --- repeats ------------------------------------------------------------------------------------------------------

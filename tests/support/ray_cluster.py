@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import secrets
 import signal
@@ -31,7 +32,8 @@ def leave_the_network() -> None:
 class RayCluster:
     """`address`: its head, which runs no grade. The variables that let a driver in are set in this process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, grows_to: int = 0) -> None:
+        """Start a head. `grows_to`: how many nodes of two processors its autoscaler may add."""
         self.folder, self._count = folder, 0
         self._head: subprocess.Popen[bytes] | None = None  # one that was started again
         self._temp = tempfile.mkdtemp(prefix="ray-")  # short: Ray's sockets are in it
@@ -56,8 +58,36 @@ class RayCluster:
         port = self.address.rpartition(":")[2]
         self._start(
             "127.0.0.1", "--head", f"--port={port}", "--include-dashboard=false", "--num-cpus=0",
-            f"--temp-dir={self._temp}",
+            f"--temp-dir={self._temp}", *(self._autoscaler(grows_to) if grows_to else ()),
         )  # fmt: skip
+
+    def _autoscaler(self, most: int) -> tuple[str, ...]:
+        """The options of a head that adds nodes on this machine for what waits."""
+        self.env |= {"RAY_FAKE_CLUSTER": "1", "AUTOSCALER_UPDATE_INTERVAL_S": "1"}
+        node = {"CPU": 2, "object_store_memory": 80_000_000}
+        types = {
+            "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+            "grader": {"resources": node, "node_config": {}, "min_workers": 0, "max_workers": most},
+        }
+        config = {
+            "cluster_name": "test",
+            "max_workers": most,
+            "idle_timeout_minutes": 5,
+            "provider": {
+                "type": "fake_multinode",
+                "gcs_address": self.address,
+                "disable_node_updaters": True,
+                "use_node_id_as_ip": True,
+            },
+            "available_node_types": types,
+            "head_node_type": "ray.head.default",
+            "upscaling_speed": 1.0,
+            **{key: {} for key in ("auth", "file_mounts")},
+            **{key: [] for key in ("cluster_synced_files", "worker_setup_commands", "worker_start_ray_commands")},
+        }
+        path = self.folder / "autoscaling.json"
+        path.write_text(json.dumps(config))
+        return (f"--autoscaling-config={path}",)
 
     @contextlib.contextmanager
     def without_head(self) -> Iterator[None]:

@@ -19,7 +19,9 @@ NODES_SECONDS = 60.0  # if that process asks each node first
 
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--nodes", action="store_true", help="ask each node what it has, which takes seconds (Ray)")
-    parser.add_argument("--json", action="store_true", help="for programs: executor, problem, nodes, grades, runs")
+    parser.add_argument(
+        "--json", action="store_true", help="for programs: executor, problem, nodes, capacity, grades, runs"
+    )
     run_lookup.add_arguments(parser)
 
 
@@ -37,6 +39,7 @@ def run(args: argparse.Namespace) -> int:
         why = problem or f"the process of the run that speaks to it does not answer ({error})"
         raise CoralError(f"cannot ask the cluster: {why}", "if the run is stopped: coral resume") from error
     found = {"executor": grader.executor, "run": layout.root.name, "nodes": [], "grades": [], "runs": []} | found
+    found["capacity"] = wire.capacity(bridge_of(layout.grader))
     found.pop("refused", None)
     if args.json:
         return print_json(found)
@@ -52,6 +55,8 @@ def _print(found: Mapping[str, Any]) -> None:
         asked = ("Python", "free disk", "problem*") if any("python" in node for node in found["nodes"]) else ()
         columns = ("node", *(f">{_title(name)} used" for name in names), *asked)
         print_table(columns, [[*_cells(node, names), *(_answers(node) if asked else ())] for node in found["nodes"]])
+    if found["capacity"] is not None:
+        print(f"the nodes have room for {format.plural(found['capacity'], 'grade')} at once")
     for grade in found["grades"]:
         seconds = format.duration(grade["seconds"])
         where = f"on {grade['node']} for {seconds}" if grade["node"] else f"waits, for {seconds}: {grade['waits']}"

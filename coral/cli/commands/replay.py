@@ -24,6 +24,7 @@ from coral.cli.ui.table import console, dim
 from coral.codec import encode
 from coral.errors import CoralError
 from coral.fleet.agent_state import LIVE
+from coral.fleet.policy import slots_of
 from coral.fleet.rules import Rules
 from coral.journal import RecoveredState, read_lines, segments
 from coral.journal.changes import encode_fleet
@@ -201,7 +202,7 @@ def past_status(memory: RecoveredState) -> dict[str, Any]:
         "baseline_number": None if fleet.standing.seed is None else fleet.standing.seed.number,
         **scores_of(fleet, rules),
         "attempts": fleet.run.progress.evals,
-        "grading": {"slots": rules.slots, **grading_of(fleet, memory.clock)},
+        "grading": {"slots": slots_of(fleet.run, rules), **grading_of(fleet, memory.clock)},
         **used_by(fleet, rules),
         "budget": budget(rules, fleet, memory.clock),
         "budgets": budgets_of(fleet, rules, memory.clock),

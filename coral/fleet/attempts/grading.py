@@ -13,7 +13,14 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.attempts import holdouts
 from coral.fleet.attempts.intake import take_again
 from coral.fleet.attempts.settlement import ANOTHER_EPOCH, settle
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, MAX_LOST_GRADES, MAX_START_RETRIES, START_RETRY_SECONDS
+from coral.fleet.policy import (
+    KILL_AGAIN_SECONDS,
+    MAX_KILLS,
+    MAX_LOST_GRADES,
+    MAX_START_RETRIES,
+    START_RETRY_SECONDS,
+    slots_of,
+)
 from coral.fleet.run_state import OCCUPYING, AttemptStep, PendingAttempt
 from coral.fleet.transaction import Transaction
 
@@ -207,7 +214,7 @@ def fill_slots(transaction: Transaction) -> None:
     if run.stopping:
         queue = [attempt for attempt in queue if attempt.is_holdout and holdouts.goes_on(run)]
     queue.sort(key=lambda attempt: (not attempt.suspicion, attempt.confirmation is None, attempt.is_holdout))
-    for pending in queue[: max(transaction.rules.slots - taken, 0)]:
+    for pending in queue[: max(slots_of(run, transaction.rules) - taken, 0)]:
         launch = pending.launch + 1
         transaction.set_pending(
             pending.number,

@@ -17,7 +17,7 @@ def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     order = {"attempt": 7, "env": {}, "streams": (), "timeout": 60.0}
     return {
         "order": order, "folder": str(tmp_path), "bridge": str(tmp_path), "passed": [], "resources": {},
-        "max_retries": 1, "wait": 60.0, "impatient": False,
+        "max_retries": 1, "wait": 60.0, "impatient": False, "grows": False,
     }  # fmt: skip
 
 
@@ -63,3 +63,25 @@ def test_what_it_waits_for_is_given_as_the_reason(spec: dict[str, object], tmp_p
     played(tmp_path, {"1": [{"waits": "it needs 8 GPUs"}]})
     with pytest.raises(Exception, match="cannot grade on the cluster: it needs 8 GPUs"):
         _Remote({**spec, "impatient": True}).ended()
+
+
+def test_on_a_cluster_that_grows_the_seed_waits_for_a_node_and_not_for_the_head(
+    spec: dict[str, object], tmp_path: Path
+) -> None:
+    spec |= {"impatient": True, "grows": True}
+    played(tmp_path, {"1": [{"waits": "it needs 8 GPUs"}, {"of": "run:#7:1/1", "events": [ENDED]}]})
+    assert _Remote(spec).ended() == ENDED["ended"]
+    assert (tmp_path / "cluster.log").read_text().endswith(" waits: it needs 8 GPUs\n")
+    (tmp_path / wire.TROUBLE).write_text("no head\n")
+    with pytest.raises(Exception, match="cannot grade on the cluster: no head"):
+        _Remote(spec)._check()
+
+
+@pytest.mark.parametrize("behind", [True, False])
+def test_a_grade_that_waited_in_vain_behind_others_of_its_run_is_queued_again(
+    spec: dict[str, object], tmp_path: Path, behind: bool
+) -> None:
+    played(tmp_path, {"1": [{"waits": "", "behind": behind}]})
+    with pytest.raises(Exception, match="no node had room for it in time") as caught:
+        _Remote({**spec, "wait": 0.5}).ended()
+    assert caught.value.again is behind  # type: ignore[attr-defined]

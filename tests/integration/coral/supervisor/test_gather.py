@@ -1,10 +1,13 @@
-"""How often the loop reads what agents print."""
+"""How often the loop reads what agents print, and what it reads of a cluster."""
 
+from dataclasses import replace
 from itertools import pairwise
 
+from coral.cluster import wire
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase
-from coral.fleet.run_state import Fleet
+from coral.fleet.run_state import Fleet, Run
+from coral.grading.remote import bridge_of
 from coral.supervisor.gather import OUTPUT_SECONDS
 from coral.supervisor.output_monitor import QUIET_PAUSE, QUIET_SECONDS
 
@@ -30,3 +33,20 @@ def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_s
     output.write_text("a word\n")
     list(supervisor._gatherer._read_output(fleet, on.Moment(run_time=QUIET_SECONDS + 30.0, wall_time="")))
     assert pauses(QUIET_SECONDS + 30.5, 20.0) == {OUTPUT_SECONDS}
+
+
+def test_what_the_bridge_says_of_the_cluster_is_an_event_once(supervisor) -> None:
+    gatherer, folder = supervisor._gatherer, bridge_of(supervisor._layout.grader)
+    config = gatherer._context.config
+    grader = config.grader.model_copy(update={"executor": "ray"})
+    gatherer._context = replace(gatherer._context, config=replace(config, grader=grader))
+    folder.mkdir(exist_ok=True)
+
+    def found(**known) -> list[on.Event]:
+        return list(gatherer._check_cluster(Fleet(run=Run(**known))))
+
+    assert found() == []
+    (folder / wire.CAPACITY).write_text("3\n")
+    (folder / wire.TROUBLE).write_text("no head\n")
+    assert found() == [on.ClusterChecked(problem="no head"), on.ClusterMeasured(capacity=3)]
+    assert found(cluster_problem="no head", cluster_capacity=3) == []

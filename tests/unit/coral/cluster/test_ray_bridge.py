@@ -1,6 +1,9 @@
-"""What no node could ever run is told from what has to wait; Ray would wait for ever, and say nothing."""
+"""What no node could ever run is told from what has to wait, for Ray would wait for ever and say nothing; and how many
+grades there is room for."""
 
-from coral.cluster.ray_bridge import too_large, why_waiting
+import pytest
+
+from coral.cluster.ray_bridge import MOST_OF_A_NODE, capacity_of, too_large, why_waiting
 
 NODES = [
     {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 2.0}},
@@ -23,6 +26,24 @@ def test_what_no_node_has_is_named_with_the_most_that_one_has() -> None:
 
 def test_what_no_node_has_together_is_named_as_well() -> None:
     assert too_large({"CPU": 8, "GPU": 1}, NODES) == "no node has 8 CPUs, 1 GPUs at once"
+
+
+@pytest.mark.parametrize(
+    ("asked", "capacity"),
+    [
+        ({"CPU": 1, "GPU": 0}, 20),
+        ({"CPU": 4}, 5),
+        ({"CPU": 3, "GPU": 1}, 1),
+        ({"CPU": 1, "GPU": 0.5}, 4),
+        ({"CPU": 1, "GPU": 0.6}, 2),
+        ({"CPU": 0.1, "slot": 0.1}, 10),
+        ({"CPU": 32}, 0),
+        ({"CPU": 0}, 2 * MOST_OF_A_NODE),
+    ],
+)
+def test_there_is_room_for_what_living_nodes_have_together(asked: dict[str, float], capacity: int) -> None:
+    assert capacity_of(NODES, asked) == capacity
+    assert capacity_of([], asked) == 0
 
 
 def test_a_grade_that_waits_is_told_what_is_not_free() -> None:

@@ -32,3 +32,9 @@ def test_trouble_is_what_the_bridge_wrote(tmp_path: Path) -> None:
     assert wire.trouble(tmp_path) == ""
     (tmp_path / wire.TROUBLE).write_text("no head\n")
     assert wire.trouble(tmp_path) == "no head"
+
+
+def test_the_room_is_what_the_bridge_measured(tmp_path: Path) -> None:
+    assert wire.capacity(tmp_path) is None
+    (tmp_path / wire.CAPACITY).write_text("12\n")
+    assert wire.capacity(tmp_path) == 12

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from coral.config.cluster import RaySection
+from coral.config.cluster import MOST_SLOTS, RaySection
 from coral.config.model import GraderSection
 from coral.grading.remote import resources_of
 
@@ -35,3 +35,10 @@ def test_amounts_have_the_names_that_ray_has_for_them() -> None:
         {"address": "h:1", "resources": {"num_gpus": 0.5, "memory": 2.0, "custom": {"slot": 1.0}}}
     )
     assert resources_of(asked) == {"CPU": 1.0, "GPU": 0.5, "memory": 2e9, "slot": 1.0}
+
+
+def test_without_a_number_of_slots_there_is_one_and_on_ray_as_many_as_there_is_room_for() -> None:
+    ray = {"entry": "g.py:g", "executor": "ray", "ray": {"address": "h:1"}}
+    graders = [GraderSection(entry="g.py:g"), GraderSection(entry="g.py:g", executor="slurm")]
+    graders += [GraderSection.model_validate(ray), GraderSection.model_validate({**ray, "slots": 7})]
+    assert [grader.most_slots for grader in graders] == [1, 1, MOST_SLOTS, 7]

@@ -42,7 +42,7 @@ def test_every_section_has_a_heading_and_every_key_a_row_with_its_sentence() -> 
 def test_types_bounds_and_defaults_are_in_words() -> None:
     assert '| `direction` | `maximize` or `minimize` | `"maximize"` | ' in PARTS["grader"]
     assert "| `command` | text or list of texts |  | " in PARTS["grader"]
-    assert "| `slots` | whole number from 1 to 1000 | `1` | " in PARTS["grader"]
+    assert "| `slots` | whole number from 1 to 1000 |  | " in PARTS["grader"]
     assert "| `name` | text | needed | " in PARTS["task"]
     assert "| `per_agent` | section |  | " in PARTS["budget"]
     assert "any value" not in TEXT

@@ -14,6 +14,8 @@ from hypothesis import given, strategies as st
 from coral.grading.command import BEATS
 from coral.grading.finite_score import finite_score
 from coral.grading.result import FEEDBACK, LARGEST, GradeResult, progress_of, read_result
+from coral.grading.runner import ResultWriter
+from coral.processes.result_channel import ResultChannel
 from workspace.layout import Layout
 
 
@@ -51,6 +53,27 @@ def test_an_unreadable_result_is_a_crash(tmp_path: Path, text: str | bytes | Non
     result = judge(tmp_path, text)
     assert (result.outcome, result.score) == ("crashed", None)
     assert CRASHES[text] in result.reason
+
+
+@pytest.mark.parametrize(
+    ("says", "notice", "outcome"),
+    [
+        ({}, "", "void"),
+        ({"again": True}, "", "lost"),
+        ({"again": False}, "", "void"),
+        ({"again": "yes"}, "", "void"),
+        ({"again": True}, "a command", "crashed"),
+    ],
+)
+def test_nobody_is_at_fault_or_it_is_graded_again_if_no_candidate_can_have_said_so(
+    tmp_path: Path, says: dict[str, object], notice: str, outcome: str
+) -> None:
+    channel = ResultChannel()
+    ResultWriter(tmp_path / "result.json", channel.given[0]).write({"void": "no node", **says})
+    os.write(channel.given[1], notice.encode())
+    channel.close_given()
+    result = read_result(tmp_path, 0, channel)
+    assert (result.outcome, "no node" in result.reason) == (outcome, True)
 
 
 FAILURES = {

@@ -21,6 +21,9 @@ def test_it_shows_where_grades_run_and_says_when_nobody_answers(start, coral):
     (grade,) = found["grades"]
     assert (grade["attempt"], grade["node"], grade["waits"]) == (1, node, "")
     assert 0 <= grade["seconds"] < 60
+    (run.layout.private / "cluster" / "capacity").write_text("1\n")
+    assert coral(*words)[1].startswith("the nodes have room for 1 grade at once\n#1 on ")
+    assert json.loads(coral(*words, "--json")[1])["capacity"] == 1
     run.stop()
     code, _, error = coral(*words)
     assert (code, "cannot ask the cluster: the process of the run that speaks to it does not answer" in error) == (
