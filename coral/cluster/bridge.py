@@ -107,7 +107,7 @@ class Try:
         for event in new:
             if "started" in event:
                 self._begin(event)
-            self.is_over = self.is_over or "lost" in event or "ended" in event
+            self.is_over = self.is_over or bool(event.keys() & {"lost", "refused", "ended"})
         if new:
             self.client.send(of=self.key, events=new)
 

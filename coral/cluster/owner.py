@@ -30,6 +30,12 @@ def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, arch
     node.grade(order, checkout, lambda: _wait(archive[0]), tell)
 
 
+def _cause(error: ray.exceptions.RuntimeEnvSetupError) -> str:
+    """Return what Ray says of an environment that it cannot make; of a traceback, the last line."""
+    text = str(error.error_message or error).strip()
+    return text.splitlines()[-1] if "Traceback" in text else text
+
+
 def _wait(ref: ray.ObjectRef[Any]) -> Any:
     """Return what the reference stands for. In ray.get, a task gives its processors to another one meanwhile, and has
     them back at once afterwards: two grades would then share them."""
@@ -71,13 +77,16 @@ class Owner:
             task = ray.remote(run_grade).options(max_retries=0, **options)
             grade.ref = task.remote(me, key, order, checkout, [self._archives[sha]])
         except (TypeError, ValueError) as error:  # such as an amount that Ray does not divide so finely
-            self._ended(key, error)
+            self._end(key, {"refused": f"Ray refuses such a grade: {error}"})
             return
         grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
 
     def _ended(self, key: str, error: BaseException | None) -> None:
         reason = "its worker ended" if error is None else f"{type(error).__name__}: {str(error).strip()}"
-        self.lose(key, reason)
+        if isinstance(error, ray.exceptions.RuntimeEnvSetupError):
+            self._end(key, {"lost": f"its environment cannot be made: {_cause(error)}", "unmade": True})
+        else:
+            self.lose(key, reason)
 
     def push(self, key: str, event: dict[str, Any]) -> None:
         with self._changed:
@@ -88,7 +97,10 @@ class Owner:
 
     def lose(self, key: str, reason: str) -> None:
         """Record that a grade was lost, unless its result is here already."""
-        self.push(key, {"lost": reason})
+        self._end(key, {"lost": reason})
+
+    def _end(self, key: str, event: dict[str, Any]) -> None:
+        self.push(key, event)
         with self._changed:
             if (grade := self._grades.get(key)) is not None:
                 grade.over = True

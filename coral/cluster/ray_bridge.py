@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, fail, report_capacity, report_trouble, wait_for_lock
+from coral.cluster.bridge import (
+    LEASE_SECONDS,
+    Bridge,
+    RefusedError,
+    fail,
+    report_capacity,
+    report_trouble,
+    wait_for_lock,
+)
 from coral.cluster.shipping import Shipping
 
 CONNECT_SECONDS = 20.0
@@ -29,6 +37,7 @@ NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade t
 NAMESPACE = "coral"
 MOST_OF_A_NODE = 1000  # grades that fit on a node of which they need nothing
 _EXACT = 1e-6  # by which an amount may be short of what is asked: three times 0.1 is not 0.3
+_OTHER_NAMES = {"nsight", "rocprof_sys"}  # by which a runtime_env takes two of the fields that Ray lists
 _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
 
 
@@ -72,6 +81,7 @@ class RayBridge(Bridge):
             self._ray.init(self._address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
         except (RuntimeError, ConnectionError, ValueError, ImportError) as error:
             fail(self._folder, f"the cluster at {self._address} refuses: {str(error).strip().splitlines()[0]}")
+        self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         giving_up.cancel()
         report_trouble(self._folder, "")
 
@@ -212,6 +222,8 @@ class RayBridge(Bridge):
         return [run for run in runs if run["running"] or run["waiting"]]
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
+        if unknown := order["environment"].keys() - self._known_of_environments:
+            raise RefusedError(f"Ray knows no {', '.join(sorted(unknown))} in an environment")
         while not self._grows and (refusal := self.refusal(resources)):
             if not self.is_waited_for(key, refusal, NODES_SECONDS):
                 return
@@ -220,7 +232,9 @@ class RayBridge(Bridge):
             if not self._call("has", sha):
                 self._call("keep", sha, archive)
             order = {**order, "archive": sha}
-            self._call("submit", key, order, self._shipping.checkout(order), sha, _options(resources))
+            self._call(
+                "submit", key, order, self._shipping.checkout(order), sha, _options(resources, order["environment"])
+            )
 
     def cancel(self, key: str) -> None:
         self._call("cancel", key)
@@ -238,11 +252,12 @@ class RayBridge(Bridge):
                     tried.tell(*news[tried.key])
 
 
-def _options(asked: dict[str, float]) -> dict[str, Any]:
+def _options(asked: dict[str, float], environment: dict[str, Any]) -> dict[str, Any]:
     own = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
     named = {own[name]: amount for name, amount in asked.items() if name in own}
     others = {name: amount for name, amount in asked.items() if name not in own and amount}
-    return {**named, "resources": others, "scheduling_strategy": "SPREAD"}
+    own_environment = {"runtime_env": environment} if environment else {}
+    return {**named, "resources": others, "scheduling_strategy": "SPREAD", **own_environment}
 
 
 def _named(resources: dict[str, float]) -> dict[str, float]:
@@ -290,6 +305,14 @@ def _shortage(asked: dict[str, float], nodes: list[dict[str, float]], free: str 
         largest = max((node.get(name, 0) for node in nodes), default=0)
         if largest < amount:
             most = "the node with the most" if free else "the largest node"
-            return f"it needs {amount:g} {_UNITS.get(name, name)}; {most} has {largest:g}{free}"
-    listed = ", ".join(f"{amount:g} {_UNITS.get(name, name)}" for name, amount in asked.items())
+            if name.startswith(wire.CARD):
+                return f"it needs {_amount(name, amount)}; no node has one{free}"
+            return f"it needs {_amount(name, amount)}; {most} has {largest:g}{free}"
+    listed = ", ".join(_amount(name, amount) for name, amount in asked.items() if amount)
     return f"no node has {listed}{free} at once"
+
+
+def _amount(name: str, amount: float) -> str:
+    if name.startswith(wire.CARD):
+        return f"a graphics card of type {name.removeprefix(wire.CARD)}"
+    return f"{amount:g} {_UNITS.get(name, name)}"

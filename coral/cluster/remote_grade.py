@@ -122,6 +122,10 @@ class _Remote:
             self._append(name, data)
         if "started" in event:
             self._note(f"runs on {event['started']}, process {event['pid']}")
+        if "refused" in event:
+            raise _NotGradedError(f"cannot grade on the cluster: {event['refused']}")
+        if "unmade" in event and self._spec["impatient"]:
+            raise _NotGradedError(f"cannot grade on the cluster: {_short(event['lost'])}")
         if "lost" in event:
             self._lost(event["lost"], connection)
         ended: dict[str, Any] | None = event.get("ended")
@@ -142,8 +146,8 @@ class _Remote:
         self._tries += 1
         self._note(f"try {self._tries} was lost: {reason}")
         if self._tries > self._spec["max_retries"]:
-            short = " ".join(reason.split())[:REASON]
-            raise _NotGradedError(f"the cluster lost its grade {self._tries} times; the last time: {short}")
+            last = f"{self._tries} times; the last time: {_short(reason)}"
+            raise _NotGradedError(f"the cluster lost its grade {last}")
         if self._began is not None:
             self._until += time.monotonic() - self._began  # it did not wait then
         self._seen, self._began = 0, None
@@ -173,6 +177,13 @@ class _Remote:
             self._last_note = text
             with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+
+
+def _short(reason: str) -> str:
+    """Cut a reason to one line of REASON characters: its beginning, and its end, where programs say what failed."""
+    line = " ".join(reason.split())
+    half = (REASON - 5) // 2
+    return line if len(line) <= REASON else f"{line[:half]} ... {line[-half:]}"
 
 
 class _Lines:

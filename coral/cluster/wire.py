@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 SOCKET, LOCK, TROUBLE, CAPACITY, LOG = "socket", "lock", "trouble", "capacity", "bridge.log"
+CARD = "accelerator_type:"  # and a type: the resource by which Ray knows graphics cards of that type
 _BYTES = "base64"
 
 

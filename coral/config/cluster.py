@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
-from coral.config.section import Finite, Gigabytes, Seconds, Section, Text, key
+from coral.config.section import Finite, Gigabytes, Options, Seconds, Section, Text, key
 
 MOST_SLOTS = 1000  # each grade in flight on a cluster has a process on this machine
 Slots = Annotated[int, Field(ge=1, le=MOST_SLOTS)] | None
@@ -17,6 +17,7 @@ class RayResources(Section):
 
     num_cpus: Amount = key("Processors.", 1.0)
     num_gpus: Amount = key("Graphics cards; a share of one, such as 0.5, is shared with other grades.", 0.0)
+    accelerator_type: str = key("The type of the graphics card, as Ray names it, such as A100. Empty: any.", "")
     memory: Gigabytes | None = key("Gigabytes that the cluster reserves for it. Empty: none.", None)
     custom: dict[Text, Amount] = key("Amounts of the resources that the cluster's nodes were given by name.", dict)
 
@@ -43,6 +44,7 @@ class RaySection(Section):
 
     address: str = key("Its head, host:port, to which a node on this machine belongs.", "")
     resources: RayResources = key("What one grade needs of a node.", RayResources)
+    environment: Options = key("The environment in which grades run, as a runtime_env of Ray, which makes it.", dict)
     autoscaling: bool = key(
         "Whether the cluster adds nodes for grades that wait. Then a grade that no node can run waits for one.", False
     )
@@ -64,4 +66,5 @@ def check_executor(executor: str, ray: RaySection, *, has_setup: bool) -> None:
     if executor == "ray" and not ray.address:
         raise ValueError("has executor: ray and no ray.address: say the cluster's head, host:port")
     if executor != "local" and has_setup:
-        raise ValueError(f"has both executor: {executor} and setup: install on the nodes what the grader imports")
+        instead = "say in ray.environment what the grader imports, or " if executor == "ray" else ""
+        raise ValueError(f"has both executor: {executor} and setup: {instead}install it on the nodes")

@@ -29,6 +29,7 @@ _WAIT = (
     "wait(sys.argv[1], main)"
 )
 GIGABYTE = 10**9
+SHARE = 0.001  # of the type of a card, which Ray counts as a resource of which each task needs that
 _MARGIN = 30.0  # seconds, for messages on their way
 
 
@@ -128,14 +129,18 @@ def _cluster(grader: GraderSection) -> tuple[str, ...]:
 def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[str, Any]:
     """Returns the spec of `coral.cluster.remote_grade`. Its `order` is what the node gets; `places` in that are the
     folders of this machine that the node replaces by its own."""
+    made = grader.ray.environment if grader.executor == "ray" else {}
+    variables = made.get("env_vars")
+    given = variables if isinstance(variables, dict) else {}
     order = {
         "attempt": place.attempt,
         "spec": here.spec,
         "argv": here.argv,
         "cwd": str(here.cwd),
         "env": {name: value for name, value in here.env.items() if name != "CORAL_DEADLINE"},
-        "kept": sorted(environment.GRADER_NAMES),
+        "kept": sorted(environment.GRADER_NAMES.union(given)),
         "prefixes": environment.GRADER_PREFIXES,
+        "environment": made,
         "timeout": grader.timeout,
         "streams": (STDOUT, STDERR),
         "beats": BEATS,
@@ -163,7 +168,8 @@ def resources_of(section: RaySection) -> dict[str, float]:
     """Returns the resources of a grade by Ray's names for them."""
     asked = section.resources
     memory = {} if asked.memory is None else {"memory": asked.memory * GIGABYTE}
-    return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **memory, **asked.custom}
+    cards = {f"{wire.CARD}{asked.accelerator_type}": SHARE} if asked.accelerator_type else {}
+    return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **cards, **memory, **asked.custom}
 
 
 def jobs_of(section: SlurmSection) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def unknown_files(layout: Layout, memory: RecoveredState) -> list[str]:
 def changes_scores(old: Config, new: Config) -> bool:
     """Return whether a score has another meaning in the new task, even if the grader's files are the same."""
     aims = [(config.task.description, config.task.seed) for config in (old, new)]
-    graders = [config.grader.model_dump(exclude=_UNRELATED) for config in (old, new)]
+    graders = [(config.grader.model_dump(exclude=_UNRELATED), config.grader.ray.environment) for config in (old, new)]
     return aims[0] != aims[1] or graders[0] != graders[1]
 
 

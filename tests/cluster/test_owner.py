@@ -22,7 +22,7 @@ def call(method, *arguments):
 
 def news(key):
     _, (event,) = call("news", {key: (0, True)}, 30.0)[key]
-    return event["lost"]
+    return event.get("lost") or event["refused"]
 
 call("submit", "a", {}, b"", "sha", {})  # its archive was that of an owner before
 print(call("has_grade", "a"), news("a"))
@@ -40,5 +40,5 @@ def test_a_grade_that_cannot_begin_is_lost_and_may_be_submitted_again(cluster) -
     assert done.returncode == 0, done.stderr
     unknown, refused, forgotten = done.stdout.splitlines()
     assert unknown == "False the process that owned it ended"
-    assert refused.startswith("True ValueError: ")
+    assert refused.startswith("True Ray refuses such a grade: ")
     assert forgotten == "False"

@@ -51,7 +51,9 @@ def _print(found: Mapping[str, Any]) -> None:
     if found["problem"]:
         print(f"the cluster cannot be used: {found['problem']}")
     if found["nodes"]:
-        names = sorted({name for node in found["nodes"] for name in node["total"]}, key=_rank)
+        names = sorted(
+            {name for node in found["nodes"] for name in node["total"] if not name.startswith(wire.CARD)}, key=_rank
+        )
         asked = ("Python", "free disk", "problem*") if any("python" in node for node in found["nodes"]) else ()
         columns = ("node", *(f">{_title(name)} used" for name in names), *asked)
         print_table(columns, [[*_cells(node, names), *(_answers(node) if asked else ())] for node in found["nodes"]])

@@ -77,6 +77,24 @@ def test_on_a_cluster_that_grows_the_seed_waits_for_a_node_and_not_for_the_head(
         _Remote(spec)._check()
 
 
+def test_what_the_cluster_refuses_is_not_tried_again(spec: dict[str, object], tmp_path: Path) -> None:
+    keys = played(tmp_path, {"1": [{"of": "run:#7:1/1", "events": [{"refused": "Ray refuses such a grade: x"}]}]})
+    with pytest.raises(Exception, match="cannot grade on the cluster: Ray refuses such a grade: x"):
+        _Remote(spec).ended()
+    assert keys == ["run:#7:1/1"]
+
+
+@pytest.mark.parametrize(("impatient", "tries"), [(True, 1), (False, 2)])
+def test_an_environment_that_cannot_be_made_is_tried_elsewhere_but_for_the_seed(
+    spec: dict[str, object], tmp_path: Path, impatient: bool, tries: int
+) -> None:
+    lost = {"lost": f"its environment cannot be made: {'x' * 999}\nno such package\n", "unmade": True}
+    keys = played(tmp_path, {str(at): [{"of": f"run:#7:1/{at}", "events": [lost]}] for at in (1, 2)})
+    with pytest.raises(Exception, match=r"its environment cannot be made: x+ \.\.\. x+ no such package$") as caught:
+        _Remote({**spec, "impatient": impatient}).ended()
+    assert (len(keys), len(str(caught.value)) < 400) == (tries, True)
+
+
 @pytest.mark.parametrize("behind", [True, False])
 def test_a_grade_that_waited_in_vain_behind_others_of_its_run_is_queued_again(
     spec: dict[str, object], tmp_path: Path, behind: bool

@@ -162,7 +162,10 @@ def test_what_changes_no_score_begins_no_epoch(layout: Layout, override: str) ->
     assert turn(layout, change)._fleet.run.epoch == 1
 
 
-@pytest.mark.parametrize("override", ["grader.args={a: 1}", "task.description=other", "grader.direction=minimize"])
+@pytest.mark.parametrize(
+    "override", ["grader.args={a: 1}", "task.description=other", "grader.direction=minimize",
+                 "grader.ray.environment={pip: [numpy]}"]
+)  # fmt: skip
 def test_what_may_change_a_score_begins_one(layout: Layout, override: str) -> None:
     change = stage(layout, override)
     assert change.baseline is not None

@@ -51,3 +51,14 @@ def test_a_grade_that_waits_is_told_what_is_not_free() -> None:
     assert why_waiting({"CPU": 2}, nodes) == "it needs 2 CPUs; the node with the most has 1 free"
     assert why_waiting({"CPU": 1, "GPU": 1}, nodes) == "no node has 1 CPUs, 1 GPUs free at once"
     assert why_waiting({"CPU": 1}, nodes) == "a node has room for it"
+
+
+def test_a_type_of_graphics_card_that_no_node_has_is_named() -> None:
+    asked = {"CPU": 1, "GPU": 1, "accelerator_type:A100": 0.001}
+    assert too_large(asked, NODES) == "it needs a graphics card of type A100; no node has one"
+    having = {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 2.0, "accelerator_type:A100": 1.0}}
+    assert (too_large(asked, [having]), capacity_of([*NODES, having], asked)) == ("", 2)
+    assert (
+        too_large({**asked, "CPU": 8}, [*NODES, having])
+        == "no node has 8 CPUs, 1 GPUs, a graphics card of type A100 at once"
+    )

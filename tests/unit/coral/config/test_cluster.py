@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from coral.config.cluster import MOST_SLOTS, RaySection
+from coral.config.cluster import MOST_SLOTS, RayResources, RaySection
 from coral.config.model import GraderSection
 from coral.grading.remote import resources_of
 
@@ -42,3 +42,8 @@ def test_without_a_number_of_slots_there_is_one_and_on_ray_as_many_as_there_is_r
     graders = [GraderSection(entry="g.py:g"), GraderSection(entry="g.py:g", executor="slurm")]
     graders += [GraderSection.model_validate(ray), GraderSection.model_validate({**ray, "slots": 7})]
     assert [grader.most_slots for grader in graders] == [1, 1, MOST_SLOTS, 7]
+
+
+def test_a_type_of_graphics_card_is_a_resource_of_ray() -> None:
+    section = RaySection(address="h:1", resources=RayResources(num_gpus=1.0, accelerator_type="A100"))
+    assert resources_of(section) == {"CPU": 1.0, "GPU": 1.0, "accelerator_type:A100": 0.001}
