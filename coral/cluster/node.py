@@ -20,11 +20,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
 POLL_SECONDS = 0.05
+KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
 OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of a longer one, the end is sent later
 TAIL = 20_000
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100
@@ -32,15 +34,19 @@ _GUARD = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard 
 
 
 def grade(
-    order: dict[str, Any], checkout: bytes, fetch: Callable[[], bytes], tell: Callable[[dict[str, Any]], None]
+    order: dict[str, Any], checkout: bytes, fetch: Callable[[str], bytes], tell: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Run a grade. `order`: see `coral.grading.remote`; `checkout`: the candidate's files, as an archive; `fetch`:
-    returns the archive of the grader's files; `tell`: receives each event, `ended` last."""
+    """Run a grade. `order`: see `coral.grading.remote`; `checkout`: the candidate's files, as an archive of what its
+    base, if the order has one, lacks; `fetch`: returns the archive with a hash; `tell`: receives each event, `ended`
+    last."""
     base = _base()
     _sweep(base / "grades")
+    _remove_unused(base)
     place = Path(tempfile.mkdtemp(prefix=f"{order['attempt']}-", dir=base / "grades"))
     try:
         _unpack(_kept(base / "archives", order["archive"], fetch), place)
+        if order["base"]:
+            _unpack(_kept(base / "archives", order["base"], fetch), place, {*order["removed"], *_names(checkout)})
         _unpack(checkout, place)
         for name in ("tmp", "artifacts"):
             (place / name).mkdir()
@@ -71,14 +77,31 @@ def _base() -> Path:
     return base
 
 
-def _kept(folder: Path, sha: str, fetch: Callable[[], bytes]) -> bytes:
+def discard(archives: Iterable[str]) -> None:
+    """Remove archives that the node keeps, by their hashes."""
+    for sha in archives:
+        (_base() / "archives" / sha).unlink(missing_ok=True)
+
+
+def _remove_unused(base: Path) -> None:
+    """Remove the archives that no grade has used for long, and what workers left that were killed before a guard was
+    there to remove it."""
+    oldest = time.time() - KEPT_SECONDS
+    for path in (*(base / "archives").iterdir(), *(base / "grades").iterdir()):
+        with contextlib.suppress(OSError):  # another worker has removed it
+            if path.stat().st_mtime < oldest and not (path / "guard.json").exists():
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
     """Return the archive with this hash. The node keeps it in `folder`: it is fetched once, and again if the file was
     changed."""
     with contextlib.suppress(OSError):
         data = (folder / sha).read_bytes()
         if hashlib.sha256(data).hexdigest() == sha:
+            os.utime(folder / sha)
             return data
-    data = fetch()
+    data = fetch(sha)
     handle, unfinished = tempfile.mkstemp(dir=folder)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
@@ -86,15 +109,21 @@ def _kept(folder: Path, sha: str, fetch: Callable[[], bytes]) -> bytes:
     return data
 
 
-def _unpack(data: bytes, folder: Path) -> None:
-    """Unpack an archive into a folder. Links in it may lead outside, as they may in the grader's folder and in a
-    checkout on the supervisor's machine; names may not."""
+def _names(data: bytes) -> list[str]:
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return archive.getnames()
+
+
+def _unpack(data: bytes, folder: Path, without: Collection[str] = ()) -> None:
+    """Unpack an archive into a folder. `without`: names that are left out. Links in it may lead outside, as they may in
+    the grader's folder and in a checkout on the supervisor's machine; names may not."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         for member in archive.getmembers():
             if Path(member.name).is_absolute() or ".." in Path(member.name).parts:
                 raise ValueError(f"the archive has {member.name}")
         # Links last: nothing is then written through one.
         members = sorted(archive.getmembers(), key=lambda member: member.issym())
+        members = [member for member in members if member.name not in without]
         archive.extractall(folder, members, filter="fully_trusted")
 
 

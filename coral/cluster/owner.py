@@ -19,15 +19,17 @@ from coral.cluster import node
 CALLS = 16  # of its methods that may run at the same time
 
 
-def run_grade(owner: Any, key: str, order: dict[str, Any], checkout: bytes, archive: list[ray.ObjectRef[Any]]) -> None:
-    """Run a grade on the node of this task. `archive`: a list with a reference, so that Ray fetches the archive only to
+def run_grade(
+    owner: Any, key: str, order: dict[str, Any], checkout: bytes, archives: dict[str, ray.ObjectRef[Any]]
+) -> None:
+    """Run a grade on the node of this task. `archives`: references by the hash, so that Ray fetches an archive only to
     a node that lacks it."""
     spot = {"node": ray.get_runtime_context().get_node_id(), "started": ray.util.get_node_ip_address()}
 
     def tell(event: dict[str, Any]) -> None:
         _wait(owner.push.remote(key, {**event, **spot} if "started" in event else event))
 
-    node.grade(order, checkout, lambda: _wait(archive[0]), tell)
+    node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell)
 
 
 def _cause(error: ray.exceptions.RuntimeEnvSetupError) -> str:
@@ -59,27 +61,34 @@ class Owner:
             self._changed.notify_all()
             return key in self._grades
 
-    def has(self, sha: str) -> bool:
-        return sha in self._archives
-
     def keep(self, sha: str, data: bytes) -> None:
         self._archives[sha] = ray.put(data)
 
-    def submit(self, key: str, order: dict[str, Any], checkout: bytes, sha: str, options: Mapping[str, Any]) -> None:
+    def drop(self, sha: str) -> None:
+        """Forget an archive. Grades that were submitted still have it."""
+        self._archives.pop(sha, None)
+
+    def submit(self, key: str, order: dict[str, Any], checkout: bytes, options: Mapping[str, Any]) -> list[str]:
+        """Submit a grade. Return the hashes of archives that it needs and that must be kept here first: then it is not
+        submitted."""
         with self._changed:
-            if key in self._grades or sha not in self._archives:  # the owner before had it: `news` says it is lost
-                return
+            if key in self._grades:
+                return []
+            archives = {sha: self._archives.get(sha) for sha in (order["archive"], order["base"]) if sha}
+            if missing := [sha for sha, archive in archives.items() if archive is None]:
+                return missing
             grade = self._grades[key] = _Grade()
             self._asked += 1
             self._changed.notify_all()
         me = ray.get_runtime_context().current_actor
         try:
             task = ray.remote(run_grade).options(max_retries=0, **options)
-            grade.ref = task.remote(me, key, order, checkout, [self._archives[sha]])
+            grade.ref = task.remote(me, key, order, checkout, archives)
         except (TypeError, ValueError) as error:  # such as an amount that Ray does not divide so finely
             self._end(key, {"refused": f"Ray refuses such a grade: {error}"})
-            return
+            return []
         grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
+        return []
 
     def _ended(self, key: str, error: BaseException | None) -> None:
         reason = "its worker ended" if error is None else f"{type(error).__name__}: {str(error).strip()}"

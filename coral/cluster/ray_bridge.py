@@ -31,6 +31,7 @@ from coral.cluster.shipping import Shipping
 
 CONNECT_SECONDS = 20.0
 ASK_SECONDS = 30.0  # for nodes to say what they have
+DISCARD_SECONDS = 10.0  # for nodes to remove what was sent to them, when a run ends
 SILENT_SECONDS = 10.0  # for which the head may not answer before no grade begins any more
 NEWS_SECONDS = 1.0
 NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
@@ -42,8 +43,8 @@ _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Vers
 
 
 def main(folder: str, address: str, needs: str) -> None:
-    """`address`: that of the head; `needs`: JSON with the `resources` of a grade, and whether the cluster `grows`, that
-    is adds nodes for what waits."""
+    """`address`: that of the head; `needs`: JSON with the `resources` of a grade, whether the cluster `grows`, that is
+    adds nodes for what waits, and whether the bridge `discards` at its end what it has sent to nodes."""
     if wait_for_lock(Path(folder)):
         RayBridge(Path(folder), address, json.loads(needs)).serve()
 
@@ -53,7 +54,8 @@ class RayBridge(Bridge):
         super().__init__(folder)
         self._address, self._resources, self._grows = address, needs["resources"], needs["grows"]
         self._logged = (folder / wire.LOG).stat().st_size  # bytes that other bridges have written to the log
-        self._shipping = Shipping()
+        self._shipping, self._sent = Shipping(), set[str]()  # hashes of archives
+        self._discards = needs["discards"]
         self._connect()
         self._owner = self._new_owner()
         self._nodes: list[dict[str, Any]] = self._ray.nodes()
@@ -167,8 +169,22 @@ class RayBridge(Bridge):
             threading.Thread(target=work, daemon=True).start()
         super().serve()
         with contextlib.suppress(self._ray.exceptions.RayError):
+            if self._discards and self._sent:
+                self._discard()
             self._ray.kill(self._owner)
         self._ray.shutdown()
+
+    def _discard(self) -> None:
+        """Have the nodes remove what was sent to them, if they do so in time."""
+        discard = self._ray.remote(import_module("coral.cluster.node").discard)
+        tasks = [self._on(node["NodeID"], discard).remote(sorted(self._sent)) for node in self._nodes if node["Alive"]]
+        self._ray.wait(tasks, num_returns=len(tasks), timeout=DISCARD_SECONDS)
+
+    def _on(self, node: str, function: Any) -> Any:
+        """Return a remote function that runs on a node, whatever else runs there."""
+        strategies = import_module("ray.util.scheduling_strategies")
+        there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        return function.options(num_cpus=0, max_retries=0, scheduling_strategy=there)
 
     def refusal(self, resources: dict[str, Any]) -> str:
         return too_large(resources, self._nodes)
@@ -198,10 +214,9 @@ class RayBridge(Bridge):
 
     def _asked(self, nodes: list[Any]) -> list[dict[str, Any]]:
         """Have each node say what it has; one that does not answer in time has a `problem`."""
-        ray, strategies = self._ray, import_module("ray.util.scheduling_strategies")
+        ray = self._ray
         ask = ray.remote(import_module("coral.cluster.node").described)
-        there = [strategies.NodeAffinitySchedulingStrategy(node.node_id, soft=False) for node in nodes]
-        tasks = [ask.options(num_cpus=0, max_retries=0, scheduling_strategy=strategy).remote() for strategy in there]
+        tasks = [self._on(node.node_id, ask).remote() for node in nodes]
         until = time.monotonic() + ASK_SECONDS
         answers: list[dict[str, Any]] = []
         for task in tasks:
@@ -227,14 +242,19 @@ class RayBridge(Bridge):
         while not self._grows and (refusal := self.refusal(resources)):
             if not self.is_waited_for(key, refusal, NODES_SECONDS):
                 return
-        if not self._call("has_grade", key) and not self.has_sent_events(key):
-            sha, archive = self._shipping.archive(Path(order["places"]["private"]))
-            if not self._call("has", sha):
-                self._call("keep", sha, archive)
-            order = {**order, "archive": sha}
-            self._call(
-                "submit", key, order, self._shipping.checkout(order), sha, _options(resources, order["environment"])
-            )
+        if self._call("has_grade", key) or self.has_sent_events(key):
+            return
+        sha, archive = self._shipping.archive(Path(order["places"]["private"]))
+        parcel = self._shipping.parcel(order)
+        if parcel.outdated:
+            self._call("drop", parcel.outdated)
+        archives = {sha: archive, parcel.base_sha: parcel.base}
+        self._sent.update(archives.keys() - {""})
+        order = {**order, "archive": sha, "base": parcel.base_sha, "removed": parcel.removed}
+        options = _options(resources, order["environment"])
+        while missing := self._call("submit", key, order, parcel.changes, options):
+            for one in missing:
+                self._call("keep", one, archives[one])
 
     def cancel(self, key: str) -> None:
         self._call("cancel", key)

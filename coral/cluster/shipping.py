@@ -1,13 +1,16 @@
 """Packs what a grade needs on a node: the grader's files with the modules of Coral that run them, and the checkout.
 
-The same files give the same bytes, whenever and in whatever order they were made.
+The same files give the same bytes, whenever and in whatever order they were made. Of a checkout only what differs from
+a base is sent: an earlier checkout, which nodes keep by its hash.
 """
 
 import hashlib
 import io
+import stat
 import tarfile
 import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +19,44 @@ from coral.grading.parts import PACKAGE, PARTS
 # The guard and what it imports, beside what runs a grader.
 _GUARD = ("processes/__init__.py", "processes/result_channel.py", "cluster/__init__.py", "cluster/guard.py")
 _NOT_PACKED = frozenset({"__pycache__", ".git"})
+MOST_BASES = 4
+SMALL = 64 << 10  # bytes of a checkout that is sent whole
 _MADE = 315_619_200  # the time of every file, in 1980: a zip cannot hold an older one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """A checkout as it is sent. `changes`: an archive of what differs from the archive `base`, or of the whole where
+    that is empty; `removed`: what the base alone has; `outdated`: the hash of a base that is not used any more."""
+
+    base_sha: str = ""
+    base: bytes = b""
+    changes: bytes
+    removed: tuple[str, ...] = ()
+    outdated: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    sha: str
+    data: bytes
+    files: Mapping[str, "_File"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    """What is at a path of a checkout: its mode, and the hash of a file or the target of a link. Two that are equal
+    have the same in them."""
+
+    mode: int
+    content: str
+    size: int
 
 
 class Shipping:
     def __init__(self) -> None:
         self._packed: dict[Path, tuple[object, str, bytes]] = {}
+        self._bases: list[_Base] = []  # the one that was used last is the last
         self._lock = threading.Lock()
 
     def archive(self, private: Path) -> tuple[str, bytes]:
@@ -35,7 +70,48 @@ class Shipping:
             return sha, data
 
     def checkout(self, order: dict[str, Any]) -> bytes:
-        return pack({"candidate": Path(order["places"]["candidate"])})
+        return pack(_candidate(order))
+
+    def parcel(self, order: dict[str, Any]) -> Parcel:
+        """Pack a checkout against the base that it differs from least. If that is by more than half of its bytes, the
+        checkout itself becomes a base, instead of the one that was not used for longest."""
+        files = {name: (path, _file(path)) for name, path in _listed(_candidate(order))}
+        here, size = {name: file for name, (_, file) in files.items()}, sum(file.size for _, file in files.values())
+        if size <= SMALL:
+            return Parcel(changes=self.checkout(order))
+        with self._lock:
+            base = min(self._bases, key=lambda base: _differing(here, base.files), default=None)
+            outdated = ""
+            if base is None or _differing(here, base.files) > size / 2:
+                data = self.checkout(order)
+                base = _Base(sha=digest(data), data=data, files=here)
+                outdated = self._bases.pop(0).sha if len(self._bases) == MOST_BASES else ""
+            self._bases = [*(other for other in self._bases if other is not base), base]
+        changed = [(name, path) for name, (path, file) in files.items() if base.files.get(name) != file]
+        return Parcel(
+            base_sha=base.sha,
+            base=base.data,
+            changes=_packed(changed),
+            removed=tuple(sorted(base.files.keys() - files.keys())),
+            outdated=outdated,
+        )
+
+
+def _candidate(order: dict[str, Any]) -> dict[str, Path]:
+    return {"candidate": Path(order["places"]["candidate"])}
+
+
+def _differing(files: Mapping[str, _File], others: Mapping[str, _File]) -> int:
+    """Return how many bytes there are in files that the others lack."""
+    return sum(file.size for name, file in files.items() if others.get(name) != file)
+
+
+def _file(path: Path) -> _File:
+    status = path.lstat()
+    if stat.S_ISLNK(status.st_mode):
+        return _File(mode=status.st_mode, content=str(path.readlink()), size=0)
+    content = digest(path.read_bytes()) if stat.S_ISREG(status.st_mode) else ""
+    return _File(mode=status.st_mode, content=content, size=status.st_size if content else 0)
 
 
 def _sources(private: Path) -> dict[str, Path]:
@@ -55,12 +131,22 @@ def _state(folder: Path) -> list[tuple[str, int, int, int, int]]:
 
 def pack(sources: Mapping[str, Path]) -> bytes:
     """Pack files and folders. `sources`: by their names in the archive. Pipes, sockets and devices are left out."""
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, source in sorted(sources.items()):
-            for path in (source, *sorted(_below(source))):
-                _add(archive, path, name if path == source else f"{name}/{path.relative_to(source)}")
-    return file.getvalue()
+    return _packed(_listed(sources))
+
+
+def _listed(sources: Mapping[str, Path]) -> Iterable[tuple[str, Path]]:
+    """Yield all that is below the sources, with its name in the archive."""
+    for name, source in sorted(sources.items()):
+        for path in (source, *sorted(_below(source))):
+            yield (name if path == source else f"{name}/{path.relative_to(source)}"), path
+
+
+def _packed(files: Iterable[tuple[str, Path]]) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, path in files:
+            _add(archive, path, name)
+    return data.getvalue()
 
 
 def _below(folder: Path) -> Iterable[Path]:

@@ -110,7 +110,7 @@ class SlurmBridge(Bridge):
             write_bytes(kept, archive, durable=False)
         place.mkdir(mode=0o700, exist_ok=True)
         (place / KEY).write_text(key, "utf-8")
-        write_bytes(place / slurm_job.ORDER, json.dumps({**order, "archive": sha}).encode(), durable=False)
+        write_bytes(place / slurm_job.ORDER, json.dumps({**order, "archive": sha, "base": ""}).encode(), durable=False)
         write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
         while isinstance(handle := self._submitted(place, order, resources), str):
             if not self.is_waited_for(key, handle, RETRY_SECONDS):

@@ -44,8 +44,8 @@ def run(folder: str, lease_seconds: float) -> None:
             events.flush()
             os.fsync(events.fileno())
 
-        archive = place.parent.parent / ARCHIVES / order["archive"]
-        node.grade(order, (place / CHECKOUT).read_bytes(), archive.read_bytes, tell)
+        archives = place.parent.parent / ARCHIVES
+        node.grade(order, (place / CHECKOUT).read_bytes(), lambda sha: (archives / sha).read_bytes(), tell)
 
 
 def _job() -> str:

@@ -83,7 +83,7 @@ def bridge_of(private: Path) -> Path:
 
 def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
     """Starts the bridge to the cluster of a grader whose files are in `private`. CoralError where a package lacks."""
-    return BridgeKeeper(bridge_of(private), *_cluster(grader))
+    return BridgeKeeper(bridge_of(private), *_cluster(grader, discards=True))
 
 
 def described(grader: GraderSection, private: Path, seconds: float) -> dict[str, Any]:
@@ -118,11 +118,12 @@ def _section(grader: GraderSection) -> RaySection | SlurmSection:
     return grader.slurm if grader.executor == "slurm" else grader.ray
 
 
-def _cluster(grader: GraderSection) -> tuple[str, ...]:
-    """The executor, and what its bridge is told: which cluster of its kind, and what one of the grades needs of it."""
+def _cluster(grader: GraderSection, *, discards: bool = False) -> tuple[str, ...]:
+    """The executor, and what its bridge is told: which cluster of its kind, what one of the grades needs of it, and
+    whether nodes are to remove the files of the grades when the bridge ends."""
     if grader.executor == "slurm":
         return grader.executor, grader.slurm.cluster
-    needs = {"resources": resources_of(grader.ray), "grows": grader.ray.autoscaling}
+    needs = {"resources": resources_of(grader.ray), "grows": grader.ray.autoscaling, "discards": discards}
     return grader.executor, grader.ray.address, json.dumps(needs)
 
 

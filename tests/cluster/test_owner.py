@@ -24,11 +24,13 @@ def news(key):
     _, (event,) = call("news", {key: (0, True)}, 30.0)[key]
     return event.get("lost") or event["refused"]
 
-call("submit", "a", {}, b"", "sha", {})  # its archive was that of an owner before
-print(call("has_grade", "a"), news("a"))
-call("keep", "sha", b"")
-call("submit", "a", {}, b"", "sha", {"num_cpus": 0.00001})
-print(call("has_grade", "a"), news("a"))
+order = {"archive": "sha", "base": "earlier"}
+print(call("submit", "a", order, b"", {}), call("has_grade", "a"), news("a"))
+for sha in ("sha", "earlier", "sha"):
+    call("keep", sha, b"")
+print(call("submit", "a", order, b"", {"num_cpus": 0.00001}), call("has_grade", "a"), news("a"))
+call("drop", "earlier")
+print(call("submit", "a", order, b"", {}), call("submit", "b", order, b"", {}))
 call("cancel", "a")
 print(call("has_grade", "a"))
 """
@@ -38,7 +40,8 @@ def test_a_grade_that_cannot_begin_is_lost_and_may_be_submitted_again(cluster) -
     line = [sys.executable, "-P", "-c", SCRIPT, cluster.address]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    unknown, refused, forgotten = done.stdout.splitlines()
-    assert unknown == "False the process that owned it ended"
-    assert refused.startswith("True Ray refuses such a grade: ")
+    unknown, refused, dropped, forgotten = done.stdout.splitlines()
+    assert unknown == "['sha', 'earlier'] False the process that owned it ended"
+    assert refused.startswith("[] True Ray refuses such a grade: ")
+    assert dropped == "[] ['earlier']"
     assert forgotten == "False"

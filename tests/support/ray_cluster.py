@@ -147,6 +147,10 @@ class RayCluster:
         """The processes of grades on all nodes."""
         return [pid for pid in _pids() if any(part.startswith(GRADE) for part in _file(pid, "environ").split(b"\0"))]
 
+    def archives(self) -> set[str]:
+        """The names of what the nodes keep for later grades. They are on one machine, and share it."""
+        return {path.name for path in Path(self._temp).glob("coral-*/*/archives/*")}
+
     def owners(self) -> list[int]:
         """The processes of the actors that own grades."""
         return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::Owner")]

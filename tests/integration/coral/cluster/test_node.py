@@ -3,16 +3,18 @@
 import base64
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 from real_runs import is_alive, wait_until
 
 from attempts.record import Kind
 from coral.cluster import node
-from coral.cluster.shipping import Shipping
+from coral.cluster.shipping import SMALL, Shipping, pack
 from coral.config.model import GraderSection
 from coral.grading.command import GradePlace
 from coral.grading.kinds import copy_grader_files, kind_of
@@ -40,7 +42,7 @@ WORKER = """
 import pickle, sys
 from coral.cluster import node
 order, checkout, archive = pickle.load(sys.stdin.buffer)
-node.grade(order, checkout, lambda: archive, lambda event: None)
+node.grade(order, checkout, lambda sha: archive, lambda event: None)
 """
 
 
@@ -70,17 +72,17 @@ def shipped(tmp_path, monkeypatch):
         order = kind_of(grader).command(grader, place).spec["order"]
         shipping = Shipping()
         sha, archive = shipping.archive(private)
-        return {**order, "archive": sha}, shipping.checkout(order), archive
+        return {**order, "archive": sha, "base": ""}, shipping.checkout(order), archive
 
     return ship
 
 
-def grade(order, checkout, archive):
-    events, fetched = [], []
+def grade(order, checkout, archive, **others):
+    events, fetched, archives = [], [], {order["archive"]: archive, **others}
 
-    def fetch():
-        fetched.append(True)
-        return archive
+    def fetch(sha):
+        fetched.append(sha)
+        return archives[sha]
 
     node.grade(order, checkout, fetch, events.append)
     return events, len(fetched)
@@ -108,6 +110,55 @@ def test_a_node_fetches_the_graders_files_once_and_again_if_they_were_changed(sh
     (kept,) = (tmp_path / "node").glob("coral-*/*/archives/*")
     kept.write_bytes(b"another grader")
     assert grade(*shipped("1"))[1] == 1
+
+
+def test_a_checkout_is_what_its_base_and_its_changes_are_together(shipped, tmp_path):
+    order, _, archive = shipped("1")
+    candidate, out, shipping = tmp_path / "grade" / "candidate-1", tmp_path / "out", Shipping()
+    (candidate / "big").write_bytes(bytes(SMALL))
+    (candidate / "old").mkdir()
+    (candidate / "old" / "x").write_text("x")
+    (candidate / "link").symlink_to("big")
+    first = shipping.parcel(order)
+    shutil.rmtree(candidate / "old")
+    (candidate / "old").write_text("a file")
+    (candidate / "link").unlink()
+    (candidate / "link").mkdir()
+    (candidate / "link" / "y").write_text("y")
+    (candidate / "x.txt").write_text("2")
+    second = shipping.parcel(order)
+    assert (second.base_sha, len(second.changes) < SMALL / 4) == (first.base_sha, True)
+    events, fetched = [], []
+    for parcel in (first, second, second):
+        sent = {**order, "base": parcel.base_sha, "removed": parcel.removed, "spec": None, "artifacts": ""}
+        sent |= {"argv": ["cp", "-a", str(candidate), str(out)], "env": {"PATH": os.environ["PATH"]}}
+        shutil.rmtree(out, ignore_errors=True)
+        made, count = grade(sent, parcel.changes, archive, **{parcel.base_sha: parcel.base})
+        events += made
+        fetched.append(count)
+    assert [event["ended"]["code"] for event in events if "ended" in event] == [0, 0, 0]
+    assert fetched == [2, 0, 0]
+    assert pack({"": out}) == pack({"": candidate})
+
+
+def test_a_node_removes_what_was_not_used_for_long_and_what_it_is_told(shipped, tmp_path, monkeypatch):
+    order, checkout, archive = shipped("1")
+    grade(order, checkout, archive)
+    (kept,) = (tmp_path / "node").glob("coral-*/*/archives/*")
+    others = [kept.with_name("unused"), kept.with_name("used"), kept.parents[1] / "grades" / "7-left"]
+    others[2].mkdir()
+    for other in others:
+        other.touch()
+    for old in (others[0], others[2], kept):
+        os.utime(old, (1, 1))
+    monkeypatch.setattr(node, "_base", lambda: kept.parents[1])
+    node.discard(["used", "unknown"])
+    assert [other.exists() for other in others] == [True, False, True]
+    assert grade(order, checkout, archive)[1] == 1
+    assert [other.exists() for other in (kept, *others)] == [True, False, False, False]
+    os.utime(kept, (time.time() - node.KEPT_SECONDS / 2,) * 2)
+    assert grade(order, checkout, archive)[1] == 0
+    assert kept.stat().st_mtime > time.time() - 60
 
 
 def test_what_a_grade_leaves_behind_is_ended_with_it(shipped, tmp_path):

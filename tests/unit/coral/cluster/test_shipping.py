@@ -5,7 +5,7 @@ import os
 import tarfile
 from pathlib import Path
 
-from coral.cluster.shipping import digest, pack
+from coral.cluster.shipping import MOST_BASES, SMALL, Parcel, Shipping, digest, pack
 
 
 def write(folder: Path, order: tuple[str, ...]) -> Path:
@@ -37,3 +37,45 @@ def test_modes_and_links_are_kept_and_what_python_compiled_is_not(tmp_path: Path
     assert (out / "run.sh").stat().st_mode & 0o777 == 0o755
     assert (out / "link").readlink() == Path("run.sh")
     assert (out / "twice").read_text() == "run.sh"
+
+
+def parcel(shipping: Shipping, folder: Path, **files: bytes) -> Parcel:
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return shipping.parcel({"places": {"candidate": str(folder)}})
+
+
+def test_a_small_checkout_is_sent_whole(tmp_path: Path) -> None:
+    sent = parcel(Shipping(), tmp_path, a=b"1")
+    assert sent == Parcel(changes=pack({"candidate": tmp_path}))
+
+
+def test_of_a_checkout_what_differs_from_its_base_is_sent(tmp_path: Path) -> None:
+    shipping, big = Shipping(), bytes(SMALL)
+    first = parcel(shipping, tmp_path, a=b"1", big=big, gone=b"")
+    assert (first.base, first.removed) == (pack({"candidate": tmp_path}), ())
+    assert first.base_sha == digest(first.base)
+    (tmp_path / "gone").unlink()
+    second = parcel(shipping, tmp_path, a=b"2", new=b"3")
+    assert (second.base_sha, second.base, second.removed) == (first.base_sha, first.base, ("candidate/gone",))
+    with tarfile.open(fileobj=io.BytesIO(second.changes)) as archive:
+        assert archive.getnames() == ["candidate/a", "candidate/new"]
+    (tmp_path / "a").chmod(0o755)
+    (tmp_path / "new").unlink()
+    (tmp_path / "new").symlink_to("a")
+    with tarfile.open(fileobj=io.BytesIO(parcel(shipping, tmp_path).changes)) as archive:
+        assert [(one.name, one.mode & 0o111, one.linkname) for one in archive] == [
+            ("candidate/a", 0o111, ""),
+            ("candidate/new", 0o111, "a"),
+        ]
+
+
+def test_what_differs_too_much_becomes_a_base_itself_instead_of_the_one_longest_unused(tmp_path: Path) -> None:
+    shipping = Shipping()
+    kinds = [bytes([kind]) * 2 * SMALL for kind in range(MOST_BASES + 1)]
+    made = [parcel(shipping, tmp_path, big=kind) for kind in kinds[:MOST_BASES]]
+    assert len({one.base_sha for one in made}) == MOST_BASES
+    assert parcel(shipping, tmp_path, big=kinds[0], small=b"1").base_sha == made[0].base_sha
+    last = parcel(shipping, tmp_path, big=kinds[-1])
+    assert [one.outdated for one in (*made, last)] == [""] * MOST_BASES + [made[1].base_sha]
+    assert parcel(shipping, tmp_path, big=kinds[1]).outdated == made[2].base_sha
