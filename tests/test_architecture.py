@@ -122,7 +122,8 @@ MAY_IMPORT = {
     "coral.cluster.keeper": ("coral.cluster.wire", "coral.errors", "coral.extras", "coral.processes.environment"),
     "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.grading.runner"),
     "coral.cluster.guard": ("coral.grader.remove_tree", "coral.processes.result_channel"),
-    "coral.cluster.node": (),  # a node has none of it
+    "coral.cluster.node": ("coral.cluster.spare_guard",),  # a node has none of the rest
+    "coral.cluster.spare_guard": (),
     "coral.cluster.shipping": ("coral.grading.parts",),
     "coral.grading": (
         "coral.cluster.keeper",
@@ -300,7 +301,8 @@ STDLIB_ONLY += (
     "coral.cli.commands.diff",
     "heartbeats.pulse",
 )
-STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.node", "coral.cluster.guard", "coral.cluster.slurm_job")
+STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.guard", "coral.cluster.slurm_job")
+STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
 SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 
@@ -354,7 +356,8 @@ PROCESSES += ("coral.grader.task_grader", "coral.templates.benchmark")  # in gra
 PROCESSES += ("coral.web.resuming",)  # the command that resumes a run
 PROCESSES += ("coral.cli.commands.ui",)  # the dashboard beside a run that is watched
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
-PROCESSES += ("coral.cluster.keeper", "coral.cluster.node", "coral.cluster.guard")  # the bridge; graders on a node
+PROCESSES += ("coral.cluster.keeper",)  # the bridge
+PROCESSES += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard")  # graders on a node
 PROCESSES += ("coral.cluster.slurm_bridge",)  # squeue
 PROCESSES += ("coral.cluster.remote_grade",)  # itself, as its grader was ended
 GIT = ("workspace.git", "workspace.submit")

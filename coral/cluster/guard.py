@@ -25,17 +25,18 @@ from typing import Any
 from coral.grader.remove_tree import remove_tree
 from coral.processes.result_channel import ResultChannel
 
-ORDER, STATUS, GUARD = "order.json", "status.json", "guard.json"
+START, ORDER, STATUS, GUARD = "start.json", "order.json", "status.json", "guard.json"
 LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral.grading.result` accepts
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _KILL_SECONDS = 5.0
+IDLE_SECONDS = 600.0  # for which it waits for an order
 _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.runner import wait; wait('')"
 
 
 def main(place: str, alive: int, done: int) -> None:
-    """Run a grade, detached from the worker. `place`: the folder of the grade, with its order; `alive`: a pipe whose
-    other end is closed when the worker ends or no longer needs the folder; `done`: a pipe that is closed here once the
-    status is written."""
+    """Wait for a grade and run it, detached from the worker. `place`: the folder of the grade; `alive`: a pipe that
+    gets a byte when the order is there, and whose other end is closed when the worker ends or no longer needs the
+    folder; `done`: a pipe that is closed here once the status is written."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -46,7 +47,11 @@ def main(place: str, alive: int, done: int) -> None:
     folder = Path(place)
     write(folder / GUARD, {"pid": os.getpid(), "started": started_at(os.getpid())})
     try:
-        status = _grade(folder, json.loads((folder / ORDER).read_text("utf-8")), alive)
+        start = json.loads((folder / START).read_text("utf-8"))
+        grader = _Grader(folder, start["env"]) if start["python"] else None
+        if not _has_order(alive):
+            return
+        status = _grade(folder, json.loads((folder / ORDER).read_text("utf-8")), grader, alive)
         if status is not None:
             write(folder / STATUS, status)
             os.close(done)
@@ -56,12 +61,20 @@ def main(place: str, alive: int, done: int) -> None:
         remove_tree(folder)
 
 
-def _grade(folder: Path, order: dict[str, Any], alive: int) -> dict[str, Any] | None:
+def _has_order(alive: int) -> bool:
+    """Wait for the order; return False if the worker ends, or has none for IDLE_SECONDS."""
+    ready, _, _ = select.select([alive], [], [], IDLE_SECONDS)
+    return bool(ready) and os.read(alive, 1) != b""
+
+
+def _grade(folder: Path, order: dict[str, Any], grader: _Grader | None, alive: int) -> dict[str, Any] | None:
     """Run the grader and return how it ended; None if the worker ended first. Ends all that the grader started."""
     began = time.monotonic()
-    channel = ResultChannel()
-    child = _start(folder, order, channel)
-    channel.close_given()
+    order["env"]["CORAL_DEADLINE"] = f"{time.time() + order['timeout']:.3f}"
+    if grader is None:
+        child, channel = _started(folder, order), None
+    else:
+        child, channel = grader.begin(order), grader.channel
     end = os.pidfd_open(child.pid)
     ready, _, _ = select.select([alive, end], [], [], order["timeout"])
     if alive in ready:
@@ -71,46 +84,60 @@ def _grade(folder: Path, order: dict[str, Any], alive: int) -> dict[str, Any] | 
     _end_all()
     if timed_out:
         child.wait()
-    result = _of_file(folder / order["result"]) if order["spec"] is None else channel.result(LARGEST)
+    result = _of_file(folder / order["result"]) if channel is None else channel.result(LARGEST)
     return {
         "code": code,
         "seconds": time.monotonic() - began,
         "result": None if result is None else base64.b64encode(result).decode(),
-        "notices": channel.notices(),
+        "notices": "" if channel is None else channel.notices(),
     }
 
 
-def _start(folder: Path, order: dict[str, Any], channel: ResultChannel) -> subprocess.Popen[bytes]:
-    streams = [folder / name for name in order["streams"]]
-    env, cwd = {**order["env"], "CORAL_DEADLINE": f"{time.time() + order['timeout']:.3f}"}, order["cwd"]
-    if order["spec"] is None:
-        with streams[0].open("ab") as out, streams[1].open("ab") as err:
-            return subprocess.Popen(
-                order["argv"],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                cwd=cwd, env={**env, "PWD": cwd},
-                start_new_session=True,
-            )  # fmt: skip
-    spec = folder / "spec.json"
-    spec.write_text(json.dumps(order["spec"]), encoding="utf-8")
-    child = subprocess.Popen(
-        [sys.executable, "-P", "-u", "-c", _CALL, str(folder / "kit")],
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        cwd="/", env=env, pass_fds=channel.given, start_new_session=True,
-    )  # fmt: skip
-    line = {
-        "env": {"PWD": cwd},
-        "cwd": cwd,
-        "streams": [os.devnull, *map(str, streams)],
-        "argument": str(spec),
-        "channel": channel.given,
-    }
-    for path in streams:
-        path.touch(mode=0o600)
-    assert child.stdin is not None
-    with contextlib.suppress(BrokenPipeError), child.stdin as pipe:
-        pipe.write(json.dumps(line).encode() + b"\n")
-    return child
+def _started(folder: Path, order: dict[str, Any]) -> subprocess.Popen[bytes]:
+    """Start a grader that is a command."""
+    out, err = (folder / name for name in order["streams"])
+    with out.open("ab") as stdout, err.open("ab") as stderr:
+        return subprocess.Popen(
+            order["argv"], stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, cwd=order["cwd"],
+            env={**order["env"], "PWD": order["cwd"]}, start_new_session=True,
+        )  # fmt: skip
+
+
+class _Grader:
+    """The interpreter of a Python grader, started before it is known what it will run."""
+
+    def __init__(self, folder: Path, env: dict[str, str]) -> None:
+        self._folder, self._env = folder, env
+        self._start()
+
+    def _start(self) -> None:
+        self.channel = ResultChannel()
+        null = subprocess.DEVNULL
+        self._child = subprocess.Popen(
+            [sys.executable, "-P", "-u", "-c", _CALL, str(self._folder / "kit")],
+            stdin=subprocess.PIPE, stdout=null, stderr=null,
+            cwd="/", env=self._env, pass_fds=self.channel.given, start_new_session=True,
+        )  # fmt: skip
+        self.channel.close_given()
+
+    def begin(self, order: dict[str, Any]) -> subprocess.Popen[bytes]:
+        if self._child.poll() is not None:  # it was ended while it waited
+            self._start()
+        spec, streams = self._folder / "spec.json", [self._folder / name for name in order["streams"]]
+        spec.write_text(json.dumps(order["spec"]), encoding="utf-8")
+        for path in streams:
+            path.touch(mode=0o600)
+        line = {
+            "env": {**order["env"], "PWD": order["cwd"]},
+            "cwd": order["cwd"],
+            "streams": [os.devnull, *map(str, streams)],
+            "argument": str(spec),
+            "channel": self.channel.given,
+        }
+        assert self._child.stdin is not None
+        with contextlib.suppress(BrokenPipeError), self._child.stdin as pipe:
+            pipe.write(json.dumps(line).encode() + b"\n")
+        return self._child
 
 
 def _of_file(path: Path) -> bytes | None:

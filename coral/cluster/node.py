@@ -12,12 +12,9 @@ import io
 import json
 import os
 import platform
-import select
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tarfile
 import tempfile
 import time
@@ -25,37 +22,53 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
+from coral.cluster import spare_guard
+from coral.cluster.spare_guard import KIT, read
+
 POLL_SECONDS = 0.05
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
 OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of a longer one, the end is sent later
 TAIL = 20_000
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100
-_GUARD = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard import main; main(sys.argv[2], *map(int, sys.argv[3:]))"  # noqa: E501
 
 
 def grade(
-    order: dict[str, Any], checkout: bytes, fetch: Callable[[str], bytes], tell: Callable[[dict[str, Any]], None]
+    order: dict[str, Any],
+    checkout: bytes,
+    fetch: Callable[[str], bytes],
+    tell: Callable[[dict[str, Any]], None],
+    *,
+    is_last: bool = True,
 ) -> None:
     """Run a grade. `order`: see `coral.grading.remote`; `checkout`: the candidate's files, as an archive of what its
     base, if the order has one, lacks; `fetch`: returns the archive with a hash; `tell`: receives each event, `ended`
-    last."""
+    last; `is_last`: whether this worker runs no other grade."""
     base = _base()
     _sweep(base / "grades")
     _remove_unused(base)
-    place = Path(tempfile.mkdtemp(prefix=f"{order['attempt']}-", dir=base / "grades"))
+    archive = _kept(base / "archives", order["archive"], fetch)
+    start, kit = spare_guard.start_of(_with_variables(order)), _kit(archive)
+    guard = spare_guard.take(start, kit) or spare_guard.GradeGuard(base / "grades", start, kit)
     try:
-        _unpack(_kept(base / "archives", order["archive"], fetch), place)
+        _unpack(archive, guard.place, left_out=KIT)
         if order["base"]:
-            _unpack(_kept(base / "archives", order["base"], fetch), place, {*order["removed"], *_names(checkout)})
-        _unpack(checkout, place)
+            kept = _kept(base / "archives", order["base"], fetch)
+            _unpack(kept, guard.place, {*order["removed"], *_names(checkout)})
+        _unpack(checkout, guard.place)
         for name in ("tmp", "artifacts"):
-            (place / name).mkdir()
-        (place / "order.json").write_text(json.dumps(_placed(order, place)), encoding="utf-8")
-        _guarded(order, place, tell)
-    except BaseException:
-        if not (place / "guard.json").exists():  # else the guard removes the folder, once it has ended all processes
-            shutil.rmtree(place, ignore_errors=True)
-        raise
+            (guard.place / name).mkdir()
+        guard.begin(_placed(order, guard.place))
+        tell({"started": "", "pid": os.getpid()})
+        streams = _Streams(order, guard.place)
+        while not guard.is_done(POLL_SECONDS):
+            if news := streams.news():
+                tell(news)
+        ended = {**guard.status(), "artifacts": _artifacts(guard.place / "artifacts")}
+        tell({**streams.news(), **streams.ends(), "ended": ended})
+    finally:
+        guard.close()
+    if not is_last:
+        spare_guard.put(spare_guard.GradeGuard(base / "grades", start, kit))
 
 
 def described() -> dict[str, Any]:
@@ -114,17 +127,28 @@ def _names(data: bytes) -> list[str]:
         return archive.getnames()
 
 
-def _unpack(data: bytes, folder: Path, without: Collection[str] = ()) -> None:
-    """Unpack an archive into a folder. `without`: names that are left out. Links in it may lead outside, as they may in
-    the grader's folder and in a checkout on the supervisor's machine; names may not."""
+def _unpack(data: bytes, folder: Path, without: Collection[str] = (), left_out: str = "") -> None:
+    """Unpack an archive into a folder. `without`: names that are left out; `left_out`: a folder that is. Links in it may
+    lead outside, as they may in the grader's folder and in a checkout on the supervisor's machine; names may not."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         for member in archive.getmembers():
             if Path(member.name).is_absolute() or ".." in Path(member.name).parts:
                 raise ValueError(f"the archive has {member.name}")
+        wanted = [member for member in archive.getmembers() if Path(member.name).parts[0] != left_out]
         # Links last: nothing is then written through one.
-        members = sorted(archive.getmembers(), key=lambda member: member.issym())
+        members = sorted(wanted, key=lambda member: member.issym())
         members = [member for member in members if member.name not in without]
         archive.extractall(folder, members, filter="fully_trusted")
+
+
+def _kit(data: bytes) -> dict[str, bytes]:
+    """Return the modules of Coral that an archive has, by their path below its folder KIT."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        return {
+            member.name.removeprefix(f"{KIT}/"): file.read()
+            for member in archive.getmembers()
+            if member.name.startswith(f"{KIT}/") and (file := archive.extractfile(member)) is not None
+        }
 
 
 def _placed(order: dict[str, Any], place: Path) -> dict[str, Any]:
@@ -141,6 +165,14 @@ def _placed(order: dict[str, Any], place: Path) -> dict[str, Any]:
     spec = order["spec"]
     if spec is not None:
         spec = {**spec, **{name: moved(spec[name]) for name in ("entry", "workspace", "private", "result")}}
+    env = {name: moved(value) for name, value in _with_variables(order)["env"].items()}
+    env["CORAL_GRADE"] = str(place)
+    argv = [moved(word) for word in order["argv"]]
+    return {**order, "spec": spec, "env": env, "argv": argv, "cwd": moved(order["cwd"])}
+
+
+def _with_variables(order: dict[str, Any]) -> dict[str, Any]:
+    """Return the order with what a grade gets of the node's environment."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -148,41 +180,9 @@ def _placed(order: dict[str, Any], place: Path) -> dict[str, Any]:
     }
     for name in ("PYTHONUNBUFFERED", "PYTHONBREAKPOINT"):  # Ray's own
         kept.pop(name, None)
-    env = {**kept, **{name: moved(value) for name, value in order["env"].items()}, "CORAL_GRADE": str(place)}
+    env = {**kept, **order["env"]}
     env.setdefault("CUDA_VISIBLE_DEVICES", "")  # Ray leaves it out for a grade without one, which then sees all
-    argv = [moved(word) for word in order["argv"]]
-    return {**order, "spec": spec, "env": env, "argv": argv, "cwd": moved(order["cwd"])}
-
-
-def _guarded(order: dict[str, Any], place: Path, tell: Callable[[dict[str, Any]], None]) -> None:
-    alive_there, alive = os.pipe()
-    done, done_there = os.pipe()
-    try:
-        line = [sys.executable, "-P", "-c", _GUARD, str(place / "kit"), str(place), str(alive_there), str(done_there)]
-        with (place / "guard.err").open("ab") as errors:
-            subprocess.run(
-                line, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=(alive_there, done_there),
-                env=_without_ray(), check=True,
-            )  # fmt: skip
-        os.close(done_there)
-        done_there = -1
-        tell({"started": "", "pid": os.getpid()})
-        streams = _Streams(order, place)
-        while not select.select([done], [], [], POLL_SECONDS)[0]:
-            if news := streams.news():
-                tell(news)
-        if not (place / "status.json").exists():
-            raise RuntimeError(f"the guard of the grade has ended: {(place / 'guard.err').read_text()[-500:]}")
-        status = json.loads((place / "status.json").read_text("utf-8"))
-        tell({**streams.news(), **streams.ends(), "ended": {**status, "artifacts": _artifacts(place / "artifacts")}})
-    finally:
-        for pipe in (alive_there, alive, done, done_there):
-            if pipe >= 0:
-                os.close(pipe)
-
-
-def _without_ray() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    return {**order, "env": env}
 
 
 class _Streams:
@@ -195,7 +195,7 @@ class _Streams:
     def news(self) -> dict[str, Any]:
         added = {}
         for name, (path, offset) in self._files.items():
-            if offset < OUTPUT and (data := _read(path, offset, OUTPUT - offset)):
+            if offset < OUTPUT and (data := read(path, offset, OUTPUT - offset)):
                 added[name] = data
                 self._files[name] = (path, offset + len(data))
         return {"output": added} if added else {}
@@ -207,18 +207,8 @@ class _Streams:
             if offset >= OUTPUT:
                 size = path.stat().st_size
                 if size > offset:
-                    tails[name] = b"\n[cut]\n" + _read(path, max(offset, size - TAIL), TAIL)
+                    tails[name] = b"\n[cut]\n" + read(path, max(offset, size - TAIL), TAIL)
         return {"tails": tails} if tails else {}
-
-
-def _read(path: Path, offset: int, most: int) -> bytes:
-    with contextlib.suppress(OSError):
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.pread(handle, most, offset)
-        finally:
-            os.close(handle)
-    return b""
 
 
 def _artifacts(folder: Path) -> dict[str, bytes]:
@@ -233,7 +223,7 @@ def _artifacts(folder: Path) -> dict[str, bytes]:
                 and not path.name.startswith(".")
                 and len(kept) < MOST_ARTIFACTS
             ):
-                data = _read(path, 0, left + 1)
+                data = read(path, 0, left + 1)
                 if len(data) <= left:
                     kept[path.name] = data
                     left -= len(data)

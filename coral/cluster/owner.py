@@ -29,7 +29,7 @@ def run_grade(
     def tell(event: dict[str, Any]) -> None:
         _wait(owner.push.remote(key, {**event, **spot} if "started" in event else event))
 
-    node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell)
+    node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell, is_last=False)
 
 
 def _cause(error: ray.exceptions.RuntimeEnvSetupError) -> str:
@@ -53,6 +53,7 @@ class Owner:
         self._archives: dict[str, ray.ObjectRef[Any]] = {}
         self._changed, self._asked = threading.Condition(), 0
         self._heard, self._lease = time.monotonic(), lease
+        self._task = ray.remote(run_grade)  # made once: Ray sends each one made to the head, and workers fetch it
         threading.Thread(target=self._end_without_word, daemon=True).start()
 
     def has_grade(self, key: str) -> bool:
@@ -82,7 +83,7 @@ class Owner:
             self._changed.notify_all()
         me = ray.get_runtime_context().current_actor
         try:
-            task = ray.remote(run_grade).options(max_retries=0, **options)
+            task = self._task.options(max_retries=0, **options)
             grade.ref = task.remote(me, key, order, checkout, archives)
         except (TypeError, ValueError) as error:  # such as an amount that Ray does not divide so finely
             self._end(key, {"refused": f"Ray refuses such a grade: {error}"})

@@ -78,7 +78,7 @@ class RayBridge(Bridge):
         giving_up.start()
         try:
             self._ray: Any = import_module("ray")
-            for name in ("owner", "node"):
+            for name in ("owner", "node", "spare_guard"):
                 self._ray.cloudpickle.register_pickle_by_value(import_module(f"coral.cluster.{name}"))
             self._ray.init(self._address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
         except (RuntimeError, ConnectionError, ValueError, ImportError) as error:

@@ -10,9 +10,9 @@ pytestmark = pytest.mark.timeout(1200)  # it may be the first to start the clust
 SCRIPT = """
 import sys
 import ray
-from coral.cluster import node, owner
+from coral.cluster import node, owner, spare_guard
 
-for module in (node, owner):
+for module in (node, owner, spare_guard):
     ray.cloudpickle.register_pickle_by_value(module)
 ray.init(sys.argv[1], namespace="test", log_to_driver=False, logging_level="ERROR")
 made = ray.remote(owner.Owner).options(num_cpus=0, max_concurrency=4).remote("run", 600.0)

@@ -144,8 +144,8 @@ class RayCluster:
         return False
 
     def graded(self) -> list[int]:
-        """The processes of grades on all nodes."""
-        return [pid for pid in _pids() if any(part.startswith(GRADE) for part in _file(pid, "environ").split(b"\0"))]
+        """The processes of grades on all nodes, without those that wait for a grade to come."""
+        return [pid for pid in _pids() if (place := _place(pid)) and not _is_spare(place)]
 
     def archives(self) -> set[str]:
         """The names of what the nodes keep for later grades. They are on one machine, and share it."""
@@ -156,7 +156,10 @@ class RayCluster:
         return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::Owner")]
 
     def guards(self) -> list[int]:
-        return [pid for pid in self._processes() if b"coral.cluster.guard" in _file(pid, "cmdline")]
+        """The processes that run grades, without those that wait for a grade to come."""
+        words = {pid: _file(pid, "cmdline").split(b"\0") for pid in self._processes()}
+        guards = {pid: line for pid, line in words.items() if any(b"coral.cluster.guard" in word for word in line)}
+        return [pid for pid, line in guards.items() if not _is_spare(line[5])]
 
     def wait_until_idle(self) -> None:
         wait_until(lambda: not self.graded() and not self.guards(), 30, "the end of all grades on the nodes")
@@ -180,6 +183,18 @@ class RayCluster:
             return not pids
 
         wait_until(killed, 30, "the end of the cluster")
+
+
+def _place(pid: int) -> bytes:
+    """The folder of the grade that this process belongs to; empty if it does not belong to one."""
+    marks = (part for part in _file(pid, "environ").split(b"\0") if part.startswith(GRADE))
+    return next(marks, b"").removeprefix(GRADE)
+
+
+def _is_spare(place: bytes) -> bool:
+    """Whether this is the folder of a guard that has no grade yet."""
+    folder = Path(os.fsdecode(place))
+    return folder.is_dir() and not (folder / "order.json").exists()
 
 
 def _pids() -> list[int]:

@@ -1,6 +1,8 @@
 """What a worker does for a grade, without a cluster: it has it run under a guard, and nothing outlives the worker."""
 
 import base64
+import contextlib
+import json
 import os
 import pickle
 import shutil
@@ -8,12 +10,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from real_runs import is_alive, wait_until
 
 from attempts.record import Kind
-from coral.cluster import node
+from coral.cluster import node, spare_guard
 from coral.cluster.shipping import SMALL, Shipping, pack
 from coral.config.model import GraderSection
 from coral.grading.command import GradePlace
@@ -35,12 +38,12 @@ def grade(workspace, private, artifacts):
         stray = subprocess.Popen(["setsid", "sleep", "600"])
         with open(text.split()[1], "w") as file:
             file.write(f"{stray.pid} {os.getpid()} ")
-        time.sleep(600 if "wait" in text else 0)
+        time.sleep(600 if text.endswith(" wait") else 0)
     return {"score": 1.0, "feedback": (private / "hidden.txt").read_text()}
 """
 WORKER = """
 import pickle, sys
-from coral.cluster import node
+from coral.cluster import node, spare_guard
 order, checkout, archive = pickle.load(sys.stdin.buffer)
 node.grade(order, checkout, lambda sha: archive, lambda event: None)
 """
@@ -77,14 +80,14 @@ def shipped(tmp_path, monkeypatch):
     return ship
 
 
-def grade(order, checkout, archive, **others):
+def grade(order, checkout, archive, *, is_last=True, **others):
     events, fetched, archives = [], [], {order["archive"]: archive, **others}
 
     def fetch(sha):
         fetched.append(sha)
         return archives[sha]
 
-    node.grade(order, checkout, fetch, events.append)
+    node.grade(order, checkout, fetch, events.append, is_last=is_last)
     return events, len(fetched)
 
 
@@ -186,3 +189,61 @@ def test_nothing_of_a_grade_outlives_its_worker(shipped, tmp_path):
     worker.wait()
     wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), what="the end of the grade")
     wait_until(lambda: not left(tmp_path), what="the end of its folder")
+
+
+@pytest.fixture
+def ready(shipped, tmp_path):
+    """The guard that a worker has ready for its next grade, and the process of the grader that waits for it."""
+    grade(*shipped("1"), is_last=False)
+    (guard,) = spare_guard._spare
+    (process,) = wait_until(lambda: waiting(guard.place), 5, "the interpreter of the next grade")
+    yield guard, process
+    for left_over in spare_guard._spare:
+        left_over.close()
+    spare_guard._spare.clear()
+    wait_until(lambda: not waiting(guard.place) and not left(tmp_path), 5, "the end of what waited")
+
+
+def waiting(place):
+    """The processes of a grade, which are started in its folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"CORAL_GRADE={place}".encode() in (path / "environ").read_bytes().split(b"\0"):
+                found.append(int(path.name))
+    return found
+
+
+def pids_of(shipped, tmp_path):
+    """Run a grade; return the process that was its grader."""
+    pids = tmp_path / "pids"
+    events, _ = grade(*shipped(f"stray {pids}"))
+    assert base64.b64decode(events[-1]["ended"]["result"] or b"") == b'{"score": 1.0, "feedback": "secret"}'
+    return int(pids.read_text().split()[1])
+
+
+def test_the_next_grade_of_a_worker_runs_in_the_process_that_waits_for_it(shipped, tmp_path, ready):
+    assert pids_of(shipped, tmp_path) == ready[1]
+
+
+def test_a_process_that_was_ended_while_it_waited_is_replaced(shipped, tmp_path, ready):
+    os.kill(ready[1], signal.SIGKILL)
+    wait_until(lambda: not is_alive(ready[1]), what="its end")
+    assert pids_of(shipped, tmp_path) != ready[1]
+
+
+def test_a_guard_that_was_ended_while_it_waited_is_replaced(shipped, tmp_path, ready):
+    os.kill(json.loads((ready[0].place / "guard.json").read_text())["pid"], signal.SIGKILL)
+    assert wait_until(lambda: ready[0].is_done(0), what="its end")
+    assert pids_of(shipped, tmp_path) != ready[1]
+
+
+@pytest.mark.parametrize("name", ["private", "kit/grade.py", "kit/coral/grading/runner.py"])
+def test_what_waits_is_not_used_where_somebody_wrote_into_its_folder(shipped, tmp_path, ready, name):
+    (ready[0].place / name).write_text("another grader")
+    assert pids_of(shipped, tmp_path) != ready[1]
+
+
+def test_what_waits_is_not_used_for_a_grade_with_other_variables(shipped, tmp_path, ready, monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "1")
+    assert pids_of(shipped, tmp_path) != ready[1]

@@ -1,0 +1,137 @@
+"""The guards that a worker starts: each with the interpreter of a grader, before it is known which grade they will run.
+
+To start the two takes longer than a small grade. So a worker that has run a grade starts those of the next one. Ray
+sends this module to the nodes by value, for they have no Coral: it imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+START, ORDER, STATUS, GUARD, ERRORS, KIT = (
+    "start.json",
+    "order.json",
+    "status.json",
+    "guard.json",
+    "guard.err",
+    "kit",
+)
+_CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard import main; main(sys.argv[2], *map(int, sys.argv[3:]))"  # noqa: E501
+_spare: list[GradeGuard] = []
+
+
+class GradeGuard:
+    """A guard that waits for its order. `place`: the folder of its grade."""
+
+    def __init__(self, grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> None:
+        """Start it, with a folder in `grades`. `start`: see `start_of`; `kit`: the modules that it imports, by path."""
+        self.place = Path(tempfile.mkdtemp(prefix="grade-", dir=grades))
+        self._start, self._kit = start, kit
+        for name, data in kit.items():
+            path = self.place / KIT / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        env = {**start["env"], "CORAL_GRADE": str(self.place)}
+        (self.place / START).write_text(json.dumps({**start, "env": env}), encoding="utf-8")
+        there, self._alive = os.pipe()
+        self._done, done_there = os.pipe()
+        line = [sys.executable, "-P", "-c", _CALL, str(self.place / KIT), str(self.place), str(there), str(done_there)]
+        others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        with (self.place / ERRORS).open("ab") as errors:
+            self._starter = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=(there, done_there), env=others
+            )
+        os.close(there)
+        os.close(done_there)
+
+    def is_for(self, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> bool:
+        """Return whether it was started for such a grade, still waits, and nobody has changed its folder: the candidate
+        of another grade might have."""
+        if (self._start, self._kit) != (start, kit) or self._starter.wait() or self.is_done(0):
+            return False
+        with contextlib.suppress(OSError):  # its folder is gone
+            names = {path.name for path in self.place.iterdir() if not path.name.startswith(f".{GUARD}.")}
+            return names <= {START, GUARD, ERRORS, KIT} and self._modules() == self._kit
+        return False
+
+    def _modules(self) -> dict[str, bytes]:
+        """Return what is in its folder of modules by path, and remove those that Python has compiled."""
+        found = {}
+        for path in sorted((self.place / KIT).rglob("*")):
+            if path.name == "__pycache__":
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.is_symlink() or path.is_file():
+                found[str(path.relative_to(self.place / KIT))] = read(path, 0, 1 << 20)
+        return found
+
+    def begin(self, order: Mapping[str, Any]) -> None:
+        """Have it run a grade, whose files are in `place`."""
+        if self._starter.wait():
+            raise RuntimeError(f"the guard of the grade did not begin: {self.errors()}")
+        (self.place / ORDER).write_text(json.dumps(order), encoding="utf-8")
+        with contextlib.suppress(BrokenPipeError):  # it has ended: `is_done`, and there is no status
+            os.write(self._alive, b"\n")
+
+    def is_done(self, seconds: float) -> bool:
+        """Wait until it has written the status of the grade, or has ended; return False after `seconds`."""
+        return bool(select.select([self._done], [], [], seconds)[0])
+
+    def status(self) -> dict[str, Any]:
+        """Return how the grade has ended. RuntimeError if the guard has ended before that."""
+        if not (self.place / STATUS).exists():
+            raise RuntimeError(f"the guard of the grade has ended: {self.errors()}")
+        status: dict[str, Any] = json.loads((self.place / STATUS).read_text("utf-8"))
+        return status
+
+    def errors(self) -> str:
+        return read(self.place / ERRORS, 0, 10_000).decode("utf-8", "replace")[-500:]
+
+    def close(self) -> None:
+        """Let it end all that is left of the grade, and remove the folder."""
+        os.close(self._alive)
+        os.close(self._done)
+        if self._starter.wait():  # it has not begun
+            shutil.rmtree(self.place, ignore_errors=True)
+
+
+def start_of(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what has to be known of a grade before its guard is started: whether a Python grader runs, and the
+    variables that do not differ between the grades of a task."""
+    own = {name: value for name, value in order["env"].items() if not name.startswith("CORAL_") and name != "TMPDIR"}
+    return {"env": own, "python": order["spec"] is not None}
+
+
+def take(start: Mapping[str, Any], kit: Mapping[str, bytes]) -> GradeGuard | None:
+    """Return the guard that was started for such a grade in advance; None if there is none. One for another grade is
+    ended."""
+    while _spare:
+        guard = _spare.pop()
+        if guard.is_for(start, kit):
+            return guard
+        guard.close()
+    return None
+
+
+def put(guard: GradeGuard) -> None:
+    _spare.append(guard)
+
+
+def read(path: Path, offset: int, most: int) -> bytes:
+    """Read a part of a file, which a candidate may have made: links are not followed, and a pipe is not waited for."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.pread(handle, most, offset)
+        finally:
+            os.close(handle)
+    return b""
