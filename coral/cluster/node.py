@@ -23,10 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import spare_guard
-from coral.cluster.spare_guard import KIT, read
+from coral.cluster.spare_guard import GUARD, KIT, read
 
 POLL_SECONDS = 0.05
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
+END_SECONDS = 5.0  # for processes that were killed to be gone
 OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of a longer one, the end is sent later
 TAIL = 20_000
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100
@@ -63,7 +64,11 @@ def grade(
         while not guard.is_done(POLL_SECONDS):
             if news := streams.news():
                 tell(news)
-        ended = {**guard.status(), "artifacts": _artifacts(guard.place / "artifacts")}
+        if (status := guard.status()) is None:
+            why = guard.errors()
+            _end_unguarded(guard.place)
+            raise RuntimeError(f"the guard of the grade has ended: {why}")
+        ended = {**status, "artifacts": _artifacts(guard.place / "artifacts")}
         tell({**streams.news(), **streams.ends(), "ended": ended})
     finally:
         guard.close()
@@ -231,19 +236,40 @@ def _artifacts(folder: Path) -> dict[str, bytes]:
 
 
 def _sweep(grades: Path) -> None:
-    """Kill the processes that are left of grades whose guard was killed, and remove the folders of these grades."""
+    """End the grades whose guard was killed."""
     for place in grades.iterdir():
-        try:
-            guard = json.loads((place / "guard.json").read_text("utf-8"))
-        except (OSError, ValueError):
-            continue  # its guard has not begun
-        if started_at(guard["pid"]) == guard["started"]:
-            continue
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if f"CORAL_GRADE={place}".encode() in (process / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(process.name), signal.SIGKILL)
-        shutil.rmtree(place, ignore_errors=True)
+        if (place / GUARD).exists() and not _is_guarded(place):  # without the file, its guard has not begun
+            _end_unguarded(place)
+
+
+def _is_guarded(place: Path) -> bool:
+    try:
+        guard = json.loads(read(place / GUARD, 0, 1000))
+        return bool(started_at(int(guard["pid"])) == guard["started"])
+    except (ValueError, TypeError, KeyError):  # a candidate wrote it
+        return False
+
+
+def _end_unguarded(place: Path) -> None:
+    """Kill the processes that are left of a grade, once its guard is gone, and remove its folder."""
+    until = time.monotonic() + END_SECONDS
+    while _is_guarded(place) and time.monotonic() < until:  # it has closed its files, and is about to end
+        time.sleep(0.005)
+    # Again after one was found: a process that was just beginning a program had no variables.
+    while _kill_all(f"CORAL_GRADE={place}".encode()) and time.monotonic() < until:
+        pass
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def _kill_all(mark: bytes) -> bool:
+    """Kill the processes that have this variable; return whether there were any."""
+    found = False
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                os.kill(int(process.name), signal.SIGKILL)
+                found = True
+    return found
 
 
 def started_at(pid: int) -> str:

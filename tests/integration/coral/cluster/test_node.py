@@ -191,6 +191,31 @@ def test_nothing_of_a_grade_outlives_its_worker(shipped, tmp_path):
     wait_until(lambda: not left(tmp_path), what="the end of its folder")
 
 
+def test_nothing_of_a_grade_outlives_its_guard(shipped, tmp_path):
+    pids = tmp_path / "pids"
+
+    def kill(event):
+        if "output" in event:  # the grade has begun
+            wait_until(lambda: pids.exists() and pids.read_text().endswith(" "), what="the grade")
+            (guard,) = (tmp_path / "node").glob("coral-*/*/grades/*/guard.json")
+            os.kill(json.loads(guard.read_text())["pid"], signal.SIGKILL)
+
+    order, checkout, archive = shipped(f"stray {pids} wait")
+    with pytest.raises(RuntimeError, match="the guard of the grade has ended"):
+        node.grade(order, checkout, lambda: archive, kill)
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), 10, "the end of the grade")
+    wait_until(lambda: not left(tmp_path), 10, "the end of its folder")
+
+
+def test_a_folder_that_a_candidate_has_spoiled_keeps_no_other_grade_from_running(shipped, tmp_path):
+    grade(*shipped("1"))
+    for number, text in enumerate(("[]", "{}", '{"pid": "x"}', "nonsense")):
+        spoiled = next((tmp_path / "node").glob("coral-*/*/grades")) / f"grade-{number}"
+        spoiled.mkdir()
+        (spoiled / "guard.json").write_text(text)
+    assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+
+
 @pytest.fixture
 def ready(shipped, tmp_path):
     """The guard that a worker has ready for its next grade, and the process of the grader that waits for it."""
