@@ -92,6 +92,7 @@ class Owner:
         return []
 
     def _ended(self, key: str, error: BaseException | None) -> None:
+        error = getattr(error, "cause", None) or error  # what the node raised, without the way that it took to here
         reason = "its worker ended" if error is None else f"{type(error).__name__}: {str(error).strip()}"
         if isinstance(error, ray.exceptions.RuntimeEnvSetupError):
             self._end(key, {"lost": f"its environment cannot be made: {_cause(error)}", "unmade": True})

@@ -35,7 +35,7 @@ DISCARD_SECONDS = 10.0  # for nodes to remove what was sent to them, when a run 
 SILENT_SECONDS = 10.0  # for which the head may not answer before no grade begins any more
 NEWS_SECONDS = 1.0
 NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
-NAMESPACE = "coral"
+NAMESPACE, REASON = "coral", 300
 MOST_OF_A_NODE = 1000  # grades that fit on a node of which they need nothing
 _EXACT = 1e-6  # by which an amount may be short of what is asked: three times 0.1 is not 0.3
 _OTHER_NAMES = {"nsight", "rocprof_sys"}  # by which a runtime_env takes two of the fields that Ray lists
@@ -82,7 +82,8 @@ class RayBridge(Bridge):
                 self._ray.cloudpickle.register_pickle_by_value(import_module(f"coral.cluster.{name}"))
             self._ray.init(self._address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
         except (RuntimeError, ConnectionError, ValueError, ImportError) as error:
-            fail(self._folder, f"the cluster at {self._address} refuses: {str(error).strip().splitlines()[0]}")
+            why = " ".join(str(error).split())[:REASON]  # of versions that differ, the last lines say which
+            fail(self._folder, f"the cluster at {self._address} refuses: {why}")
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         giving_up.cancel()
         report_trouble(self._folder, "")

@@ -4,10 +4,9 @@ import os
 import signal
 
 import pytest
-from real_runs import tries, wait_until
+from real_runs import wait_until
 from remote_grades import (
     COMMAND,
-    GRADE,
     assert_it_waits_for,
     assert_one_record_each,
     assert_the_same,
@@ -21,20 +20,6 @@ from attempts.record import Verdict
 from coral.errors import CoralError
 
 pytestmark = pytest.mark.timeout(1200)  # the first one starts the cluster
-
-
-@pytest.fixture
-def begin(cluster, start):
-    """A run of scripted tries whose grades run on the cluster."""
-
-    def begun(*values, executor="ray", **task):
-        keys = {"executor": executor, "ray.address": cluster.address, "timeout": 300}
-        keys |= task.pop("grader", {})
-        overrides = tuple(f"grader.{name}={value}" for name, value in keys.items())
-        grade = {} if "command" in task else {"grade": GRADE}
-        return start([*tries(*values), "hang"], overrides=overrides, **grade, **task)
-
-    return begun
 
 
 def test_records_are_the_same_as_those_of_this_machine(begin):

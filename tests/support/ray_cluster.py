@@ -5,6 +5,7 @@ import ctypes
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,20 +14,40 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from real_runs import wait_until
 
 MARK = "CORAL_TEST_CLUSTER"
-GRADE = b"CORAL_GRADE="
+GRADE, NODE = b"CORAL_GRADE=", b"--node_ip_address="
+PORTS = 40  # ranges of ports: so many nodes may live at the same time
 TRIES = 4  # Ray gives a node 30 seconds to begin, whatever else its machine does
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 _UP = "ip", "link", "set", "lo", "up"
+_is_alone = False  # whether the network is this process's alone
 
 
 def leave_the_network() -> None:
     """Ray listens on every interface: where root may, this process and all that it starts have loopback alone. It has a
     token in any case."""
+    global _is_alone
     if os.geteuid() == 0 and not ctypes.CDLL(None).unshare(_NEW_NETWORK):
         subprocess.run(_UP, check=True)
+        _is_alone = True
+
+
+@contextlib.contextmanager
+def slow_link(rate: str) -> Iterator[None]:
+    """Let no more through the network of this process than so much, such as 4mbit, until the end of the context. Skips
+    the test where that is not possible, or where the network is not this process's alone."""
+    if not _is_alone:
+        pytest.skip("NOT RUN: the network is not the test's alone")
+    limit = ("tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", rate, "burst", "256kb", "latency", "5s")
+    if shutil.which("tc") is None or subprocess.run(limit, capture_output=True, check=False).returncode:
+        pytest.skip("NOT RUN: there is no traffic control here")
+    try:
+        yield
+    finally:
+        subprocess.run(("tc", "qdisc", "del", "dev", "lo", "root"), check=True)
 
 
 class RayCluster:
@@ -114,7 +135,7 @@ class RayCluster:
         return address
 
     def _start(self, address: str, *options: str) -> None:
-        first = 20_000 + 1000 * int(address.rpartition(".")[2])
+        first = 20_000 + 1000 * (int(address.rpartition(".")[2]) % PORTS)
         line = [
             str(Path(sys.executable).with_name("ray")), "start", f"--node-ip-address={address}",
             "--memory=500000000", "--object-store-memory=80000000",
@@ -127,21 +148,55 @@ class RayCluster:
                 return
             if "--head" in options:  # what it has begun would refuse the next try
                 self._kill_all()
-            self._kill_raylet(address)
+            self._signal_raylet(address, signal.SIGKILL)
         raise AssertionError(done.stdout + done.stderr)
 
     def kill_node(self, address: str) -> None:
         """kill -9 for its raylet, as where a machine is lost; Ray ends the rest."""
-        assert self._kill_raylet(address), f"no node {address}"
+        assert self._signal_raylet(address, signal.SIGKILL), f"no node {address}"
 
-    def _kill_raylet(self, address: str) -> bool:
-        node = f"--node_ip_address={address}".encode()
+    @contextlib.contextmanager
+    def frozen(self, address: str) -> Iterator[None]:
+        """Stop the raylet of a node, which then answers nobody, until the end of the context. It ends by itself once it
+        finds that the cluster has given it up; its node is replaced."""
+        assert self._signal_raylet(address, signal.SIGSTOP), f"no node {address}"
+        try:
+            yield
+        finally:
+            self._signal_raylet(address, signal.SIGCONT)
+        wait_until(lambda: address not in self.nodes(), 60, "the end of the node that was given up")
+        self.add_node()
+
+    @contextlib.contextmanager
+    def spoiled_nodes(self) -> Iterator[None]:
+        """Let the folder of grades be writable for everybody, on all nodes, until the end of the context."""
+        folder = Path(self._temp, f"coral-{os.getuid()}")
+        folder.mkdir(mode=0o700, exist_ok=True)
+        folder.chmod(0o777)
+        try:
+            yield
+        finally:
+            folder.chmod(0o700)
+
+    def _signal_raylet(self, address: str, number: signal.Signals) -> bool:
+        node = NODE + address.encode()
         for pid in self._processes():
             words = _file(pid, "cmdline").split(b"\0")
             if words[0].endswith(b"/raylet") and node in words:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, number)
                 return True
         return False
+
+    def nodes(self) -> list[str]:
+        """The addresses of the nodes that run grades and are alive."""
+        words = [_file(pid, "cmdline").split(b"\0") for pid in self._processes()]
+        raylets = [line for line in words if line[0].endswith(b"/raylet")]
+        named = (word.partition(b"=")[2].decode() for line in raylets for word in line if word.startswith(NODE))
+        return sorted(address for address in named if address != "127.0.0.1")
+
+    def workers(self) -> list[int]:
+        """The processes of Ray that have a grade."""
+        return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::run_grade")]
 
     def graded(self) -> list[int]:
         """The processes of grades on all nodes, without those that wait for a grade to come."""
@@ -195,6 +250,14 @@ def _is_spare(place: bytes) -> bool:
     """Whether this is the folder of a guard that has no grade yet."""
     folder = Path(os.fsdecode(place))
     return folder.is_dir() and not (folder / "order.json").exists()
+
+
+def attempt_of(pid: int) -> int | None:
+    """Which attempt this process of a grade on a node is for, if it is there."""
+    try:
+        return int(json.loads((Path(os.fsdecode(_place(pid))) / "order.json").read_text())["attempt"])
+    except (OSError, ValueError):
+        return None
 
 
 def _pids() -> list[int]:
