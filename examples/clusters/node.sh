@@ -8,4 +8,5 @@ folder=${CORAL_CLUSTER:-$HOME/.coral-cluster}
 [ -s "$folder/token" ] || { echo "there is no token: copy $folder/token of the head to the same place here" >&2; exit 1; }
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$folder/token" RAY_USAGE_STATS_ENABLED=0
 export RAY_gcs_rpc_server_reconnect_timeout_s=3600 # for which it waits for a head that is gone
+export RAY_worker_niceness=0 # else Ray lowers the priority of grades
 exec ray start --block --address="$head" "$@"
