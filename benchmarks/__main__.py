@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import (
     asking,
+    cluster,
     command_help,
     dashboard,
     evals,
@@ -62,9 +63,10 @@ ALL: tuple[Benchmark, ...] = (
     resent,
     packing,
     native,
+    cluster,
 )
-# Measured only if they are named: they take longer than all the others, or need a browser.
-ASKED_FOR: tuple[Benchmark, ...] = (dashboard, tabs, packing, native)
+# Measured only if they are named: they take longer than all the others, or need a browser or Ray.
+ASKED_FOR: tuple[Benchmark, ...] = (dashboard, tabs, packing, native, cluster)
 RESULTS = Path(__file__).parent / "results"
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -101,7 +103,8 @@ def _arguments() -> argparse.Namespace:
         "--only",
         default="",
         metavar="PART",
-        help="of packing: a setting (shared), or one run (shared-2); of native: a problem; of dashboard: live, large",
+        help="of packing: a setting (shared), or one run (shared-2); of native: a problem; of dashboard: live, large; "
+        "of cluster: empty, many",
     )
     parser.add_argument("--tabs", type=int, metavar="N", help="of tabs: so many, and nothing is kept")
     parser.add_argument(

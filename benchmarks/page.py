@@ -36,8 +36,9 @@ _HEAD = """# How fast Coral is
 
 `make bench` measures all of this on your machine and writes this page, in about half an hour; circle packing
 takes another twenty minutes, with `make bench-packing`, and the dashboard an hour and a half, with
-`make bench-dashboard`, which needs Chromium. `python -m benchmarks NAME` measures one part, `--quick` tries it out. The
-raw values lie in [benchmarks/results](../benchmarks/results).
+`make bench-dashboard`, which needs Chromium. `python -m benchmarks cluster` measures grades on a Ray cluster, for a
+quarter of an hour, and needs `[ray]`. `python -m benchmarks NAME` measures one part, `--quick` tries it out. The raw
+values lie in [benchmarks/results](../benchmarks/results).
 
 Every figure comes from real runs in a temporary folder: real processes, real git, a real disk, real signals.
 Python may keep the bytecode that it compiles, as it does by default; without it, every start takes longer.

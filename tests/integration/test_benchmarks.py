@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 from real_runs import wait_until
 
-from benchmarks import dashboard, history, native, packing, packing_page, page, prompts, tabs
+from benchmarks import cluster, dashboard, history, native, packing, packing_page, page, prompts, tabs
 from benchmarks.__main__ import ALL, PAGE, RESULTS, _arguments
 from benchmarks.arena import agents_run, arena
 from benchmarks.benchmark import Ask
@@ -151,6 +151,22 @@ def test_the_dashboard_is_told_by_pages_and_tabs(benchmark) -> None:
     assert all(
         f"| {row} | 7 |" in text for row in (dashboard.PAGES if benchmark is dashboard else ("20 tabs", "after them"))
     )
+
+
+def test_grades_on_a_cluster_are_told_by_what_they_take_more_and_by_the_share_of_four_nodes() -> None:
+    results = {}
+    for name, full in cluster.full().items():
+        series = {key: [50.0] * (count or 1) for key, count in full.series.items()}
+        results[name] = Result(name, "2030-01-02", MACHINE, full.settings, series)
+    results["cluster-empty"].series["cluster: whole"] = [80.0] * 60
+    results["cluster-many"].series.update({"one node": [400.0], "four nodes": [104.0], "joined": [4.0, 12.0, 5.0]})
+    more, share, join = cluster.checks(results)
+    assert (more.measured, more.met) == ("median 30 ms", False)
+    assert (share.measured, share.met) == ("median 0.26 of the time", True)
+    assert (join.measured, join.met) == ("median 5 s", True)
+    text = "\n".join(cluster.section(results))
+    assert "| **cluster** | 80 |" in text
+    assert "| 400 grades, four nodes | 104 |" in text
 
 
 def test_what_is_tried_with_other_numbers_is_not_kept(monkeypatch) -> None:
