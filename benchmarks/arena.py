@@ -160,13 +160,18 @@ class Arena:
 
     def _kill_all(self) -> None:
         deadline = time.monotonic() + 10
-        while (left := self._left()) and time.monotonic() < deadline:
+        while (left := self._left() or self._left_soon()) and time.monotonic() < deadline:
             for process in left:
                 try:
                     process.kill()
                 except psutil.Error:
                     continue
             psutil.wait_procs(left, timeout=1)
+
+    def _left_soon(self) -> list[psutil.Process]:
+        """Look again: a process that was just beginning a program had no environment."""
+        time.sleep(0.3)
+        return self._left()
 
     def _left(self) -> list[psutil.Process]:
         """Return the processes with this arena's BENCH_NOTES in their environment, whatever their parent is."""
