@@ -133,8 +133,9 @@ def _names(data: bytes) -> list[str]:
 
 
 def _unpack(data: bytes, folder: Path, without: Collection[str] = (), left_out: str = "") -> None:
-    """Unpack an archive into a folder. `without`: names that are left out; `left_out`: a folder that is. Links in it may
-    lead outside, as they may in the grader's folder and in a checkout on the supervisor's machine; names may not."""
+    """Unpack an archive into a folder, but for the names `without` and for a folder in it that is `left_out`. Links in
+    it may lead outside, as they may in the grader's folder and in a checkout on the supervisor's machine; names may
+    not."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         for member in archive.getmembers():
             if Path(member.name).is_absolute() or ".." in Path(member.name).parts:

@@ -202,7 +202,7 @@ def test_nothing_of_a_grade_outlives_its_guard(shipped, tmp_path):
 
     order, checkout, archive = shipped(f"stray {pids} wait")
     with pytest.raises(RuntimeError, match="the guard of the grade has ended"):
-        node.grade(order, checkout, lambda: archive, kill)
+        node.grade(order, checkout, lambda sha: archive, kill)
     wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), 10, "the end of the grade")
     wait_until(lambda: not left(tmp_path), 10, "the end of its folder")
 
