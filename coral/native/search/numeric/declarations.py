@@ -1,23 +1,27 @@
-"""Reads how a task declares its variables: `kernel: rbf | laplace`, `rate: 0.001 .. 1`, `order: permutation`,
-`n: fixed`.
+"""Finds the variables of a file as they are declared: by its comments `# range: 0..1`, `# choices: a, b`, `# fixed`,
+and by a task: `kernel: rbf | laplace`, `rate: 0.001 .. 1`, `order: permutation`, `n: fixed`.
 
-A declaration holds for what is assigned to its name (`name: ...`, `name = ...`) anywhere in the editable files, and for
-each element if that is a list. It takes precedence over a comment on the line. Lists of integers that can be only bits
-or a permutation are recognised without a declaration.
+What a task declares holds for what is assigned to its name (`name: ...`, `name = ...`) anywhere in the editable files,
+and for each element if that is a list. It takes precedence over a comment on the line. Lists of integers that can be
+only bits or a permutation are recognised without a declaration.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf, isfinite
 
-from coral.native.search.numeric.variables import Variable, VariableKind
+from coral.native.search.numeric.variables import Variable, VariableKind, arrange_lines, find_variables, lines
 
 FEWEST = 8  # integers in a list, from which on it may be recognised as bits or a permutation
 PERMUTATION, FIXED = "permutation", "fixed"
 BITS = ((0.0, 1.0), (-1.0, 1.0))
 CLOSING = {"[": "]", "(": ")", "{": "}"}
+COMMENT = re.compile(
+    r"(?:#|//|;)\s*(?:fixed\b|range:\s*(?P<range>[^\s.]\S*?\s*\.\.\s*\S+)|choices:\s*(?P<choices>.+?)[\s,]*(?:\*/)?\s*$)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,28 +47,46 @@ def _read(name: str, text: str) -> Declaration:
         return Declaration(name=name, choices=choices)
     if text in (PERMUTATION, FIXED):
         return Declaration(name=name, permutation=text == PERMUTATION, fixed=text == FIXED)
-    low, dots, high = text.partition("..")
-    try:
-        bounds = float(low), float(high)
-    except ValueError:
-        dots = ""
-    if dots and all(map(isfinite, bounds)) and bounds[0] < bounds[1]:
-        return Declaration(name=name, low=bounds[0], high=bounds[1])
+    low, _, high = text.partition("..")
+    with suppress(ValueError):
+        if float(low) < float(high):
+            return Declaration(name=name, low=float(low), high=float(high))
     raise ValueError(f"the variable {name} must be `a | b`, `low .. high`, {PERMUTATION} or {FIXED}; got {text!r}")
 
 
-def apply_declarations(text: str, variables: Sequence[Variable], declared: Iterable[Declaration]) -> list[Variable]:
-    """Return the variables of a text, changed by their declarations, in the order in which they stand. One that is
-    alone in its permutation is left out: there is nothing to exchange it with."""
-    out = list(variables)
+def declared_variables(name: str, text: str, declared: Iterable[Declaration]) -> list[Variable]:
+    """Return the variables of a file, in the order in which they stand, as comments and declarations leave them. One
+    that is alone in its permutation is left out: there is nothing to exchange it with."""
+    out = find_variables(name, text)
+    if not name.endswith(".json"):
+        commented = [_apply_comment(text, *line) for line in lines(text, out)]
+        out = arrange_lines(text, [variable for on_line in commented for variable in on_line])
     for declaration in declared:
         for start, end in _assigned(text, declaration.name):
             inside = [variable for variable in out if start <= variable.start < end]
             out = [variable for variable in out if not start <= variable.start < end]
             out += _declare(text, start, end, inside, declaration)
     sizes = Counter(variable.permutation for variable in out if variable.permutation)
-    kept = [variable for variable in out if sizes[variable.permutation] != 1]
-    return sorted(kept, key=lambda variable: variable.start)
+    columns: dict[str, list[Variable]] = {}
+    for variable in out:
+        if sizes[variable.permutation] != 1:
+            columns.setdefault(variable.column, []).append(variable)
+    recognised = [variable for column in columns.values() for variable in _recognised(column)]
+    return sorted(recognised, key=lambda variable: variable.start)
+
+
+def _apply_comment(text: str, begin: int, line: str, variables: list[Variable]) -> list[Variable]:
+    """Return the variables of a line as its comment declares them; one that cannot be used changes nothing. A line with
+    `choices` offers one variable: the first of the choices that stands on it."""
+    found = COMMENT.search(line)
+    if found is None:
+        return variables
+    try:
+        declared = _read("", found["range"] or (found["choices"] or FIXED).replace(",", "|"))
+    except ValueError:
+        return variables
+    changed = _declare(text, begin, begin + found.start(), variables, declared)
+    return changed[:1] if declared.choices else changed
 
 
 def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:
@@ -95,7 +117,7 @@ def _declare(text: str, start: int, end: int, inside: list[Variable], declared: 
     if declared.fixed:
         return []
     if declared.choices:
-        return list(_choices(text, start, end, declared))
+        return _choices(text, start, end, declared)
     if declared.permutation:
         group = f"{declared.name} at {start}"
         integers = [variable for variable in inside if variable.kind is VariableKind.INTEGER]
@@ -108,44 +130,42 @@ def _declare(text: str, start: int, end: int, inside: list[Variable], declared: 
     ]
 
 
-def _choices(text: str, start: int, end: int, declared: Declaration) -> Iterator[Variable]:
-    """Yield a variable for each of the declared words between two places; if all words have one letter, and the text
+def _choices(text: str, start: int, end: int, declared: Declaration) -> list[Variable]:
+    """Return a variable for each of the declared words between two places; if all words have one letter, and the text
     consists of them, for each of its letters."""
     words = sorted(declared.choices, key=len, reverse=True)
     one_of = "|".join(map(re.escape, words))
-    letters = max(map(len, words)) == 1 and re.fullmatch(rf"""["']?(?:{one_of})+["']?""", text[start:end].strip())
+    letters = len(words[0]) == 1 and re.fullmatch(rf"""["']?(?:{one_of})+["']?""", text[start:end].strip())
     pattern = one_of if letters else rf"(?<![\w.+-])(?:{one_of})(?![\w.])"
-    for number, found in enumerate(re.compile(pattern).finditer(text, start, end)):
-        yield Variable(
+    column = f"{declared.name} at {start}"
+    return [
+        Variable(
             start=found.start(),
             end=found.end(),
             kind=VariableKind.CHOICE,
             value=float(declared.choices.index(found.group())),
             choices=declared.choices,
-            column=f"{declared.name} at {start}",
-            row=f"{declared.name} at {start}/{number}",
-            name=declared.name if not number else f"{declared.name}[{number}]",
+            column=column,
+            row=f"{column}/{number}",
+            name=f"{declared.name}[{number}]" if number else declared.name,
         )
+        for number, found in enumerate(re.compile(pattern).finditer(text, start, end))
+    ]
 
 
-def recognise(variables: Sequence[Variable]) -> list[Variable]:
-    """Recognise bit strings and permutations. A column of integers that are all bits becomes choices; a column that
-    holds each integer of a range once becomes a permutation."""
-    columns: dict[str, list[Variable]] = {}
-    for variable in variables:
-        columns.setdefault(variable.column, []).append(variable)
-    return [_recognised(variable, columns[variable.column]) for variable in variables]
-
-
-def _recognised(variable: Variable, column: Sequence[Variable]) -> Variable:
-    bounded = any(isfinite(other.low) or isfinite(other.high) or other.permutation for other in column)
-    integers = all(other.kind is VariableKind.INTEGER for other in column)
-    if not variable.column or len(column) < FEWEST or bounded or not integers:
-        return variable
-    values = sorted({other.value for other in column})
+def _recognised(column: list[Variable]) -> list[Variable]:
+    """Return the variables of a column as their values show them: numbers are real if one is, for an integer among
+    reals was merely written without a point; integers that are all bits are choices; those that hold each integer of a
+    range once are a permutation."""
+    if any(variable.kind is VariableKind.REAL for variable in column):
+        return [v if v.choices or v.permutation else replace(v, kind=VariableKind.REAL) for v in column]
+    declared = any(v.choices or v.permutation or isfinite(v.low) or isfinite(v.high) for v in column)
+    values = sorted({variable.value for variable in column})
+    if declared or len(column) < FEWEST:
+        return column
     if tuple(values) in BITS:
-        words = tuple(str(round(value)) for value in values)
-        return replace(variable, kind=VariableKind.CHOICE, value=float(values.index(variable.value)), choices=words)
+        words, kind = tuple(str(round(value)) for value in values), VariableKind.CHOICE
+        return [replace(v, kind=kind, value=float(values.index(v.value)), choices=words) for v in column]
     if len(values) == len(column) and values[0] in (0.0, 1.0) and values[-1] - values[0] == len(values) - 1:
-        return replace(variable, permutation=variable.column)
-    return variable
+        return [replace(variable, permutation=variable.column) for variable in column]
+    return column

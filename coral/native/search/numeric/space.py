@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
-from coral.native.search.numeric.declarations import Declaration, apply_declarations, recognise
-from coral.native.search.numeric.variables import Variable, VariableKind, find_variables
+from coral.native.search.numeric.declarations import Declaration, declared_variables
+from coral.native.search.numeric.variables import Variable, VariableKind
 
 LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
@@ -29,7 +29,7 @@ class EditableFile:
 
     def __init__(self, name: str, text: str, declared: Sequence[Declaration] = ()) -> None:
         self.name, self.declared = name, declared
-        self.variables = recognise(apply_declarations(text, find_variables(name, text), declared))
+        self.variables = declared_variables(name, text, declared)
         self.between: list[str] = []
         position = 0
         for variable in self.variables:

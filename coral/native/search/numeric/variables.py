@@ -13,10 +13,11 @@ import json
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import groupby
+from keyword import iskeyword
 from math import inf, isfinite
 
 LARGEST_INTEGER = 1e15  # larger ones are identifiers or hashes, not quantities
@@ -31,9 +32,6 @@ LEADING_ZERO = re.compile(r"[-+]?0\d")
 
 BOOLEANS = ("False", "True")
 BEFORE_BOOLEAN = frozenset("=:(,[")
-BEFORE_SIGN = frozenset("=:(,[{+-*/%<>|&^~@") | {"**", "//", "==", "!=", "<=", ">=", "->", ":=", "<<", ">>"}
-BEFORE_SIGN |= {"return", "in", "and", "or", "not", "if", "else", "lambda", "yield", "+=", "-=", "*=", "/="}
-
 JsonPath = tuple[str | int, ...]  # keys as they are written, with their quotes; indices of lists
 
 
@@ -75,13 +73,6 @@ class Variable:
             return None
 
 
-_COMMENT = re.compile(
-    r"(?:#|//|;)\s*(?:(?P<fixed>fixed)\b"
-    r"|range:\s*(?P<low>[^\s.]\S*?)\s*\.\.\s*(?P<high>\S+)"
-    r"|choices:\s*(?P<choices>.+?)\s*(?:\*/)?\s*$)"
-)
-
-
 def variable_of_literal(literal: str, start: int) -> Variable | None:
     """Return the variable for a number that stands at `start`; None if it could not be written back."""
     plain = literal.replace("_", "")
@@ -96,16 +87,7 @@ def variable_of_literal(literal: str, start: int) -> Variable | None:
     return Variable(start=start, end=start + len(literal), kind=kind, value=value)
 
 
-def apply_comments(text: str, variables: Iterable[Variable]) -> list[Variable]:
-    """Drop, bound or replace variables by the comments on their lines.
-
-    A line with `choices` offers one variable: the first of the choices that stands on it.
-    """
-    in_order = sorted(variables, key=lambda variable: variable.start)
-    return [kept for begin, line, on_line in _lines(text, in_order) for kept in _apply_comment(line, begin, on_line)]
-
-
-def _lines(text: str, variables: Sequence[Variable]) -> Iterator[tuple[int, str, list[Variable]]]:
+def lines(text: str, variables: Sequence[Variable]) -> Iterator[tuple[int, str, list[Variable]]]:
     """Yield where each line begins, the line, and the variables on it."""
     begin = 0
     for line in text.splitlines(keepends=True):
@@ -113,58 +95,11 @@ def _lines(text: str, variables: Sequence[Variable]) -> Iterator[tuple[int, str,
         begin += len(line)
 
 
-def _apply_comment(line: str, begin: int, variables: list[Variable]) -> list[Variable]:
-    """Return the variables of a line as its comment `# fixed`, `# range: 0..1` or `# choices: a, b, c` leaves them.
-
-    A comment that cannot be used changes nothing.
-    """
-    found = _COMMENT.search(line)
-    if found is None:
-        return variables
-    if found["choices"] is not None:
-        choices = tuple(word.strip() for word in found["choices"].split(",") if word.strip())
-        return _choice(line[: found.start()], begin, choices) if len(choices) > 1 else variables
-    if found["low"] is not None:
-        try:
-            low, high = float(found["low"]), float(found["high"])
-        except ValueError:
-            return variables
-        return [
-            replace(variable, low=max(variable.low, low), high=min(variable.high, high)) if low < high else variable
-            for variable in variables
-            if variable.kind is not VariableKind.CHOICE or low == -inf or not low < high
-        ]
-    return []
-
-
-def _choice(code: str, begin: int, choices: tuple[str, ...]) -> list[Variable]:
-    """Return a variable for the word left of the comment that is one of the choices, if there is one."""
-    longest_first = sorted(range(len(choices)), key=lambda index: -len(choices[index]))
-    for index in longest_first:
-        found = re.search(rf"(?<![\w.]){re.escape(choices[index])}(?![\w.])", code)
-        if found:
-            start, end = begin + found.start(), begin + found.end()
-            return [Variable(start=start, end=end, kind=VariableKind.CHOICE, value=index, choices=choices)]
-    return []
-
-
-def make_columns_real(variables: Sequence[Variable]) -> list[Variable]:
-    """Make all numbers of a column reals if one is: an integer among them was merely written without a point."""
-    reals = {variable.column for variable in variables if variable.kind is VariableKind.REAL and variable.column}
-    return [
-        replace(variable, kind=VariableKind.REAL)
-        if variable.kind is VariableKind.INTEGER and variable.column in reals
-        else variable
-        for variable in variables
-    ]
-
-
 def find_variables(name: str, text: str) -> list[Variable]:
-    """Return all variables of a file, in the order in which they stand."""
+    """Return the numbers and booleans of a file, in the order in which they stand."""
     if name.endswith(".json"):
-        return make_columns_real(_in_json(text))
-    variables = _in_python(text) if name.endswith(".py") else _in_text(text)
-    return make_columns_real(_lines_as_tables(text, apply_comments(text, variables)))
+        return _in_json(text)
+    return _in_python(text) if name.endswith(".py") else _in_text(text)
 
 
 def _in_json(text: str) -> list[Variable]:
@@ -210,20 +145,11 @@ def _place_in_table(path: JsonPath, variable: Variable, lengths: Counter[JsonPat
 
     Lists of numbers that stand side by side and are equally long are columns of one table.
     """
-    outermost = next((depth for depth, part in enumerate(path) if isinstance(part, int)), None)
-    if outermost is None:
-        joined = _join(path)
-        return replace(variable, column=joined, row=joined, name=_readable(path))
-    column = _join((*path[:outermost], "*", *path[outermost + 1 :]))
+    outermost = next((depth for depth, part in enumerate(path) if isinstance(part, int)), len(path))
+    column, row = (*path[:outermost], "*", *path[outermost + 1 :]), path[: outermost + 1]
     if outermost == len(path) - 1:
-        row = _join((*path[: outermost - 1], f"#{lengths[path[:-1]]}", path[outermost]))
-    else:
-        row = _join(path[: outermost + 1])
-    return replace(variable, column=column, row=row, name=_readable(path))
-
-
-def _join(path: JsonPath) -> str:
-    return "/".join(map(str, path))
+        row = (*path[: outermost - 1], f"#{lengths[path[:-1]]}", path[outermost])
+    return replace(variable, column="/".join(map(str, column)), row="/".join(map(str, row)), name=_readable(path))
 
 
 def _readable(path: JsonPath) -> str:
@@ -250,7 +176,7 @@ def _in_python(text: str) -> list[Variable]:
     for k, token in enumerate(tokens):
         before = tokens[k - 1].string if k else "\n"
         if token.type == tokenize.NUMBER:
-            signed = before in ("-", "+") and (k < 2 or _allows_sign(tokens[k - 2]))
+            signed = before in ("-", "+") and (k < 2 or not _is_operand(tokens[k - 2]))
             start = offset(tokens[k - 1].start if signed else token.start)
             variable = variable_of_literal(text[start : offset(token.end)], start)
             if variable is not None:
@@ -261,9 +187,10 @@ def _in_python(text: str) -> list[Variable]:
     return variables
 
 
-def _allows_sign(token: tokenize.TokenInfo) -> bool:
-    """Return whether a `-` after this token is a sign: after an operand it is a subtraction."""
-    return token.type == tokenize.NEWLINE or token.string in BEFORE_SIGN
+def _is_operand(token: tokenize.TokenInfo) -> bool:
+    """Return whether a `-` after this token is a subtraction: else it is a sign."""
+    named = token.type == tokenize.NAME and not iskeyword(token.string)
+    return named or token.type in (tokenize.NUMBER, tokenize.STRING) or token.string in (")", "]", "}")
 
 
 def _in_text(text: str) -> list[Variable]:
@@ -273,26 +200,23 @@ def _in_text(text: str) -> list[Variable]:
     return [variable for variable in variables if variable is not None]
 
 
-def _lines_as_tables(text: str, variables: list[Variable]) -> list[Variable]:
+def arrange_lines(text: str, variables: Sequence[Variable]) -> list[Variable]:
     """Give rows and columns to the variables of lines: a run of lines of one shape is a table, a lone line a column."""
-    lines = [
-        (_shape(line, begin, on_line), index, on_line)
-        for index, (begin, line, on_line) in enumerate(_lines(text, variables))
-    ]
+    shaped = [(_shape(*line), number, line[2]) for number, line in enumerate(lines(text, variables), 1)]
     out: list[Variable] = []
-    for _, run in groupby(lines, key=lambda line: line[0]):
+    for _, run in groupby(shaped, key=lambda line: line[0]):
         table = list(run)
-        first, alone = table[0][1], len(table) == 1
-        for _, index, on_line in table:
+        column, alone = f"line {table[0][1]}", len(table) == 1
+        for _, number, on_line in table:
+            row = f"line {number}"
             for k, variable in enumerate(on_line):
-                column = f"line {first}" if alone else f"line {first}/{k}"
-                row = f"line {index}/{k}" if alone else f"line {index}"
-                name = f"line {index + 1}" + (f", number {k + 1}" if len(on_line) > 1 else "")
-                out.append(replace(variable, column=column, row=row, name=name))
+                name = row + (f", number {k + 1}" if len(on_line) > 1 else "")
+                place = (column, f"{row}/{k}") if alone else (f"{column}/{k}", row)
+                out.append(replace(variable, column=place[0], row=place[1], name=name))
     return out
 
 
-def _shape(line: str, begin: int, variables: list[Variable]) -> str:
+def _shape(begin: int, line: str, variables: list[Variable]) -> str:
     """Return the line with its variables cut out and its blanks removed."""
     pieces, position = [], 0
     for variable in variables:

@@ -1,5 +1,6 @@
 """What a task declares of its variables, and what is recognised without being declared."""
 
+from math import inf
 from random import Random
 
 import pytest
@@ -49,6 +50,16 @@ def test_a_declared_permutation_stays_one():
     assert found.clip([2.7, 2.9, 2.8, 9.0]) == [1, 3, 2, 9]
 
 
+def test_a_permutation_beside_a_real_on_its_line_stays_one():
+    found = space("solve([3, 1, 2], order=[2, 0, 1], rate=0.5)\n", {"order": "permutation"}, "p.py")
+    assert (found.permutations, found.reals) == ([[3, 4, 5]], [0, 1, 2, 6])
+
+
+def test_a_range_may_be_open_at_one_end():
+    found = space("n = 3  # range: 0 .. inf\nrate = 0.5\n", {"rate": "-inf .. 1"})
+    assert [(variable.low, variable.high) for variable in found.variables] == [(0, inf), (-inf, 1)]
+
+
 @pytest.mark.parametrize(
     ("text", "declared"),
     [
@@ -81,7 +92,7 @@ def test_other_integers_stay_integers(values):
     assert not found.permutations
 
 
-@pytest.mark.parametrize("wrong", [[], {"a": "x"}, {"a": "x | x"}, {"a": "2 .. 1"}, {"a": "0 .. inf"}, {"a": "| x"}])
+@pytest.mark.parametrize("wrong", [[], {"a": "x"}, {"a": "x | x"}, {"a": "2 .. 1"}, {"a": "0 .. nan"}, {"a": "| x"}])
 def test_a_declaration_that_says_nothing_is_refused(wrong):
     with pytest.raises(ValueError, match="variable"):
         read_declarations(wrong)

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from coral.native.search.numeric.declarations import declared_variables
 from coral.native.search.numeric.variables import Variable, VariableKind, find_variables, variable_of_literal
 
 
@@ -25,19 +26,19 @@ def test_a_literal_is_a_variable_where_it_can_be_written_back(literal, kind):
 
 @pytest.mark.parametrize("comment", ["", "range: 2..1", "choices: 1", "range: a..b", "range: 1..nan"])
 def test_a_comment_that_says_nothing_usable_changes_nothing(comment):
-    (found,) = find_variables("a.cfg", f"x = 1  # {comment}\n")
+    (found,) = declared_variables("a.cfg", f"x = 1  # {comment}\n", [])
     assert (found.kind, found.low, found.high) == (VariableKind.INTEGER, -math.inf, math.inf)
 
 
 def literals(name: str, text: str) -> list[str]:
-    return [text[variable.start : variable.end] for variable in find_variables(name, text)]
+    return [text[variable.start : variable.end] for variable in declared_variables(name, text, [])]
 
 
 def test_json_numbers_and_booleans_are_found_by_structure():
     rows = '[{"x": 1, "y": 2}, {"x": 3.5, "y": 4}]'
     text = f'{{"name": "1.5", "on": true, "none": null, "list": [1, -2.5e-3], "rows": {rows}}}'
     assert literals("a.json", text) == ["true", "1", "-2.5e-3", "1", "2", "3.5", "4"]
-    variables = {variable.name: variable for variable in find_variables("a.json", text)}
+    variables = {variable.name: variable for variable in declared_variables("a.json", text, [])}
     assert variables["rows[0].x"].column == variables["rows[1].x"].column != variables["rows[0].y"].column
     assert variables["rows[0].x"].row == variables["rows[0].y"].row != variables["rows[1].x"].row
     # One real in a column makes the column real: 1 was merely written without a point.
@@ -47,7 +48,7 @@ def test_json_numbers_and_booleans_are_found_by_structure():
 
 def test_lists_side_by_side_are_one_table():
     text = '{"xs": [1.5, 2.5], "ys": [3.5, 4.5], "z": [5.5]}'
-    variables = {variable.name: variable for variable in find_variables("a.json", text)}
+    variables = {variable.name: variable for variable in declared_variables("a.json", text, [])}
     assert variables["xs[1]"].row == variables["ys[1]"].row != variables["xs[0]"].row
     assert variables["z[0]"].row not in (variables["xs[0]"].row, variables["xs[1]"].row)
 
@@ -64,7 +65,7 @@ def test_comments_fix_bound_and_offer():
         "a = 1  # fixed\nb = 0.5  # range: 0.1..0.9\nc = -3  # range: -5 .. 5\n"
         'm = "adam"  # choices: "adam", "sgd"\nn = fast  # choices: slow, fast, faster\n'
     )
-    variables = find_variables("a.cfg", text)
+    variables = declared_variables("a.cfg", text, [])
     assert literals("a.cfg", text) == ["0.5", "-3", '"adam"', "fast"]
     assert (variables[0].low, variables[0].high) == (0.1, 0.9)
     assert (variables[1].low, variables[1].high) == (-5, 5)
@@ -93,7 +94,7 @@ def test_any_other_text_is_read_with_care(line, found):
 
 
 def test_a_run_of_like_lines_is_a_table():
-    variables = find_variables("p.csv", "x,y\n1.5,2\n3.5,4\n5.5,6\n")
+    variables = declared_variables("p.csv", "x,y\n1.5,2\n3.5,4\n5.5,6\n", [])
     assert len({variable.row for variable in variables}) == 3
     assert len({variable.column for variable in variables}) == 2
 
