@@ -39,7 +39,7 @@ class MoveContext:
             return float(self.random.randint(round(low), max(round(low), round(high))))
         return self.random.uniform(low, high)
 
-    def draw_table(self) -> list[tuple[int, ...]]:
+    def draw_table(self) -> list[list[int]]:
         return self.random.choices(self.space.tables, weights=[len(table) for table in self.space.tables])[0]
 
     def best_of(self, points: Sequence[Vector]) -> Vector:
@@ -112,7 +112,7 @@ def cross(context: MoveContext, current: Vector) -> Vector:
     table = context.draw_table()
     weights = [context.random.gauss(0.0, 1.0) for _ in table[0]]
 
-    def side(values: Vector) -> Callable[[tuple[int, ...]], float]:
+    def side(values: Vector) -> Callable[[list[int]], float]:
         return lambda row: sum(w * values[k] / context.scales[k] for w, k in zip(weights, row, strict=True))
 
     mine, theirs = sorted(table, key=side(current)), sorted(table, key=side(other))

@@ -5,8 +5,6 @@ the same files) reads as a point of the same space.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import inf
 from pathlib import Path
 
 from coral.native.search.numeric.declarations import Declaration, declared_variables
@@ -30,16 +28,16 @@ class EditableFile:
     def __init__(self, name: str, text: str, declared: Sequence[Declaration] = ()) -> None:
         self.name, self.declared = name, declared
         self.variables = declared_variables(name, text, declared)
-        self.between: list[str] = []
-        position = 0
-        for variable in self.variables:
-            self.between.append(text[position : variable.start])
-            position = variable.end
-        self.between.append(text[position:])
         self._literals = [text[variable.start : variable.end] for variable in self.variables]
-        # The pieces of the text last written, and the values they stand for: few change from one text to the next.
+        # The pieces of the text last written, and the values they stand for: few change from one text to the next. Each
+        # second piece is a variable's, the others stay.
         self._values = [variable.value for variable in self.variables]
-        self._pieces = [piece for pair in zip(self.between, [*self._literals, ""], strict=True) for piece in pair]
+        self._pieces: list[str] = []
+        position = 0
+        for variable, literal in zip(self.variables, self._literals, strict=True):
+            self._pieces += [text[position : variable.start], literal]
+            position = variable.end
+        self._pieces.append(text[position:])
 
     def text(self, values: Sequence[float]) -> str:
         """Return the text for these values; variables at their original value keep their original characters."""
@@ -52,25 +50,11 @@ class EditableFile:
     def values(self, text: str) -> Vector | None:
         """Return the values in a text of the same form; None if its form differs."""
         other = EditableFile(self.name, text, self.declared)
-        if other.between != self.between or len(other.variables) != len(self.variables):
+        if other._pieces[::2] != self._pieces[::2]:
             return None
         pairs = zip(self.variables, other._literals, strict=True)
         values = [value for variable, literal in pairs if (value := variable.read(literal)) is not None]
         return values if len(values) == len(self.variables) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """Variables that are alike, by index, with the bounds that are declared for them."""
-
-    members: tuple[int, ...]
-    low: float
-    high: float
-
-    def seen(self, points: Sequence[Sequence[float]]) -> tuple[float, float]:
-        """Return the lowest and the highest value of the column's variables in these points."""
-        values = [point[k] for point in points for k in self.members]
-        return min(values), max(values)
 
 
 class SearchSpace:
@@ -81,39 +65,25 @@ class SearchSpace:
         self.names: list[str] = []  # one per variable, for people
         columns: dict[tuple[int, str], list[int]] = {}
         rows: dict[tuple[int, str], list[int]] = {}
+        permutations: dict[tuple[int, str], list[int]] = {}
         for number, file in enumerate(self.files):
             for variable in file.variables:
                 columns.setdefault((number, variable.column), []).append(len(self.variables))
                 rows.setdefault((number, variable.row), []).append(len(self.variables))
+                if variable.permutation:
+                    permutations.setdefault((number, variable.permutation), []).append(len(self.variables))
                 self.variables.append(variable)
                 self.names.append(variable.name if len(self.files) == 1 else f"{file.name}: {variable.name}")
-        self.columns = [self._column(members) for members in columns.values()]
-        self.column_of = {k: number for number, column in enumerate(self.columns) for k in column.members}
-        self.tables = self._tables(list(rows.values()))
+        self.columns = list(columns.values())
+        self.permutations = list(permutations.values())  # of each, its variables in the order in which they stand
+        self.permutation_of = {k: group for group in self.permutations for k in group}
         self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
         self.discrete = [k for k, variable in enumerate(self.variables) if variable.kind is not VariableKind.REAL]
-        self.permutations = self._permutations()
-        self.permutation_of = {k: group for group in self.permutations for k in group}
-
-    def _column(self, members: list[int]) -> Column:
-        low = max((self.variables[k].low for k in members), default=-inf)
-        high = min((self.variables[k].high for k in members), default=inf)
-        return Column(tuple(members), low, high)
-
-    def _permutations(self) -> list[list[int]]:
-        """Return the variables of each permutation, in the order in which they stand."""
-        groups: dict[str, list[int]] = {}
-        for k, variable in enumerate(self.variables):
-            if variable.permutation:
-                groups.setdefault(f"{self.names[k].rpartition(': ')[0]}/{variable.permutation}", []).append(k)
-        return list(groups.values())
-
-    def _tables(self, rows: list[list[int]]) -> list[list[tuple[int, ...]]]:
-        """Return the tables: two or more rows of the same columns."""
-        tables: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
-        for row in rows:
-            tables.setdefault(tuple(self.column_of[k] for k in row), []).append(tuple(row))
-        return [table for table in tables.values() if len(table) > 1]
+        column_of = {k: number for number, members in enumerate(self.columns) for k in members}
+        tables: dict[tuple[int, ...], list[list[int]]] = {}
+        for row in rows.values():
+            tables.setdefault(tuple(column_of[k] for k in row), []).append(row)
+        self.tables = [table for table in tables.values() if len(table) > 1]  # two or more rows of the same columns
 
     def __len__(self) -> int:
         return len(self.variables)
@@ -156,48 +126,50 @@ class SearchSpace:
                 out[k] = value
         return out
 
-    def scales(self, points: Sequence[Sequence[float]]) -> Vector:
+    def scales(self, points: Sequence[Vector]) -> Vector:
         """Return how much each variable typically varies: the spread of its column, or its size if all values are much
         alike."""
-        out = [1.0] * len(self)
-        for column in self.columns:
-            low, high = column.seen(points)
-            declared = column.high - column.low
+        out = []
+        for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             spread, size = high - low, max(abs(low), abs(high))
             scale = spread if spread > SMALL_SPREAD * size else size or 1.0
-            for k in column.members:
-                out[k] = min(scale, declared) if declared > 0 else scale
+            width = variable.high - variable.low
+            out.append(min(scale, width) if width > 0 else scale)
         return out
 
-    def ranges(self, points: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+    def ranges(self, points: Sequence[Vector]) -> list[tuple[float, float]]:
         """Return the range of each variable: that of its column in these points, with a margin, within declared
         bounds."""
-        out = [(0.0, 0.0)] * len(self)
-        for column in self.columns:
-            low, high = column.seen(points)
+        out = []
+        for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
-            for k in column.members:
-                out[k] = max(column.low, low - margin), min(column.high, high + margin)
+            out.append((max(variable.low, low - margin), min(variable.high, high + margin)))
         return out
 
-    def describe_change(self, before: Sequence[float], after: Sequence[float]) -> str:
+    def _seen(self, points: Sequence[Vector]) -> list[tuple[float, float]]:
+        """Return, for each variable, the lowest and the highest value of its column in these points."""
+        seen: dict[int, tuple[float, float]] = {}
+        for members in self.columns:
+            values = [point[k] for point in points for k in members]
+            seen |= dict.fromkeys(members, (min(values), max(values)))
+        return [seen[k] for k in range(len(self))]
+
+    def describe_change(self, before: Vector, after: Vector) -> str:
         """Say what differs between two points: how many values, and the largest differences by name."""
         scales = self.scales([before])
         changed = [k for k in range(len(self)) if before[k] != after[k]]
-        if not changed:
-            return "nothing differs"
-        largest_first = sorted(changed, key=lambda k: -abs(after[k] - before[k]) / scales[k])
-        described = [f"{self.names[k]} {self._changed(k, before[k], after[k])}" for k in largest_first[:DESCRIBED]]
+        changed.sort(key=lambda k: -abs(after[k] - before[k]) / scales[k])
+        described = [f"{self.names[k]} {self._changed(k, before[k], after[k])}" for k in changed[:DESCRIBED]]
         rest = f", and {len(changed) - DESCRIBED} others by less" if len(changed) > DESCRIBED else ""
-        return f"{len(changed)} of {len(self)} values differ; most of all {'; '.join(described)}{rest}"
+        text = f"{len(changed)} of {len(self)} values differ; most of all {'; '.join(described)}{rest}"
+        return text if changed else "nothing differs"
 
     def _changed(self, k: int, before: float, after: float) -> str:
         """Write two values of a variable with as many digits as it takes to tell them apart."""
         if choices := self.variables[k].choices:
             return f"{choices[round(before)]} -> {choices[round(after)]}"
         texts = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in (5, 8, 12, 17))
-        old, new = next((pair for pair in texts if pair[0] != pair[1]), (f"{before!r}", f"{after!r}"))
-        return f"{old} -> {new}"
+        return " -> ".join(next(pair for pair in texts if pair[0] != pair[1]))
 
 
 def editable_texts(root: Path, globs: Sequence[str]) -> Texts:
