@@ -8,26 +8,12 @@ from random import Random
 
 from attempts.record import Direction, Verdict
 from coral.native.memory import Trial
+from coral.native.search.families import FAMILIES
 
 DECAY = 0.92  # what a result weighs after each later one of the same family
 SHARED_TRIES = 3.0  # as which the counts of a skill weigh, at most
 
-# The prior: expected wins in two tries, for families of which nothing is known yet.
-PRIOR_WINS = {
-    "descent": 1.2,
-    "rows": 1.5,
-    "jump": 1.2,
-    "shake": 1.0,
-    "cross": 1.0,
-    "swap": 0.9,
-    "scatter": 0.4,
-    "compass": 0.4,
-    "evolution": 0.4,
-    "tabu": 1.6,
-    "anneal": 1.4,
-}
-PRIOR_TRIES = 2.0
-UNKNOWN_WINS = 0.6  # the prior of a family that is not listed
+PRIOR_TRIES = 2.0  # as which the prior of a family weighs
 ROUNDING = 1e-9  # relative: smaller gains are no win and prove nothing
 
 Counts = Mapping[str, tuple[float, float]]  # tries and wins of each family
@@ -59,7 +45,7 @@ def counts_of(trials: Iterable[Trial], direction: Direction) -> Counts:
 def expected(family: str, counts: Counts) -> tuple[float, float]:
     """Return the wins and losses of a family, those of its prior included."""
     tries, wins = counts.get(family, (0.0, 0.0))
-    prior = PRIOR_WINS.get(family, UNKNOWN_WINS)
+    prior = FAMILIES[family].prior
     return prior + wins, PRIOR_TRIES - prior + tries - wins
 
 

@@ -5,96 +5,53 @@ counts, and `choose_family.py` chooses.
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from coral.native.search.numeric import moves
 from coral.native.search.numeric.moves import Move
 from coral.native.search.numeric.space import SearchSpace
 
-# Families that are left out where no variable is real: tabu search and annealing do the same better there.
-_FOR_REALS = {"rows", "shake", "jump", "swap", "scatter", "compass", "cross"}
 FEWEST_DISCRETE = 4
 LOCAL, EVOLUTION, TABU, ANNEAL = "local", "evolution", "tabu", "anneal"
 FIRST = ("descent", EVOLUTION, ANNEAL, TABU)  # one of each kind, with which a search begins
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Family:
     """A family. `move`: leaves the current point, and a local search follows; without a move there is the local search
-    alone. `kind`: if one family of a kind gains on a problem, the others of the kind are likely to gain as well."""
+    alone, which needs the public check. `kind`: if one family of a kind gains on a problem, the others of the kind are
+    likely to gain as well."""
 
     name: str
+    prior: float  # expected wins in two tries, while nothing is known of it
     about: str  # how notes describe it, after "it"
     move: Move | None = None
-    suits: Callable[[SearchSpace], bool] = lambda space: len(space) > 0
-    needs_others: bool = False  # attempts of other agents
-    needs_check: bool = False
+    _: KW_ONLY
     kind: str = LOCAL
+    reals: int = 0  # the fewest that it needs
+    discrete: int = 0  # the fewest integers, choices and ordered values
+    columns: int = 0  # the fewest of a table with three rows or more
+    others: bool = False  # whether it needs attempts of other agents
 
-
-def _has_tables(space: SearchSpace) -> bool:
-    return any(len(table) > 2 for table in space.tables)
-
-
-def _has_wide_tables(space: SearchSpace) -> bool:
-    return any(len(table) > 2 and len(table[0]) > 1 for table in space.tables)
-
-
-def _has_much_discrete(space: SearchSpace) -> bool:
-    return len(space.discrete) >= FEWEST_DISCRETE
+    def suits(self, space: SearchSpace, *, others: bool, check: bool) -> bool:
+        columns = max((len(table[0]) for table in space.tables if len(table) > 2), default=0)
+        if columns < self.columns or (self.others and not others) or not (self.move or check):
+            return False
+        return len(space.reals) >= self.reals and len(space.discrete) >= self.discrete
 
 
 _ALL = (
-    Family(
-        name="descent",
-        about="follows the gradient of the public check, within its constraints, to the nearest optimum",
-        suits=lambda space: bool(space.reals),
-        needs_check=True,
-    ),
-    Family(
-        name="rows",
-        about="draws one or two rows of a table anew and adapts everything else to them",
-        move=moves.redraw_rows,
-        suits=_has_tables,
-    ),
-    Family(name="shake", about="moves every number a little, then searches locally", move=moves.perturb_all),
-    Family(name="jump", about="moves one to three numbers far, then searches locally", move=moves.redraw_few),
-    Family(
-        name="swap",
-        about="exchanges some values of two rows of a table, then searches locally",
-        move=moves.swap_values,
-        suits=_has_wide_tables,
-    ),
-    Family(
-        name="cross",
-        about="joins a part of the present candidate with a part of another agent's",
-        move=moves.cross,
-        needs_others=True,
-    ),
-    Family(name="scatter", about="begins anywhere, forgetting the present candidate", move=moves.restart),
-    Family(name="compass", about="moves one number or choice at a time, with a step that adapts", needs_check=True),
-    Family(
-        name=TABU,
-        kind=TABU,
-        about="walks over integers, choices and orders to the best neighbour that it has not just left",
-        suits=_has_much_discrete,
-        needs_check=True,
-    ),
-    Family(
-        name=ANNEAL,
-        kind=ANNEAL,
-        about="changes integers, choices and orders by chance and accepts losses, fewer and fewer of them",
-        suits=_has_much_discrete,
-        needs_check=True,
-    ),
-    Family(
-        name=EVOLUTION,
-        kind=EVOLUTION,
-        about="samples around the best with a spread that adapts, asking for no smoothness",
-        suits=lambda space: len(space.reals) > 1,
-        needs_check=True,
-    ),
+    Family("descent", 1.2, "follows the gradient of the public check to the nearest optimum", reals=1),
+    Family("rows", 1.5, "draws rows of a table anew and adapts everything else to them", moves.redraw_rows, columns=1),
+    Family("shake", 1.0, "moves every number a little, then searches locally", moves.perturb_all),
+    Family("jump", 1.2, "moves one to three numbers far, then searches locally", moves.redraw_few),
+    Family("swap", 0.9, "exchanges some values of two rows, then searches locally", moves.swap_values, columns=2),
+    Family("cross", 1.0, "joins the present candidate with a part of another agent's", moves.cross, others=True),
+    Family("scatter", 0.4, "begins anywhere, forgetting the present candidate", moves.restart),
+    Family("compass", 0.4, "moves one number or choice at a time, with a step that adapts"),
+    Family(TABU, 1.6, "walks to the best neighbour that it has not just left", kind=TABU, discrete=FEWEST_DISCRETE),
+    Family(ANNEAL, 1.4, "accepts losses, fewer and fewer of them", kind=ANNEAL, discrete=FEWEST_DISCRETE),
+    Family(EVOLUTION, 0.4, "samples around the best with a spread that adapts", kind=EVOLUTION, reals=2),
 )
 
 FAMILIES = {family.name: family for family in _ALL}
@@ -102,15 +59,12 @@ _TITLE = re.compile(r"(?P<family>[a-z]+) from #(?P<start>\d{1,9})\b")
 
 
 def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[str]:
-    discrete = check and not space.reals and _has_much_discrete(space)
-    return [
-        family.name
-        for family in _ALL
-        if family.suits(space)
-        and (others or not family.needs_others)
-        and (check or not family.needs_check)
-        and not (discrete and family.name in _FOR_REALS)
-    ]
+    """Return the families for these files. Where no variable is real, tabu search and annealing do best what the local
+    families do as well."""
+    suitable = [family for family in _ALL if family.suits(space, others=others, check=check)]
+    if not space.reals and any(family.kind != LOCAL for family in suitable):
+        suitable = [family for family in suitable if family.kind != LOCAL]
+    return [family.name for family in suitable]
 
 
 def format_title(family: str, start: int | None) -> str:

@@ -46,7 +46,7 @@ FOR_DISCRETE = ("tabu", "anneal")
 
 
 @pytest.mark.parametrize(
-    "family", [name for name, family in FAMILIES.items() if not family.needs_others and name not in FOR_DISCRETE]
+    "family", [name for name, family in FAMILIES.items() if not family.others and name not in FOR_DISCRETE]
 )
 def test_every_family_brings_a_better_candidate(family, clock):
     reports = []

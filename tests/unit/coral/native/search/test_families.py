@@ -15,4 +15,6 @@ def test_only_families_that_suit_the_files_are_offered():
     assert "cross" not in suitable_families(table, others=False, check=True)
     assert "descent" not in suitable_families(table, others=False, check=False)
     assert "descent" not in suitable_families(words, others=False, check=True)
-    assert suitable_families(SearchSpace({"p.json": '"x"'}), others=True, check=True) == []
+    bits = SearchSpace({"p.json": "[0, 1, 1, 0, 1, 0, 0, 1]"})
+    assert suitable_families(bits, others=True, check=True) == ["tabu", "anneal"]
+    assert {"shake", "jump", "scatter"} <= set(suitable_families(bits, others=False, check=False))
