@@ -108,9 +108,7 @@ class Trial:
     start: int | None = None
     before: float | None = None
     expected: float | None = None
-    moves: int = 0
-    evaluations: int = 0
-    seconds: float = 0.0
+    step: float = 0.0  # without a check: how far numbers were moved, in scales
     change: str = ""  # what differs from the start, in words
     number: int | None = None
     score: float | None = None
@@ -148,7 +146,6 @@ class AgentMemory:
     redirection: Redirection = field(default_factory=Redirection)
     chain: Texts = field(default_factory=dict)  # the files as the last episode of `chain_family` left them
     chain_family: str = ""
-    step_sizes: Mapping[str, float] = field(default_factory=dict)  # by family, without a check: how far to move
     answered: tuple[str, ...] = ()  # ids of heartbeats
 
     @property

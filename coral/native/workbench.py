@@ -4,15 +4,13 @@ import shutil
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from attempts.record import Attempt, Verdict
+from attempts.record import Attempt
 from coral.native.coral_command import CoralCommand, Inline
 from coral.native.memory import LONGEST_REASON, AgentMemory, Trial
 from coral.native.output import Output
 from coral.native.prompt import HeartbeatSection
 from coral.native.run_view import AgentRunView
-from coral.native.search.bandit import gain, is_win
 from coral.native.search.explore import Explorer
-from coral.native.search.unchecked_search import FIRST_STEP, next_step
 from coral.native.situation import Event, Idle, Prompted, Situation
 from coral.native.snapshots import Snapshots
 
@@ -51,6 +49,7 @@ class SearchBench:
         asked, is_idle = event.section.name if isinstance(event, Prompted) else "", isinstance(event, Idle)
         concludes, disk = asked in SYNTHESES, shutil.disk_usage(view.clone)
         skill, hand_overs = view.skills()
+        change, findings = self.explorer.findings() if concludes else ("", ())
         return Situation(
             memory=self.memory,
             agent=view.agent,
@@ -60,8 +59,8 @@ class SearchBench:
             skill=skill,
             hand_overs=hand_overs,
             notes=tuple(view.notes()) if concludes or asked == "redirect" else (),
-            change_of_best=self.explorer.change_of_best() if concludes else "",
-            findings=self.explorer.findings() if concludes else (),
+            change_of_best=change,
+            findings=findings,
             free_disk=disk.free / disk.total,
         )
 
@@ -80,11 +79,6 @@ class SearchBench:
             self.snapshots.save()
 
     def finish(self, trial: Trial, attempt: Attempt) -> None:
-        """End a trial with its result. Without a check, the step of its family follows from that."""
         reason, verdict = attempt.reason[:LONGEST_REASON], str(attempt.verdict)
         trial = replace(trial, number=attempt.number, score=attempt.score, verdict=verdict, reason=reason)
         self.memory = self.memory.add_result(trial)
-        if verdict != Verdict.VOID and trial.expected is None:
-            won = is_win(gain(trial.before, trial.score, self.run_view.direction), trial.before)
-            step = next_step(self.memory.step_sizes.get(trial.family, FIRST_STEP), won)
-            self.memory = replace(self.memory, step_sizes={**self.memory.step_sizes, trial.family: step})

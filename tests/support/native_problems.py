@@ -17,7 +17,7 @@ class MeasuredHere:
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function
 
-    def measure(self, candidates: Sequence[dict[str, str]]) -> list[Measurement]:
+    def __call__(self, candidates: Sequence[dict[str, str]]) -> list[Measurement]:
         return [self._measurement(json.loads(texts["p.json"])) for texts in candidates]
 
     def _measurement(self, values: object) -> Measurement:
@@ -34,7 +34,7 @@ class MeasuredLines:
     def __init__(self, function: Callable[..., float]) -> None:
         self.function = function
 
-    def measure(self, candidates: Sequence[dict[str, str]]) -> list[Measurement]:
+    def __call__(self, candidates: Sequence[dict[str, str]]) -> list[Measurement]:
         words = [[line.split()[2] for line in texts["p.cfg"].splitlines()] for texts in candidates]
         return [Measurement(self.function(*values)) for values in words]
 

@@ -47,10 +47,10 @@ def _dead_end(situation: Situation, graded: Sequence[Trial], plan: str, family: 
     earlier = [number for note in situation.notes if note.name == name for number in note.attempts]
     numbers = sorted({*earlier, *(trial.number or 0 for trial in tried)})
     title = f"{left} from #{start} gains nothing: {attempt_list(numbers)}, {score_text(tried[-1].before)}"
-    topics, body = (left, f"#{start}"), f"{_effort(tried)}{plan}"
+    topics = (left, f"#{start}")
     attempts = tuple(numbers)
     return (
-        WriteNote(name=name, title=title, kind="dead-end", attempts=attempts, body=body, topics=topics, claims=family),
+        WriteNote(name=name, title=title, kind="dead-end", attempts=attempts, body=plan, topics=topics, claims=family),
     )
 
 
@@ -61,11 +61,6 @@ def _diagnosis(graded: Sequence[Trial]) -> str:
     ceiling = [trial.before for trial in graded if trial.before is not None]
     return (
         f"My last {len(graded)} attempts, {attempt_list([trial.number or 0 for trial in graded])} ({used}), end near "
-        f"{score_text(ceiling[-1] if ceiling else None)}. {_effort(graded)}What they have in common is the "
+        f"{score_text(ceiling[-1] if ceiling else None)}. What they have in common is the "
         f"neighbourhood in which they search: `{graded[-1].family}` reaches no better optimum from there."
     )
-
-
-def _effort(tried: Sequence[Trial]) -> str:
-    moves, evaluations = sum(trial.moves for trial in tried), sum(trial.evaluations for trial in tried)
-    return f"{moves:,} moves, {evaluations:,} evaluations of the check. " if evaluations else ""

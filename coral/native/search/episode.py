@@ -120,28 +120,14 @@ def evolvable(space: SearchSpace) -> list[int]:
     return [k for k, variable in enumerate(space.variables) if not variable.choices and not variable.permutation]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpisodeResult:
-    """The result of an episode. `candidate`: the point to submit; `chain`: the point from which the next episode of
-    this family goes on."""
-
-    candidate: EvaluatedPoint
-    chain: EvaluatedPoint
-    start: EvaluatedPoint
-    moves: int
-    seconds: float
-    evolution: Evolution | None  # its state, from which the next episode goes on
-
-
 @dataclass(slots=True)
 class Episode:
     """One episode. `start`: the point that results are compared with; `chain`: where the last episode ended, often the
-    same point."""
+    same point. The next episode of the family goes on from `current`, and from the `evolution` as it is then."""
 
     problem: OptimizationProblem
     _: KW_ONLY
     family: str
-    start: Vector
     chain: Vector
     others: Sequence[Vector]
     known: Sequence[Vector] = ()  # further points that show what values are usual
@@ -157,6 +143,7 @@ class Episode:
     began: float = field(default_factory=time.monotonic)
     reported_at: float = 0.0
     moves_since_best: int = 0
+    start: EvaluatedPoint = field(init=False)
     current: EvaluatedPoint = field(init=False)
     best: EvaluatedPoint = field(init=False)
     local: LocalSearch = field(init=False)
@@ -164,15 +151,16 @@ class Episode:
     def __post_init__(self) -> None:
         self.local = LocalSearch(self.problem, self.chain, self.others, self.known, self.random, self.seconds)
 
-    def run(self) -> EpisodeResult:
-        """Run the episode. Raises only what a check that cannot be used at all raises."""
+    def run(self) -> EvaluatedPoint:
+        """Run the episode and return the point to submit. Raises only what a check that cannot be used at all
+        raises."""
         problem = self.problem
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
-        start = self.current = self.best = problem.measured(self.start)
+        self.start = self.current = self.best = problem.measured(problem.space.start)
         problem.best = None
         problem.deadline = self.began + self.seconds * (1 - POLISH)
         try:
-            if self.chain != self.start:
+            if self.chain != self.start.point:
                 self.current = problem.measured(self.chain)
             while True:
                 self._move(FAMILIES[self.family])
@@ -180,14 +168,7 @@ class Episode:
                 self._report()
         except TimeUp:
             pass
-        return EpisodeResult(
-            candidate=self._candidate(start),
-            chain=self.current,
-            start=start,
-            moves=self.moves,
-            seconds=time.monotonic() - self.began,
-            evolution=self.evolution,
-        )
+        return self._candidate()
 
     def _move(self, family: Family) -> None:
         """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
@@ -256,10 +237,10 @@ class Episode:
         recent = sorted(self.losses[-RECENT:])
         return TOLERANCE * recent[len(recent) // 2] * self.random.random() if recent else 0.0
 
-    def _candidate(self, start: EvaluatedPoint) -> EvaluatedPoint:
+    def _candidate(self) -> EvaluatedPoint:
         """Return the best point found if it is better than the start, else the best of those that differ from the
         start."""
-        best = self.problem.best
+        best, start = self.problem.best, self.start
         if best is not None and self.problem.rank(best) < self.problem.rank(start):
             polished = self._polished(best)
             if self._gain(start, polished) > SAME or not start.measurement.feasible:

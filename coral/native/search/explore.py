@@ -15,7 +15,6 @@ from coral.native.memory import AgentMemory, Candidate, Trial
 from coral.native.options import Options
 from coral.native.output import Output
 from coral.native.run_view import AgentRunView
-from coral.native.search import unchecked_search
 from coral.native.search.bandit import gain, is_win
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.choose_family import is_every_second
@@ -24,6 +23,7 @@ from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
+from coral.native.search.unchecked_search import FIRST_STEP, next_step, propose
 from coral.native.situation import CandidateFound
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
@@ -76,35 +76,25 @@ class Explorer:
             return ()
         return tuple(suitable_families(space, others=bool(self._others()), check=bool(self.check)))
 
-    def change_of_best(self) -> str:
-        """Say what the fleet's best changes in the seed; empty if one of the two cannot be read."""
+    def findings(self) -> tuple[str, tuple[str, ...]]:
+        """Return what the fleet's best changes in the seed, and what it and the new bests show of the problem if there
+        is a check to ask; empty where something cannot be read or measured."""
         known = self.snapshots.memory.known
-        seed, best = known.best.get(""), known.leader(self.run_view.direction)
+        best, change = known.leader(self.run_view.direction), ""
+        if best is None or not best.agent:
+            return "", ()
         try:
             space = self._space()
-        except ToolError:
-            return ""
-        before = self._point(space, seed) if seed is not None else None
-        after = self._point(space, best) if best is not None and best.agent else None
-        return "" if before is None or after is None else space.describe_change(before, after)
-
-    def findings(self) -> tuple[str, ...]:
-        """Return what the fleet's best and its new bests show of the problem; nothing if there is no check to ask."""
-        known = self.snapshots.memory.known
-        seed, best = known.best.get(""), known.leader(self.run_view.direction)
-        if not self.check or best is None or not best.agent:
-            return ()
-        try:
-            space = self._space()
+            seed, at = self._point(space, known.best.get("")), self._point(space, best)
+            change = space.describe_change(seed, at) if seed is not None and at is not None else ""
+            if at is None or not self.check:
+                return change, ()
             bests = [attempt for attempt in known.recent if attempt.verdict == Verdict.NEW_BEST][-BESTS:]
-            points = self._points(space, bests)
-            at = self._point(space, best)
-            problem = OptimizationProblem(space, self._the_check(), self.run_view.direction is Direction.MAXIMIZE)
+            problem = self._problem(space)
             problem.deadline = time.monotonic() + FINDING_SECONDS
-            of_seed = self._point(space, seed) if seed is not None else None
-            return tuple(findings(problem, at, of_seed, points)) if at is not None else ()
+            return change, tuple(findings(problem, at, seed, self._points(space, bests)))
         except (ToolError, CheckBroken, TimeUp):
-            return ()
+            return change, ()
 
     def constraints(self) -> int | None:
         """Return how many constraints the check reports for the files as they are; None if it gives no result."""
@@ -122,6 +112,9 @@ class Explorer:
             self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
         return self._public_check
 
+    def _problem(self, space: SearchSpace) -> OptimizationProblem:
+        return OptimizationProblem(space, self._the_check().measure, self.run_view.direction is Direction.MAXIMIZE)
+
     def search(self, call: Search) -> CandidateFound:
         memory = self.snapshots.memory
         start = memory.known.find(call.start)
@@ -129,11 +122,9 @@ class Explorer:
             self._check_out(start)
         space = self._space()
         others = self._points(space, self._others())
-        title = format_title(call.family, start.number if start is not None else None)
-        trial = Trial(title=title, family=call.family)
-        if start is not None:
-            trial = replace(trial, start=start.number, before=start.score)
-        self.output.beat("search", f"{title}: {call.why}", 0.0)
+        number, score = (start.number, start.score) if start is not None else (None, None)
+        trial = Trial(title=format_title(call.family, number), family=call.family, start=number, before=score)
+        self.output.beat("search", f"{trial.title}: {call.why}", 0.0)
         random = Random(f"{self.seed}/{memory.session}/{memory.episodes}")
         self.snapshots.memory = replace(memory, episodes=memory.episodes + 1)
         if not self.check:
@@ -161,36 +152,35 @@ class Explorer:
             from coral.native.search.numeric.evolution import load_evolution, save_evolution
 
         memory = self.snapshots.memory
-        problem = OptimizationProblem(space, self._the_check(), self.run_view.direction is Direction.MAXIMIZE)
-        seed = memory.known.best.get("")
+        problem = self._problem(space)
         chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at = 0.0
         problem.on_new_best = partial(self._save_best, problem, trial)
-        result = Episode(
+        episode = Episode(
             problem,
             family=trial.family,
-            start=space.start,
             chain=chain or space.start,
             others=others,
-            known=self._points(space, [seed] if seed is not None else []),
+            known=self._points(space, [memory.known.best.get("")]),
             seconds=self.options.seconds,
             random=random,
-            report=lambda text, share: self.output.beat("search", text, share),
+            report=partial(self.output.beat, "search"),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
             large_populations=is_every_second(self.run_view.agent),
             evolution=load_evolution(kept, evolvable(space), len(space)) if trial.family == EVOLUTION else None,
-        ).run()
-        if result.evolution is not None:
-            save_evolution(kept, result.evolution)
-        if result.candidate.point == space.start:
+        )
+        found = episode.run()
+        if episode.evolution is not None:
+            save_evolution(kept, episode.evolution)
+        if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
-        chain_texts = space.texts(result.chain.point)
+        chain_texts = space.texts(episode.current.point)
         self.snapshots.memory = replace(self.snapshots.memory, chain=chain_texts, chain_family=trial.family)
-        before = trial.before if trial.before is not None else result.start.measurement.score
-        trial = replace(trial, before=before, moves=result.moves, seconds=round(result.seconds, 3))
-        return CandidateFound(self._checked_candidate(problem, trial, result.candidate))
+        if trial.before is None:
+            trial = replace(trial, before=episode.start.measurement.score)
+        return CandidateFound(self._candidate(space, found.point, replace(trial, expected=found.measurement.score)))
 
     def _save_best(self, problem: OptimizationProblem, trial: Trial, best: EvaluatedPoint) -> None:
         """Keep the best candidate of a running episode in memory, and now and then on disk, if it is feasible and
@@ -201,7 +191,7 @@ class Explorer:
             gained = problem.cost_of_score(trial.before) - problem.cost(best.measurement)
             if gained <= SAME * max(1.0, abs(trial.before)):
                 return
-        self._checked_candidate(problem, trial, best)
+        self._candidate(problem.space, best.point, replace(trial, expected=best.measurement.score))
         if time.monotonic() - self._saved_at > SAVE_SECONDS:
             self._saved_at = time.monotonic()
             self.snapshots.save()
@@ -209,14 +199,18 @@ class Explorer:
     def _search_without_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
-        step = self.snapshots.memory.step_sizes.get(trial.family, unchecked_search.FIRST_STEP)
-        failed = self._failed(space, trial)
-        point = unchecked_search.propose(space, space.start, others, trial.family, step, failed, random)
-        return CandidateFound(self._candidate(space, point, replace(trial, moves=1)))
-
-    def _checked_candidate(self, problem: OptimizationProblem, trial: Trial, found: EvaluatedPoint) -> Candidate:
-        trial = replace(trial, expected=found.measurement.score, evaluations=problem.evaluations)
-        return self._candidate(problem.space, found.point, trial)
+        memory, step, failed = self.snapshots.memory, FIRST_STEP, None
+        for held in memory.trials:
+            if held.family != trial.family:
+                continue
+            won = is_win(gain(held.before, held.score, self.run_view.direction), held.before)
+            if held.step and held.number is not None and held.verdict != Verdict.VOID:
+                step = next_step(held.step, won)
+            if held.start == trial.start:
+                failed = None if won or failed is not None else held  # after a failure, this was its opposite
+        opposed = self._point(space, memory.known.find(failed.number)) if failed is not None else None
+        point = propose(space, space.start, others, trial.family, step, opposed, random)
+        return CandidateFound(self._candidate(space, point, replace(trial, step=step)))
 
     def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> Candidate:
         """Make the candidate at a point, which memory keeps until it is submitted. Its title says what was changed, and
@@ -226,17 +220,6 @@ class Explorer:
         candidate = Candidate(trial=trial, texts=space.texts(point))
         self.snapshots.memory = replace(self.snapshots.memory, unsubmitted=candidate)
         return candidate
-
-    def _failed(self, space: SearchSpace, trial: Trial) -> Vector | None:
-        """Return the point of the last attempt by this family from this start, if it gained nothing and its opposite
-        has not been tried."""
-        memory, failed = self.snapshots.memory, None
-        for held in memory.trials:
-            if (held.family, held.start) == (trial.family, trial.start):
-                won = is_win(gain(held.before, held.score, self.run_view.direction), held.before)
-                failed = None if won or failed is not None else held  # after a failure, this was its opposite
-        attempt = memory.known.find(failed.number) if failed is not None else None
-        return self._point(space, attempt) if attempt is not None else None
 
     def _space(self) -> SearchSpace:
         declared = read_declarations(self.options.variables)
@@ -252,10 +235,13 @@ class Explorer:
     def _others(self) -> list[Attempt]:
         return self.snapshots.memory.known.best_of_others(self.run_view.agent, self.run_view.direction)[:OTHERS]
 
-    def _points(self, space: SearchSpace, attempts: Sequence[Attempt]) -> list[Vector]:
+    def _points(self, space: SearchSpace, attempts: Sequence[Attempt | None]) -> list[Vector]:
         return [point for attempt in attempts if (point := self._point(space, attempt)) is not None]
 
-    def _point(self, space: SearchSpace, attempt: Attempt) -> Vector | None:
+    def _point(self, space: SearchSpace, attempt: Attempt | None) -> Vector | None:
+        """Return the point of an attempt; None if there is none, or its files have another form."""
+        if attempt is None:
+            return None
         return space.vector(self.run_view.files(attempt, [file.name for file in space.files]))
 
     def _check_out(self, attempt: Attempt) -> None:

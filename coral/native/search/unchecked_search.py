@@ -10,20 +10,13 @@ from random import Random
 from coral.native.search.families import FAMILIES
 from coral.native.search.numeric.moves import MoveContext
 from coral.native.search.numeric.problem import Measurement, OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Texts, Vector
+from coral.native.search.numeric.space import SearchSpace, Vector
 from coral.native.search.numeric.variables import VariableKind
 
 FIRST_STEP = 0.2  # in scales
 GROW, SHRINK = 1.6, 0.87  # with one success in about five, the step stays as it is
 SMALLEST_STEP, LARGEST_STEP = 1e-5, 1.0
 ONE_IN = 3  # one in this many numbers moves
-
-
-class NoCheck:
-    """Measures every candidate as good as every other."""
-
-    def measure(self, candidates: Sequence[Texts]) -> list[Measurement]:
-        return [Measurement() for _ in candidates]
 
 
 def propose(
@@ -41,7 +34,7 @@ def propose(
     if family == "shake" and failed is not None:
         point = space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])  # the opposite step
     elif family != "shake" and move is not None:
-        problem = OptimizationProblem(space, NoCheck(), True)
+        problem = OptimizationProblem(space, lambda candidates: [Measurement()] * len(candidates), True)
         context = MoveContext(problem, space.ranges([start, *others]), space.scales([start]), others, random)
         point = move(context, start)
     return point if point != start else _small_step(space, start, step, random)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol
 
 from coral.native.search.numeric.space import SearchSpace, Texts, Vector
 
@@ -37,8 +36,7 @@ class Measurement:
         return not self.error and self.worst >= 0.0
 
 
-class MeasuresCandidates(Protocol):
-    def measure(self, candidates: Sequence[Texts]) -> list[Measurement]: ...
+Measure = Callable[[Sequence[Texts]], list[Measurement]]  # of candidates, in order
 
 
 class TimeUp(Exception):  # noqa: N818
@@ -54,7 +52,7 @@ class EvaluatedPoint:
 class OptimizationProblem:
     """A space and its check. Evaluated points compete for `best`: feasible before infeasible, then the lower cost."""
 
-    def __init__(self, space: SearchSpace, check: MeasuresCandidates, maximize: bool) -> None:
+    def __init__(self, space: SearchSpace, check: Measure, maximize: bool) -> None:
         self.space, self.check, self.maximize = space, check, maximize
         self.best: EvaluatedPoint | None = None
         self.on_new_best: Callable[[EvaluatedPoint], None] = lambda _: None
@@ -95,7 +93,7 @@ class OptimizationProblem:
             pace = self.seconds_per_measurement
             size = max(1, int(CHUNK_SECONDS / pace)) if pace else 1
             chunk = points[len(out) : len(out) + size]
-            out += self.check.measure([self.space.texts(point) for point in chunk])
+            out += self.check([self.space.texts(point) for point in chunk])
             self._measuring += time.monotonic() - began if self.evaluations else 0.0
             self.evaluations += len(chunk)
         return out

@@ -12,7 +12,6 @@ from coral.native import calls
 from coral.native.calls import Remember, Search, Submit, WriteNote, WriteSkill
 from coral.native.coral_command import CoralCommand
 from coral.native.memory import Candidate, Redirection, Trial
-from coral.native.search.unchecked_search import FIRST_STEP
 from coral.native.situation import Call, CallFailed, Event, Idle, ResultReceived
 from coral.native.tool_error import ToolError
 from workspace.knowledge import list_skills
@@ -108,15 +107,6 @@ def test_a_result_under_a_title_that_was_shortened_is_that_of_the_trial(
     monkeypatch.setattr(CoralCommand, "submit", result(3, "try ...", 2.0))
     perform(agent, Submit(candidate=Candidate(trial=PENDING, texts={})))
     assert list(agent.snapshots.memory.graded) == [3]
-
-
-def test_without_a_check_the_step_of_a_family_follows_its_results(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch):
-    step = FIRST_STEP
-    for number, score in ((2, 0.5), (4, 3.0)):
-        monkeypatch.setattr(CoralCommand, "submit", result(number, PENDING.title, score))
-        perform(agent, Submit(candidate=Candidate(trial=replace(PENDING, expected=None), texts={})))
-        before, step = step, agent.snapshots.memory.step_sizes["rows"]
-        assert (step > before) == (score > 1.0)
 
 
 def test_searches_and_submissions_chain_and_nothing_else():

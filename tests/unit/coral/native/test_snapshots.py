@@ -29,7 +29,6 @@ def full_memory() -> AgentMemory:
         redirection=Redirection(start=2, family="cross", until=3),
         chain={"a.json": '{"x": 2}'},
         chain_family="rows",
-        step_sizes={"shake": 0.1},
         answered=("h1", "h2"),
     )
 

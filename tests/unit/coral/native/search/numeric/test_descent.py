@@ -54,13 +54,12 @@ def test_points_that_cannot_be_measured_are_no_obstacle():
 def test_declared_bounds_hold():
     space = SearchSpace({"p.cfg": "x = 0.5 # range: 0..2\ny = 0.5 # range: -1..1\n"})
 
-    class Check:
-        def measure(self, candidates):
-            values = [[float(line.split()[2]) for line in texts["p.cfg"].splitlines()] for texts in candidates]
-            assert all(0 <= x <= 2 and -1 <= y <= 1 for x, y in values)
-            return [Measurement(x + y) for x, y in values]
+    def check(candidates):
+        values = [[float(line.split()[2]) for line in texts["p.cfg"].splitlines()] for texts in candidates]
+        assert all(0 <= x <= 2 and -1 <= y <= 1 for x, y in values)
+        return [Measurement(x + y) for x, y in values]
 
-    task = OptimizationProblem(space, Check(), True)
+    task = OptimizationProblem(space, check, True)
     found = Descent(task, differences(task), Goal()).run(task.measured(space.start))
     assert found.point == pytest.approx([2.0, 1.0], abs=1e-6)
 

@@ -44,13 +44,13 @@ def test_populations_double_and_small_runs_get_as_many_evaluations():
 
 def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
     task, evolution = begun([3.0, -2.0, 4.0])
-    task.deadline, measure = math.inf, task.check.measure
+    task.deadline, measure = math.inf, task.check
 
     def ends_after_a_while(candidates):
         task.deadline = -math.inf if task.evaluations > 60 else math.inf
         return measure(candidates)
 
-    task.check.measure = ends_after_a_while
+    task.check = ends_after_a_while
     with pytest.raises(TimeUp):
         evolution.run(task)
     save_evolution(tmp_path / "kept", evolution)
