@@ -1,14 +1,12 @@
 """Reads the run for the agent: published records, files of other agents' attempts, the shared knowledge.
 
-Every agent may read all of these: `attempts/`, the objects of the hub, which each clone can read, and `.shared`. The
-view writes only a cache of files in the agent's own state folder.
+Every agent may read all of these: `attempts/`, the objects of the hub, which each clone can read, and `.shared`.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from attempts.files import parse_object, read_bytes, write_json
 from attempts.record import Attempt, Direction
 from attempts.store import Store
 from coral.native.memory import KnownAttempts
@@ -18,7 +16,6 @@ from workspace.knowledge import list_skills
 from workspace.layout import Layout
 from workspace.notes import Note, recent_notes
 
-CACHED = 60  # attempts whose files are kept
 NOTES = 400  # read for a synthesis
 
 
@@ -31,7 +28,6 @@ class AgentRunView:
         self.agent, self.clone, self.state, self.direction = agent, clone, state, direction
         self.store = Store(self.layout.attempts)
         self.shared = clone / ".shared"
-        self.cache = state / "points"
         self.shares = self.shared.resolve() == self.layout.shared.resolve()
 
     def update(self, known: KnownAttempts) -> KnownAttempts:
@@ -41,20 +37,11 @@ class AgentRunView:
         return known.add(records, self.direction)
 
     def files(self, attempt: Attempt, names: Iterable[str]) -> Mapping[str, str]:
-        """Return the named files of an attempt as far as they can be read; git is asked once for each attempt."""
-        cached = self.cache / f"{attempt.number}.json"
-        try:
-            return {name: str(text) for name, text in parse_object(read_bytes(cached)).items()}
-        except (OSError, ValueError):
-            texts = {name: text for name in names if (text := self._file(attempt.commit, name)) is not None}
-        write_json(cached, texts, durable=False)
-        oldest_first = sorted(self.cache.glob("*.json"), key=lambda file: file.stat().st_mtime)
-        for old in oldest_first[:-CACHED]:
-            old.unlink(missing_ok=True)
-        return texts
+        """Return the named files of an attempt as far as they can be read."""
+        return {name: text for name in names if (text := self._file(attempt.commit, name)) is not None}
 
     def _file(self, commit: str, name: str) -> str | None:
-        from workspace.git import Git  # imported late: it takes long, and most launches find every file in the cache
+        from workspace.git import Git  # imported late: many launches read no files
 
         try:
             return Git(self.clone / ".git").run("cat-file", "blob", f"{commit}:{name}").decode("utf-8")

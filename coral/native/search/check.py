@@ -25,7 +25,6 @@ from coral.native.search.numeric.space import LEFT_OUT, Texts
 
 LARGEST_COPY = 20_000_000  # bytes of one file; larger ones are linked, not copied
 START_SECONDS = 60.0  # for a check to be imported
-RESTARTS = 3  # replacements of the child in a row without one answer between them
 
 
 class CheckBroken(Exception):  # noqa: N818
@@ -35,30 +34,21 @@ class CheckBroken(Exception):  # noqa: N818
 class PublicCheck:
     def __init__(self, root: Path, spec: str, scratch: Path, seconds: float) -> None:
         self.root, self.spec, self.scratch, self.seconds = root, spec, scratch, seconds
-        self.evaluations = 0
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         copy_workspace(root, scratch)
 
     def measure(self, candidates: Sequence[Texts]) -> list[Measurement]:
         out: list[Measurement] = []
-        one_by_one = restarts = 0  # after a failure the others go one by one, to know which of them fails
+        one_by_one = False  # after a failure, to know which of them fails
         while len(out) < len(candidates):
             batch = candidates[len(out) : len(out) + 1] if one_by_one else candidates[len(out) :]
             measured, failure = self._exchange(batch)
-            out.extend(measured)
-            restarts = 0 if measured else restarts
-            one_by_one = max(0, one_by_one - len(measured))
+            out += measured
             if failure:
                 self.close()
-                if len(batch) == 1:
-                    out.append(Measurement(error=failure))
-                    restarts += 1
-                    if restarts > RESTARTS and not self.evaluations:
-                        raise CheckBroken(failure)
-                else:
-                    one_by_one = len(candidates)
-        self.evaluations += len(out)
+                one_by_one = True
+                out += [Measurement(error=failure)] if len(batch) == 1 else []
         return out
 
     def close(self) -> None:

@@ -25,16 +25,6 @@ HOPELESS = 10.0  # times its own spread: a generation this far from the record e
 LARGE, SMALL = 0, 1  # the two kinds of runs
 
 
-class Normal:
-    """Normal numbers from a generator of its own, that can be kept with the strategy."""
-
-    def __init__(self, seed: int) -> None:
-        self.generator = np.random.default_rng(seed)
-
-    def __call__(self, *shape: int) -> Any:
-        return self.generator.standard_normal(shape)
-
-
 @dataclass(slots=True)
 class Evolution:
     """Makes one run after the other. `base` holds the values of variables that it does not change."""
@@ -67,7 +57,7 @@ class Evolution:
         options = {
             "popsize": largest if kind == LARGE else int(usual * (0.5 * largest / usual) ** (share * share)),
             "CMA_diagonal": count > MOST_CORRELATED,
-            "randn": Normal(random.getrandbits(64)),
+            "randn": np.random.RandomState(random.getrandbits(32)).randn,  # kept with the strategy
             "seed": np.nan,  # nothing is drawn from generators that others use
             "verbose": -9,
         }

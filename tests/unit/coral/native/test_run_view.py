@@ -19,14 +19,6 @@ def test_an_agent_that_does_not_share_reads_no_attempts_of_others(agent: LocalAg
     assert set(agent.run_view().update(KnownAttempts()).best) == {"", "agent-1"}
 
 
-def test_files_that_were_read_once_are_cached(agent: LocalAgent):
-    view = agent.run_view()
-    seed = view.update(KnownAttempts()).best[""]
-    view.cache.mkdir(parents=True)
-    (view.cache / "0.json").write_text('{"p.json": "1"}')
-    assert view.files(seed, ["p.json"]) == {"p.json": "1"}
-
-
 def test_a_hand_over_is_open_until_the_agents_own_note_gives_it_back(agent: LocalAgent):
     view, handed = agent.run_view(), HandOver("agent-2", 3)
     assert view.skills() == (None, ())

@@ -1,6 +1,5 @@
 """What the brain is shown for an event, and a result that came while the agent was away."""
 
-import json
 from dataclasses import replace
 
 from native_agent import LocalAgent
@@ -9,6 +8,7 @@ from sample import attempt
 from coral.native.calls import WriteNote
 from coral.native.memory import Trial
 from coral.native.prompt import HeartbeatSection
+from coral.native.run_view import AgentRunView
 from coral.native.situation import Call, Event, Idle, Prompted, Situation
 
 PENDING = Trial(title="try 2", family="rows", start=0, before=1.0, expected=2.0)
@@ -28,15 +28,14 @@ def test_the_own_result_is_read_before_the_brain_is_asked(agent: LocalAgent):
     assert [(trial.number, trial.score) for trial in seen[0].memory.trials] == [(2, 2.0)]
 
 
-def test_only_what_an_event_needs_is_observed(agent: LocalAgent):
+def test_only_what_an_event_needs_is_observed(agent: LocalAgent, monkeypatch):
     WriteNote(name="n", title="t", attempts=(), body="b", claims="rows").perform(agent.bench)
     idle = agent.bench.observe(Idle())
     assert idle.notes == ()
     assert "shake" in idle.families
     agent.store.publish(attempt(1, 2.0))
-    agent.bench.run_view.cache.mkdir(parents=True)
-    for number in (0, 1):  # as if their files had been read before: a unit test has no git
-        (agent.bench.run_view.cache / f"{number}.json").write_text(json.dumps({"p.json": f'{{"x": {number}.5}}'}))
+    # A unit test has no git.
+    monkeypatch.setattr(AgentRunView, "files", lambda _, attempt, __: {"p.json": f'{{"x": {attempt.number}.5}}'})
     asked = agent.bench.observe(Prompted(HeartbeatSection("consolidate", "h1", "")))
     assert [note.title for note in asked.notes] == ["t"]
     assert asked.change_of_best == "1 of 1 values differ; most of all x 0.5 -> 1.5"

@@ -5,12 +5,12 @@ import os
 from dataclasses import replace
 
 import pytest
-from files import write_files
 from native_agent import LocalAgent
 from sample import attempt
 
 from coral.native.calls import Search
 from coral.native.memory import KnownAttempts, Trial
+from coral.native.run_view import AgentRunView
 from coral.native.search.explore import THREADS, one_thread
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.search.unchecked_search import FIRST_STEP
@@ -42,7 +42,7 @@ def test_searches_are_the_same_when_they_are_repeated(agent: LocalAgent):
     [([0.5], True), ([2.0], False), ([0.5, 0.5], False), ([0.5, 2.0], False), ([2.0, 0.5], True), ([None], True)],
 )
 def test_the_opposite_of_a_step_follows_only_if_the_step_gained_nothing(
-    agent: LocalAgent, scores: list[float | None], opposite: bool
+    agent: LocalAgent, monkeypatch: pytest.MonkeyPatch, scores: list[float | None], opposite: bool
 ):
     """Each attempt began where the score is 1, and x 1.5."""
     attempts = [attempt(number, score) for number, score in enumerate(scores, 1)]
@@ -52,8 +52,7 @@ def test_the_opposite_of_a_step_follows_only_if_the_step_gained_nothing(
     ]
     known = KnownAttempts(recent=tuple(attempts))
     agent.snapshots.memory = replace(agent.snapshots.memory, trials=tuple(trials), known=known)
-    for made in attempts:
-        write_files(agent.run_view().cache, {f"{made.number}.json": json.dumps({"p.json": '{"x": 2.0}'})})
+    monkeypatch.setattr(AgentRunView, "files", lambda *_: {"p.json": '{"x": 2.0}'})
     found = agent.bench.explorer.search(SHAKE).candidate
     assert (json.loads(found.texts["p.json"])["x"] == 1.0) is opposite
 
