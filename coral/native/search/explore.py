@@ -21,9 +21,9 @@ from coral.native.search.choose_family import is_every_second
 from coral.native.search.families import EVOLUTION, format_title, suitable_families
 from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
-from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
+from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import MOST_VARIABLES, SearchSpace, Vector, editable_texts
-from coral.native.search.unchecked_search import FIRST_STEP, next_step, propose
+from coral.native.search.unchecked_search import next_step, propose
 from coral.native.situation import CandidateFound
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
@@ -156,7 +156,7 @@ class Explorer:
         chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at = 0.0
-        problem.on_new_best = partial(self._save_best, problem, trial)
+        problem.on_new_best = partial(self._save_best, space, trial)
         episode = Episode(
             problem,
             family=trial.family,
@@ -182,16 +182,14 @@ class Explorer:
             trial = replace(trial, before=episode.start.measurement.score)
         return CandidateFound(self._candidate(space, found.point, replace(trial, expected=found.measurement.score)))
 
-    def _save_best(self, problem: OptimizationProblem, trial: Trial, best: EvaluatedPoint) -> None:
+    def _save_best(self, space: SearchSpace, trial: Trial, best: EvaluatedPoint) -> None:
         """Keep the best candidate of a running episode in memory, and now and then on disk, if it is feasible and
         better than the start by more than rounding."""
-        if not best.measurement.feasible:
+        score = best.measurement.score
+        won = is_win(gain(trial.before, score, self.run_view.direction), trial.before)
+        if not best.measurement.feasible or (trial.before is not None and not won):
             return
-        if trial.before is not None:
-            gained = problem.cost_of_score(trial.before) - problem.cost(best.measurement)
-            if gained <= SAME * max(1.0, abs(trial.before)):
-                return
-        self._candidate(problem.space, best.point, replace(trial, expected=best.measurement.score))
+        self._candidate(space, best.point, replace(trial, expected=score))
         if time.monotonic() - self._saved_at > SAVE_SECONDS:
             self._saved_at = time.monotonic()
             self.snapshots.save()
@@ -199,17 +197,10 @@ class Explorer:
     def _search_without_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
-        memory, step, failed = self.snapshots.memory, FIRST_STEP, None
-        for held in memory.trials:
-            if held.family != trial.family:
-                continue
-            won = is_win(gain(held.before, held.score, self.run_view.direction), held.before)
-            if held.step and held.number is not None and held.verdict != Verdict.VOID:
-                step = next_step(held.step, won)
-            if held.start == trial.start:
-                failed = None if won or failed is not None else held  # after a failure, this was its opposite
-        opposed = self._point(space, memory.known.find(failed.number)) if failed is not None else None
-        point = propose(space, space.start, others, trial.family, step, opposed, random)
+        memory, direction = self.snapshots.memory, self.run_view.direction
+        step, number = next_step(memory.trials, trial.family, trial.start, direction)
+        failed = self._point(space, memory.known.find(number))
+        point = propose(space, space.start, others, trial.family, step, failed, random)
         return CandidateFound(self._candidate(space, point, replace(trial, step=step)))
 
     def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> Candidate:

@@ -7,6 +7,9 @@ otherwise.
 from collections.abc import Sequence
 from random import Random
 
+from attempts.record import Direction, Verdict
+from coral.native.memory import Trial
+from coral.native.search.bandit import gain, is_win
 from coral.native.search.families import FAMILIES
 from coral.native.search.numeric.moves import MoveContext
 from coral.native.search.numeric.problem import Measurement, OptimizationProblem
@@ -40,8 +43,20 @@ def propose(
     return point if point != start else _small_step(space, start, step, random)
 
 
-def next_step(step: float, improved: bool) -> float:
-    return min(LARGEST_STEP, max(SMALLEST_STEP, step * (GROW if improved else SHRINK)))
+def next_step(
+    trials: Sequence[Trial], family: str, start: int | None, direction: Direction
+) -> tuple[float, int | None]:
+    """Return how far the next trial of a family is to move, in scales; and the number of its last one from this start,
+    if that gained nothing and its opposite has not been tried."""
+    step, failed = FIRST_STEP, None
+    for trial in trials:
+        if trial.family == family:
+            won = is_win(gain(trial.before, trial.score, direction), trial.before)
+            if trial.step and trial.number is not None and trial.verdict != Verdict.VOID:
+                step = min(LARGEST_STEP, max(SMALLEST_STEP, trial.step * (GROW if won else SHRINK)))
+            if trial.start == start:
+                failed = None if won or failed is not None else trial  # after a failure, this was its opposite
+    return step, failed.number if failed is not None else None
 
 
 def _small_step(space: SearchSpace, start: Vector, step: float, random: Random) -> Vector:

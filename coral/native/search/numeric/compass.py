@@ -6,6 +6,7 @@ It needs neither gradients nor continuity, so integers and choices can be search
 from collections.abc import Sequence
 from random import Random
 
+from coral.native.search.numeric.discrete import changed
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
 from coral.native.search.numeric.space import Vector
 from coral.native.search.numeric.variables import Variable, VariableKind
@@ -53,14 +54,8 @@ def _neighbours(problem: OptimizationProblem, point: Vector, k: int, step: float
     each other variable of its permutation."""
     group = problem.space.permutation_of.get(k, ())
     if group:
-        return [_exchanged(point, k, other) for other in group if other != k]
+        return [changed(point, ((k, point[other]), (other, point[k]))) for other in group if other != k]
     choices = problem.space.variables[k].choices
     values = list(range(len(choices))) if choices else [point[k] - step, point[k] + step]
     moved = [problem.space.clip([*point[:k], value, *point[k + 1 :]]) for value in values]
     return [neighbour for neighbour in moved if neighbour[k] != point[k]]
-
-
-def _exchanged(point: Vector, k: int, other: int) -> Vector:
-    exchanged = list(point)
-    exchanged[k], exchanged[other] = point[other], point[k]
-    return exchanged

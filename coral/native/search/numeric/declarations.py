@@ -94,9 +94,9 @@ def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:
     for found in re.finditer(rf"""(?<![\w.])(["']?){re.escape(name)}\1\s*[:=](?!=)[ \t]*""", text):
         start = found.end()
         first = text[start : start + 1]
-        if first in CLOSING and first:
+        if first in CLOSING:
             yield start, _end_of_brackets(text, start)
-        elif first in ("'", '"') and first:
+        elif first in ("'", '"'):
             end = text.find(first, start + 1)
             yield start, (end if end > 0 else len(text))
         else:

@@ -65,11 +65,8 @@ class OptimizationProblem:
         """The average of all measurements but the first; 0 before there are two."""
         return self._measuring / (self.evaluations - 1) if self.evaluations > 1 else 0.0
 
-    def cost_of_score(self, score: float) -> float:
-        return -score if self.maximize else score
-
     def cost(self, measurement: Measurement) -> float:
-        return self.cost_of_score(measurement.score)
+        return -measurement.score if self.maximize else measurement.score
 
     def rank(self, evaluated: EvaluatedPoint) -> tuple[float, float]:
         """Return what points are compared by: how far the worst constraint is broken, then the cost."""

@@ -1,10 +1,13 @@
 """Search without a public check: every family proposes a candidate, and small steps get somewhere."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
+from native_situations import trial
 
+from attempts.record import Direction
 from coral.native.search.families import FAMILIES
 from coral.native.search.numeric.space import SearchSpace
 from coral.native.search.unchecked_search import FIRST_STEP, next_step, propose
@@ -23,8 +26,15 @@ def test_the_opposite_of_what_failed_is_tried():
     assert propose(space, [1.5, 2.5], [], "shake", 0.2, [1.0, 4.0], Random(1)) == [2.0, 1.0]
 
 
+def step_after(step: float, score: float, **fields) -> float:
+    made = replace(trial(2, "shake", 1.0, score), step=step, **fields)
+    return next_step([made, replace(made, family="jump", step=9.0)], "shake", 1, Direction.MINIMIZE)[0]
+
+
 def test_steps_grow_on_success_and_shrink_on_none():
-    assert next_step(0.2, improved=True) > 0.2 > next_step(0.2, improved=False)
+    assert step_after(0.2, 0.5) > 0.2 > step_after(0.2, 1.5)
+    assert step_after(0.05, 0.5, verdict="void") == FIRST_STEP
+    assert step_after(0.0, 0.5) == FIRST_STEP  # it was made with a check
 
 
 def test_small_steps_get_somewhere():
@@ -38,7 +48,7 @@ def test_small_steps_get_somewhere():
     for _ in range(200):
         point = propose(space, best, [], "shake", step, failed, random)
         better = cost(point) < cost(best)
-        step = next_step(step, better)
+        step = step_after(step, 0.5 if better else 1.5)
         failed = None if better or failed is not None else point
         best = point if better else best
     assert cost(best) < 0.01 * cost(space.start)
