@@ -53,19 +53,19 @@ class PublicCheck:
 
     def close(self) -> None:
         """End the child, whatever it is doing."""
+        self.kill()
         child, self._child = self._child, None
         if child is not None:
-            _kill(child)
-            child.wait()
-            for pipe in (child.stdin, child.stdout):
-                if pipe is not None:
-                    pipe.close()
+            with suppress(BrokenPipeError), child:  # waits for it and closes its pipes, though a request is left in one
+                pass
         self._buffer.clear()
 
     def kill(self) -> None:
-        """End the child without waiting for it, while this process is ending."""
-        if self._child is not None:
-            _kill(self._child)
+        """Kill the child and its group without waiting for it. After a wait, its number may be another process's."""
+        child = self._child
+        if child is not None and child.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
 
     def _exchange(self, batch: Sequence[Texts]) -> tuple[list[Measurement], str]:
         """Return the measurements that came, and what ended the exchange early; empty if nothing did."""
@@ -92,9 +92,8 @@ class PublicCheck:
         self._child = child
         try:
             loaded = self._read_answer(child, START_SECONDS)
-        except (TimeoutError, EOFError) as problem:
-            self.close()
-            raise CheckBroken(f"the check {self.spec} did not start") from problem
+        except (TimeoutError, EOFError):
+            loaded = Measurement(error=f"the check {self.spec} did not start")
         if loaded.error:
             self.close()
             raise CheckBroken(loaded.error)
@@ -131,13 +130,6 @@ def check_once(root: Path, spec: str, seconds: float) -> Measurement:
             return check.measure([{}])[0]
         finally:
             check.close()
-
-
-def _kill(child: subprocess.Popen[bytes]) -> None:
-    """Kill a check and its process group, unless it was waited for: its number may then be another process's."""
-    if child.returncode is None:
-        with suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
 
 
 def copy_workspace(root: Path, scratch: Path) -> None:

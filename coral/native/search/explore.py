@@ -240,5 +240,5 @@ class Explorer:
         try:
             checkout(self.run_view.clone, attempt.commit, self.run_view.agent)
         except SubmitError as problem:
-            busy = isinstance(problem, LockedError)
-            raise ToolError(f"cannot start from #{attempt.number}: {problem}", transient=busy) from problem
+            transient = isinstance(problem, LockedError)
+            raise ToolError(f"cannot start from #{attempt.number}: {problem}", transient=transient) from problem

@@ -1,6 +1,7 @@
 """The public check in a child process: fast, and replaced whatever a check does to its process."""
 
 import os
+import signal
 from pathlib import Path
 
 import psutil
@@ -92,6 +93,15 @@ def test_a_check_that_kills_its_process_costs_one_candidate(make_check):
     measured = check.measure([candidate(k) for k in range(20)])
     assert [k for k, measurement in enumerate(measured) if measurement.error] == [7]
     assert [measurement.score for k, measurement in enumerate(measured) if k != 7] == [k for k in range(20) if k != 7]
+
+
+def test_a_check_whose_process_was_killed_meanwhile_is_started_again(make_check):
+    """The request stays in the pipe of the first process."""
+    check = make_check(PLAIN)
+    check.measure([candidate(1)])
+    os.killpg(check._child.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, check._child.pid, os.WEXITED | os.WNOWAIT)
+    assert [measurement.score for measurement in check.measure([candidate(k) for k in (2, 3)])] == [2, 3]
 
 
 def test_a_check_that_hangs_costs_one_candidate(make_check):
