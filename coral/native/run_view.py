@@ -3,7 +3,8 @@
 Every agent may read all of these: `attempts/`, the objects of the hub, which each clone can read, and `.shared`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,17 +37,15 @@ class AgentRunView:
         records = (record for record in found if self.shares or record.agent in (self.agent, ""))
         return known.add(records, self.direction)
 
-    def files(self, attempt: Attempt, names: Iterable[str]) -> Mapping[str, str]:
+    def files(self, attempt: Attempt, names: Iterable[str]) -> dict[str, str]:
         """Return the named files of an attempt as far as they can be read."""
-        return {name: text for name in names if (text := self._file(attempt.commit, name)) is not None}
-
-    def _file(self, commit: str, name: str) -> str | None:
         from workspace.git import Git  # imported late: many launches read no files
 
-        try:
-            return Git(self.clone / ".git").run("cat-file", "blob", f"{commit}:{name}").decode("utf-8")
-        except (GitError, UnicodeDecodeError):
-            return None
+        git, texts = Git(self.clone / ".git"), dict[str, str]()
+        for name in names:
+            with suppress(GitError, UnicodeDecodeError):
+                texts[name] = git.run("cat-file", "blob", f"{attempt.commit}:{name}").decode("utf-8")
+        return texts
 
     def skills(self) -> tuple[SearchSkill | None, tuple[HandOver, ...]]:
         """Return the skill that a search can load, and the attempts that agents hand over, to be tuned."""

@@ -108,13 +108,6 @@ class LocalSearch:
     def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
         return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
 
-    def evolution(self, large: bool) -> Evolution:
-        """Return an evolution of all variables but choices and orders, which has not begun. `large`: its first
-        population is as large as that of a later restart: many optima ask for it, one does not."""
-        space = self.problem.space
-        runs = LATER_RUN if large else 0
-        return Evolution(evolvable(space), list(space.start), list(self.context.scales), runs=runs)
-
 
 def evolvable(space: SearchSpace) -> list[int]:
     return [k for k, variable in enumerate(space.variables) if not variable.choices and not variable.permutation]
@@ -211,7 +204,11 @@ class Episode:
     def _evolve(self) -> EvaluatedPoint:
         """Go on with the run that an earlier episode left, or begin one: the first at the current point, those with
         large populations at a random point, the small ones at the best or a random point."""
-        evolution = self.evolution = self.evolution or self.local.evolution(self.large_populations)
+        if self.evolution is None:
+            runs = LATER_RUN if self.large_populations else 0  # many optima ask for large populations, one does not
+            space = self.problem.space
+            self.evolution = Evolution(evolvable(space), space.start, self.local.scales, runs=runs)
+        evolution = self.evolution
         evolution.record = min(evolution.record, self.problem.merit(self.best.measurement))
         if evolution.ended:
             kind, point = evolution.next_kind(), self.current.point

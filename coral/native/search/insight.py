@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector
+from coral.native.search.numeric.space import SearchSpace, Vector, changed
 from coral.native.search.numeric.variables import VariableKind
 
 STEP = 0.01  # of a variable's scale
@@ -57,11 +57,10 @@ def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[st
 
 def _stepped(space: SearchSpace, point: Vector, k: int, step: float) -> Vector:
     """Return the point after a small step of one variable; empty if there is none: choices and orders have none."""
-    moved, variable = list(point), space.variables[k]
+    variable, sign = space.variables[k], 1.0 if step > 0 else -1.0
     if variable.choices or variable.permutation:
         return []
-    moved[k] += step if variable.kind is VariableKind.REAL else (1.0 if step > 0 else -1.0)
-    moved = space.clip(moved)
+    moved = space.clip(changed(point, [(k, point[k] + (step if variable.kind is VariableKind.REAL else sign))]))
     return moved if moved[k] != point[k] else []
 
 

@@ -6,9 +6,8 @@ It needs neither gradients nor continuity, so integers and choices can be search
 from collections.abc import Sequence
 from random import Random
 
-from coral.native.search.numeric.discrete import changed
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import Vector
+from coral.native.search.numeric.space import Vector, changed
 from coral.native.search.numeric.variables import Variable, VariableKind
 
 FIRST_STEP, LAST_STEP = 0.25, 1e-7  # of a real, in scales
@@ -57,5 +56,5 @@ def _neighbours(problem: OptimizationProblem, point: Vector, k: int, step: float
         return [changed(point, ((k, point[other]), (other, point[k]))) for other in group if other != k]
     choices = problem.space.variables[k].choices
     values = list(range(len(choices))) if choices else [point[k] - step, point[k] + step]
-    moved = [problem.space.clip([*point[:k], value, *point[k + 1 :]]) for value in values]
+    moved = [problem.space.clip(changed(point, [(k, value)])) for value in values]
     return [neighbour for neighbour in moved if neighbour[k] != point[k]]

@@ -11,7 +11,7 @@ from math import exp, inf
 from random import Random
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector
+from coral.native.search.numeric.space import SearchSpace, Vector, changed
 from coral.native.search.numeric.variables import VariableKind
 
 MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many are drawn
@@ -67,13 +67,6 @@ class Neighbourhood:
         else:
             values[0], values[-1] = values[-1], values[0]
         return tuple(zip(group[i : j + 1], values, strict=True))
-
-
-def changed(point: Vector, change: Change) -> Vector:
-    out = list(point)
-    for k, value in change:
-        out[k] = value
-    return out
 
 
 def draw_anew(space: SearchSpace, point: Vector, share: float, random: Random) -> Vector:

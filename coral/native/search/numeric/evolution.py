@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
-from coral.native.search.numeric.space import Vector
+from coral.native.search.numeric.space import Vector, changed
 
 FIRST_STEP = 0.2  # in scales
 MOST_CORRELATED = 100  # variables between which correlations are learned; with more, that takes longer than it helps
@@ -83,10 +83,8 @@ class Evolution:
         return best[0][1]
 
     def _point(self, problem: OptimizationProblem, position: Sequence[float]) -> Vector:
-        point = list(self.base)
-        for k, value in zip(self.indices, position, strict=True):
-            point[k] = float(value) * self.scales[k]
-        return problem.space.clip(point)
+        values = [float(value) * self.scales[k] for k, value in zip(self.indices, position, strict=True)]
+        return problem.space.clip(changed(self.base, zip(self.indices, values, strict=True)))
 
 
 def save_evolution(path: Path, evolution: Evolution) -> None:

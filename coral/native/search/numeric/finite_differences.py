@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coral.native.search.numeric.problem import EvaluatedPoint, Measurement, OptimizationProblem
-from coral.native.search.numeric.space import Vector
+from coral.native.search.numeric.space import Vector, changed
 
 STEP = 1e-7  # of a variable's scale: rounding and curvature then weigh about alike
 RANDOM_OFFSET = 1e-2  # of a variable's scale: away from symmetry, to learn what depends on what
@@ -66,9 +66,7 @@ class FiniteDifferences:
 
     def evaluate(self, origin: Vector, position: Floats) -> EvaluatedPoint:
         """Measure the point `origin` with its free variables at a position."""
-        point = list(origin)
-        for k, value in zip(self.free, (position * self.scales).tolist(), strict=True):
-            point[k] = value
+        point = changed(origin, zip(self.free, (position * self.scales).tolist(), strict=True))
         return self.problem.evaluate(self.problem.space.clip(point))[0]
 
     def gaps(self, measurement: Measurement) -> Floats:

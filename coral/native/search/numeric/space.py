@@ -4,7 +4,7 @@ Only this module turns vectors into texts and texts into vectors. A text of the 
 the same files) reads as a point of the same space.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from coral.native.search.numeric.declarations import Declaration, declared_variables
@@ -20,6 +20,14 @@ DESCRIBED = 4  # changed values that a description names
 
 Vector = list[float]
 Texts = dict[str, str]
+
+
+def changed(point: Vector, values: Iterable[tuple[int, float]]) -> Vector:
+    """Return the point with these variables at other values."""
+    out = list(point)
+    for k, value in values:
+        out[k] = value
+    return out
 
 
 class EditableFile:

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 from native_problems import problem
 
-from coral.native.search.numeric.discrete import Neighbourhood, anneal, changed, search_by_tabu
+from coral.native.search.numeric.discrete import Neighbourhood, anneal, search_by_tabu
+from coral.native.search.numeric.space import changed
 
 
 def energy(data):
