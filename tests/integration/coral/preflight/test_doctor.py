@@ -184,7 +184,6 @@ def test_what_cannot_be_checked_is_said_and_stops_nothing(here: Path, capsys, mo
         "_open_files",
         "_prices",
         "_search",
-        "_llm",
         "_leftovers",
         "_candidates",
         "_agents",
