@@ -29,14 +29,15 @@ START, ORDER, STATUS, GUARD = "start.json", "order.json", "status.json", "guard.
 LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral.grading.result` accepts
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _KILL_SECONDS = 5.0
-IDLE_SECONDS = 600.0  # for which it waits for an order
+IDLE_SECONDS = 600.0  # for which it waits for a grade: twice `coral.cluster.spare_guard.FRESH_SECONDS`
+TAKEN = b"t"  # a grade has it: its order comes once the files are unpacked
 _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.runner import wait; wait('')"
 
 
 def main(place: str, alive: int, done: int) -> None:
     """Wait for a grade and run it, detached from the worker. `place`: the folder of the grade; `alive`: a pipe that
-    gets a byte when the order is there, and whose other end is closed when the worker ends or no longer needs the
-    folder; `done`: a pipe that is closed here once the status is written."""
+    gets TAKEN when a grade has it and another byte when the order is there, and whose other end is closed when the
+    worker ends or no longer needs the folder; `done`: a pipe that is closed here once the status is written."""
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -62,9 +63,12 @@ def main(place: str, alive: int, done: int) -> None:
 
 
 def _has_order(alive: int) -> bool:
-    """Wait for the order; return False if the worker ends, or has none for IDLE_SECONDS."""
+    """Wait for the order; return False if the worker ends, or has no grade for IDLE_SECONDS."""
     ready, _, _ = select.select([alive], [], [], IDLE_SECONDS)
-    return bool(ready) and os.read(alive, 1) != b""
+    if not ready:
+        return False
+    byte = os.read(alive, 1)
+    return (os.read(alive, 1) if byte == TAKEN else byte) != b""
 
 
 def _grade(folder: Path, order: dict[str, Any], grader: _Grader | None, alive: int) -> dict[str, Any] | None:

@@ -51,6 +51,7 @@ def grade(
     start, kit = spare_guard.start_of(_with_variables(order)), _kit(archive)
     guard = spare_guard.take(start, kit) or spare_guard.GradeGuard(base / "grades", start, kit)
     try:
+        guard.hold()
         _unpack(archive, guard.place, left_out=KIT)
         if order["base"]:
             kept = _kept(base / "archives", order["base"], fetch)

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,9 @@ START, ORDER, STATUS, GUARD, ERRORS, KIT = (
     "kit",
 )
 _CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard import main; main(sys.argv[2], *map(int, sys.argv[3:]))"  # noqa: E501
+# For which one that waits is used: half of what it waits for a grade, so that it does not end while it is taken.
+FRESH_SECONDS = 300.0
+TAKEN = b"t"  # as in `coral.cluster.guard`
 _spare: list[GradeGuard] = []
 
 
@@ -53,10 +57,13 @@ class GradeGuard:
             )
         os.close(there)
         os.close(done_there)
+        self._since = time.monotonic()
 
     def is_for(self, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> bool:
-        """Return whether it was started for such a grade, still waits, and nobody has changed its folder: the candidate
-        of another grade might have."""
+        """Return whether it was started for such a grade, still waits and will for long, and nobody has changed its
+        folder: the candidate of another grade might have."""
+        if time.monotonic() > self._since + FRESH_SECONDS:
+            return False
         if (self._start, self._kit) != (start, kit) or self._starter.wait() or self.is_done(0):
             return False
         with contextlib.suppress(OSError):  # its folder is gone
@@ -73,6 +80,11 @@ class GradeGuard:
             elif path.is_symlink() or path.is_file():
                 found[str(path.relative_to(self.place / KIT))] = read(path, 0, 1 << 20)
         return found
+
+    def hold(self) -> None:
+        """Have it wait for its order for as long as that takes, because a grade has it."""
+        with contextlib.suppress(BrokenPipeError):  # it has ended: `begin` says why
+            os.write(self._alive, TAKEN)
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Have it run a grade, whose files are in `place`."""

@@ -272,3 +272,26 @@ def test_what_waits_is_not_used_where_somebody_wrote_into_its_folder(shipped, tm
 def test_what_waits_is_not_used_for_a_grade_with_other_variables(shipped, tmp_path, ready, monkeypatch):
     monkeypatch.setenv("PYTHONHASHSEED", "1")
     assert pids_of(shipped, tmp_path) != ready[1]
+
+
+def test_what_has_waited_for_long_is_not_used(shipped, tmp_path, ready, monkeypatch):
+    monkeypatch.setattr(spare_guard, "FRESH_SECONDS", 0.0)
+    assert pids_of(shipped, tmp_path) != ready[1]
+
+
+def test_to_unpack_may_take_longer_than_a_guard_waits_for_a_grade(shipped, monkeypatch):
+    kit, unpack, name = node._kit, node._unpack, "coral/cluster/guard.py"
+
+    def impatient(archive):
+        modules = kit(archive)
+        shorter = modules[name].replace(b"IDLE_SECONDS = 600.0", b"IDLE_SECONDS = 0.5")
+        assert shorter != modules[name]
+        return {**modules, name: shorter}
+
+    def slowly(*arguments, **options):
+        time.sleep(0.5)
+        unpack(*arguments, **options)
+
+    monkeypatch.setattr(node, "_kit", impatient)
+    monkeypatch.setattr(node, "_unpack", slowly)
+    assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
