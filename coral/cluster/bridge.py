@@ -60,7 +60,8 @@ def report_trouble(folder: Path, text: str) -> None:
 def report_capacity(folder: Path, grades: int) -> None:
     """Report for how many grades the cluster has room when nothing else runs there: no more are to be in flight."""
     if grades != wire.capacity(folder):
-        write_bytes(folder / wire.CAPACITY, f"{grades}\n".encode(), durable=False)
+        with contextlib.suppress(OSError):  # the disk is full: it is tried again a second later
+            write_bytes(folder / wire.CAPACITY, f"{grades}\n".encode(), durable=False)
 
 
 def fail(folder: Path, text: str) -> None:

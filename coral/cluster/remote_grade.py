@@ -104,7 +104,7 @@ class _Remote:
         return f"{self._key}/{self._tries + 1}"
 
     def _submit(self, connection: socket.socket) -> None:
-        spec = self._spec
+        spec, self._is_behind = self._spec, False
         message = {
             "submit": self._tried,
             "seen": self._seen,

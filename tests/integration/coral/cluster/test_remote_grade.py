@@ -1,11 +1,12 @@
 """The local process of a grade on a cluster, beside a bridge that the test plays."""
 
+import errno
 import threading
 from pathlib import Path
 
 import pytest
 
-from coral.cluster import wire
+from coral.cluster import bridge, wire
 from coral.cluster.remote_grade import _Remote
 
 ENDED = {"ended": {"code": 0}}
@@ -103,3 +104,22 @@ def test_a_grade_that_waited_in_vain_behind_others_of_its_run_is_queued_again(
     with pytest.raises(Exception, match="no node had room for it in time") as caught:
         _Remote({**spec, "wait": 0.5}).ended()
     assert caught.value.again is behind  # type: ignore[attr-defined]
+
+
+def test_what_a_lost_try_waited_behind_does_not_count_for_the_next(spec: dict[str, object], tmp_path: Path) -> None:
+    lost = {"of": "run:#7:1/1", "events": [{"lost": "its node died"}]}
+    played(tmp_path, {"1": [{"waits": "", "behind": True}, lost], "2": []})
+    with pytest.raises(Exception, match="no node had room for it in time") as caught:
+        _Remote({**spec, "wait": 0.5}).ended()
+    assert caught.value.again is False  # type: ignore[attr-defined]
+
+
+def test_a_bridge_goes_on_when_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bridge, "write_bytes", full)
+        bridge.report_capacity(tmp_path, 7)
+    bridge.report_capacity(tmp_path, 7)
+    assert wire.capacity(tmp_path) == 7
