@@ -33,6 +33,8 @@ def sealed_for(config: Config, roster: Roster, runs: Path) -> tuple[Level, Confi
     graders have the same level. Users of their own are possible only if they can reach the agents' programs. CoralError
     as `seal.level_for`."""
     level = level_for(config.workspace.seal, places_of_agents(config, roster, runs))
+    if config.grader.is_remote:  # none of its graders is sealed here
+        return level, config
     return level, replace(config, workspace=config.workspace.model_copy(update={"seal": level.value}))
 
 

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from real_runs import Run, context_of, write_task
 
+from coral.agent_setup.own_user import sealed_for
+from coral.agent_setup.roster import Roster
 from coral.agent_setup.view import seal_program
+from coral.config.load import load
 from coral.processes.process import Program
 from coral.runtimes.model import Command
 from workspace.seal import Level
@@ -64,3 +67,10 @@ def test_a_launch_is_given_its_programs_and_logins_and_no_temporary_folder_of_ou
 
 def _bound(program: Program, option: str, path: Path) -> bool:
     return (option, str(path)) in pairwise(program.argv)
+
+
+def test_a_task_whose_grades_are_on_a_cluster_asks_no_seal_for_them(task: Path, tmp_path: Path) -> None:
+    config = load(task, ("workspace.seal=best", "grader.executor=ray", "grader.ray.address=127.0.0.1:9"))
+    level, sealed = sealed_for(config, Roster(config), tmp_path / "runs")
+    assert level in Level
+    assert sealed.workspace.seal == "best", "graders of the cluster are refused a level by name"
