@@ -12,6 +12,7 @@ from zlib import crc32
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
 from coral.agent_setup.own_user import keep_copy
+from coral.agent_setup.remote import is_placed, on_node, place_of
 from coral.agent_setup.view import seal_program
 from coral.fleet.actions import Spawn
 from coral.fleet.agents.budgets import money_left
@@ -56,8 +57,10 @@ class LaunchSetup:
         keep_logins(self._context, self._agent)
 
     def job_program(self, job: Job, tag: str) -> Program:
-        """Return the program of a job, sealed as the agent is. OSError if the job's folder is not in the agent's
-        clone."""
+        """Return the program of a job, sealed as the agent is. OSError if the job's folder is not in the agent's clone,
+        or if the agent runs on a cluster."""
+        if is_placed(self._context, self._agent):
+            raise OSError("agents on a cluster have no jobs: run the command in the foreground")
         clone, output = self._layout.clone(self._agent).resolve(), self._layout.job_output(self._agent, job.number)
         folder = (clone / job.folder).resolve()
         if not folder.is_relative_to(clone) or not folder.is_dir():
@@ -101,8 +104,12 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
         stderr=layout.errors(agent, launch),
         tag=tag,
     )
-    sealed = seal_program(run_context, agent, program, first_command(run_context, agent))
-    return sealed, command.session or spawn.session
+    place = place_of(run_context.config.agents, run_context.roster.assignment(agent))
+    if place is not None:
+        placed = on_node(run_context, agent, launch, program, place)
+    else:
+        placed = seal_program(run_context, agent, program, first_command(run_context, agent))
+    return placed, command.session or spawn.session
 
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:

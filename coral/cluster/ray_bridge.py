@@ -8,24 +8,20 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import socket
 import threading
 import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from coral.cluster import wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, fail, report_trouble, wait_for_lock
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, wait_for_lock
+from coral.cluster.ray_connection import RayConnection
 from coral.cluster.shipping import Shipping
 
-CONNECT_SECONDS = 20.0
 ASK_SECONDS = 30.0  # for nodes to say what they have
-SILENT_SECONDS = 10.0  # for which the head may not answer before no grade begins any more
 NEWS_SECONDS = 1.0
 NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
 NAMESPACE = "coral"
-_REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
 
 
 def main(folder: str, address: str) -> None:
@@ -37,48 +33,10 @@ class RayBridge(Bridge):
     def __init__(self, folder: Path, address: str) -> None:
         super().__init__(folder)
         self._address = address
-        self._logged = (folder / wire.LOG).stat().st_size  # bytes that other bridges have written to the log
         self._shipping = Shipping()
-        self._connect()
+        self._cluster = RayConnection(folder, address, namespace=NAMESPACE, by_value=("owner", "node"), work="grades")
+        self._ray = self._cluster.ray
         self._owner = self._new_owner()
-        self._nodes: list[dict[str, Any]] = self._ray.nodes()
-        self._answered = time.monotonic()  # when the head last answered
-
-    # The cluster.
-
-    def _connect(self) -> None:
-        """Connect to the cluster, or end this process and say why: Ray may wait for ever for a head that is missing or
-        refuses."""
-        host, _, port = self._address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=5).close()
-        except OSError as error:
-            fail(
-                self._folder, f"the head of the cluster at {self._address} cannot be reached: {error.strerror or error}"
-            )
-        giving_up = threading.Timer(CONNECT_SECONDS, self._give_up)
-        giving_up.daemon = True
-        giving_up.start()
-        try:
-            self._ray: Any = import_module("ray")
-            for name in ("owner", "node"):
-                self._ray.cloudpickle.register_pickle_by_value(import_module(f"coral.cluster.{name}"))
-            self._ray.init(self._address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
-        except (RuntimeError, ConnectionError, ValueError, ImportError) as error:
-            fail(self._folder, f"the cluster at {self._address} refuses: {str(error).strip().splitlines()[0]}")
-        giving_up.cancel()
-        report_trouble(self._folder, "")
-
-    def _give_up(self) -> None:
-        with (self._folder / wire.LOG).open("rb") as file:
-            file.seek(self._logged)
-            log = file.read(20_000).decode("utf-8", "replace").splitlines()
-        why = [line.strip() for line in log if any(word in line for word in _REFUSED)]
-        fail(
-            self._folder,
-            f"the cluster at {self._address} does not let us in within {CONNECT_SECONDS:g} s"
-            + (f": {why[-1][:300]}" if why else ": is RAY_AUTH_TOKEN_PATH the cluster's token?"),
-        )
 
     def _new_owner(self) -> Any:
         ray = self._ray
@@ -104,33 +62,10 @@ class RayBridge(Bridge):
                         self._owner = self._new_owner()
         return os._exit(4)  # another bridge begins anew
 
-    def _watch_head(self) -> None:
-        """Report when the head does not answer. Ray's own calls then block, or end this process after a minute."""
-        before = time.monotonic()
-        while True:
-            time.sleep(1)
-            now = time.monotonic()
-            if now < before + 3:  # else this process stood still, and not the head
-                report_trouble(self._folder, self._problem(now))
-            before = now
-
-    def _problem(self, now: float) -> str:
-        if now > self._answered + SILENT_SECONDS:
-            return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
-        if not any(node["Alive"] and node["Resources"].get("CPU") for node in self._nodes):
-            return f"the cluster at {self._address} has no node that runs grades"
-        return ""
-
-    def _watch_nodes(self) -> None:
-        while True:
-            self._nodes = self._ray.nodes()
-            self._answered = time.monotonic()
-            time.sleep(1)
-
     def _end_lost(self) -> None:
         """Report grades on dead nodes as lost, for Ray keeps such a task pending; end those that no client asks for."""
         while True:
-            dead = {node["NodeID"] for node in self._nodes if not node["Alive"]}
+            dead = {node["NodeID"] for node in self._cluster.nodes if not node["Alive"]}
             for tried in self.present():
                 if tried.node in dead:
                     tried.place = {}
@@ -141,7 +76,8 @@ class RayBridge(Bridge):
     # The clients.
 
     def serve(self) -> None:
-        for work in (self._watch_head, self._watch_nodes, self._end_lost, self._tell_news):
+        self._cluster.watch()
+        for work in (self._end_lost, self._tell_news):
             threading.Thread(target=work, daemon=True).start()
         super().serve()
         with contextlib.suppress(self._ray.exceptions.RayError):
@@ -149,7 +85,7 @@ class RayBridge(Bridge):
         self._ray.shutdown()
 
     def refusal(self, resources: dict[str, Any]) -> str:
-        return too_large(resources, self._nodes)
+        return too_large(resources, self._cluster.nodes)
 
     def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
         try:
@@ -208,7 +144,7 @@ class RayBridge(Bridge):
             if not self._call("has", sha):
                 self._call("keep", sha, archive)
             order = {**order, "archive": sha}
-            self._call("submit", key, order, self._shipping.checkout(order), sha, _options(resources))
+            self._call("submit", key, order, self._shipping.checkout(order), sha, options_of(resources))
 
     def cancel(self, key: str) -> None:
         self._call("cancel", key)
@@ -226,7 +162,8 @@ class RayBridge(Bridge):
                     tried.tell(*news[tried.key])
 
 
-def _options(asked: dict[str, float]) -> dict[str, Any]:
+def options_of(asked: dict[str, float]) -> dict[str, Any]:
+    """Return these resources as options of a task or an actor."""
     own = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
     named = {own[name]: amount for name, amount in asked.items() if name in own}
     others = {name: amount for name, amount in asked.items() if name not in own and amount}

@@ -25,7 +25,6 @@ from coral.config.model import (
     GraderSection,
     HoldoutSection,
     RunSection,
-    SessionSection,
     TaskFile,
     TaskSection,
     WorkspaceSection,
@@ -33,6 +32,7 @@ from coral.config.model import (
 from coral.config.other_format import is_other, translate
 from coral.config.paths import assignments_in, path_problems, with_roles
 from coral.config.section import Section
+from coral.config.session import SessionSection
 from coral.config.translation import Translation
 from coral.config.validate import read_heartbeats
 from coral.errors import CoralError

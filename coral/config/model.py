@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_v
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
-from coral.config.cluster import RaySection, SlurmSection, check_executor
+from coral.config.cluster import AgentsRaySection, PlaceSection, RaySection, SlurmSection, check_executor
 from coral.config.section import (
     DAY,
     AttemptsOrSpan,
@@ -26,6 +26,7 @@ from coral.config.section import (
     Texts,
     key,
 )
+from coral.config.session import SessionSection
 from workspace.layout import slug
 
 MAX_AGENTS = 1000
@@ -219,6 +220,9 @@ class Assignment(Section):
         "that is installed.",
         None,
     )
+    place: PlaceSection | None = key(
+        "What the agents need of a node of the Ray cluster, on which they then run, see docs/clusters.md.", None
+    )
 
 
 class TtlSection(Section):
@@ -239,6 +243,12 @@ class AgentsSection(Assignment):
         "keys may then be given in `agents` itself.",
         (),
     )
+    executor: Literal["local", "ray"] = key(
+        "Where agents run that have no place of their own: on this machine, or on any node of a Ray cluster with a "
+        "free processor, see docs/clusters.md.",
+        "local",
+    )
+    ray: AgentsRaySection = key("The cluster.", AgentsRaySection)
     on_limit: Literal["park", "stop"] = key(
         "At a usage limit: park the agents until the provider's reset, or stop the run.", "park"
     )
@@ -260,6 +270,17 @@ class AgentsSection(Assignment):
     )
 
     @model_validator(mode="after")
+    def _can_run_on_a_cluster(self) -> Self:
+        if self.are_remote and not self.ray.address:
+            raise ValueError("run on a cluster and have no ray.address: say the cluster's head, host:port")
+        return self
+
+    @property
+    def are_remote(self) -> bool:
+        """Whether agents run on a cluster, or some of them."""
+        return self.executor != "local" or any(part.place is not None for part in (self, *self.assignments))
+
+    @model_validator(mode="after")
     def _refuse_keys_given_twice(self) -> Self:
         if self.assignments:
             fields = Assignment.model_fields.items()
@@ -271,23 +292,6 @@ class AgentsSection(Assignment):
             if sum(assignment.count for assignment in self.assignments) > MAX_AGENTS:
                 raise ValueError(f"has more than {MAX_AGENTS} agents in its assignments")
         return self
-
-
-class FreshAfterSection(Section):
-    """When an agent's next launch begins a new conversation. A key that is left out does not count."""
-
-    compactions: Count | None = key("After the conversation was compacted this many times.", None)
-    tokens: Count | None = key("After the conversation used this many tokens, excluding cache reads.", None)
-
-
-class SessionSection(Section):
-    """How long agents keep one conversation."""
-
-    fresh_after: FreshAfterSection = key(
-        "When the next launch begins a new conversation, whose prompt tells the story so far. No agent is interrupted "
-        "for it.",
-        FreshAfterSection,
-    )
 
 
 class HeartbeatEntry(Section):

@@ -90,7 +90,9 @@ class RayCluster:
             "--memory=500000000", "--object-store-memory=80000000",
             f"--min-worker-port={first}", f"--max-worker-port={first + 999}", *options,
         ]  # fmt: skip
-        env = {**os.environ, **self.env, MARK: self.name, "TMPDIR": self._temp}
+        own = Path(self._temp, address)  # nodes share no folder for temporary files
+        own.mkdir(exist_ok=True)
+        env = {**os.environ, **self.env, MARK: self.name, "TMPDIR": str(own)}
         for _ in range(TRIES):
             done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=200, check=False)
             if done.returncode == 0:
@@ -113,9 +115,18 @@ class RayCluster:
                 return True
         return False
 
+    def address_of(self, node: str) -> str:
+        """The address of the node with this id."""
+        for pid in self._processes():
+            words = _file(pid, "cmdline").split(b"\0")
+            if words[0].endswith(b"/raylet") and f"--node_id={node}".encode() in words:
+                (found,) = (word for word in words if word.startswith(b"--node_ip_address="))
+                return found.partition(b"=")[2].decode()
+        raise AssertionError(f"no node {node}")
+
     def graded(self) -> list[int]:
         """The processes of grades on all nodes."""
-        return [pid for pid in _pids() if any(part.startswith(GRADE) for part in _file(pid, "environ").split(b"\0"))]
+        return pids_with(GRADE)
 
     def owners(self) -> list[int]:
         """The processes of the actors that own grades."""
@@ -146,6 +157,11 @@ class RayCluster:
             return not pids
 
         wait_until(killed, 30, "the end of the cluster")
+
+
+def pids_with(start: bytes) -> list[int]:
+    """The processes that have a variable of this name, or with this beginning of its value."""
+    return [pid for pid in _pids() if any(part.startswith(start) for part in _file(pid, "environ").split(b"\0"))]
 
 
 def _pids() -> list[int]:

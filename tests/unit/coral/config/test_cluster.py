@@ -26,7 +26,7 @@ def test_an_environment_of_the_graders_own_is_not_made_on_nodes() -> None:
 
 def test_without_a_word_a_grade_asks_for_one_processor_and_is_retried_twice() -> None:
     section = RaySection(address="h:1")
-    assert resources_of(section) == {"CPU": 1.0, "GPU": 0.0}
+    assert resources_of(section.resources) == {"CPU": 1.0, "GPU": 0.0}
     assert section.max_retries == 2
 
 
@@ -34,4 +34,4 @@ def test_amounts_have_the_names_that_ray_has_for_them() -> None:
     asked = RaySection.model_validate(
         {"address": "h:1", "resources": {"num_gpus": 0.5, "memory": 2.0, "custom": {"slot": 1.0}}}
     )
-    assert resources_of(asked) == {"CPU": 1.0, "GPU": 0.5, "memory": 2e9, "slot": 1.0}
+    assert resources_of(asked.resources) == {"CPU": 1.0, "GPU": 0.5, "memory": 2e9, "slot": 1.0}

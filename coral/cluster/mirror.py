@@ -1,0 +1,235 @@
+"""Copies folders between a run and the mirror of a part of it on a node, file by file, by names, sizes and times.
+
+A side says what it has as entries, by their paths below the root. The messages that make the other side the same hold
+the data of files, large ones in pieces. Whoever receives them keeps all aside until `apply`, and then puts each in its
+place: no link that an agent has laid is followed. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workspace.plain_file import folder_of, give_like, link_below
+
+PIECE = 1 << 20  # bytes of a file in one message
+SETTLED = 2.0  # seconds after which a folder's time surely tells of one more change
+FILE, LINK, FOLDER = "file", "link", "folder"
+_KINDS = ("piece", "put", "link", "folder", "remove")  # of messages
+
+Entry = list[Any]  # [FILE, mode, size, time in nanoseconds], [LINK, target] or [FOLDER]
+Entries = dict[str, Entry]
+Message = dict[str, Any]
+
+
+def scan(root: Path, names: Iterable[str]) -> Entries:
+    """Return what these files and folders hold, the folders themselves included. Locks of git are left out, and what is
+    neither file, link nor folder."""
+    found: Entries = {}
+    for name in names:
+        with contextlib.suppress(OSError):
+            _add(found, name, (root / name).lstat(), root)
+    return found
+
+
+def _add(found: Entries, name: str, status: os.stat_result, root: Path) -> None:
+    if (entry := _entry(root / name, status)) is None or (name.endswith(".lock") and "/.git/" in name):
+        return
+    found[name] = entry
+    if entry[0] != FOLDER:
+        return
+    with contextlib.suppress(OSError), os.scandir(root / name) as inside:
+        for one in inside:
+            with contextlib.suppress(OSError):  # it is gone
+                _add(found, f"{name}/{one.name}", one.stat(follow_symlinks=False), root)
+
+
+def _entry(path: Path, status: os.stat_result) -> Entry | None:
+    if stat.S_ISREG(status.st_mode):
+        return [FILE, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, status.st_mtime_ns]
+    if stat.S_ISLNK(status.st_mode):
+        return [LINK, str(path.readlink())]
+    return [FOLDER] if stat.S_ISDIR(status.st_mode) else None
+
+
+class Growing:
+    """Scans folders to which files are added, and in which none is changed: a folder is read again only when its time
+    has changed. Of the folders `flat` only files of JSON are scanned, and no folder below them."""
+
+    def __init__(self, root: Path, names: Iterable[str], flat: Iterable[str] = ()) -> None:
+        self._root, self._names, self._flat = root, tuple(names), frozenset(flat)
+        self._known: dict[str, tuple[int, float, Entries]] = {}  # by folder: its time, when it was read, what it holds
+
+    def scan(self) -> Entries:
+        found: Entries = {}
+        ahead = [*self._names, *self._flat]
+        while ahead:
+            name = ahead.pop()
+            with contextlib.suppress(OSError):
+                held = self._read(name)
+                found[name] = [FOLDER]
+                found.update(held)
+                ahead += (inner for inner, entry in held.items() if entry[0] == FOLDER)
+        return found
+
+    def _read(self, name: str) -> Entries:
+        changed, now = (self._root / name).lstat().st_mtime_ns, time.time()
+        known = self._known.get(name)
+        if known is not None and known[0] == changed and known[1] > changed / 1e9 + SETTLED:
+            return known[2]
+        held: Entries = {}
+        with os.scandir(self._root / name) as inside:
+            for one in inside:
+                with contextlib.suppress(OSError):
+                    entry = _entry(Path(one.path), one.stat(follow_symlinks=False))
+                    wanted = name not in self._flat or (one.name.endswith(".json") and entry and entry[0] == FILE)
+                    if entry is not None and wanted and not one.name.startswith("."):
+                        held[f"{name}/{one.name}"] = entry
+        self._known[name] = changed, now, held
+        return held
+
+
+def messages(root: Path, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Iterator[Message]:
+    """Yield what makes a side that has `before` the same as the one at `root`, which has `after`: objects of git first,
+    because all else may refer to them. A file that is gone meanwhile is left out."""
+    changed = [name for name, entry in after.items() if before.get(name) != entry]
+    for name in sorted(changed, key=lambda name: ("/.git/objects" not in name, name)):
+        entry = after[name]
+        if entry[0] == FOLDER:
+            yield {"folder": name}
+        elif entry[0] == LINK:
+            yield {"link": name, "to": entry[1]}
+        else:
+            yield from file_messages(root, name)
+    for name in sorted(before.keys() - after.keys(), reverse=True):
+        yield {"remove": name}
+
+
+def file_messages(root: Path, name: str) -> Iterator[Message]:
+    """Yield one file, with its mode and time; nothing if it is gone."""
+    with contextlib.suppress(OSError):
+        handle = os.open(root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return
+            data = file.read(PIECE)
+            while len(data) == PIECE and (more := file.read(PIECE)):
+                yield {"piece": name, "data": data}
+                data = more
+            yield {"put": name, "data": data, "mode": status.st_mode & 0o777, "time": status.st_mtime_ns}
+
+
+class Receiver:
+    """Takes messages about files. `root`: below which they lie; `aside`: a folder on the same disk, for files that are
+    not in their place yet; `areas`: the paths below which they may lie."""
+
+    def __init__(self, root: Path, aside: Path, areas: Iterable[str]) -> None:
+        self._root, self._aside, self._areas = root, aside, tuple(areas)
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(mode=0o700, parents=True)
+        self._waiting: list[tuple[Message, Path | None]] = []
+        self._pieces: dict[str, Path] = {}
+
+    def take(self, message: Message) -> bool:
+        """Keep a message for `apply`. Return whether it is about a file. ValueError for a path outside the areas."""
+        kind = next((kind for kind in _KINDS if kind in message), "")
+        if not kind:
+            return False
+        name = message[kind]
+        check_below(name, self._areas)
+        if kind in ("piece", "put"):
+            part = self._pieces.get(name) or self._aside / secrets.token_hex(8)
+            with part.open("ab") as file:
+                file.write(message["data"])
+            self._pieces[name] = part
+        if kind == "put":
+            self._waiting.append(({**message, "data": b""}, self._pieces.pop(name)))
+        elif kind != "piece":
+            self._waiting.append((message, None))
+        return True
+
+    def apply(self) -> list[str]:
+        """Put everything in its place. Return the names of what could not be put there, as where a link lies on the
+        way."""
+        failed = []
+        waiting, self._waiting = self._waiting, []
+        for message, part in waiting:
+            try:
+                self._apply(message, part)
+            except OSError:
+                failed.append(next(str(message[kind]) for kind in _KINDS if kind in message))
+                if part is not None:
+                    part.unlink(missing_ok=True)
+        return failed
+
+    def _apply(self, message: Message, part: Path | None) -> None:
+        if part is not None:
+            self._put(message, part)
+        elif "link" in message:
+            _clear_place(self._root, message["link"])
+            link_below(self._root, message["link"], message["to"])
+        elif "folder" in message:
+            with folder_of(self._root, message["folder"], make=True) as place:
+                _make_folder(Path(message["folder"]).name, place)
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                _remove(self._root, message["remove"])
+
+    def _put(self, message: Message, part: Path) -> None:
+        name = message["put"]
+        _clear_place(self._root, name)
+        with folder_of(self._root, name, make=True) as place:
+            handle = os.open(part, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fchmod(handle, message["mode"] & 0o777)
+                give_like(handle, place)
+                os.utime(handle, ns=(message["time"], message["time"]))
+            finally:
+                os.close(handle)
+            os.replace(part, Path(name).name, dst_dir_fd=place)
+
+
+def check_below(name: str, areas: Iterable[str]) -> None:
+    """Raise ValueError unless a path is plain and lies in one of the areas."""
+    parts = Path(name).parts
+    if name.startswith("/") or ".." in parts or not any(name == area or name.startswith(f"{area}/") for area in areas):
+        raise ValueError(f"{name[:100]!r} is no path of the mirror")
+
+
+def _clear_place(root: Path, name: str) -> None:
+    """Remove a folder that lies in the place of a file or link."""
+    with contextlib.suppress(FileNotFoundError), folder_of(root, name) as place:
+        if stat.S_ISDIR(os.lstat(Path(name).name, dir_fd=place).st_mode):
+            shutil.rmtree(Path(name).name, dir_fd=place)
+
+
+def _make_folder(last: str, place: int) -> None:
+    try:
+        os.mkdir(last, dir_fd=place)
+    except FileExistsError:
+        if stat.S_ISDIR(os.lstat(last, dir_fd=place).st_mode):
+            return
+        os.unlink(last, dir_fd=place)
+        os.mkdir(last, dir_fd=place)
+    handle = os.open(last, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place)
+    try:
+        give_like(handle, place)
+    finally:
+        os.close(handle)
+
+
+def _remove(root: Path, name: str) -> None:
+    with folder_of(root, name) as place:
+        last = Path(name).name
+        if stat.S_ISDIR(os.lstat(last, dir_fd=place).st_mode):
+            shutil.rmtree(last, dir_fd=place)
+        else:
+            os.unlink(last, dir_fd=place)

@@ -1,0 +1,349 @@
+"""The local process of a launch that runs on a node: to the supervisor it is an agent's program like any other.
+
+It makes the node's mirror as the run's folder is, has the program start there, prints what the program prints, passes
+signals on, and ends as the program did. What the agent submits, asks for, writes and changes comes back into the run's
+folder while the program runs, and what is published goes to the node. When this process is ended, so is the program.
+Standard library only; it imports nothing of Ray.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from attempts.files import write_bytes
+from coral.cluster import wire
+from coral.cluster.bridge import LEASE_SECONDS
+from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
+from coral.cluster.mirror import Entries, Growing, Message, Receiver, messages, scan
+from coral.cluster.orders import Link, MessageLines
+
+LOST = 93  # the exit code of a launch whose node was lost: it failed by nobody's fault
+NOT_RUN = 94  # that of one which never began
+RETRY_SECONDS = 0.1
+ANSWERS_SECONDS, GIVEN_SECONDS = 0.03, 0.5  # between two looks at answers, and at all else that goes to the node
+WAITING_SECONDS = 5.0  # between two signs of life of a launch that waits for the cluster
+_ASKED = ("launch", "number", "before", "run", "agent", "areas", "version", "resources", "labels", "prefers")
+REASON = 500  # characters
+LEASE_MARGIN = 30.0  # seconds after the lease of a launch, until it counts as lost
+HOST_NAMES = (  # variables that name places of a machine: a program has those of its node
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TMP", "TEMP", "HOSTNAME", "VIRTUAL_ENV"),
+    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+)
+
+
+def main(spec_path: str) -> None:
+    """Run one launch on the cluster. `spec_path`: a JSON file, see `coral.agent_setup.remote`."""
+    launch = RemoteLaunch(json.loads(Path(spec_path).read_text("utf-8")))
+    waking, woken = os.pipe()
+    for pipe in (waking, woken):
+        os.set_blocking(pipe, False)
+    signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    try:
+        _end(launch.run(waking))
+    except NotRunError as error:
+        os.write(2, f"{error}\n".encode())
+        _end(error.code)
+
+
+class NotRunError(Exception):
+    """The launch did not run to its end on a node."""
+
+    def __init__(self, message: str, code: int = NOT_RUN) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class RemoteLaunch:
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec, self._areas = spec, spec["areas"]
+        self._root, self._bridge = Path(spec["root"]), Path(spec["bridge"])
+        self._receiver = Receiver(self._root, Path(spec["aside"]), [*self._areas["own"], *self._areas["up"]])
+        self._knowledge = KnowledgeFolder(self._root / self._areas["knowledge"])
+        self._link = Link()
+        self._node = _Node(spec)
+        self._state = _Given(self._root, self._areas)
+        self._seen, self._is_begun, self._is_ready, self._asked_to_end = 0, False, False, 0
+        self._until, self._checked = time.monotonic() + spec["wait"], time.monotonic()
+        self._heard = time.monotonic()  # when the bridge was last there
+        self._why, self._touched, self._place = "", float("-inf"), ""
+        self._taken = set[str]()  # files of the node's inbox and requests that the supervisor has not removed yet
+
+    def run(self, waking: int) -> int:
+        """Run the launch; return the exit code of the program, negative for a signal. Raises NotRunError."""
+        while True:
+            try:
+                with wire.connect(self._bridge, seconds=5) as connection:
+                    return self._connected(connection, waking)
+            except (OSError, EOFError):
+                self._check()
+                self._take_signals(waking)
+                time.sleep(RETRY_SECONDS)
+
+    def _connected(self, connection: socket.socket, waking: int) -> int:
+        spec = self._spec
+        asked = {name: spec[name] for name in _ASKED}
+        connection.sendall(wire.encoded({**asked, "seen": self._seen, "began": self._is_begun}))
+        self._link.connect(connection)
+        lines = MessageLines(connection)
+        answers_at = given_at = 0.0
+        while True:
+            watched: list[Any] = [connection, waking]
+            ready, _, _ = select.select(watched, [], [], ANSWERS_SECONDS if self._is_ready else 0.5)
+            self._heard = time.monotonic()
+            if waking in ready:
+                self._take_signals(waking)
+            for message in lines.read() if connection in ready else ():
+                if (code := self._take(message)) is not None:
+                    return code
+            self._check()
+            now = time.monotonic()
+            if self._is_ready and now >= answers_at + ANSWERS_SECONDS:
+                answers_at = now
+                is_due = now >= given_at + GIVEN_SECONDS
+                given_at = now if is_due else given_at
+                self._give(all_of_it=is_due)
+            self._link.pump()
+
+    # What comes.
+
+    def _take(self, message: dict[str, Any]) -> int | None:
+        if "refused" in message:
+            raise NotRunError(f"cannot run on the cluster: {message['refused']}")
+        if "lost" in message:
+            reason = " ".join(message["lost"].split())[:REASON]
+            if self._is_begun:
+                raise NotRunError(f"its node was lost: {reason}", LOST)
+            raise NotRunError(f"cannot run on the cluster: {reason}")
+        self._why = message.get("waits", self._why)
+        self._place = message.get("node", self._place)
+        self._link.taken(message.get("taken", 0))
+        for number, event in enumerate(message.get("events", ()), message.get("at", 0)):
+            if number == self._seen:  # one before it was handled already
+                if (code := self._handle(event)) is not None:
+                    return code
+                self._seen += 1
+        if "events" in message:
+            self._link.received(self._seen)
+        return None
+
+    def _handle(self, event: dict[str, Any]) -> int | None:
+        if "ready" in event:
+            self._begin(event["ready"])
+        elif "output" in event:
+            _write(event["output"], event["data"])
+        elif "file" in event:
+            self._take_file(event)
+        elif "apply" in event:
+            self._receiver.apply()
+        elif "knowledge" in event:
+            with contextlib.suppress(OSError):  # an agent of this machine has laid something else there
+                take_here(self._knowledge, event, self._spec["agent"])
+        elif "life" in event:
+            self._touch()
+        elif "ended" in event:
+            self._link.post_first({"received": True})
+            return _code(event["ended"])
+        elif "started" not in event:
+            with contextlib.suppress(ValueError):  # the node is not to be trusted with other paths
+                self._receiver.take(event)
+        return None
+
+    def _begin(self, ready: dict[str, Any]) -> None:
+        """Make the mirror as the run's folder is, and start the program there."""
+        self._is_begun = self._is_ready = True
+        self._why, self._node.ready = "", ready
+        self._knowledge.known = dict(ready["knowledge"])
+        _keep_place(self._spec, self._place)
+        own = scan(self._root, self._areas["own"])
+        has = {name: entry for name, entry in ready["has"].items() if _lies_in(name, self._areas["own"])}
+        if ready["keeps"]:
+            self._link.post([{"had": own}])
+        else:
+            self._link.post(self._node.messages(messages(self._root, has, own)))
+        self._state.has = {name: entry for name, entry in ready["has"].items() if name not in has}
+        self._link.post(self._state.changes())
+        self._link.post([{"apply": True}])
+        self._link.post(self._knowledge.changed())
+        self._link.post(self._state.answers())
+        self._link.post([self._node.prompt(), {"apply": True}, {"start": self._node.start()}])
+
+    def _take_file(self, event: dict[str, Any]) -> None:
+        """Put a submission or a request into its place, as the agent's own command would, unless it was answered."""
+        name = event["file"]
+        folder, _, last = name.rpartition("/")
+        if "put" not in event or folder not in self._areas["up"] or not _is_plain(last):
+            return
+        self._taken.add(name)
+        answered = (self._root / self._areas["up"][folder] / last).exists()
+        with contextlib.suppress(FileExistsError, OSError):
+            if not answered:
+                write_bytes(self._root / folder / last, event["data"], durable=True, new=True)
+
+    # What goes.
+
+    def _give(self, *, all_of_it: bool) -> None:
+        """Send the node what is new in the run's folder: answers at each call, after all that they may refer to."""
+        answers = self._answers()
+        if answers or all_of_it:
+            self._link.post(self._state.changes())
+            self._link.post(self._knowledge.changed())
+            self._link.post([*answers, {"apply": True}])
+
+    def _answers(self) -> list[Message]:
+        """Return the new answers of the supervisor, and what it has taken out of the agent's inbox."""
+        gone = {name for name in self._taken if not os.path.lexists(self._root / name)}
+        self._taken -= gone
+        return [*self._state.answers(), *({"remove": name} for name in sorted(gone))]
+
+    def _take_signals(self, waking: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            for number in os.read(waking, 64):
+                if not self._is_begun:
+                    raise NotRunError("it was ended before it began", -number)
+                # As on this machine, `coral eval` sees the record that was published before the signal.
+                published = [*self._state.changes(), *self._answers(), {"apply": True}] if self._is_ready else []
+                for order in (*published, {"signal": number}):
+                    self._link.post_first(order)
+                if number != signal.SIGINT:  # it may be killed soon
+                    self._link.post([{"sync": True}])
+
+    # Waiting.
+
+    def _check(self) -> None:
+        """Raise NotRunError when the time for waiting is over. Time in which the cluster cannot be used counts only
+        for a launch that has begun: by then its node has ended it."""
+        now = time.monotonic()
+        passed, self._checked = now - self._checked, now
+        trouble = wire.trouble(self._bridge)
+        if self._is_begun:
+            if now > self._heard + LEASE_SECONDS + LEASE_MARGIN:
+                raise NotRunError(trouble or "nothing was heard of it", LOST)
+            return
+        if trouble:
+            self._until += passed
+        if now > self._until:
+            why = trouble or self._why or "no node had room for it in time"
+            raise NotRunError(f"cannot run on the cluster: {why}")
+        if now > self._touched + WAITING_SECONDS:
+            self._touch()
+
+    def _touch(self) -> None:
+        """Give a sign of life: the supervisor sees that the file of the agent's beats has changed."""
+        self._touched = time.monotonic()
+        with contextlib.suppress(OSError):
+            handle = os.open(self._spec["beats"], os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            os.utime(handle)
+            os.close(handle)
+
+
+class _Given:
+    """What the supervisor writes and the node may read. `has`: what the node has of it, apart from answers."""
+
+    def __init__(self, root: Path, areas: dict[str, Any]) -> None:
+        self.has: Entries = {}
+        self._root, self._areas = root, areas
+        self._growing = Growing(root, areas["growing"], areas["flat"])
+        self._answers, self._answered = Growing(root, areas["answers"]), Entries()
+
+    def changes(self) -> Iterator[Message]:
+        now = {**scan(self._root, self._areas["given"]), **self._growing.scan()}
+        now = {name: entry for name, entry in now.items() if not _is_hidden(name)}
+        before, self.has = self.has, now
+        return messages(self._root, before, now)
+
+    def answers(self) -> list[Message]:
+        now = self._answers.scan()
+        before, self._answered = self._answered, now
+        return list(messages(self._root, before, now)) if now != before else []
+
+
+class _Node:
+    """What the program's start needs of the node: the run's paths and this machine's become those of the node."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self._spec, self.ready = spec, dict[str, Any]()
+
+    def moved(self, text: str) -> str:
+        """Return a text with the paths of the node in place of those of the run and of this Python."""
+        return text.replace(self._spec["root"], self.ready["root"]).replace(self._spec["python"], self.ready["python"])
+
+    def messages(self, found: Iterable[Message]) -> Iterator[Message]:
+        """Yield the messages; links to the user's own files, such as a login, lead to those of the node's user."""
+        home = self.ready["env"].get("HOME")
+        for message in found:
+            if "link" in message and home and message["to"].startswith(f"{self._spec['home']}/"):
+                yield {**message, "to": home + message["to"].removeprefix(self._spec["home"])}
+            else:
+                yield message
+
+    def prompt(self) -> Message:
+        path = self._spec["stdin"]
+        text = Path(self._spec["root"], path).read_text("utf-8")
+        return {"put": path, "data": self.moved(text).encode(), "mode": 0o600, "time": time.time_ns()}
+
+    def start(self) -> dict[str, Any]:
+        spec, root, own = self._spec, self.ready["root"], self.ready["env"]
+        env = {name: self.moved(value) for name, value in os.environ.items() if name not in HOST_NAMES}
+        path = os.pathsep.join((str(Path(self.ready["python"]).parent), own.get("PATH", os.defpath)))
+        env = {**env, **own, "PATH": path, "PWD": f"{root}/{spec['cwd']}", "CORAL_LAUNCH": spec["tag"]}
+        return {
+            "argv": [self.moved(word) for word in spec["argv"]],
+            "env": env,
+            "cwd": f"{root}/{spec['cwd']}",
+            **{name: f"{root}/{spec[name]}" for name in ("stdin", "stdout", "stderr")},
+        }
+
+
+def _lies_in(name: str, areas: Iterable[str]) -> bool:
+    return any(name == area or name.startswith(f"{area}/") for area in areas)
+
+
+def _is_plain(name: str) -> bool:
+    return name.endswith(".json") and not name.startswith(".") and len(name) <= 100
+
+
+def _is_hidden(name: str) -> bool:
+    """Whether a file is one that is not whole yet."""
+    return name.rpartition("/")[2].startswith(".")
+
+
+def _keep_place(spec: dict[str, Any], node: str) -> None:
+    """Keep where the agent's last launch has begun: the next one is to find its mirror there."""
+    with contextlib.suppress(OSError):
+        write_bytes(Path(spec["kept"]), json.dumps({"node": node, "launch": spec["number"]}).encode(), durable=False)
+
+
+def _write(number: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(number, view) :]
+
+
+def _code(ended: dict[str, Any]) -> int:
+    if "problem" in ended:
+        raise NotRunError(f"cannot run on its node: {ended['problem']}")
+    return int(ended["code"])
+
+
+def _end(code: int) -> None:
+    """End this process as the program has ended."""
+    if code >= 0:
+        os._exit(code)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(OSError, ValueError):  # SIGKILL has no other handler
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+    sys.exit(128 - code)
