@@ -75,10 +75,11 @@ exec sleep 600
     assert sorted(one.score for one in run.wait_for_attempts(3)) == [1.0, 2.0, 3.0]
     assert len({node_of(run, f"agent-{number}") for number in (1, 2, 3)}) == 3
     assert len(list((run.layout.shared / "notes").glob("agent-*.md"))) == 3
+    for number in (1, 2, 3):
+        prompt = run.layout.prompt(f"agent-{number}", 2)
+        wait_until(lambda prompt=prompt: prompt.exists() and "reflect" in prompt.read_text(), what="the heartbeat")
     run.stop()
     assert on_nodes(run) == []
-    for number in (1, 2, 3):
-        assert "reflect" in run.layout.prompt(f"agent-{number}", 2).read_text()
 
 
 def test_an_agent_whose_node_dies_begins_again_elsewhere_from_its_last_attempt(begin, cluster):
