@@ -1,7 +1,10 @@
 """Agents on the nodes of a real cluster: as on this machine, whoever dies."""
 
+import contextlib
 import os
+import random
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -32,6 +35,12 @@ def on_nodes(run) -> list[int]:
 def bridges(run) -> list[int]:
     folder = str(run.layout.private / "agents").encode()
     return [pid for pid, words in commands() if folder in words and b"_bridge" in b"".join(words)]
+
+
+def locals_of(run) -> list[int]:
+    """The processes of the run's launches on this machine."""
+    folder = str(run.layout.private / "agents").encode()
+    return [pid for pid, words in commands() if words[-2:-1] and words[-2].startswith(folder + b"/agent-")]
 
 
 def commands():
@@ -140,3 +149,44 @@ def test_an_agent_is_placed_by_labels_and_what_no_node_has_is_named(begin, clust
     other = begin(["hang"], overrides=("agents.place={labels: {kind: slow}}", "agents.ray.wait=3"))
     crash = wait_until(lambda: other.events("crashed"), what="the failure")[0]
     assert "cannot run on the cluster: no node has the labels kind=slow" in crash["text"]
+
+
+def test_without_a_head_agents_go_on(begin, cluster):
+    script = """
+cat >/dev/null
+echo begun
+until test -e .shared/notes/now.md; do sleep 0.1; done
+echo 1 >x.txt; coral eval --tune -m one
+echo 2 >x.txt; coral eval --tune -m two
+exec sleep 600
+"""
+    run = begin(script)
+    wait_for_output(run, "agent-1", 1)
+    with cluster.without_head():
+        (run.layout.shared / "notes" / "now.md").write_text("now")
+        assert [one.score for one in run.wait_for_attempts(2)] == [1.0, 2.0]
+    run.stop()
+    assert [event["launch"] for event in run.events("exited")] == [1]
+    assert on_nodes(run) == []
+
+
+VALUES = range(1, 6)
+
+
+def test_of_agents_that_are_killed_again_and_again_each_submission_is_one_attempt(begin, cluster):
+    run = begin([*tries(*VALUES), "hang"], count=4, overrides=("agents.place={num_cpus: 0.5}", "agents.ray.wait=600"))
+    dice, killed = random.Random(17), []
+    while len(run.attempts()) < 4 * len(VALUES):
+        kinds = {"host": cluster.hosts(), "process": locals_of(run), "bridge": bridges(run), "program": on_nodes(run)}
+        kind = dice.choice([kind for kind, pids in kinds.items() if pids] or [""])
+        if kind and len(killed) < 12:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(dice.choice(kinds[kind]), signal.SIGKILL)
+                killed.append(kind)
+        time.sleep(dice.uniform(1, 4))
+    run.stop()
+    made = sorted((one.agent, one.score) for one in run.attempts())
+    agents = [f"agent-{number}" for number in range(1, 5)]
+    assert made == sorted((agent, float(value)) for agent in agents for value in VALUES), killed
+    assert [one.number for one in run.attempts()] == list(range(1, 4 * len(VALUES) + 1))
+    wait_until(lambda: on_nodes(run) == [], 20, "the end of all on the nodes")

@@ -132,6 +132,10 @@ class RayCluster:
         """The processes of the actors that own grades."""
         return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::Owner")]
 
+    def hosts(self) -> list[int]:
+        """The processes of the actors that run agents."""
+        return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::RayHost")]
+
     def guards(self) -> list[int]:
         return [pid for pid in self._processes() if b"coral.cluster.guard" in _file(pid, "cmdline")]
 
