@@ -11,6 +11,7 @@ from typing import Any
 
 import coral
 from attempts.files import parse_object, read_bytes, write_json
+from coral.cluster import wire
 from coral.cluster.keeper import BridgeKeeper
 from coral.config.cluster import PlaceSection
 from coral.config.load import Config
@@ -44,6 +45,11 @@ def bridge_for(layout: Layout, config: Config) -> BridgeKeeper | None:
     if not config.agents.are_remote:
         return None
     return BridgeKeeper(_bridge(layout), "ray", config.agents.ray.address, "ray_launch")
+
+
+def agents_cluster_problem(run_context: RunContext) -> str:
+    """Return why the cluster that agents run on cannot be used now; empty if it can, or if they run on this machine."""
+    return wire.trouble(_bridge(run_context.layout)) if run_context.config.agents.are_remote else ""
 
 
 def check_seal(config: Config) -> None:

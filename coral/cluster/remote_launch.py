@@ -296,7 +296,8 @@ class _Node:
 
     def start(self) -> dict[str, Any]:
         spec, root, own = self._spec, self.ready["root"], self.ready["env"]
-        env = {name: self.moved(value) for name, value in os.environ.items() if name not in HOST_NAMES}
+        kept = {name for name in os.environ if name not in HOST_NAMES and not name.startswith("RAY_")}
+        env = {name: self.moved(os.environ[name]) for name in kept}
         path = os.pathsep.join((str(Path(self.ready["python"]).parent), own.get("PATH", os.defpath)))
         env = {**env, **own, "PATH": path, "PWD": f"{root}/{spec['cwd']}", "CORAL_LAUNCH": spec["tag"]}
         return {

@@ -41,6 +41,7 @@ from coral.fleet.request_kinds import (
 )
 from coral.fleet.run_state import SetLimit
 from coral.fleet.upkeep_events import (
+    AgentsClusterChecked as AgentsClusterChecked,
     Broken as Broken,
     ClockSet as ClockSet,
     ClusterChecked as ClusterChecked,
@@ -357,6 +358,7 @@ UpkeepEvent = (
     | Slept
     | ClockSet
     | DiskChecked
+    | AgentsClusterChecked
 )
 Event = (
     UpkeepEvent

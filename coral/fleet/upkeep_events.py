@@ -98,3 +98,10 @@ class ClusterChecked:
     """Whether the cluster that grades can be used has changed. `problem`: why it cannot be; empty if it can again."""
 
     problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsClusterChecked:
+    """The same of the cluster that agents run on."""
+
+    problem: str

@@ -13,7 +13,7 @@ from attempts.fields import one_line
 from attempts.standing import ranked
 from attempts.store import Store
 from coral.agent_setup.launch import session_of
-from coral.agent_setup.remote import is_placed
+from coral.agent_setup.remote import agents_cluster_problem, is_placed
 from coral.cluster.remote_launch import LOST
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
@@ -220,6 +220,8 @@ class Gatherer:
         problem = cluster_problem(self._context.config.grader, self._layout.grader)
         if problem != fleet.run.cluster_problem:
             yield on.ClusterChecked(problem=problem)
+        if (problem := agents_cluster_problem(self._context)) != fleet.run.agents_cluster_problem:
+            yield on.AgentsClusterChecked(problem=problem)
 
     def _from_queue(self) -> Iterator[on.Event]:
         """Yield the queued events, that is the results of actions. A failure that repeats is reported once."""

@@ -190,3 +190,15 @@ def test_of_agents_that_are_killed_again_and_again_each_submission_is_one_attemp
     assert made == sorted((agent, float(value)) for agent in agents for value in VALUES), killed
     assert [one.number for one in run.attempts()] == list(range(1, 4 * len(VALUES) + 1))
     wait_until(lambda: on_nodes(run) == [], 20, "the end of all on the nodes")
+
+
+def test_a_native_agent_and_its_grades_are_on_the_cluster_and_nothing_leads_it_there(begin, cluster):
+    grades = ("grader.executor=ray", f"grader.ray.address={cluster.address}", "workspace.seal=best")
+    run = begin(["hang"], overrides=(*grades, "agents.runtime=native", "agents.options={}"))
+    (first, *_) = run.wait_for_attempts(1)
+    assert (first.score is not None, first.seal) == (True, "none")
+    environment = Path(f"/proc/{on_nodes(run)[0]}/environ").read_bytes().split(b"\0")
+    assert [part for part in environment if part.startswith(b"RAY_")] == []
+    run.stop()
+    assert on_nodes(run) == []
+    cluster.wait_until_idle()

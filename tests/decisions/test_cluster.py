@@ -65,3 +65,16 @@ def test_a_resume_finds_out_anew_whether_the_cluster_can_be_used() -> None:
     stage.at(5, on.Resumed())
     assert stage.fleet.run.cluster_problem == ""
     assert TOLD.replace("-1", "-2") in stage.at(6, GONE)
+
+
+def test_of_the_cluster_that_agents_run_on_it_is_told_too_and_grades_go_on() -> None:
+    stage = Stage(rules=PATIENT)
+    gone, back = on.AgentsClusterChecked(problem="no head"), on.AgentsClusterChecked(problem="")
+    assert stage.at(2, back) == []
+    assert stage.at(3, gone) == ["alert run-alert-1: launches on the cluster begin when it can be used again: no head"]
+    assert stage.at(4, on.AgentsClusterChecked(problem="it refuses")) == []
+    stage.in_grading(5, "ann")
+    assert stage.at(6, back) == ["alert run-alert-2: the cluster that agents run on can be used again"]
+    stage.at(7, gone)
+    stage.at(8, on.Resumed(away=1.0))
+    assert stage.fleet.run.agents_cluster_problem == ""
