@@ -124,7 +124,7 @@ MAY_IMPORT = {
     "coral.cluster.guard": ("coral.grader.remove_tree", "coral.processes.result_channel"),
     "coral.cluster.node": (),  # a node has none of it
     "coral.cluster.shipping": ("coral.grading.parts",),
-    "coral.cluster.mirror": ("workspace.plain_file",),
+    "coral.cluster.mirror": ("workspace.layout", "workspace.plain_file"),
     "coral.cluster.knowledge_sync": ("coral.cluster.mirror", "workspace.plain_file"),
     "coral.cluster.remote_launch": ("coral.cluster", "attempts.files"),
     "coral.cluster.host": ("coral.cluster", "coral"),

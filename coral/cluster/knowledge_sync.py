@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
-from coral.cluster.mirror import FILE, Entry, Message, scan
+from coral.cluster.mirror import FILE, Entry, Message, check_inside, scan
 from workspace.plain_file import folder_of, read_below, write_below
 
 MOST = 16 << 20  # bytes of a file; a larger one is not shared
@@ -90,8 +90,10 @@ class KnowledgeFolder:
 
 
 def take_here(folder: KnowledgeFolder, message: Message, agent: str) -> None:
-    """Take a node's change over into the run's folder, by the rule. What the node then lacks is in `changed`."""
+    """Take a node's change over into the run's folder, by the rule. What the node then lacks is in `changed`.
+    ValueError for a path that leads elsewhere: a node is not to be trusted with that."""
     name, data = message["knowledge"], message["data"]
+    check_inside(name)
     there = digest(data)
     if there is None:
         folder.known.pop(name, None)

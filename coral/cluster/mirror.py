@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from workspace.layout import leads_outside
 from workspace.plain_file import folder_of, give_like, link_below
 
 PIECE = 1 << 20  # bytes of a file in one message
@@ -198,9 +199,15 @@ class Receiver:
 
 
 def check_below(name: str, areas: Iterable[str]) -> None:
-    """Raise ValueError unless a path is plain and lies in one of the areas."""
-    parts = Path(name).parts
-    if name.startswith("/") or ".." in parts or not any(name == area or name.startswith(f"{area}/") for area in areas):
+    """Raise ValueError unless a path stays below the root and lies in one of the areas, or is one."""
+    check_inside(name)
+    if not any(name == area or name.startswith(f"{area}/") for area in areas):
+        raise ValueError(f"{name[:100]!r} is no path of the mirror")
+
+
+def check_inside(name: str) -> None:
+    """Raise ValueError unless a path stays below the folder that it is relative to."""
+    if not name or leads_outside(name):
         raise ValueError(f"{name[:100]!r} is no path of the mirror")
 
 

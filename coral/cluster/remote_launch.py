@@ -32,6 +32,8 @@ LOST = 93  # the exit code of a launch whose node was lost: it failed by nobody'
 NOT_RUN = 94  # that of one which never began
 RETRY_SECONDS = 0.1
 ANSWERS_SECONDS, GIVEN_SECONDS = 0.03, 0.5  # between two looks at answers, and at all else that goes to the node
+ASKED_SECONDS = 10.0  # after a submission or request: for so long its sender looks for an answer as often as that
+IDLE_SECONDS = 0.25  # between two looks at answers afterwards
 WAITING_SECONDS = 5.0  # between two signs of life of a launch that waits for the cluster
 _ASKED = ("launch", "number", "before", "run", "agent", "areas", "version", "resources", "labels", "prefers")
 REASON = 500  # characters
@@ -75,7 +77,7 @@ class RemoteLaunch:
         self._link = Link()
         self._node = _Node(spec)
         self._state = _Given(self._root, self._areas)
-        self._seen, self._is_begun, self._is_ready, self._asked_to_end = 0, False, False, 0
+        self._seen, self._is_begun, self._is_ready, self._asked_until = 0, False, False, 0.0
         self._until, self._checked = time.monotonic() + spec["wait"], time.monotonic()
         self._heard = time.monotonic()  # when the bridge was last there
         self._why, self._touched, self._place = "", float("-inf"), ""
@@ -101,7 +103,8 @@ class RemoteLaunch:
         answers_at = given_at = 0.0
         while True:
             watched: list[Any] = [connection, waking]
-            ready, _, _ = select.select(watched, [], [], ANSWERS_SECONDS if self._is_ready else 0.5)
+            pause = ANSWERS_SECONDS if time.monotonic() < self._asked_until else IDLE_SECONDS
+            ready, _, _ = select.select(watched, [], [], pause)
             self._heard = time.monotonic()
             if waking in ready:
                 self._take_signals(waking)
@@ -110,7 +113,7 @@ class RemoteLaunch:
                     return code
             self._check()
             now = time.monotonic()
-            if self._is_ready and now >= answers_at + ANSWERS_SECONDS:
+            if self._is_ready and now >= answers_at + pause:
                 answers_at = now
                 is_due = now >= given_at + GIVEN_SECONDS
                 given_at = now if is_due else given_at
@@ -149,7 +152,7 @@ class RemoteLaunch:
         elif "apply" in event:
             self._receiver.apply()
         elif "knowledge" in event:
-            with contextlib.suppress(OSError):  # an agent of this machine has laid something else there
+            with contextlib.suppress(OSError, ValueError):  # something else lies there, or it leads elsewhere
                 take_here(self._knowledge, event, self._spec["agent"])
         elif "life" in event:
             self._touch()
@@ -187,6 +190,7 @@ class RemoteLaunch:
         if "put" not in event or folder not in self._areas["up"] or not _is_plain(last):
             return
         self._taken.add(name)
+        self._asked_until = time.monotonic() + ASKED_SECONDS
         answered = (self._root / self._areas["up"][folder] / last).exists()
         with contextlib.suppress(FileExistsError, OSError):
             if not answered:

@@ -73,6 +73,14 @@ def test_of_two_changes_of_one_note_none_is_lost(tmp_path: Path) -> None:
     assert held(tmp_path / "here") == held(tmp_path / "there") == {"a.md": "new here", kept: "new there"}
 
 
+@pytest.mark.parametrize("name", ["../a.md", "notes/../../a.md", "/tmp/a.md"])
+def test_a_node_writes_nowhere_else(tmp_path: Path, name: str) -> None:
+    here, _ = pair(tmp_path)
+    with pytest.raises(ValueError, match="is no path of the mirror"):
+        take_here(here, {"knowledge": name, "data": b"x", "base": None}, "agent-1")
+    assert {path.name for path in tmp_path.rglob("*")} == {"here", "there"}
+
+
 def test_a_link_is_no_knowledge(tmp_path: Path) -> None:
     here, _ = pair(tmp_path)
     (tmp_path / "secret").write_text("x")
