@@ -37,6 +37,7 @@ IDLE_SECONDS = 0.25  # between two looks at answers afterwards
 WAITING_SECONDS = 5.0  # between two signs of life of a launch that waits for the cluster
 _ASKED = ("launch", "number", "before", "run", "agent", "areas", "version", "resources", "labels", "prefers")
 REASON = 500  # characters
+LOST_SECONDS = 3.0  # from the start of a program until its launch counts as lost
 LEASE_MARGIN = 30.0  # seconds after the lease of a launch, until it counts as lost
 HOST_NAMES = (  # variables that name places of a machine: a program has those of its node
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR", "TMP", "TEMP", "HOSTNAME", "VIRTUAL_ENV"),
@@ -80,6 +81,7 @@ class RemoteLaunch:
         self._seen, self._is_begun, self._is_ready, self._asked_until = 0, False, False, 0.0
         self._until, self._checked = time.monotonic() + spec["wait"], time.monotonic()
         self._heard = time.monotonic()  # when the bridge was last there
+        self._started: float | None = None  # when the program was started
         self._why, self._touched, self._place = "", float("-inf"), ""
         self._taken = set[str]()  # files of the node's inbox and requests that the supervisor has not removed yet
 
@@ -127,9 +129,7 @@ class RemoteLaunch:
             raise NotRunError(f"cannot run on the cluster: {message['refused']}")
         if "lost" in message:
             reason = " ".join(message["lost"].split())[:REASON]
-            if self._is_begun:
-                raise NotRunError(f"its node was lost: {reason}", LOST)
-            raise NotRunError(f"cannot run on the cluster: {reason}")
+            raise self._lost(f"its node was lost: {reason}")
         self._why = message.get("waits", self._why)
         self._place = message.get("node", self._place)
         self._link.taken(message.get("taken", 0))
@@ -141,6 +141,14 @@ class RemoteLaunch:
         if "events" in message:
             self._link.received(self._seen)
         return None
+
+    def _lost(self, reason: str) -> NotRunError:
+        """Return the error of a launch whose node was lost. The supervisor begins the next one at once, so one that had
+        only begun waits a little; and one that never ran there counts as a crash, for the next may fare alike."""
+        if self._started is None:
+            return NotRunError(f"cannot run on the cluster: {reason}")
+        time.sleep(max(self._started + LOST_SECONDS - time.monotonic(), 0.0))
+        return NotRunError(reason, LOST)
 
     def _handle(self, event: dict[str, Any]) -> int | None:
         if "ready" in event:
@@ -159,7 +167,9 @@ class RemoteLaunch:
         elif "ended" in event:
             self._link.post_first({"received": True})
             return _code(event["ended"])
-        elif "started" not in event:
+        elif "started" in event:
+            self._started = time.monotonic()
+        else:
             with contextlib.suppress(ValueError):  # the node is not to be trusted with other paths
                 self._receiver.take(event)
         return None
@@ -234,7 +244,7 @@ class RemoteLaunch:
         trouble = wire.trouble(self._bridge)
         if self._is_begun:
             if now > self._heard + LEASE_SECONDS + LEASE_MARGIN:
-                raise NotRunError(trouble or "nothing was heard of it", LOST)
+                raise self._lost(trouble or "nothing was heard of it")
             return
         if trouble:
             self._until += passed

@@ -174,7 +174,8 @@ VALUES = range(1, 6)
 
 
 def test_of_agents_that_are_killed_again_and_again_each_submission_is_one_attempt(begin, cluster):
-    run = begin([*tries(*VALUES), "hang"], count=4, overrides=("agents.place={num_cpus: 0.5}", "agents.ray.wait=600"))
+    shares = ("agents.place={num_cpus: 0.5}", "run.breaker_crashes=1000", "run.backoff_max=2")
+    run = begin([*tries(*VALUES), "hang"], count=4, overrides=shares)
     dice, killed = random.Random(17), []
     while len(run.attempts()) < 4 * len(VALUES):
         kinds = {"host": cluster.hosts(), "process": locals_of(run), "bridge": bridges(run), "program": on_nodes(run)}

@@ -103,7 +103,7 @@ _PLACES = {
     "integration/coral/cluster/test_node": ["coral.cluster: guard"],
     "integration/coral/cluster/test_remote_launch, in which launches go through them": [
         "coral.agent_setup: remote",
-        "coral.cluster: host launch_bridge launch_guard orders",
+        "coral.cluster: launch_bridge launch_guard",
     ],
     "unit/coral/config/test_load": ["coral.config: session"],
     "end_to_end/test_slurm, and tests/cluster/test_slurm with a real Slurm": ["coral.cluster: slurm_bridge slurm_job"],
