@@ -28,7 +28,6 @@ from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
 from coral.cluster.mirror import Entries, Growing, Message, Receiver, messages, scan
 from coral.cluster.orders import Link, MessageLines
 
-LOST = 93  # the exit code of a launch whose node was lost: it failed by nobody's fault
 NOT_RUN = 94  # that of one which never began
 RETRY_SECONDS = 0.1
 ANSWERS_SECONDS, GIVEN_SECONDS = 0.03, 0.5  # between two looks at answers, and at all else that goes to the node
@@ -148,7 +147,7 @@ class RemoteLaunch:
         if self._started is None:
             return NotRunError(f"cannot run on the cluster: {reason}")
         time.sleep(max(self._started + LOST_SECONDS - time.monotonic(), 0.0))
-        return NotRunError(reason, LOST)
+        return NotRunError(reason, wire.LOST)
 
     def _handle(self, event: dict[str, Any]) -> int | None:
         if "ready" in event:

@@ -14,7 +14,7 @@ from attempts.standing import ranked
 from attempts.store import Store
 from coral.agent_setup.launch import session_of
 from coral.agent_setup.remote import agents_cluster_problem, is_placed
-from coral.cluster.remote_launch import LOST
+from coral.cluster.wire import LOST
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
 from coral.fleet.jobs import LAUNCH
