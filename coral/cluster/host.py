@@ -27,7 +27,17 @@ from typing import Any
 from coral.cluster import launch_guard
 from coral.cluster.guard import started_at
 from coral.cluster.knowledge_sync import KnowledgeFolder, take_there
-from coral.cluster.mirror import Entries, Growing, Receiver, file_messages, messages, scan
+from coral.cluster.mirror import (
+    Entries,
+    Growing,
+    Receiver,
+    file_messages,
+    make_folder,
+    messages,
+    remove,
+    scan,
+    unless_of_machine,
+)
 from coral.cluster.node import own_folder
 from coral.cluster.remote_launch import HOST_NAMES
 
@@ -92,19 +102,21 @@ class Host:
         _end_orphans(self._place, self._root)
         launch_guard.wait_for_lock(self._place)
         areas, unsent = self._areas, self._place / UNSENT
-        self._keeps = unsent.exists() and unsent.read_text() == str(before)
+        self._keeps = unsent.exists() and str(before) in unsent.read_text().split()
+        if self._keeps:  # this launch has begun, or has not, when its hand-over is cut off
+            unsent.write_text(f"{before} {self._number}")
         for name in (*areas["up"], areas["knowledge"], *areas["folders"]):
-            (self._root / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._root, name)
         for name in () if self._keeps else areas["up"]:  # the run's own state is newer
             for left in (self._root / name).iterdir():
-                left.unlink()
+                remove(self._root, f"{name}/{left.name}")
         for name in (launch_guard.STATUS, launch_guard.GUARD):
             (self._place / name).unlink(missing_ok=True)
         os.utime(self._place.parent)
         below = [name for kind in ("own", "given", "growing", "flat", "up", "answers", "logs") for name in areas[kind]]
         self._receiver = Receiver(self._root, self._place / "aside", below)
         self._knowledge = KnowledgeFolder(self._root / areas["knowledge"])
-        for _ in self._knowledge.changed():
+        while self._knowledge.changed():
             pass  # what is there is known: the run is told by `ready`
 
     def close(self) -> None:
@@ -142,7 +154,11 @@ class Host:
             for number, order in enumerate(orders, first):
                 if number == self._next:
                     self._next += 1
-                    self._obey(order)
+                    try:
+                        self._obey(order)
+                    except (OSError, ValueError) as error:  # without this order the mirror is not what it should be
+                        self._emit({"ended": {"problem": f"its node cannot keep its files: {error}"}})
+                        self.close()
             return self._next
 
     def _obey(self, order: Event) -> None:
@@ -153,14 +169,14 @@ class Host:
         elif "sync" in order:
             self._wants_sync.set()
         elif "apply" in order:
-            self._receiver.apply()
-        elif "had" in order:  # by the run's folder, which is to get what the mirror has instead
+            if left := [name for name in self._receiver.apply() if "/.git/" in name]:
+                raise OSError(f"{left[0]} cannot be written")
+        elif "had" in order:  # by the run's folder, which gets what the mirror has instead: at the start
             self._had = order["had"]
-            self.sync()
         elif "received" in order:
             (self._place / UNSENT).unlink(missing_ok=True)
         elif "knowledge" in order:
-            with contextlib.suppress(OSError):  # the agent has laid something else there
+            with unless_of_machine():  # the agent has laid something else there
                 take_there(self._knowledge, order)
         else:
             self._receiver.take(order)
@@ -185,7 +201,10 @@ class Host:
             self._emit({"ended": status})
 
     def _run_guarded(self, start: dict[str, Any]) -> dict[str, Any]:
-        self._had = scan(self._root, self._areas["own"])
+        if self._keeps:
+            self.sync()
+        else:
+            self._had = scan(self._root, self._areas["own"])
         (self._place / UNSENT).write_text(str(self._number))
         streams = {1: Path(start["stdout"]), 2: Path(start["stderr"])}
         for path in streams.values():
@@ -222,7 +241,7 @@ class Host:
         return status
 
     def sync(self) -> None:
-        """Report what has changed in the agent's own folders."""
+        """Report what has changed in the agent's own folders. OSError where this machine cannot read all of it."""
         now = scan(self._root, self._areas["own"])
         if now != self._had:
             self.emit_all(messages(self._root, self._had, now))
@@ -237,9 +256,12 @@ class Host:
     def areas(self) -> dict[str, Any]:
         return self._areas
 
-    @property
-    def knowledge(self) -> KnowledgeFolder:
-        return self._knowledge
+    def send_knowledge(self) -> bool:
+        """Report what has changed in the shared knowledge; return whether there may be more."""
+        with self._taking:  # what comes from the run changes it too
+            news = self._knowledge.changed()
+        self.emit_all(news)
+        return bool(news)
 
     @property
     def guard(self) -> Path:
@@ -258,7 +280,7 @@ class Host:
     def _emit(self, event: Event) -> None:
         size = 200 + sum(len(value) for value in event.values() if isinstance(value, bytes))
         with self._changed:
-            while self._held > HELD:
+            while self._held > HELD and "ended" not in event:
                 self._changed.wait(1)
             self._held += size
             self._events.append((size, event))
@@ -281,16 +303,22 @@ class _Watches:
         self._used = 0.0
 
     def look(self, *, last: bool = False) -> None:
-        host, now = self._host, time.monotonic()
+        now = time.monotonic()
         self._output(last=last)
+        with contextlib.nullcontext() if last else contextlib.suppress(OSError):  # it is looked at again
+            self._changes(now, last=last)
+        if now >= self._life_at + LIFE_SECONDS:
+            self._life(now)
+
+    def _changes(self, now: float, *, last: bool) -> None:
+        host = self._host
         if host.takes_sync() or last:
             host.sync()
         self._files()
         if last or now >= self._knowledge_at + KNOWLEDGE_SECONDS:
             self._knowledge_at = now
-            host.emit_all(host.knowledge.changed())
-        if now >= self._life_at + LIFE_SECONDS:
-            self._life(now)
+            while host.send_knowledge() and last:
+                pass
 
     def _output(self, *, last: bool) -> None:
         for number, path in self._streams.items():
@@ -302,15 +330,14 @@ class _Watches:
 
     def _files(self) -> None:
         """Report what the agent has put into its inbox and its requests. What it has submitted comes after the work."""
-        found = [
-            f"{folder}/{entry.name}"
-            for folder in self._host.areas["up"]
-            for entry in os.scandir(self._host.root / folder)
-            if entry.name.endswith(".json") and not entry.name.startswith(".")
-        ]
+        found = []
+        for folder in self._host.areas["up"]:
+            with unless_of_machine(), os.scandir(self._host.root / folder) as inside:
+                names = [entry.name for entry in inside]
+                found += [f"{folder}/{name}" for name in names if name.endswith(".json") and not name.startswith(".")]
         if new := sorted(set(found) - self._sent):
             self._host.sync()
-            self._host.emit_all(self._host.knowledge.changed())
+            self._host.send_knowledge()
             for name in new:
                 for message in file_messages(self._host.root, name):
                     self._host.emit_all([{"file": name, **message}])

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
-from coral.cluster.mirror import FILE, Entry, Message, check_inside, scan
+from coral.cluster.mirror import FILE, Entries, Entry, Message, check_inside, scan
 from workspace.plain_file import folder_of, read_below, write_below
 
 MOST = 16 << 20  # bytes of a file; a larger one is not shared
+MOST_AT_ONCE = 32 << 20  # bytes of files in one list of changes
 
 
 class Merge(Enum):
@@ -54,26 +55,38 @@ class KnowledgeFolder:
         self._folder, self.known = folder, dict[str, str]()
         self._seen: dict[str, tuple[Entry, str]] = {}  # by name: a file as it was read last, and its digest
 
-    def changed(self) -> Iterator[Message]:
-        """Yield what the other side does not know yet, with the digest of what it has."""
+    def changed(self) -> list[Message]:
+        """Return what the other side does not know yet, with the digest of what it has. A list, so that no change comes
+        between; after MOST_AT_ONCE bytes the rest is left to the next call. OSError where this machine cannot read
+        all."""
         found = {
             name.partition("/")[2]: entry
             for name, entry in scan(self._folder.parent, [self._folder.name]).items()
-            if entry[0] == FILE and entry[2] <= MOST and not _is_unfinished(name)
+            if entry[0] == FILE and not _is_unfinished(name)
         }
+        news = [
+            {"knowledge": name, "data": None, "base": self.known.pop(name)}
+            for name in [name for name in self.known if name not in found]
+        ]
+        size = 0
+        for one in self._news(found):
+            news.append(one)
+            size += len(one["data"])
+            if size > MOST_AT_ONCE:
+                break
+        return news
+
+    def _news(self, found: Entries) -> Iterator[Message]:
         for name, entry in found.items():
+            if entry[2] > MOST:
+                continue
             if (seen := self._seen.get(name)) is not None and seen[0] == entry and self.known.get(name) == seen[1]:
                 continue
             if (data := read_below(self._folder, name, MOST)) is not None:
-                yield from self._news(name, data, entry)
-        for name in [name for name in self.known if name not in found]:
-            yield {"knowledge": name, "data": None, "base": self.known.pop(name)}
-
-    def _news(self, name: str, data: bytes, entry: Entry) -> Iterator[Message]:
-        now, base = str(digest(data)), self.known.get(name)
-        self._seen[name], self.known[name] = (entry, now), now
-        if now != base:
-            yield {"knowledge": name, "data": data, "base": base}
+                now, base = str(digest(data)), self.known.get(name)
+                self._seen[name], self.known[name] = (entry, now), now
+                if now != base:
+                    yield {"knowledge": name, "data": data, "base": base}
 
     def digest_of(self, name: str) -> str | None:
         return digest(read_below(self._folder, name, MOST))
@@ -81,12 +94,12 @@ class KnowledgeFolder:
     def set(self, name: str, data: bytes | None) -> None:
         """Take over the other side's version. OSError where a link or folder lies in its way."""
         if data is None:
-            self.known.pop(name, None)
             with contextlib.suppress(FileNotFoundError), folder_of(self._folder, name) as place:
                 os.unlink(Path(name).name, dir_fd=place)
+            self.known.pop(name, None)
         else:
-            self.known[name] = str(digest(data))
             write_below(self._folder, name, data)
+            self.known[name] = str(digest(data))  # only now: what is known and not there counts as removed
 
 
 def take_here(folder: KnowledgeFolder, message: Message, agent: str) -> None:
@@ -95,10 +108,6 @@ def take_here(folder: KnowledgeFolder, message: Message, agent: str) -> None:
     name, data = message["knowledge"], message["data"]
     check_inside(name)
     there = digest(data)
-    if there is None:
-        folder.known.pop(name, None)
-    else:
-        folder.known[name] = there  # that is what the node has now
     match merge(message["base"], folder.digest_of(name), there):
         case Merge.TAKE:
             folder.set(name, data)
@@ -107,6 +116,10 @@ def take_here(folder: KnowledgeFolder, message: Message, agent: str) -> None:
             folder.known.pop(beside(name, agent, str(there)), None)  # the node does not have it under this name
         case _:
             pass
+    if there is None:
+        folder.known.pop(name, None)
+    else:
+        folder.known[name] = there  # that is what the node has now
 
 
 def take_there(folder: KnowledgeFolder, message: Message) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import select
 import socket
 import threading
@@ -20,6 +21,7 @@ from coral.cluster import wire
 from coral.cluster.bridge import RefusedError
 
 NEWS_SECONDS = 1.0
+LAST_SECONDS = 5.0  # for which the last orders of a client that has left may take
 LINGER_SECONDS = 10.0  # for which the bridge waits for a client, once nobody supervises the run
 UNCLAIMED_SECONDS = 15.0  # from the start of the bridge until launches that no client asks for are ended
 
@@ -34,6 +36,7 @@ class LaunchClient:
     def __init__(self, connection: socket.socket) -> None:
         self._connection, self._sending = connection, threading.Lock()
         self.asked: dict[str, Any] = {}
+        self.orders = queue.SimpleQueue[dict[str, Any] | None]()  # for its host; None is the last
         self.received = 0  # events that it has handled
         self.host: Any = None
         self.node = ""
@@ -99,12 +102,17 @@ class LaunchBridge(ABC):
 
     def _serve(self, connection: socket.socket) -> None:
         client = LaunchClient(connection)
+        # Not in this thread: a host that takes no order for a while would keep it from seeing that the client has left.
+        passing = threading.Thread(target=self._pass_on, args=(client,), daemon=True)
+        passing.start()
         with contextlib.suppress(OSError), connection.makefile("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
                     break
                 self._take(client, wire.decoded(line))
         client.has_left.set()
+        client.orders.put(None)
+        passing.join(LAST_SECONDS if client.is_answered.is_set() else 0.0)
         connection.close()
         launch = client.asked.get("launch", "")
         if self._clients.get(launch) is client:  # it has not come back by another connection
@@ -120,9 +128,20 @@ class LaunchBridge(ABC):
             threading.Thread(target=self._tell_news, args=(client,), daemon=True).start()
         elif "received" in message:
             client.received = message["received"]
-        elif client.is_answered.wait() and client.host is not None:
-            with contextlib.suppress(LostError):  # `_tell_news` says so
+        else:
+            client.orders.put(message)
+
+    def _pass_on(self, client: LaunchClient) -> None:
+        """Pass the orders of a client on to its host."""
+        while (message := client.orders.get()) is not None:
+            client.is_answered.wait()
+            if client.host is None:
+                return
+            try:
                 client.send(taken=self.call(client, "take", message["order"], [message["message"]]))
+            except LostError as error:
+                client.send(lost=str(error))
+                return
 
     def _tell_news(self, client: LaunchClient) -> None:
         """Send a client the events of its launch."""

@@ -8,11 +8,13 @@ place: no link that an agent has laid is followed. Standard library only.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
 import shutil
 import stat
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,11 @@ from workspace.plain_file import folder_of, give_like, link_below
 PIECE = 1 << 20  # bytes of a file in one message
 SETTLED = 2.0  # seconds after which a folder's time surely tells of one more change
 FILE, LINK, FOLDER = "file", "link", "folder"
+# Errors that tell of this machine, as a full disk, and not of what an agent has laid in the way of a file.
+_OF_MACHINE = frozenset({
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ETIMEDOUT),
+})  # fmt: skip
 _KINDS = ("piece", "put", "link", "folder", "remove")  # of messages
 
 Entry = list[Any]  # [FILE, mode, size, time in nanoseconds], [LINK, target] or [FOLDER]
@@ -30,12 +37,27 @@ Entries = dict[str, Entry]
 Message = dict[str, Any]
 
 
+def is_of_machine(error: OSError) -> bool:
+    return error.errno in _OF_MACHINE
+
+
+@contextlib.contextmanager
+def unless_of_machine() -> Iterator[None]:
+    """Suppress an OSError that tells of a file: it is gone, or an agent has laid something else there. One that tells
+    of this machine is raised, because a file that cannot be read must not count as removed."""
+    try:
+        yield
+    except OSError as error:
+        if is_of_machine(error):
+            raise
+
+
 def scan(root: Path, names: Iterable[str]) -> Entries:
     """Return what these files and folders hold, the folders themselves included. Locks of git are left out, and what is
-    neither file, link nor folder."""
+    neither file, link nor folder. OSError where this machine cannot read all of it."""
     found: Entries = {}
     for name in names:
-        with contextlib.suppress(OSError):
+        with unless_of_machine():
             _add(found, name, (root / name).lstat(), root)
     return found
 
@@ -46,9 +68,9 @@ def _add(found: Entries, name: str, status: os.stat_result, root: Path) -> None:
     found[name] = entry
     if entry[0] != FOLDER:
         return
-    with contextlib.suppress(OSError), os.scandir(root / name) as inside:
+    with unless_of_machine(), os.scandir(root / name) as inside:
         for one in inside:
-            with contextlib.suppress(OSError):  # it is gone
+            with unless_of_machine():
                 _add(found, f"{name}/{one.name}", one.stat(follow_symlinks=False), root)
 
 
@@ -73,7 +95,7 @@ class Growing:
         ahead = [*self._names, *self._flat]
         while ahead:
             name = ahead.pop()
-            with contextlib.suppress(OSError):
+            with unless_of_machine():
                 held = self._read(name)
                 found[name] = [FOLDER]
                 found.update(held)
@@ -88,7 +110,7 @@ class Growing:
         held: Entries = {}
         with os.scandir(self._root / name) as inside:
             for one in inside:
-                with contextlib.suppress(OSError):
+                with unless_of_machine():
                     entry = _entry(Path(one.path), one.stat(follow_symlinks=False))
                     wanted = name not in self._flat or (one.name.endswith(".json") and entry and entry[0] == FILE)
                     if entry is not None and wanted and not one.name.startswith("."):
@@ -114,43 +136,46 @@ def messages(root: Path, before: Mapping[str, Entry], after: Mapping[str, Entry]
 
 
 def file_messages(root: Path, name: str) -> Iterator[Message]:
-    """Yield one file, with its mode and time; nothing if it is gone."""
-    with contextlib.suppress(OSError):
+    """Yield one file, with its mode and time; nothing if it is gone. `at`: how many bytes came before. OSError where
+    this machine cannot read it."""
+    with unless_of_machine():
         handle = os.open(root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 return
-            data = file.read(PIECE)
+            data, at = file.read(PIECE), 0
             while len(data) == PIECE and (more := file.read(PIECE)):
-                yield {"piece": name, "data": data}
-                data = more
-            yield {"put": name, "data": data, "mode": status.st_mode & 0o777, "time": status.st_mtime_ns}
+                yield {"piece": name, "data": data, "at": at}
+                data, at = more, at + PIECE
+            mode = status.st_mode & 0o777
+            yield {"put": name, "data": data, "at": at, "mode": mode, "time": status.st_mtime_ns}
 
 
 class Receiver:
     """Takes messages about files. `root`: below which they lie; `aside`: a folder on the same disk, for files that are
-    not in their place yet; `areas`: the paths below which they may lie."""
+    not in their place yet; `areas`: the paths below which they may lie; `folders`: those that stay folders."""
 
-    def __init__(self, root: Path, aside: Path, areas: Iterable[str]) -> None:
-        self._root, self._aside, self._areas = root, aside, tuple(areas)
+    def __init__(self, root: Path, aside: Path, areas: Iterable[str], folders: Iterable[str] = ()) -> None:
+        self._root, self._aside, self._areas, self._folders = root, aside, tuple(areas), frozenset(folders)
         shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(mode=0o700, parents=True)
-        self._waiting: list[tuple[Message, Path | None]] = []
+        self._waiting = deque[tuple[Message, Path | None]]()
         self._pieces: dict[str, Path] = {}
 
     def take(self, message: Message) -> bool:
-        """Keep a message for `apply`. Return whether it is about a file. ValueError for a path outside the areas."""
+        """Keep a message for `apply`. Return whether it is about a file. ValueError for a path outside the areas. After
+        an OSError the same message may be taken again."""
         kind = next((kind for kind in _KINDS if kind in message), "")
         if not kind:
             return False
         name = message[kind]
         check_below(name, self._areas)
+        if kind != "folder" and name in self._folders:
+            raise ValueError(f"{name[:100]!r} stays a folder")
         if kind in ("piece", "put"):
-            part = self._pieces.get(name) or self._aside / secrets.token_hex(8)
-            with part.open("ab") as file:
-                file.write(message["data"])
-            self._pieces[name] = part
+            part = self._pieces.setdefault(name, self._aside / secrets.token_hex(8))
+            _add_piece(part, message["at"], message["data"])
         if kind == "put":
             self._waiting.append(({**message, "data": b""}, self._pieces.pop(name)))
         elif kind != "piece":
@@ -159,16 +184,19 @@ class Receiver:
 
     def apply(self) -> list[str]:
         """Put everything in its place. Return the names of what could not be put there, as where a link lies on the
-        way."""
+        way. After an OSError, which tells of this machine, the rest waits for the next call."""
         failed = []
-        waiting, self._waiting = self._waiting, []
-        for message, part in waiting:
+        while self._waiting:
+            message, part = self._waiting[0]
             try:
                 self._apply(message, part)
-            except OSError:
+            except OSError as error:
+                if is_of_machine(error):
+                    raise
                 failed.append(next(str(message[kind]) for kind in _KINDS if kind in message))
                 if part is not None:
                     part.unlink(missing_ok=True)
+            self._waiting.popleft()
         return failed
 
     def _apply(self, message: Message, part: Path | None) -> None:
@@ -182,7 +210,7 @@ class Receiver:
                 _make_folder(Path(message["folder"]).name, place)
         else:
             with contextlib.suppress(FileNotFoundError):
-                _remove(self._root, message["remove"])
+                remove(self._root, message["remove"])
 
     def _put(self, message: Message, part: Path) -> None:
         name = message["put"]
@@ -211,6 +239,14 @@ def check_inside(name: str) -> None:
         raise ValueError(f"{name[:100]!r} is no path of the mirror")
 
 
+def _add_piece(part: Path, at: int, data: bytes) -> None:
+    with part.open("ab") as file:
+        if os.fstat(file.fileno()).st_size < at:
+            raise OSError(errno.EIO, "a part of it is gone", str(part))
+        file.truncate(at)  # what a write has left that did not end well
+        file.write(data)
+
+
 def _clear_place(root: Path, name: str) -> None:
     """Remove a folder that lies in the place of a file or link."""
     with contextlib.suppress(FileNotFoundError), folder_of(root, name) as place:
@@ -233,7 +269,15 @@ def _make_folder(last: str, place: int) -> None:
         os.close(handle)
 
 
-def _remove(root: Path, name: str) -> None:
+def make_folder(root: Path, name: str) -> None:
+    """Make a folder and those above it; a file or link in the place of one is removed."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for folder in (*reversed(Path(name).parents[:-1]), Path(name)):
+        with folder_of(root, str(folder)) as place:
+            _make_folder(folder.name, place)
+
+
+def remove(root: Path, name: str) -> None:
     with folder_of(root, name) as place:
         last = Path(name).name
         if stat.S_ISDIR(os.lstat(last, dir_fd=place).st_mode):

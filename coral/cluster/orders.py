@@ -15,6 +15,10 @@ from coral.cluster.mirror import Message
 WINDOW = 8 << 20  # bytes that may be on their way to the node
 
 
+class DisconnectedError(Exception):
+    """The connection to the bridge has ended. No OSError, which tells of this machine's disk."""
+
+
 class Link:
     """The orders on their way to the node: numbered, and sent again by the next connection until they were taken."""
 
@@ -25,9 +29,15 @@ class Link:
         self._next, self._bytes = 0, 0
 
     def connect(self, connection: socket.socket) -> None:
+        """Send the orders that were not taken by this connection. This and all that sends may raise
+        DisconnectedError."""
         self._connection = connection
         for number, order in self._sent:
             self._send(number, order)
+
+    def disconnect(self) -> None:
+        """Keep all orders for the next connection."""
+        self._connection = None
 
     def post(self, orders: Iterable[Message]) -> None:
         self._waiting.append(iter(orders))
@@ -44,10 +54,10 @@ class Link:
     def received(self, seen: int) -> None:
         """Say how many events were handled, so that the node forgets them."""
         if self._connection is not None:
-            self._connection.sendall(wire.encoded({"received": seen}))
+            send(self._connection, {"received": seen})
 
     def pump(self) -> None:
-        """Send what waits, as long as not too much is on its way. OSError if the connection has ended."""
+        """Send what waits, as long as not too much is on its way."""
         while self._waiting and self._bytes < WINDOW:
             if (order := next(self._waiting[0], None)) is None:
                 self._waiting.popleft()
@@ -63,7 +73,7 @@ class Link:
 
     def _send(self, number: int, order: Message) -> None:
         assert self._connection is not None
-        self._connection.sendall(wire.encoded({"order": number, "message": order}))
+        send(self._connection, {"order": number, "message": order})
 
 
 class MessageLines:
@@ -71,14 +81,25 @@ class MessageLines:
         self._connection, self._held = connection, b""
 
     def read(self) -> Iterator[dict[str, Any]]:
-        """Yield the messages that have come. EOFError when the connection has ended."""
-        piece = self._connection.recv(1 << 20)
+        """Yield the messages that have come. Raises DisconnectedError."""
+        try:
+            piece = self._connection.recv(1 << 20)
+        except OSError as error:
+            raise DisconnectedError from error
         if not piece:
-            raise EOFError
+            raise DisconnectedError
         self._held += piece
         while b"\n" in self._held:
             line, _, self._held = self._held.partition(b"\n")
             yield wire.decoded(line)
+
+
+def send(connection: socket.socket, message: Message) -> None:
+    """Send a message to the bridge. Raises DisconnectedError."""
+    try:
+        connection.sendall(wire.encoded(message))
+    except OSError as error:
+        raise DisconnectedError from error
 
 
 def _size(order: Message) -> int:

@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,12 @@ from attempts.files import write_bytes
 from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS
 from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
-from coral.cluster.mirror import Entries, Growing, Message, Receiver, messages, scan
-from coral.cluster.orders import Link, MessageLines
+from coral.cluster.mirror import Entries, Growing, Message, Receiver, messages, scan, unless_of_machine
+from coral.cluster.orders import DisconnectedError, Link, MessageLines, send
 
 NOT_RUN = 94  # that of one which never began
 RETRY_SECONDS = 0.1
+DISK_SECONDS = 0.5  # after which an event is handled again that this machine could not keep
 ANSWERS_SECONDS, GIVEN_SECONDS = 0.03, 0.5  # between two looks at answers, and at all else that goes to the node
 ASKED_SECONDS = 10.0  # after a submission or request: for so long its sender looks for an answer as often as that
 IDLE_SECONDS = 0.25  # between two looks at answers afterwards
@@ -72,7 +74,7 @@ class RemoteLaunch:
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec, self._areas = spec, spec["areas"]
         self._root, self._bridge = Path(spec["root"]), Path(spec["bridge"])
-        self._receiver = Receiver(self._root, Path(spec["aside"]), [*self._areas["own"], *self._areas["up"]])
+        self._receiver = Receiver(self._root, Path(spec["aside"]), self._areas["own"], folders=self._areas["own"])
         self._knowledge = KnowledgeFolder(self._root / self._areas["knowledge"])
         self._link = Link()
         self._node = _Node(spec)
@@ -82,23 +84,27 @@ class RemoteLaunch:
         self._heard = time.monotonic()  # when the bridge was last there
         self._started: float | None = None  # when the program was started
         self._why, self._touched, self._place = "", float("-inf"), ""
+        self._events, self._failed_at = deque[dict[str, Any]](), float("-inf")  # events that have come, from `_seen` on
         self._taken = set[str]()  # files of the node's inbox and requests that the supervisor has not removed yet
 
     def run(self, waking: int) -> int:
         """Run the launch; return the exit code of the program, negative for a signal. Raises NotRunError."""
         while True:
             try:
-                with wire.connect(self._bridge, seconds=5) as connection:
+                with _connection(self._bridge) as connection:
                     return self._connected(connection, waking)
-            except (OSError, EOFError):
+            except DisconnectedError:
+                self._link.disconnect()
                 self._check()
                 self._take_signals(waking)
                 time.sleep(RETRY_SECONDS)
+            except OSError as error:  # the node would not get all that it needs
+                raise NotRunError(f"cannot read what its node needs: {error}") from error
 
     def _connected(self, connection: socket.socket, waking: int) -> int:
         spec = self._spec
         asked = {name: spec[name] for name in _ASKED}
-        connection.sendall(wire.encoded({**asked, "seen": self._seen, "began": self._is_begun}))
+        send(connection, {**asked, "seen": self._seen, "began": self._is_begun})
         self._link.connect(connection)
         lines = MessageLines(connection)
         answers_at = given_at = 0.0
@@ -110,20 +116,22 @@ class RemoteLaunch:
             if waking in ready:
                 self._take_signals(waking)
             for message in lines.read() if connection in ready else ():
-                if (code := self._take(message)) is not None:
-                    return code
+                self._take(message)
+            if (code := self._handle_all()) is not None:
+                return code
             self._check()
             now = time.monotonic()
             if self._is_ready and now >= answers_at + pause:
                 answers_at = now
                 is_due = now >= given_at + GIVEN_SECONDS
                 given_at = now if is_due else given_at
-                self._give(all_of_it=is_due)
+                with contextlib.suppress(OSError):  # it is looked at again
+                    self._give(all_of_it=is_due)
             self._link.pump()
 
     # What comes.
 
-    def _take(self, message: dict[str, Any]) -> int | None:
+    def _take(self, message: dict[str, Any]) -> None:
         if "refused" in message:
             raise NotRunError(f"cannot run on the cluster: {message['refused']}")
         if "lost" in message:
@@ -133,11 +141,24 @@ class RemoteLaunch:
         self._place = message.get("node", self._place)
         self._link.taken(message.get("taken", 0))
         for number, event in enumerate(message.get("events", ()), message.get("at", 0)):
-            if number == self._seen:  # one before it was handled already
-                if (code := self._handle(event)) is not None:
-                    return code
-                self._seen += 1
-        if "events" in message:
+            if number == self._seen + len(self._events):  # one before it has come already
+                self._events.append(event)
+
+    def _handle_all(self) -> int | None:
+        """Handle the events that have come; return the exit code after the last one. One that this machine cannot keep,
+        as on a full disk, is handled again later, and all after it waits: the node keeps what it was not told of."""
+        seen = self._seen
+        while self._events and time.monotonic() >= self._failed_at + DISK_SECONDS:
+            try:
+                code = self._handle(self._events[0])
+            except OSError:
+                self._failed_at = time.monotonic()
+                break
+            if code is not None:
+                return code
+            self._events.popleft()
+            self._seen += 1
+        if self._seen > seen:
             self._link.received(self._seen)
         return None
 
@@ -153,33 +174,36 @@ class RemoteLaunch:
         if "ready" in event:
             self._begin(event["ready"])
         elif "output" in event:
-            _write(event["output"], event["data"])
+            while data := event["data"]:
+                event["data"] = data[os.write(event["output"], data) :]
         elif "file" in event:
             self._take_file(event)
         elif "apply" in event:
             self._receiver.apply()
         elif "knowledge" in event:
-            with contextlib.suppress(OSError, ValueError):  # something else lies there, or it leads elsewhere
+            with unless_of_machine(), contextlib.suppress(ValueError):  # it leads elsewhere
                 take_here(self._knowledge, event, self._spec["agent"])
         elif "life" in event:
             self._touch()
         elif "ended" in event:
-            self._link.post_first({"received": True})
+            if "problem" not in event["ended"]:  # else the mirror may have what did not come
+                self._link.post_first({"received": True})
             return _code(event["ended"])
         elif "started" in event:
             self._started = time.monotonic()
         else:
             with contextlib.suppress(ValueError):  # the node is not to be trusted with other paths
-                self._receiver.take(event)
+                self._receiver.take(self._node.moved_back(event))
         return None
 
     def _begin(self, ready: dict[str, Any]) -> None:
         """Make the mirror as the run's folder is, and start the program there."""
+        self._node.ready = ready
+        own, prompt = scan(self._root, self._areas["own"]), self._node.prompt()
         self._is_begun = self._is_ready = True
-        self._why, self._node.ready = "", ready
+        self._why = ""
         self._knowledge.known = dict(ready["knowledge"])
         _keep_place(self._spec, self._place)
-        own = scan(self._root, self._areas["own"])
         has = {name: entry for name, entry in ready["has"].items() if _lies_in(name, self._areas["own"])}
         if ready["keeps"]:
             self._link.post([{"had": own}])
@@ -188,9 +212,10 @@ class RemoteLaunch:
         self._state.has = {name: entry for name, entry in ready["has"].items() if name not in has}
         self._link.post(self._state.changes())
         self._link.post([{"apply": True}])
-        self._link.post(self._knowledge.changed())
+        while news := self._knowledge.changed():
+            self._link.post(news)
         self._link.post(self._state.answers())
-        self._link.post([self._node.prompt(), {"apply": True}, {"start": self._node.start()}])
+        self._link.post([prompt, {"apply": True}, {"start": self._node.start()}])
 
     def _take_file(self, event: dict[str, Any]) -> None:
         """Put a submission or a request into its place, as the agent's own command would, unless it was answered."""
@@ -198,12 +223,11 @@ class RemoteLaunch:
         folder, _, last = name.rpartition("/")
         if "put" not in event or folder not in self._areas["up"] or not _is_plain(last):
             return
-        self._taken.add(name)
         self._asked_until = time.monotonic() + ASKED_SECONDS
-        answered = (self._root / self._areas["up"][folder] / last).exists()
-        with contextlib.suppress(FileExistsError, OSError):
-            if not answered:
+        if not (self._root / self._areas["up"][folder] / last).exists():
+            with contextlib.suppress(FileExistsError):
                 write_bytes(self._root / folder / last, event["data"], durable=True, new=True)
+        self._taken.add(name)  # only now: what is not there counts as taken by the supervisor
 
     # What goes.
 
@@ -217,9 +241,10 @@ class RemoteLaunch:
 
     def _answers(self) -> list[Message]:
         """Return the new answers of the supervisor, and what it has taken out of the agent's inbox."""
+        answers = self._state.answers()
         gone = {name for name in self._taken if not os.path.lexists(self._root / name)}
         self._taken -= gone
-        return [*self._state.answers(), *({"remove": name} for name in sorted(gone))]
+        return [*answers, *({"remove": name} for name in sorted(gone))]
 
     def _take_signals(self, waking: int) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -227,7 +252,9 @@ class RemoteLaunch:
                 if not self._is_begun:
                     raise NotRunError("it was ended before it began", -number)
                 # As on this machine, `coral eval` sees the record that was published before the signal.
-                published = [*self._state.changes(), *self._answers(), {"apply": True}] if self._is_ready else []
+                published: list[Message] = []
+                with contextlib.suppress(OSError):  # this machine is in trouble, and the signal goes on
+                    published = [*self._state.changes(), *self._answers(), {"apply": True}] if self._is_ready else []
                 for order in (*published, {"signal": number}):
                     self._link.post_first(order)
                 if number != signal.SIGINT:  # it may be killed soon
@@ -262,6 +289,13 @@ class RemoteLaunch:
             os.close(handle)
 
 
+def _connection(bridge: Path) -> socket.socket:
+    try:
+        return wire.connect(bridge, seconds=5)
+    except OSError as error:
+        raise DisconnectedError from error
+
+
 class _Given:
     """What the supervisor writes and the node may read. `has`: what the node has of it, apart from answers."""
 
@@ -279,8 +313,9 @@ class _Given:
 
     def answers(self) -> list[Message]:
         now = self._answers.scan()
-        before, self._answered = self._answered, now
-        return list(messages(self._root, before, now)) if now != before else []
+        new = list(messages(self._root, self._answered, now)) if now != self._answered else []
+        self._answered = now
+        return new
 
 
 class _Node:
@@ -302,10 +337,16 @@ class _Node:
             else:
                 yield message
 
+    def moved_back(self, message: Message) -> Message:
+        home = self.ready["env"].get("HOME")
+        if "link" in message and home and message["to"].startswith(f"{home}/"):
+            return {**message, "to": self._spec["home"] + message["to"].removeprefix(home)}
+        return message
+
     def prompt(self) -> Message:
         path = self._spec["stdin"]
         text = Path(self._spec["root"], path).read_text("utf-8")
-        return {"put": path, "data": self.moved(text).encode(), "mode": 0o600, "time": time.time_ns()}
+        return {"put": path, "data": self.moved(text).encode(), "at": 0, "mode": 0o600, "time": time.time_ns()}
 
     def start(self) -> dict[str, Any]:
         spec, root, own = self._spec, self.ready["root"], self.ready["env"]
@@ -338,12 +379,6 @@ def _keep_place(spec: dict[str, Any], node: str) -> None:
     """Keep where the agent's last launch has begun: the next one is to find its mirror there."""
     with contextlib.suppress(OSError):
         write_bytes(Path(spec["kept"]), json.dumps({"node": node, "launch": spec["number"]}).encode(), durable=False)
-
-
-def _write(number: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(number, view) :]
 
 
 def _code(ended: dict[str, Any]) -> int:

@@ -31,8 +31,8 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_order_that_comes_twice_is_obeyed_once_and_a_gap_is_waited_for(node: Path) -> None:
     host = Host(ASKED, 60)
-    piece = {"piece": "workspace/agents/agent-1/x", "data": b"a"}
-    end = {"put": "workspace/agents/agent-1/x", "data": b"b", "mode": 0o644, "time": 0}
+    piece = {"piece": "workspace/agents/agent-1/x", "data": b"a", "at": 0}
+    end = {"put": "workspace/agents/agent-1/x", "data": b"b", "at": 1, "mode": 0o644, "time": 0}
     assert host.take(0, [piece]) == 1
     assert host.take(0, [piece]) == 1
     assert host.take(2, [{"apply": True}]) == 1
@@ -75,3 +75,32 @@ def test_what_an_earlier_launch_left_counts_only_if_it_was_the_last(node: Path) 
     assert (ready["ready"]["keeps"], kept.exists()) == (True, True)
     (ready,) = Host({**ASKED, "before": 3}, 60).exchange(0, 0, 0)["events"]
     assert (ready["ready"]["keeps"], kept.exists()) == (False, False)
+
+
+def test_an_order_that_the_node_cannot_obey_ends_the_launch(node: Path) -> None:
+    host = Host(ASKED, 60)
+    assert host.take(0, [{"piece": "workspace/agents/agent-1/x", "data": b"b", "at": 1}]) == 1
+    assert "a part of it is gone" in host.exchange(1, 1, 0)["events"][0]["ended"]["problem"]
+
+
+def test_a_hand_over_that_is_cut_off_is_made_by_the_next_launch_and_blocks_no_order(node: Path) -> None:
+    (ready,) = Host(ASKED, 60).exchange(0, 0, 0)["events"]
+    unsent = Path(ready["ready"]["root"]).parents[1] / "unsent"
+    unsent.write_text("1")
+    for asked in (ASKED, ASKED, {**ASKED, "number": 3, "before": 2}):
+        host = Host(asked, 60)
+        (ready,) = host.exchange(0, 0, 0)["events"]
+        assert ready["ready"]["keeps"]
+        host.take(0, [{"had": {}}])
+        assert host.exchange(1, 1, 0)["events"] == [], "it is made once the launch starts"
+
+
+def test_whatever_an_agent_lays_in_its_folders_its_next_launch_begins(node: Path) -> None:
+    (ready,) = Host(ASKED, 60).exchange(0, 0, 0)["events"]
+    root = Path(ready["ready"]["root"])
+    (root / "requests" / "agent-1" / "folder.json").mkdir()
+    (root / "workspace" / "shared").rmdir()
+    (root / "workspace" / "shared").symlink_to(node)
+    Host(ASKED, 60)
+    assert list((root / "requests" / "agent-1").iterdir()) == []
+    assert not (root / "workspace" / "shared").is_symlink()

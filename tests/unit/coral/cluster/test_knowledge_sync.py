@@ -112,3 +112,32 @@ def test_whatever_both_sides_do_they_agree_and_the_last_words_are_there(
         exchange(here, there)
         assert held(folder / "here") == held(folder / "there")
         assert set(new) <= set(held(folder / "here").values())
+
+
+def test_what_cannot_be_taken_over_is_not_removed_from_the_node(tmp_path: Path) -> None:
+    here, there = pair(tmp_path)
+    (tmp_path / "here" / "a.md" / "inner").mkdir(parents=True)
+    (tmp_path / "there" / "a.md").write_text("of there")
+    (message,) = there.changed()
+    with pytest.raises(OSError, match=r"a\.md"):
+        take_here(here, message, "agent-1")
+    assert here.changed() == []
+
+
+def test_a_note_that_became_too_large_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, there = pair(tmp_path)
+    (tmp_path / "here" / "a.md").write_text("small")
+    exchange(here, there)
+    monkeypatch.setattr("coral.cluster.knowledge_sync.MOST", 10)
+    (tmp_path / "here" / "a.md").write_text("larger than ten bytes")
+    assert here.changed() == []
+
+
+def test_changes_are_all_found_before_the_first_is_sent(tmp_path: Path) -> None:
+    here, there = pair(tmp_path)
+    (tmp_path / "here" / "a.md").write_text("of here")
+    news = iter(here.changed())
+    (tmp_path / "there" / "b.md").write_text("of there")
+    (message,) = there.changed()
+    take_here(here, message, "agent-1")
+    assert [one["knowledge"] for one in news] == ["a.md"]

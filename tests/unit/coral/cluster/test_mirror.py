@@ -68,7 +68,7 @@ def test_objects_of_git_come_before_what_refers_to_them_and_locks_never(sides: t
 def test_a_path_outside_the_areas_is_refused(sides: tuple[Path, Path], name: str) -> None:
     receiver = Receiver(sides[1], sides[1].with_name("aside"), AREAS)
     with pytest.raises(ValueError, match="is no path of the mirror"):
-        receiver.take({"put": name, "data": b"", "mode": 0o644, "time": 0})
+        receiver.take({"put": name, "data": b"", "at": 0, "mode": 0o644, "time": 0})
 
 
 def test_no_link_is_followed_to_write_elsewhere(sides: tuple[Path, Path], tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_no_link_is_followed_to_write_elsewhere(sides: tuple[Path, Path], tmp_pa
     (there / "clone" / "src").rmdir()
     (there / "clone" / "src").symlink_to(tmp_path / "elsewhere")
     receiver = Receiver(there, there.with_name("aside"), AREAS)
-    receiver.take({"put": "clone/src/a.py", "data": b"x", "mode": 0o644, "time": 0})
+    receiver.take({"put": "clone/src/a.py", "data": b"x", "at": 0, "mode": 0o644, "time": 0})
     assert receiver.apply() == ["clone/src/a.py"]
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
@@ -107,3 +107,21 @@ def test_a_growing_folder_shows_what_was_added_and_of_a_flat_one_its_records(tmp
     (tmp_path / "attempts" / ".000002.json.tmp").touch()
     added = {"hub/objects/aa", "hub/objects/aa/1", "attempts/000001.json"}
     assert set(growing.scan()) == {"hub", "hub/objects", "attempts"} | added
+
+
+@pytest.mark.parametrize("message", [{"link": "clone", "to": "/"}, {"remove": "clone"}])
+def test_a_folder_that_is_an_area_stays_a_folder(sides: tuple[Path, Path], message: dict[str, str]) -> None:
+    receiver = Receiver(sides[0], sides[0].with_name("aside"), AREAS, folders=AREAS)
+    with pytest.raises(ValueError, match="stays a folder"):
+        receiver.take(message)
+
+
+def test_a_piece_that_is_taken_again_is_there_once_and_one_that_is_gone_is_noticed(sides: tuple[Path, Path]) -> None:
+    receiver = Receiver(sides[1], sides[1].with_name("aside"), AREAS)
+    receiver.take({"piece": "clone/x", "data": b"ab", "at": 0})
+    end = {"put": "clone/x", "data": b"c", "at": 1, "mode": 0o644, "time": 0}
+    receiver.take(end)
+    receiver.apply()
+    assert (sides[1] / "clone" / "x").read_text() == "ac"
+    with pytest.raises(OSError, match="a part of it is gone"):
+        receiver.take(end)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from coral.cluster import wire
-from coral.cluster.orders import WINDOW, Link
+from coral.cluster.orders import WINDOW, DisconnectedError, Link
 
 
 @pytest.fixture
@@ -54,3 +54,18 @@ def test_no_more_than_a_window_is_on_its_way_and_a_signal_passes(
     here, there = pairs[0]
     link.connect(here)
     assert sent(there) == [(1, {"signal": 2})]
+
+
+def test_an_order_without_a_connection_waits_for_the_next_one(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    link = Link()
+    (here, _), (again, there_again) = pairs
+    link.connect(here)
+    here.close()
+    with pytest.raises(DisconnectedError):
+        link.post_first({"n": 1})
+    link.disconnect()
+    link.post_first({"signal": 2})
+    link.connect(again)
+    assert sent(there_again) == [(0, {"n": 1}), (1, {"signal": 2})]
