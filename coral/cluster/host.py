@@ -13,7 +13,6 @@ import os
 import platform
 import select
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -237,6 +236,7 @@ class Host:
         try:
             status: dict[str, Any] = json.loads((self._place / launch_guard.STATUS).read_text("utf-8"))
         except OSError:
+            launch_guard.kill_all(self._root)
             status = {"problem": f"its guard has ended: {(self._place / 'guard.err').read_text()[-500:]}"}
         return status
 
@@ -380,10 +380,7 @@ def _end_orphans(place: Path, root: Path) -> None:
         return
     if started_at(guard["pid"]) == guard["started"]:
         return  # it is about to end all by itself
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"CORAL_RUN={root}".encode() in (process / "environ").read_bytes().split(b"\0"):
-                os.kill(int(process.name), signal.SIGKILL)
+    launch_guard.kill_all(root)
 
 
 def _remove_unused(mirrors: Path, kept: Path) -> None:

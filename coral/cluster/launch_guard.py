@@ -24,6 +24,7 @@ from coral.cluster.guard import SUBREAPER, children, end_all, started_at, write
 
 ORDER, STATUS, GUARD, LOCK = "order.json", "status.json", "guard.json", "lock"
 LOCK_SECONDS = 30.0  # for which the guard of an earlier launch may take to end all
+PASSES = 20  # over all processes, until none is left of a launch whose guard was killed
 LEFT_SECONDS = 2.0  # for which what the program has left may take to end after SIGTERM
 
 
@@ -52,11 +53,12 @@ def _run(folder: Path, order: dict[str, Any], alive: int, signals: int) -> dict[
     """Run the program; return how it ended, None if the worker ended first."""
     if not wait_for_lock(folder, alive):
         return {"problem": "processes of its launch before are left on this node"}
+    # Before the program is there: whoever finds this guard killed ends what it has started.
+    write(folder / GUARD, {"pid": os.getpid(), "started": started_at(os.getpid())})
     try:
         child = _start(order)
     except OSError as error:
         return {"problem": f"cannot start {order['argv'][0]}: {error}"}
-    write(folder / GUARD, {"pid": os.getpid(), "started": started_at(os.getpid()), "child": child.pid})
     end = os.pidfd_open(child.pid)
     while True:
         ready, _, _ = select.select([alive, signals, end], [], [])
@@ -138,3 +140,16 @@ def descendants(pid: int) -> list[int]:
         found += below
         ahead += below
     return found
+
+
+def kill_all(root: Path) -> None:
+    """Kill all processes of a launch, by the path of its mirror."""
+    for _ in range(PASSES):  # a process may have started another one meanwhile
+        found = False
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if f"CORAL_RUN={root}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(process.name), signal.SIGKILL)
+                    found = True
+        if not found:
+            return

@@ -140,3 +140,13 @@ def test_work_that_a_launch_could_not_send_before_it_was_killed_is_in_the_next_o
     wait_for_launch(run, 2)
     assert run.layout.output("agent-1", 2).read_text() == "work\n"
     assert (run.layout.clone("agent-1") / "mine").read_text() == "work\n"
+
+
+def test_without_its_guard_a_program_does_not_go_on(begin, tmp_path):
+    run = begin("cat >/dev/null; echo here; exec sleep 600")
+    wait_for_launch(run, 1)
+    before = wait_until(lambda: on_node(tmp_path))
+    guard = parse_object(read_bytes(mirror(tmp_path).parents[1] / "guard.json"))
+    os.kill(int(guard["pid"]), signal.SIGKILL)
+    wait_until(lambda: run.events("exited"), 30, "the end of the launch")
+    assert not set(before) & set(on_node(tmp_path))
