@@ -79,10 +79,15 @@ class LaunchSetup:
         return seal_program(self._context, self._agent, program, command)
 
 
+def has_copies(run_context: RunContext, agent: str) -> bool:
+    """Return whether an agent's program has copies of the user's logins. On a cluster it has the logins of its node."""
+    return run_context.level is Level.USER and not is_placed(run_context, agent)
+
+
 def keep_logins(run_context: RunContext, agent: str) -> None:
     """Copy logins that the agent's program has refreshed back to the user's files, where the program has copies of
     them."""
-    if run_context.level is Level.USER:
+    if has_copies(run_context, agent):
         for name, source in first_command(run_context, agent).links.items():
             with contextlib.suppress(OSError):  # it is kept at the next launch, or given up
                 keep_copy(run_context.layout.state(agent), name, source)
@@ -94,7 +99,7 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
     launch = spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
     command = run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, spawn.session, money))
-    fill_state_folder(command, layout.state(agent), copies=run_context.level is Level.USER)
+    fill_state_folder(command, layout.state(agent), copies=has_copies(run_context, agent))
     program = Program(
         argv=command.argv,
         env=launch_environment(environment.of_agent(layout, agent), command),
