@@ -82,7 +82,7 @@ class GradeGuard:
         return found
 
     def hold(self) -> None:
-        """Have it wait for its order for as long as that takes, because a grade has it."""
+        """Reserve the guard for a grade: from now on it waits for its order without a time limit."""
         with contextlib.suppress(BrokenPipeError):  # it has ended: `begin` says why
             os.write(self._alive, TAKEN)
 

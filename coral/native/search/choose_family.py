@@ -89,7 +89,7 @@ def _first_families(situation: Situation) -> tuple[str, ...]:
 
 
 def is_every_second(agent: str) -> bool:
-    """Return whether an agent is one of the half of the fleet that begins differently."""
+    """Return whether an agent's number is even: it tries families in reverse order, and large populations first."""
     digits = "".join(filter(str.isdigit, agent))
     return bool(digits) and int(digits) % 2 == 0
 
