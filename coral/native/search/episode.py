@@ -99,6 +99,12 @@ class LocalSearch:
         recent = sorted(self.gains[-RECENT:])
         return target is not None and len(recent) >= ENOUGH and merit - 2 * recent[int(0.8 * len(recent))] > target
 
+    def descend(self, start: EvaluatedPoint) -> EvaluatedPoint:
+        """Return the local optimum in the reals near a point; the point itself where gradients cannot be had."""
+        if self.differences is None or start.measurement.error:
+            return start
+        return Descent(self.problem, self.differences, Goal(precision=ROUGH)).run(start)
+
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """Search for the last digits, strictly within the constraints."""
         if self.differences is None or evaluated.measurement.error:
@@ -216,7 +222,7 @@ class Episode:
                 near = kind == SMALL and self.random.random() < NEAR
                 point = self.best.point if near else restart(self.local.context, self.best.point)
             evolution.begin(point, kind, self.random)
-        return evolution.run(self.problem)
+        return evolution.run(self.problem, self.local.descend if self.local.differences is not None else None)
 
     def _search_discrete(self, family: str) -> EvaluatedPoint:
         """Search from the current point; later from the best, of which a share is drawn anew, from a little to all of
