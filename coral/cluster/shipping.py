@@ -101,8 +101,13 @@ def _candidate(order: dict[str, Any]) -> dict[str, Path]:
     return {"candidate": Path(order["places"]["candidate"])}
 
 
-def _differing(files: Mapping[str, _File], others: Mapping[str, _File]) -> int:
-    """Return how many bytes there are in files that the others lack."""
+def _differing(files: Mapping[str, _File], base: Mapping[str, _File]) -> int:
+    """Return how many bytes the base lacks, and has too much: nodes fetch, keep and read all of a base."""
+    return _size_of_other(files, base) + _size_of_other(base, files)
+
+
+def _size_of_other(files: Mapping[str, _File], others: Mapping[str, _File]) -> int:
+    """Return the bytes of the files that are not the same among the others."""
     return sum(file.size for name, file in files.items() if others.get(name) != file)
 
 
