@@ -167,9 +167,15 @@ class _Remote:
         until = self._until + (0 if self._began is None else self._order["timeout"])
         vain = trouble if self._spec["grows"] else why
         if (vain and self._spec["impatient"]) or now > until:
-            silent = "its node told of no end" if self._began is not None else "no node had room for it in time"
+            silent = "its node told of no end" if self._began is not None else self._not_begun()
             again = self._is_behind and self._began is None  # it waited for its turn, and may do so once more
             raise _NotGradedError(f"cannot grade on the cluster: {why or silent}", again=again)
+
+    def _not_begun(self) -> str:
+        """Return why it has not begun where the bridge gives no reason. Ray does not say whether a grade waits for room
+        or for its environment."""
+        made = ", or its environment was not made in time" if self._order["environment"] else ""
+        return f"no node had room for it in time{made}"
 
     def _note(self, text: str) -> None:
         """Append a line to cluster.log, which the operator finds beside what the grader prints."""

@@ -15,7 +15,7 @@ ENDED = {"ended": {"code": 0}}
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     monkeypatch.setenv("CORAL_LAUNCH", "run:#7:1")
-    order = {"attempt": 7, "env": {}, "streams": (), "timeout": 60.0}
+    order = {"attempt": 7, "env": {}, "environment": {}, "streams": (), "timeout": 60.0}
     return {
         "order": order, "folder": str(tmp_path), "bridge": str(tmp_path), "passed": [], "resources": {},
         "max_retries": 1, "wait": 60.0, "impatient": False, "grows": False,
@@ -58,6 +58,18 @@ def test_time_in_which_the_cluster_cannot_be_used_does_not_count(spec: dict[str,
     with pytest.raises(Exception, match="no node had room for it in time"):
         remote._check()
     assert (tmp_path / "cluster.log").read_text().endswith(" waits: no head\n")
+
+
+@pytest.mark.parametrize(
+    ("environment", "why"), [({}, "in time"), ({"pip": ["x"]}, "in time, or its environment was not made in time")]
+)
+def test_an_environment_that_is_made_slowly_is_a_possible_reason(
+    spec: dict[str, object], tmp_path: Path, environment: dict[str, object], why: str
+) -> None:
+    order = {**spec["order"], "environment": environment}  # type: ignore[dict-item]
+    played(tmp_path, {"1": [{"waits": ""}]})
+    with pytest.raises(Exception, match=f"no node had room for it {why}$"):
+        _Remote({**spec, "order": order, "wait": 0.5}).ended()
 
 
 def test_what_it_waits_for_is_given_as_the_reason(spec: dict[str, object], tmp_path: Path) -> None:
