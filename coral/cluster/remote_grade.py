@@ -180,9 +180,10 @@ class _Remote:
     def _note(self, text: str) -> None:
         """Append a line to cluster.log, which the operator finds beside what the grader prints."""
         if text != self._last_note:
-            self._last_note = text
-            with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
-                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+            with contextlib.suppress(OSError):  # the disk is full, which must not end the grade
+                with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
+                    file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+                self._last_note = text
 
 
 def _short(reason: str) -> str:

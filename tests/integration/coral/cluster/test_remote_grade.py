@@ -133,5 +133,19 @@ def test_a_bridge_goes_on_when_the_disk_is_full(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patched:
         patched.setattr(bridge, "write_bytes", full)
         bridge.report_capacity(tmp_path, 7)
+        bridge.report_trouble(tmp_path, "no head")
     bridge.report_capacity(tmp_path, 7)
-    assert wire.capacity(tmp_path) == 7
+    bridge.report_trouble(tmp_path, "no head")
+    assert (wire.capacity(tmp_path), wire.trouble(tmp_path)) == (7, "no head")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it plays the full disk")
+def test_a_grade_goes_on_when_the_disk_is_full(spec: dict[str, object], tmp_path: Path) -> None:
+    log = tmp_path / "cluster.log"
+    log.symlink_to("/dev/full")
+    (tmp_path / wire.TROUBLE).write_text("no head\n")
+    remote = _Remote(spec)
+    remote._check()
+    log.unlink()
+    remote._check()
+    assert log.read_text().endswith(" waits: no head\n")
