@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import spare_guard
-from coral.cluster.spare_guard import GUARD, KIT, read
+from coral.cluster.guard_protocol import GUARD
+from coral.cluster.spare_guard import KIT, read
 
 POLL_SECONDS = 0.05
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses

@@ -17,7 +17,13 @@ from typing import Any
 from coral.grading.parts import PACKAGE, PARTS
 
 # The guard and what it imports, beside what runs a grader.
-_GUARD = ("processes/__init__.py", "processes/result_channel.py", "cluster/__init__.py", "cluster/guard.py")
+_GUARD = (
+    "processes/__init__.py",
+    "processes/result_channel.py",
+    "cluster/__init__.py",
+    "cluster/guard.py",
+    "cluster/guard_protocol.py",
+)
 _NOT_PACKED = frozenset({"__pycache__", ".git"})
 MOST_BASES = 4
 SMALL = 64 << 10  # bytes of a checkout that is sent whole

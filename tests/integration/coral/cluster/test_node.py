@@ -295,7 +295,7 @@ def test_what_has_waited_for_long_is_not_used(shipped, tmp_path, ready, monkeypa
 
 
 def test_to_unpack_may_take_longer_than_a_guard_waits_for_a_grade(shipped, monkeypatch):
-    kit, unpack, name = node._kit, node._unpack, "coral/cluster/guard.py"
+    kit, unpack, name = node._kit, node._unpack, "coral/cluster/guard_protocol.py"
 
     def impatient(archive):
         modules = kit(archive)
