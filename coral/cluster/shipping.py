@@ -51,8 +51,8 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """What is at a path of a checkout: its mode, and the hash of a file or the target of a link. Two that are equal
-    have the same in them."""
+    """A file, folder or link of a checkout. `content`: the hash of a file, the target of a link, empty for a folder;
+    `size`: the bytes of a file, else 0. What equals the base's at the same path is not sent."""
 
     mode: int
     content: str
