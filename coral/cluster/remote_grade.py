@@ -119,7 +119,8 @@ class _Remote:
             self._began = time.monotonic()
             self._place = {name: event[name] for name in ("started", "node")}
         for name, data in (*event.get("output", {}).items(), *event.get("tails", {}).items()):
-            self._append(name, data)
+            with contextlib.suppress(OSError):  # the disk is full: the event may be the end of the grade
+                self._append(name, data)
         if "started" in event:
             self._note(f"runs on {event['started']}, process {event['pid']}")
         if "refused" in event:

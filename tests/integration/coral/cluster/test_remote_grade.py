@@ -149,3 +149,10 @@ def test_a_grade_goes_on_when_the_disk_is_full(spec: dict[str, object], tmp_path
     log.unlink()
     remote._check()
     assert log.read_text().endswith(" waits: no head\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it plays the full disk")
+def test_the_end_of_a_grade_is_not_lost_with_what_it_printed(spec: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "beats.jsonl").symlink_to("/dev/full")
+    played(tmp_path, {"1": [{"of": "run:#7:1/1", "events": [{"output": {"beats.jsonl": b"{}\n"}, **ENDED}]}]})
+    assert _Remote({**spec, "wait": 0.5}).ended() == ENDED["ended"]
