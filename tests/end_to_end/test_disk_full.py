@@ -91,8 +91,8 @@ def live_on(disk: Disk, polls: int) -> None:
 
 
 def is_full(quota: Disk, run: Run) -> bool:
-    """Whether the run has noticed. A checkout that is removed meanwhile leaves room for many more records, so that is
-    used up as well."""
+    """Whether the run has noticed. What a removed checkout leaves is used up as well, so that not even the submission
+    of an agent shows it."""
     quota.fill()
     return bool(run.fleet().run.disk_problem)
 

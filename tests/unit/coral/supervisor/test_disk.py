@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coral.supervisor.disk import ASK_SECONDS, PAUSES, USABLE_SECONDS, DiskCheck
+from coral.supervisor.disk import ASK_SECONDS, PAUSES, TRY_SECONDS, USABLE_SECONDS, DiskCheck
 from workspace.disk import ENOUGH, LEAST
 
 
@@ -53,6 +53,26 @@ def test_where_the_disk_says_nothing_failures_show_the_problem_and_the_pauses_gr
     # And while it goes on failing, it is not over.
     assert check.check(clock + PAUSES[0], "Disk quota exceeded") is None
     assert check.next_check == clock + PAUSES[0] + USABLE_SECONDS
+
+
+def test_a_quota_is_noticed_though_nothing_is_written(disk, tmp_path, monkeypatch) -> None:
+    tries = []
+
+    def no_space(_handle: int, _at: int, size: int) -> None:
+        tries.append(size)
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    check = DiskCheck(tmp_path)
+    assert check.check(100) is None
+    monkeypatch.setattr(os, "posix_fallocate", no_space)
+    assert check.check(100 + TRY_SECONDS - 0.1) is None
+    assert tries == []
+    assert check.check(100 + TRY_SECONDS) == f"[Errno {errno.EDQUOT}] Disk quota exceeded"
+    assert tries == [LEAST]
+    assert check.next_check == 100 + TRY_SECONDS + PAUSES[0]
+    # Known, it is not tried beside the tries for its end.
+    assert check.check(100 + TRY_SECONDS + 0.1) is None
+    assert tries == [LEAST]
 
 
 def test_work_goes_on_only_when_space_can_be_set_aside_at_a_quota(disk, tmp_path, monkeypatch) -> None:
