@@ -7,16 +7,15 @@ from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_v
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
+from coral.config.budget import BudgetSection
 from coral.config.cluster import MOST_SLOTS, RaySection, Slots, SlurmSection, check_executor
 from coral.config.section import (
     DAY,
     AttemptsOrSpan,
-    Count,
     Finite,
     Gigabytes,
     Grace,
     Minutes,
-    Money,
     NoiseValue,
     Options,
     Price,
@@ -26,6 +25,7 @@ from coral.config.section import (
     Texts,
     key,
 )
+from coral.config.session import SessionSection
 from workspace.layout import slug
 
 MAX_AGENTS = 1000
@@ -280,23 +280,6 @@ class AgentsSection(Assignment):
         return self
 
 
-class FreshAfterSection(Section):
-    """When an agent's next launch begins a new conversation. A key that is left out does not count."""
-
-    compactions: Count | None = key("After the conversation was compacted this many times.", None)
-    tokens: Count | None = key("After the conversation used this many tokens, excluding cache reads.", None)
-
-
-class SessionSection(Section):
-    """How long agents keep one conversation."""
-
-    fresh_after: FreshAfterSection = key(
-        "When the next launch begins a new conversation, whose prompt tells the story so far. No agent is interrupted "
-        "for it.",
-        FreshAfterSection,
-    )
-
-
 class HeartbeatEntry(Section):
     """When to step in, and what to say. A built-in of the same name is changed, not doubled."""
 
@@ -332,35 +315,6 @@ class WorkspaceSection(Section):
         "best",
     )
     writable: Texts = key("Files and folders outside the run that sealed agents may change, such as ~/.cache.", ())
-
-
-class AllowanceSection(Section):
-    """A budget for each agent: it stops the agent, not the run. A key that is left out sets no limit."""
-
-    attempts: Count | None = key("Graded attempts.", None)
-    money: Money | None = key("US dollars.", None)
-    tokens: Count | None = key("Tokens, excluding cache reads.", None)
-
-
-class BudgetSection(Section):
-    """When the run stops. A key that is left out sets no limit."""
-
-    attempts: int | None = key("Stop after this many graded attempts.", None, ge=1)
-    hours: Finite | None = key("Stop after this many hours.", None, gt=0)
-    money: Money | None = key("Stop when the agents have used this many US dollars.", None)
-    tokens: Count | None = key("Stop when the agents have used this many tokens, excluding cache reads.", None)
-    plateau: Count | None = key("Stop after this many attempts in a row that did not improve the fleet's best.", None)
-    per_agent: AllowanceSection = key("A budget for each agent.", AllowanceSection)
-    target: Finite | None = key("Stop when the best, which is proven, is this good.", None)
-    ask_above: Money | None = key(
-        "Ask before a start that may cost more than this many US dollars by the last runs of the task, by rough prices "
-        "or by budget.money, whichever is least. Where nobody can be asked, --yes is needed.",
-        None,
-    )
-    none: bool = key(
-        "True where a run without any limit is meant: else one whose agents cost money is refused without a limit.",
-        False,
-    )
 
 
 class RunSection(Section):
