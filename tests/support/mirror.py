@@ -94,7 +94,7 @@ _PLACES = {
         "coral.runtimes.scripted: program",
     ],
     "tests/cluster/test_grades, on a real cluster": [
-        "coral.cluster: owner",
+        "coral.cluster: owner ray_connection",
         "coral.grading: remote",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard"],
