@@ -1,4 +1,5 @@
-"""The messages between the local process of a grade and the bridge: lines of JSON over a socket in the run's folder.
+"""The messages between the bridge and the local process of a grade or launch: lines of JSON over a socket in the run's
+folder.
 
 The path of a run may be too long for a socket's, so the socket is reached by a descriptor of its folder. Standard
 library only.
@@ -15,6 +16,7 @@ from typing import Any
 
 SOCKET, LOCK, TROUBLE, CAPACITY, LOG = "socket", "lock", "trouble", "capacity", "bridge.log"
 CARD = "accelerator_type:"  # and a type: the resource by which Ray knows graphics cards of that type
+LOST = 93  # the exit code of the local process of a launch whose node was lost: it failed by nobody's fault
 _BYTES = "base64"
 
 

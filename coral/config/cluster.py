@@ -1,4 +1,4 @@
-"""The sections of task.yaml about the cluster that grades run on."""
+"""The sections of task.yaml about the cluster that grades and agents run on."""
 
 import re
 from typing import Annotated, Literal
@@ -20,6 +20,24 @@ class RayResources(Section):
     accelerator_type: str = key("The type of the graphics card, as Ray names it, such as A100. Empty: any.", "")
     memory: Gigabytes | None = key("Gigabytes that the cluster reserves for it. Empty: none.", None)
     custom: dict[Text, Amount] = key("Amounts of the resources that the cluster's nodes were given by name.", dict)
+
+
+class PlaceSection(RayResources):
+    """What an agent needs of a node: its launches run on a node of the Ray cluster that has it."""
+
+    labels: dict[Text, Text] = key("Labels that the node must have.", dict)
+
+
+class AgentsRaySection(Section):
+    """The cluster on which agents run that have a place."""
+
+    address: str = key("Its head, host:port, to which a node on this machine belongs.", "")
+    wait: Seconds = key("Seconds that a launch may wait for room on the cluster; then it counts as a crash.", 3600.0)
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, text: str) -> str:
+        return checked_address(text)
 
 
 class SlurmSection(Section):
@@ -56,9 +74,14 @@ class RaySection(Section):
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, text: str) -> str:
-        if text and not re.fullmatch(r"[^\s:/]+:[0-9]{1,5}", text):
-            raise ValueError("must be host:port, such as 10.0.0.1:6379")
-        return text
+        return checked_address(text)
+
+
+def checked_address(text: str) -> str:
+    """Return the address of a cluster's head, or nothing. Raise ValueError for any other text."""
+    if text and not re.fullmatch(r"[^\s:/]+:[0-9]{1,5}", text):
+        raise ValueError("must be host:port, such as 10.0.0.1:6379")
+    return text
 
 
 def check_executor(executor: str, ray: RaySection, *, has_setup: bool) -> None:

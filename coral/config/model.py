@@ -8,7 +8,15 @@ from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
 from coral.config.budget import BudgetSection
-from coral.config.cluster import MOST_SLOTS, RaySection, Slots, SlurmSection, check_executor
+from coral.config.cluster import (
+    MOST_SLOTS,
+    AgentsRaySection,
+    PlaceSection,
+    RaySection,
+    Slots,
+    SlurmSection,
+    check_executor,
+)
 from coral.config.section import (
     DAY,
     AttemptsOrSpan,
@@ -226,6 +234,9 @@ class Assignment(Section):
         "that is installed.",
         None,
     )
+    place: PlaceSection | None = key(
+        "What the agents need of a node of the Ray cluster, on which they then run, see docs/clusters.md.", None
+    )
 
 
 class TtlSection(Section):
@@ -246,6 +257,12 @@ class AgentsSection(Assignment):
         "keys may then be given in `agents` itself.",
         (),
     )
+    executor: Literal["local", "ray"] = key(
+        "Where agents run that have no place of their own: on this machine, or on any node of a Ray cluster with a "
+        "free processor, see docs/clusters.md.",
+        "local",
+    )
+    ray: AgentsRaySection = key("The cluster.", AgentsRaySection)
     on_limit: Literal["park", "stop"] = key(
         "At a usage limit: park the agents until the provider's reset, or stop the run.", "park"
     )
@@ -265,6 +282,17 @@ class AgentsSection(Assignment):
     retries: int = key(
         "The same after this many retries in a row, for programs that report them.", 30, ge=1, le=1_000_000
     )
+
+    @model_validator(mode="after")
+    def _can_run_on_a_cluster(self) -> Self:
+        if self.are_remote and not self.ray.address:
+            raise ValueError("run on a cluster and have no ray.address: say the cluster's head, host:port")
+        return self
+
+    @property
+    def are_remote(self) -> bool:
+        """Whether agents run on a cluster, or some of them."""
+        return self.executor != "local" or any(part.place is not None for part in (self, *self.assignments))
 
     @model_validator(mode="after")
     def _refuse_keys_given_twice(self) -> Self:

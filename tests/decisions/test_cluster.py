@@ -87,3 +87,16 @@ def test_a_cluster_that_grows_from_nothing_has_grades_to_grow_for() -> None:
     begun = stage.at(3, *(stage.taken(number) for number in range(1, 7)))
     assert begun == ["grade #1/1: commit 1", "grade #2/1: commit 2"]
     assert stage.at(4, on.ClusterMeasured(capacity=1)) == ["grade #3/1: commit 3"]
+
+
+def test_of_the_cluster_that_agents_run_on_it_is_told_too_and_grades_go_on() -> None:
+    stage = Stage(rules=PATIENT)
+    gone, back = on.AgentsClusterChecked(problem="no head"), on.AgentsClusterChecked(problem="")
+    assert stage.at(2, back) == []
+    assert stage.at(3, gone) == ["alert run-alert-1: launches on the cluster begin when it can be used again: no head"]
+    assert stage.at(4, on.AgentsClusterChecked(problem="it refuses")) == []
+    stage.in_grading(5, "ann")
+    assert stage.at(6, back) == ["alert run-alert-2: the cluster that agents run on can be used again"]
+    stage.at(7, gone)
+    stage.at(8, on.Resumed(away=1.0))
+    assert stage.fleet.run.agents_cluster_problem == ""

@@ -97,7 +97,14 @@ _PLACES = {
         "coral.cluster: owner ray_connection",
         "coral.grading: remote",
     ],
+    "tests/cluster/test_agents, on a real cluster": [
+        "coral.cluster: ray_host ray_launch_bridge",
+    ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard"],
+    "integration/coral/cluster/test_remote_launch, in which launches go through them": [
+        "coral.agent_setup: remote",
+        "coral.cluster: launch_bridge launch_guard",
+    ],
     "unit/coral/config/test_load": ["coral.config: budget session"],
     "end_to_end/test_slurm, and tests/cluster/test_slurm with a real Slurm": ["coral.cluster: slurm_bridge slurm_job"],
     "end_to_end/test_start_failures": ["coral.processes: command"],
