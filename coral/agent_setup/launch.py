@@ -12,7 +12,7 @@ from zlib import crc32
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
 from coral.agent_setup.own_user import keep_copy
-from coral.agent_setup.remote import is_placed, on_node, place_of
+from coral.agent_setup.remote import forget_mirror, is_placed, on_node, place_of
 from coral.agent_setup.view import seal_program
 from coral.fleet.actions import Spawn
 from coral.fleet.agents.budgets import money_left
@@ -113,6 +113,7 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
     if place is not None:
         placed = on_node(run_context, agent, launch, program, place)
     else:
+        forget_mirror(layout, agent)
         placed = seal_program(run_context, agent, program, first_command(run_context, agent))
     return placed, command.session or spawn.session
 

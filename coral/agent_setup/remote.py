@@ -4,6 +4,7 @@ On this machine such a launch is a process of ours, `coral.cluster.remote_launch
 a node, in a mirror of what the agent may see of the run.
 """
 
+import contextlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -65,17 +66,39 @@ def on_node(run_context: RunContext, agent: str, launch: int, program: Program, 
     """Return the program of this machine that has an agent's `program` run on a node."""
     layout, folder = run_context.layout, _bridge(run_context.layout)
     spec = folder / f"{agent}.json"
+    _lost(layout, agent).unlink(missing_ok=True)
     write_json(spec, _spec(run_context, agent, launch, program, place), durable=False, mode=0o600)
     return replace(program, argv=(sys.executable, "-P", "-u", "-c", _CALL, str(spec)), cwd=layout.root)
+
+
+def was_lost(layout: Layout, agent: str, launch: int) -> bool:
+    """Return whether the node of a launch that has ended was lost, by the word of its process of this machine."""
+    with contextlib.suppress(OSError):
+        return read_bytes(_lost(layout, agent)) == str(launch).encode()
+    return False
+
+
+def forget_mirror(layout: Layout, agent: str) -> None:
+    """Let the agent's next launch on a node get its files from the run's folder, because they have changed there:
+    whatever the launch before has left on the node is older."""
+    _kept(layout, agent).unlink(missing_ok=True)
 
 
 def _bridge(layout: Layout) -> Path:
     return layout.private / "agents"
 
 
+def _lost(layout: Layout, agent: str) -> Path:
+    return _bridge(layout) / f"{agent}.lost"
+
+
+def _kept(layout: Layout, agent: str) -> Path:
+    return _bridge(layout) / f"{agent}.node.json"
+
+
 def _spec(run_context: RunContext, agent: str, launch: int, program: Program, place: PlaceSection) -> dict[str, Any]:
     layout, config, folder = run_context.layout, run_context.config, _bridge(run_context.layout)
-    run, kept = f"{layout.root.name}.{layout.root.stat().st_ino}", folder / f"{agent}.node.json"
+    run, kept = f"{layout.root.name}.{layout.root.stat().st_ino}", _kept(layout, agent)
     before = _launch_before(kept)
     return {
         "launch": f"{agent}/{launch}",
@@ -98,6 +121,7 @@ def _spec(run_context: RunContext, agent: str, launch: int, program: Program, pl
         "bridge": str(folder),
         "aside": str(folder / f"{agent}.aside"),
         "kept": str(kept),
+        "lost": str(_lost(layout, agent)),
         "prefers": before.get("node", ""),
         "resources": resources_of(place),
         "labels": dict(place.labels),
@@ -108,7 +132,7 @@ def _spec(run_context: RunContext, agent: str, launch: int, program: Program, pl
 def areas_of(layout: Layout, agent: str, *, share: bool) -> dict[str, Any]:
     """Return what an agent on a node has of the run, as paths below the run's folder: `own` comes back from the node;
     `given` goes there, of `growing` and `flat` what is added, see `coral.cluster.mirror.Growing`; `up` are folders in
-    which the agent leaves files, each with the folder in which it is answered."""
+    which the agent leaves files, each with the folder in which it is answered; `pulses` is the file of its beats."""
 
     def below(*paths: Path) -> list[str]:
         return [_below(layout, path) for path in paths]
@@ -125,6 +149,7 @@ def areas_of(layout: Layout, agent: str, *, share: bool) -> dict[str, Any]:
         "up": {inbox: replies, requests: answers},
         "answers": [replies, answers],
         "logs": below(layout.logs(agent)),
+        "pulses": _below(layout, layout.pulses(agent)),
         "folders": below(
             *(layout.heartbeats, layout.clone(agent), layout.state(agent), layout.logs(agent)),
             *(layout.shared_of(agent, share) / name for name in FOLDERS),

@@ -163,12 +163,14 @@ class RemoteLaunch:
         return None
 
     def _lost(self, reason: str) -> NotRunError:
-        """Return the error of a launch whose node was lost. The supervisor begins the next one at once, so one that had
-        only begun waits a little; and one that never ran there counts as a crash, for the next may fare alike."""
+        """Return the error of a launch whose node was lost, and say so in a file: an exit code could be the program's.
+        The next begins at once, so one that had only begun waits a little; one that never ran counts as a crash."""
         if self._started is None:
             return NotRunError(f"cannot run on the cluster: {reason}")
         time.sleep(max(self._started + LOST_SECONDS - time.monotonic(), 0.0))
-        return NotRunError(reason, wire.LOST)
+        with contextlib.suppress(OSError):  # then it counts as a crash
+            write_bytes(Path(self._spec["lost"]), str(self._spec["number"]).encode(), durable=False)
+        return NotRunError(reason)
 
     def _handle(self, event: dict[str, Any]) -> int | None:
         if "ready" in event:

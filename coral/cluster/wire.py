@@ -16,7 +16,6 @@ from typing import Any
 
 SOCKET, LOCK, TROUBLE, CAPACITY, LOG = "socket", "lock", "trouble", "capacity", "bridge.log"
 CARD = "accelerator_type:"  # and a type: the resource by which Ray knows graphics cards of that type
-LOST = 93  # the exit code of the local process of a launch whose node was lost: it failed by nobody's fault
 _BYTES = "base64"
 
 

@@ -13,8 +13,7 @@ from attempts.fields import one_line
 from attempts.standing import ranked
 from attempts.store import Store
 from coral.agent_setup.launch import session_of
-from coral.agent_setup.remote import agents_cluster_problem, is_placed
-from coral.cluster.wire import LOST
+from coral.agent_setup.remote import agents_cluster_problem, was_lost
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
 from coral.fleet.jobs import LAUNCH
@@ -316,7 +315,7 @@ class Gatherer:
 
     def _judge(self, launch: Launch, monitor: OutputMonitor) -> on.Exited:
         summary = monitor.summary()
-        is_lost = launch.code is None or (launch.code == LOST and is_placed(self._context, launch.who))
+        is_lost = launch.code is None or was_lost(self._layout, launch.who, launch.number)
         ending = on.Ending.LOST if is_lost else monitor.runtime.judge(launch.code or 0, summary)
         if ending is on.Ending.CRASHED and launch.killed:
             ending = on.Ending.INTERRUPTED  # it was slow to end when we asked it to, which is no failure of its own

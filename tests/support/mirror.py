@@ -36,7 +36,6 @@ _PLACES = {
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
         "coral.runtimes: cursor exits kiro pi qwen",
-        "coral.agent_setup: launch",
     ],
     "unit/coral/runtimes: acp/test_lines, scripted/test_validate and test_command": [
         "coral.runtimes.acp: refusal wire",
@@ -102,7 +101,6 @@ _PLACES = {
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard"],
     "integration/coral/cluster/test_remote_launch, in which launches go through them": [
-        "coral.agent_setup: remote",
         "coral.cluster: launch_bridge launch_guard",
     ],
     "unit/coral/config/test_load": ["coral.config: budget session"],

@@ -1,6 +1,7 @@
 """What the local process of a launch does with what its node has sent."""
 
 import resource
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coral.cluster.remote_launch import RemoteLaunch
+from coral.cluster.remote_launch import NotRunError, RemoteLaunch
 
 INBOX = "attempts/inbox/agent-1"
 AREAS = {
@@ -37,8 +38,13 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("coral.cluster.remote_launch.DISK_SECONDS", 0.0)
     for name in (INBOX, "workspace/agents/agent-1", "workspace/shared"):
         (tmp_path / name).mkdir(parents=True)
-    places = {"root": str(tmp_path), "bridge": str(tmp_path / "b"), "aside": str(tmp_path / "aside")}
-    made = RemoteLaunch({"areas": AREAS, "agent": "agent-1", "wait": 1, "home": "/home/a", **places})
+    places = {
+        "lost": str(tmp_path / "lost"),
+        "root": str(tmp_path),
+        "bridge": str(tmp_path / "b"),
+        "aside": str(tmp_path / "aside"),
+    }
+    made = RemoteLaunch({"areas": AREAS, "agent": "agent-1", "number": 2, "wait": 1, "home": "/home/a", **places})
     made._node.ready = {"env": {"HOME": "/home/node"}}
     return made
 
@@ -72,3 +78,13 @@ def test_a_link_to_the_home_of_the_node_leads_to_the_users(launch: Any, tmp_path
     launch._take({"events": [link, {"apply": True}], "at": 0})
     launch._handle_all()
     assert str((tmp_path / link["link"]).readlink()) == "/home/a/login"
+
+
+def test_that_the_node_was_lost_is_said_in_a_file_once_the_program_had_begun(launch: Any, tmp_path: Path) -> None:
+    with pytest.raises(NotRunError, match="cannot run on the cluster: its node was lost: it died"):
+        launch._take({"lost": "it died"})
+    assert not (tmp_path / "lost").exists()
+    launch._started = time.monotonic() - 10
+    with pytest.raises(NotRunError, match="its node was lost: it died"):
+        launch._take({"lost": "it died"})
+    assert (tmp_path / "lost").read_text() == "2"
