@@ -127,6 +127,7 @@ MAY_IMPORT = {
     "coral.cluster.shipping": ("coral.grading.parts",),
     "coral.cluster.mirror": ("workspace.layout", "workspace.plain_file"),
     "coral.cluster.knowledge_sync": ("coral.cluster.mirror", "workspace.plain_file"),
+    "coral.cluster.growing": ("coral.cluster.mirror",),
     "coral.cluster.remote_launch": ("coral.cluster", "attempts.files"),
     "coral.cluster.host": ("coral.cluster", "coral"),
     "coral.grading": (

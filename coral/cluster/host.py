@@ -12,7 +12,6 @@ import json
 import os
 import platform
 import select
-import shutil
 import subprocess
 import sys
 import threading
@@ -24,16 +23,20 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import launch_guard
+from coral.cluster.growing import Growing
 from coral.cluster.guard import started_at
 from coral.cluster.knowledge_sync import KnowledgeFolder, take_there
 from coral.cluster.mirror import (
     Entries,
-    Growing,
     Receiver,
     file_messages,
+    hold_folder,
+    kept,
+    lies_in,
     make_folder,
     messages,
     remove,
+    remove_unused,
     scan,
     unless_of_machine,
 )
@@ -48,7 +51,6 @@ BUSY = 0.05  # of a core: an agent program that only waits for its model uses le
 HELD = 32 << 20  # bytes of events that wait for their receiver; then this side waits
 MOST_AT_ONCE = 4 << 20  # bytes of events that one call returns
 TAIL = 1 << 20  # bytes of output in one event
-UNUSED_SECONDS = 14 * 86_400.0  # after which the mirror of another launch is removed
 _GUARD = "import sys; from coral.cluster.launch_guard import main; main(sys.argv[1], *map(int, sys.argv[2:]))"
 
 Event = dict[str, Any]
@@ -96,15 +98,17 @@ class Host:
     def _prepare(self, before: int) -> None:
         """`before`: the number of the agent's last launch that has begun on any node. If it was here, and was cut off
         before all of its work was sent, then the mirror is newer than the run's folder."""
-        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _remove_unused(self._place.parent.parent, self._place.parent)
+        self._lock = hold_folder(self._place.parent)  # until this process ends
+        self._place.mkdir(mode=0o700, exist_ok=True)
+        remove_unused(self._place.parent.parent)
         _end_orphans(self._place, self._root)
         launch_guard.wait_for_lock(self._place)
         areas, unsent = self._areas, self._place / UNSENT
         self._keeps = unsent.exists() and str(before) in unsent.read_text().split()
         if self._keeps:  # this launch has begun, or has not, when its hand-over is cut off
             unsent.write_text(f"{before} {self._number}")
-        for name in (*areas["up"], areas["knowledge"], *areas["folders"]):
+        received = (*areas["growing"], *areas["flat"], *areas["answers"])
+        for name in (*areas["up"], areas["knowledge"], *areas["folders"], *received):
             make_folder(self._root, name)
         for name in () if self._keeps else areas["up"]:  # the run's own state is newer
             for left in (self._root / name).iterdir():
@@ -168,7 +172,8 @@ class Host:
         elif "sync" in order:
             self._wants_sync.set()
         elif "apply" in order:
-            if left := [name for name in self._receiver.apply() if "/.git/" in name]:
+            needed = [*self._areas["growing"], *self._areas["answers"]]
+            if left := [name for name in self._receiver.apply() if "/.git/" in name or lies_in(name, needed)]:
                 raise OSError(f"{left[0]} cannot be written")
         elif "had" in order:  # by the run's folder, which gets what the mirror has instead: at the start
             self._had = order["had"]
@@ -227,7 +232,7 @@ class Host:
             if self._early:
                 self._signal(self._early)
         self._emit({"started": platform.node()})
-        watches = _Watches(self, streams)
+        watches = Watches(self, streams)
         while not select.select([done], [], [], POLL_SECONDS)[0]:
             watches.look()
         watches.look(last=True)
@@ -242,7 +247,9 @@ class Host:
 
     def sync(self) -> None:
         """Report what has changed in the agent's own folders. OSError where this machine cannot read all of it."""
-        now = scan(self._root, self._areas["own"])
+        unread = set[str]()
+        found = scan(self._root, self._areas["own"], unread)
+        now = {**kept(self._had, unread), **found}
         if now != self._had:
             self.emit_all(messages(self._root, self._had, now))
             self._emit({"apply": True})
@@ -292,7 +299,7 @@ class Host:
         os._exit(1)
 
 
-class _Watches:
+class Watches:
     """What a host reads again and again while the program runs."""
 
     def __init__(self, host: Host, streams: dict[int, Path]) -> None:
@@ -300,7 +307,7 @@ class _Watches:
         self._read = dict.fromkeys(streams, 0)
         self._sent: set[str] = set()
         self._knowledge_at = self._life_at = time.monotonic()
-        self._used = 0.0
+        self._used, self._pulses = 0.0, self._read_pulses()
 
     def look(self, *, last: bool = False) -> None:
         now = time.monotonic()
@@ -308,7 +315,7 @@ class _Watches:
         with contextlib.nullcontext() if last else contextlib.suppress(OSError):  # it is looked at again
             self._changes(now, last=last)
         if now >= self._life_at + LIFE_SECONDS:
-            self._life(now)
+            self.look_for_life(now)
 
     def _changes(self, now: float, *, last: bool) -> None:
         host = self._host
@@ -330,11 +337,12 @@ class _Watches:
 
     def _files(self) -> None:
         """Report what the agent has put into its inbox and its requests. What it has submitted comes after the work."""
-        found = []
+        found, unread = [], set[str]()
         for folder in self._host.areas["up"]:
-            with unless_of_machine(), os.scandir(self._host.root / folder) as inside:
+            with unless_of_machine(folder, unread), os.scandir(self._host.root / folder) as inside:
                 names = [entry.name for entry in inside]
                 found += [f"{folder}/{name}" for name in names if name.endswith(".json") and not name.startswith(".")]
+        found += [name for name in self._sent if lies_in(name, unread)]
         if new := sorted(set(found) - self._sent):
             self._host.sync()
             self._host.send_knowledge()
@@ -343,14 +351,20 @@ class _Watches:
                     self._host.emit_all([{"file": name, **message}])
         self._sent = set(found)
 
-    def _life(self, now: float) -> None:
+    def look_for_life(self, now: float) -> None:
         used = 0.0
         with contextlib.suppress(OSError, ValueError):
             guard = json.loads(self._host.guard.read_text("utf-8"))["pid"]
             used = sum(map(_seconds_of, launch_guard.descendants(guard)))
-        if used - self._used >= BUSY * (now - self._life_at):
+        pulses = self._read_pulses()
+        if pulses != self._pulses or used - self._used >= BUSY * (now - self._life_at):
             self._host.emit_all([{"life": True}])
-        self._used, self._life_at = used, now
+        self._used, self._pulses, self._life_at = used, pulses, now
+
+    def _read_pulses(self) -> Entries:
+        with contextlib.suppress(OSError):  # it is read again
+            return scan(self._host.root, [self._host.areas["pulses"]])
+        return {}
 
 
 def _read(path: Path, offset: int) -> bytes:
@@ -381,11 +395,3 @@ def _end_orphans(place: Path, root: Path) -> None:
     if started_at(guard["pid"]) == guard["started"]:
         return  # it is about to end all by itself
     launch_guard.kill_all(root)
-
-
-def _remove_unused(mirrors: Path, kept: Path) -> None:
-    """Remove the mirrors of runs that had no launch here for long."""
-    kept.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for folder in mirrors.iterdir():
-        if folder != kept and folder.lstat().st_mtime < time.time() - UNUSED_SECONDS:
-            shutil.rmtree(folder, ignore_errors=True)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 
-from coral.cluster.mirror import FILE, Entries, Entry, Message, check_inside, scan
+from coral.cluster.mirror import FILE, FOLDER, Entries, Entry, Message, check_inside, lies_in, scan
 from workspace.plain_file import folder_of, read_below, write_below
 
 MOST = 16 << 20  # bytes of a file; a larger one is not shared
@@ -59,15 +59,17 @@ class KnowledgeFolder:
         """Return what the other side does not know yet, with the digest of what it has. A list, so that no change comes
         between; after MOST_AT_ONCE bytes the rest is left to the next call. OSError where this machine cannot read
         all."""
+        top, unread = self._folder.name, set[str]()
+        held = scan(self._folder.parent, [top], unread)
+        if held.get(top) != [FOLDER]:  # then nobody has removed what it held
+            return []
         found = {
             name.partition("/")[2]: entry
-            for name, entry in scan(self._folder.parent, [self._folder.name]).items()
+            for name, entry in held.items()
             if entry[0] == FILE and not _is_unfinished(name)
         }
-        news = [
-            {"knowledge": name, "data": None, "base": self.known.pop(name)}
-            for name in [name for name in self.known if name not in found]
-        ]
+        gone = [name for name in self.known if name not in found and not lies_in(f"{top}/{name}", unread)]
+        news = [{"knowledge": name, "data": None, "base": self.known.pop(name)} for name in gone]
         size = 0
         for one in self._news(found):
             news.append(one)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import secrets
 import shutil
 import stat
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from workspace.layout import leads_outside
 from workspace.plain_file import folder_of, give_like, link_below
 
 PIECE = 1 << 20  # bytes of a file in one message
-SETTLED = 2.0  # seconds after which a folder's time surely tells of one more change
+UNUSED_SECONDS = 14 * 86_400.0  # after which the mirror of another run is removed
 FILE, LINK, FOLDER = "file", "link", "folder"
 # Errors that tell of this machine, as a full disk, and not of what an agent has laid in the way of a file.
 _OF_MACHINE = frozenset({
@@ -42,81 +43,61 @@ def is_of_machine(error: OSError) -> bool:
 
 
 @contextlib.contextmanager
-def unless_of_machine() -> Iterator[None]:
+def unless_of_machine(name: str = "", unread: set[str] | None = None) -> Iterator[None]:
     """Suppress an OSError that tells of a file: it is gone, or an agent has laid something else there. One that tells
-    of this machine is raised, because a file that cannot be read must not count as removed."""
+    of this machine is raised, because a file that cannot be read must not count as removed. `unread` gets the name if
+    the file is not gone."""
     try:
         yield
+    except FileNotFoundError:
+        pass
     except OSError as error:
         if is_of_machine(error):
             raise
+        if unread is not None:
+            unread.add(name)
 
 
-def scan(root: Path, names: Iterable[str]) -> Entries:
+def scan(root: Path, names: Iterable[str], unread: set[str] | None = None) -> Entries:
     """Return what these files and folders hold, the folders themselves included. Locks of git are left out, and what is
-    neither file, link nor folder. OSError where this machine cannot read all of it."""
-    found: Entries = {}
+    neither file, link nor folder. `unread` gets the names of what is there and cannot be read. OSError where this
+    machine cannot read all of it."""
+    found, missed = Entries(), set[str]() if unread is None else unread
     for name in names:
-        with unless_of_machine():
-            _add(found, name, (root / name).lstat(), root)
+        with unless_of_machine(name, missed):
+            _add(found, name, (root / name).lstat(), root, missed)
     return found
 
 
-def _add(found: Entries, name: str, status: os.stat_result, root: Path) -> None:
-    if (entry := _entry(root / name, status)) is None or (name.endswith(".lock") and "/.git/" in name):
+def _add(found: Entries, name: str, status: os.stat_result, root: Path, unread: set[str]) -> None:
+    if (entry := entry_of(root / name, status)) is None or (name.endswith(".lock") and "/.git/" in name):
         return
     found[name] = entry
     if entry[0] != FOLDER:
         return
-    with unless_of_machine(), os.scandir(root / name) as inside:
+    with unless_of_machine(name, unread), os.scandir(root / name) as inside:
         for one in inside:
-            with unless_of_machine():
-                _add(found, f"{name}/{one.name}", one.stat(follow_symlinks=False), root)
+            inner = f"{name}/{one.name}"
+            with unless_of_machine(inner, unread):
+                _add(found, inner, one.stat(follow_symlinks=False), root, unread)
 
 
-def _entry(path: Path, status: os.stat_result) -> Entry | None:
+def kept(before: Mapping[str, Entry], unread: Collection[str]) -> Entries:
+    """Return what there was before of what cannot be read now: it is not to count as removed."""
+    return {name: entry for name, entry in before.items() if lies_in(name, unread)} if unread else {}
+
+
+def lies_in(name: str, areas: Iterable[str]) -> bool:
+    return any(name == area or name.startswith(f"{area}/") for area in areas)
+
+
+def entry_of(path: Path, status: os.stat_result) -> Entry | None:
+    """Return the entry of a file, link or folder; None for anything else."""
     if stat.S_ISREG(status.st_mode):
         return [FILE, stat.S_IMODE(status.st_mode) & 0o777, status.st_size, status.st_mtime_ns]
     if stat.S_ISLNK(status.st_mode):
         return [LINK, str(path.readlink())]
     return [FOLDER] if stat.S_ISDIR(status.st_mode) else None
-
-
-class Growing:
-    """Scans folders to which files are added, and in which none is changed: a folder is read again only when its time
-    has changed. Of the folders `flat` only files of JSON are scanned, and no folder below them."""
-
-    def __init__(self, root: Path, names: Iterable[str], flat: Iterable[str] = ()) -> None:
-        self._root, self._names, self._flat = root, tuple(names), frozenset(flat)
-        self._known: dict[str, tuple[int, float, Entries]] = {}  # by folder: its time, when it was read, what it holds
-
-    def scan(self) -> Entries:
-        found: Entries = {}
-        ahead = [*self._names, *self._flat]
-        while ahead:
-            name = ahead.pop()
-            with unless_of_machine():
-                held = self._read(name)
-                found[name] = [FOLDER]
-                found.update(held)
-                ahead += (inner for inner, entry in held.items() if entry[0] == FOLDER)
-        return found
-
-    def _read(self, name: str) -> Entries:
-        changed, now = (self._root / name).lstat().st_mtime_ns, time.time()
-        known = self._known.get(name)
-        if known is not None and known[0] == changed and known[1] > changed / 1e9 + SETTLED:
-            return known[2]
-        held: Entries = {}
-        with os.scandir(self._root / name) as inside:
-            for one in inside:
-                with unless_of_machine():
-                    entry = _entry(Path(one.path), one.stat(follow_symlinks=False))
-                    wanted = name not in self._flat or (one.name.endswith(".json") and entry and entry[0] == FILE)
-                    if entry is not None and wanted and not one.name.startswith("."):
-                        held[f"{name}/{one.name}"] = entry
-        self._known[name] = changed, now, held
-        return held
 
 
 def messages(root: Path, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Iterator[Message]:
@@ -229,7 +210,7 @@ class Receiver:
 def check_below(name: str, areas: Iterable[str]) -> None:
     """Raise ValueError unless a path stays below the root and lies in one of the areas, or is one."""
     check_inside(name)
-    if not any(name == area or name.startswith(f"{area}/") for area in areas):
+    if not lies_in(name, areas):
         raise ValueError(f"{name[:100]!r} is no path of the mirror")
 
 
@@ -284,3 +265,31 @@ def remove(root: Path, name: str) -> None:
             shutil.rmtree(last, dir_fd=place)
         else:
             os.unlink(last, dir_fd=place)
+
+
+def hold_folder(folder: Path) -> int:
+    """Make a folder and lock it, by the descriptor that is returned: neither other launches nor cleaners of temporary
+    files then remove it, or what is in it."""
+    while True:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            fcntl.flock(handle, fcntl.LOCK_SH)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(handle), folder.lstat()):
+                    return handle
+            os.close(handle)  # of a folder that was removed meanwhile
+
+
+def remove_unused(mirrors: Path) -> None:
+    """Remove the mirrors of runs that had no launch here for long, and have none now."""
+    for folder in mirrors.iterdir():
+        with contextlib.suppress(OSError):
+            if folder.lstat().st_mtime >= time.time() - UNUSED_SECONDS:
+                continue
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(handle)

@@ -25,8 +25,9 @@ from typing import Any
 from attempts.files import write_bytes
 from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS
+from coral.cluster.growing import Given
 from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
-from coral.cluster.mirror import Entries, Growing, Message, Receiver, messages, scan, unless_of_machine
+from coral.cluster.mirror import Message, Receiver, lies_in, messages, scan, unless_of_machine
 from coral.cluster.orders import DisconnectedError, Link, MessageLines, send
 
 NOT_RUN = 94  # that of one which never began
@@ -78,7 +79,7 @@ class RemoteLaunch:
         self._knowledge = KnowledgeFolder(self._root / self._areas["knowledge"])
         self._link = Link()
         self._node = _Node(spec)
-        self._state = _Given(self._root, self._areas)
+        self._state = Given(self._root, self._areas)
         self._seen, self._is_begun, self._is_ready, self._asked_until = 0, False, False, 0.0
         self._until, self._checked = time.monotonic() + spec["wait"], time.monotonic()
         self._heard = time.monotonic()  # when the bridge was last there
@@ -206,13 +207,12 @@ class RemoteLaunch:
         self._why = ""
         self._knowledge.known = dict(ready["knowledge"])
         _keep_place(self._spec, self._place)
-        has = {name: entry for name, entry in ready["has"].items() if _lies_in(name, self._areas["own"])}
+        has = {name: entry for name, entry in ready["has"].items() if lies_in(name, self._areas["own"])}
         if ready["keeps"]:
             self._link.post([{"had": own}])
         else:
             self._link.post(self._node.messages(messages(self._root, has, own)))
-        self._state.has = {name: entry for name, entry in ready["has"].items() if name not in has}
-        self._link.post(self._state.changes())
+        self._link.post(self._state.all({name: entry for name, entry in ready["has"].items() if name not in has}))
         self._link.post([{"apply": True}])
         while news := self._knowledge.changed():
             self._link.post(news)
@@ -298,28 +298,6 @@ def _connection(bridge: Path) -> socket.socket:
         raise DisconnectedError from error
 
 
-class _Given:
-    """What the supervisor writes and the node may read. `has`: what the node has of it, apart from answers."""
-
-    def __init__(self, root: Path, areas: dict[str, Any]) -> None:
-        self.has: Entries = {}
-        self._root, self._areas = root, areas
-        self._growing = Growing(root, areas["growing"], areas["flat"])
-        self._answers, self._answered = Growing(root, areas["answers"]), Entries()
-
-    def changes(self) -> Iterator[Message]:
-        now = {**scan(self._root, self._areas["given"]), **self._growing.scan()}
-        now = {name: entry for name, entry in now.items() if not _is_hidden(name)}
-        before, self.has = self.has, now
-        return messages(self._root, before, now)
-
-    def answers(self) -> list[Message]:
-        now = self._answers.scan()
-        new = list(messages(self._root, self._answered, now)) if now != self._answered else []
-        self._answered = now
-        return new
-
-
 class _Node:
     """What the program's start needs of the node: the run's paths and this machine's become those of the node."""
 
@@ -364,17 +342,8 @@ class _Node:
         }
 
 
-def _lies_in(name: str, areas: Iterable[str]) -> bool:
-    return any(name == area or name.startswith(f"{area}/") for area in areas)
-
-
 def _is_plain(name: str) -> bool:
     return name.endswith(".json") and not name.startswith(".") and len(name) <= 100
-
-
-def _is_hidden(name: str) -> bool:
-    """Whether a file is one that is not whole yet."""
-    return name.rpartition("/")[2].startswith(".")
 
 
 def _keep_place(spec: dict[str, Any], node: str) -> None:

@@ -1,12 +1,14 @@
 """The host of a launch on its node, as a bridge sees it: orders that come twice, events that are asked for again."""
 
+import os
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
 from coral import __version__
-from coral.cluster.host import Host
+from coral.cluster.host import Host, Watches
 
 AREAS = {
     "run": "r",
@@ -16,8 +18,9 @@ AREAS = {
     "growing": [],
     "flat": ["attempts"],
     "up": {"requests/agent-1": "requests/replies/agent-1"},
-    "answers": [],
+    "answers": ["attempts/replies/agent-1"],
     "logs": ["logs/agent-1"],
+    "pulses": "workspace/agents/agent-1/beats.jsonl",
     "folders": ["workspace/agents/agent-1"],
 }
 ASKED = {"areas": AREAS, "version": __version__, "run": "r.1", "agent": "agent-1", "number": 2, "before": 1}
@@ -104,3 +107,67 @@ def test_whatever_an_agent_lays_in_its_folders_its_next_launch_begins(node: Path
     Host(ASKED, 60)
     assert list((root / "requests" / "agent-1").iterdir()) == []
     assert not (root / "workspace" / "shared").is_symlink()
+
+
+def test_an_answer_that_has_no_place_ends_the_launch(node: Path) -> None:
+    host = Host(ASKED, 60)
+    (ready,) = host.exchange(0, 0, 0)["events"]
+    replies = Path(ready["ready"]["root"], AREAS["answers"][0])
+    replies.rmdir()
+    replies.symlink_to(node)
+    answer = {"put": "attempts/replies/agent-1/1.json", "data": b"{}", "at": 0, "mode": 0o644, "time": 0}
+    host.take(0, [answer, {"apply": True}])
+    assert "1.json cannot be written" in host.exchange(1, 1, 0)["events"][0]["ended"]["problem"]
+    Host(ASKED, 60)
+    assert not replies.is_symlink()
+
+
+def test_beats_of_the_program_are_signs_of_life(node: Path) -> None:
+    host = Host(ASKED, 60)
+    watches, now = Watches(host, {}), time.monotonic()
+    watches.look_for_life(now + 5)
+    assert host.exchange(1, 1, 0)["events"] == []
+    (host.root / AREAS["pulses"]).write_text("{}")
+    watches.look_for_life(now + 10)
+    watches.look_for_life(now + 15)
+    assert host.exchange(1, 1, 0)["events"] == [{"life": True}]
+
+
+def test_the_mirror_of_a_launch_that_goes_on_is_locked_and_an_old_one_is_removed(node: Path) -> None:
+    host = Host(ASKED, 60)
+    used = host.root.parents[2]
+    old = used.with_name("old.1")
+    (old / "agent-1").mkdir(parents=True)
+    for folder in (used, old):
+        os.utime(folder, (1, 1))
+    Host({**ASKED, "run": "other.1"}, 60)
+    assert (used.exists(), old.exists()) == (True, False)
+
+
+def test_a_request_is_sent_once_though_its_folder_cannot_be_read_for_a_while(node: Path, unreadable: set[str]) -> None:
+    host = Host(ASKED, 60)
+    watches = Watches(host, {})
+    (host.root / "requests" / "agent-1" / "1.json").write_text("{}")
+    watches.look()
+    unreadable.add("agent-1")
+    watches.look()
+    unreadable.clear()
+    watches.look()
+    assert len([event for event in host.exchange(1, 1, 0)["events"] if "file" in event]) == 1
+
+
+def test_work_that_cannot_be_read_for_a_while_is_not_removed_from_the_run(node: Path, unreadable: set[str]) -> None:
+    host = Host(ASKED, 60)
+    clone = host.root / AREAS["own"][0]
+    (clone / "src").mkdir()
+    (clone / "src" / "a.py").touch()
+    host.sync()
+    unreadable.add("src")
+    (clone / "b.py").touch()
+    host.sync()
+    assert [event for event in host.exchange(1, 1, 0)["events"] if "remove" in event] == []
+    unreadable.clear()
+    (clone / "src" / "a.py").unlink()
+    host.sync()
+    removed = [event["remove"] for event in host.exchange(1, 1, 0)["events"] if "remove" in event]
+    assert removed == ["workspace/agents/agent-1/src/a.py"]

@@ -133,6 +133,22 @@ def test_a_note_that_became_too_large_is_not_removed(tmp_path: Path, monkeypatch
     assert here.changed() == []
 
 
+def test_notes_that_cannot_be_read_are_not_removed(tmp_path: Path, unreadable: set[str]) -> None:
+    here, there = pair(tmp_path)
+    (tmp_path / "here" / "notes").mkdir()
+    for name in ("a.md", "notes/b.md"):
+        (tmp_path / "here" / name).write_text("of here")
+    exchange(here, there)
+    unreadable.add("notes")
+    (tmp_path / "there" / "a.md").unlink()
+    assert [(one["knowledge"], one["data"]) for one in there.changed()] == [("a.md", None)]
+    unreadable.clear()
+    (tmp_path / "there").rename(tmp_path / "aside")
+    assert there.changed() == [], "nobody has removed them one by one"
+    (tmp_path / "there").symlink_to(tmp_path / "aside")
+    assert there.changed() == []
+
+
 def test_changes_are_all_found_before_the_first_is_sent(tmp_path: Path) -> None:
     here, there = pair(tmp_path)
     (tmp_path / "here" / "a.md").write_text("of here")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coral.cluster.mirror import PIECE, Growing, Receiver, messages, scan
+from coral.cluster.mirror import PIECE, Receiver, kept, messages, scan
 
 AREAS = ("clone", "state")
 
@@ -94,19 +94,14 @@ def test_nothing_is_in_its_place_before_all_of_it_has_come(sides: tuple[Path, Pa
     assert scan(there, AREAS) == scan(here, AREAS)
 
 
-def test_a_growing_folder_shows_what_was_added_and_of_a_flat_one_its_records(tmp_path: Path) -> None:
-    for name in ("hub/objects", "attempts/inbox/agent-1"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "attempts" / "inbox" / "agent-1" / "1.json").touch()
-    (tmp_path / "attempts" / "index.sqlite").touch()
-    growing = Growing(tmp_path, ["hub"], ["attempts"])
-    assert set(growing.scan()) == {"hub", "hub/objects", "attempts"}
-    (tmp_path / "hub" / "objects" / "aa").mkdir()
-    (tmp_path / "hub" / "objects" / "aa" / "1").touch()
-    (tmp_path / "attempts" / "000001.json").touch()
-    (tmp_path / "attempts" / ".000002.json.tmp").touch()
-    added = {"hub/objects/aa", "hub/objects/aa/1", "attempts/000001.json"}
-    assert set(growing.scan()) == {"hub", "hub/objects", "attempts"} | added
+def test_what_cannot_be_read_is_not_removed(sides: tuple[Path, Path], unreadable: set[str]) -> None:
+    here, _ = sides
+    before = scan(here, AREAS)
+    unreadable.add("src")
+    unread = set[str]()
+    found = scan(here, AREAS, unread)
+    assert (unread, before.keys() - found.keys()) == ({"clone/src"}, {"clone/src/a.py"})
+    assert {**kept(before, unread), **found} == before
 
 
 @pytest.mark.parametrize("message", [{"link": "clone", "to": "/"}, {"remove": "clone"}])
