@@ -1,4 +1,4 @@
-"""A Ray cluster on this machine, by the scripts of examples/clusters, for the benchmarks of grades on a cluster."""
+"""Starts a Ray cluster on this machine, with the scripts of examples/clusters, for benchmarks of grades on one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 
 
 class RayNodes:
-    """`address`: the head's. Nodes and head end with their arena."""
+    """A head and its nodes. `address`: host and port of the head. Their processes end when the arena is closed."""
 
     def __init__(self, place: Arena) -> None:
         """Start the head, which runs no grades."""
@@ -46,7 +46,7 @@ class RayNodes:
         self._wait_for_nodes()
 
     def begin_node(self, slots: int) -> None:
-        """Start a node with two processors that has so many slots, a resource by this name."""
+        """Start a node with two processors and `slots` units of a resource that is named `slot`."""
         self._count += 1
         first = 20_000 + 1000 * self._count  # on one machine, nodes need ports of their own
         self._run(
@@ -56,7 +56,7 @@ class RayNodes:
         )  # fmt: skip
 
     def add_node(self, slots: int) -> None:
-        """Start a node and wait until it is there."""
+        """Start such a node and wait until the cluster lists it."""
         self.begin_node(slots)
         self._wait_for_nodes()
 
@@ -79,7 +79,8 @@ class RayNodes:
 
 @contextmanager
 def ray_nodes() -> Iterator[RayNodes]:
-    """Start a cluster without nodes. The variables that let others use it are set in this process until it ends."""
+    """Start a cluster that has only a head, which runs no grades. Until it ends, the environment of this process has
+    the variables with which Ray connects to it."""
     _leave_the_network()
     with arena() as place:
         made = RayNodes(place)
@@ -93,7 +94,7 @@ def ray_nodes() -> Iterator[RayNodes]:
 
 
 def _leave_the_network() -> None:
-    """Ray listens on every interface: where root may, this process and all that it starts have loopback alone. A token
-    guards the cluster in any case."""
+    """As root, move this process and all that it starts into a network that has only the loopback interface, because
+    Ray listens on every interface. Without root, the token alone protects the cluster."""
     if os.geteuid() == 0 and not ctypes.CDLL(None).unshare(_NEW_NETWORK):
         subprocess.run(("ip", "link", "set", "lo", "up"), check=True)

@@ -121,9 +121,14 @@ MAY_IMPORT = {
     "coral.cluster.slurm_bridge": ("coral.cluster", "attempts.files"),
     "coral.cluster.keeper": ("coral.cluster.wire", "coral.errors", "coral.extras", "coral.processes.environment"),
     "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.grading.runner"),
-    "coral.cluster.guard": ("coral.grader.remove_tree", "coral.processes.result_channel"),
-    "coral.cluster.node": ("coral.cluster.spare_guard",),  # a node has none of the rest
-    "coral.cluster.spare_guard": (),
+    "coral.cluster.guard": (
+        "coral.cluster.guard_protocol",
+        "coral.grader.remove_tree",
+        "coral.processes.result_channel",
+    ),
+    "coral.cluster.guard_protocol": (),
+    "coral.cluster.node": ("coral.cluster.guard_protocol", "coral.cluster.spare_guard"),  # a node has none of the rest
+    "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),
     "coral.cluster.shipping": ("coral.grading.parts",),
     "coral.cluster.mirror": ("workspace.layout", "workspace.plain_file"),
     "coral.cluster.knowledge_sync": ("coral.cluster.mirror", "workspace.plain_file"),
@@ -307,7 +312,7 @@ STDLIB_ONLY += (
     "heartbeats.pulse",
 )
 STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.guard", "coral.cluster.slurm_job")
-STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard")
+STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard_protocol")
 STDLIB_ONLY += ("coral.cluster.remote_launch", "coral.cluster.host", "coral.cluster.launch_guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
 SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}

@@ -118,7 +118,8 @@ def budget_concerns(config: Config, grade_seconds: float) -> Iterator[str]:
     if budget.attempts is not None and budget.attempts < agents:
         yield f"budget.attempts={budget.attempts} is less than one for each of {agents} agents"
     if budget.hours is not None and grade_seconds > 0:
-        grades = budget.hours * 3600 * config.grader.most_slots / grade_seconds
+        slots = config.grader.slots or 1  # on Ray too, for nobody knows yet how many it has room for
+        grades = budget.hours * 3600 * slots / grade_seconds
         if grades < enough:
             took = duration(grade_seconds)
             yield f"budget.hours={budget.hours:g} is enough for {_attempts(grades)}, as grading the seed took {took}"

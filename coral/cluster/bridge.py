@@ -51,10 +51,11 @@ def _end(failed: threading.ExceptHookArgs) -> None:
 def report_trouble(folder: Path, text: str) -> None:
     """Report why the cluster cannot be used now, or with an empty text that it can. The supervisor begins no grade
     meanwhile, and clients wait."""
-    if not text:
-        (folder / wire.TROUBLE).unlink(missing_ok=True)
-    elif text != wire.trouble(folder):
-        write_bytes(folder / wire.TROUBLE, f"{text}\n".encode(), durable=False)
+    with contextlib.suppress(OSError):  # the disk is full: it is reported again at the next look
+        if not text:
+            (folder / wire.TROUBLE).unlink(missing_ok=True)
+        elif text != wire.trouble(folder):
+            write_bytes(folder / wire.TROUBLE, f"{text}\n".encode(), durable=False)
 
 
 def report_capacity(folder: Path, grades: int) -> None:

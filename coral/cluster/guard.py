@@ -22,15 +22,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from coral.cluster.guard_protocol import GUARD, IDLE_SECONDS, ORDER, START, STATUS, TAKEN
 from coral.grader.remove_tree import remove_tree
 from coral.processes.result_channel import ResultChannel
 
-START, ORDER, STATUS, GUARD = "start.json", "order.json", "status.json", "guard.json"
 LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral.grading.result` accepts
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _KILL_SECONDS = 5.0
-IDLE_SECONDS = 600.0  # for which it waits for a grade: twice `coral.cluster.spare_guard.FRESH_SECONDS`
-TAKEN = b"t"  # a grade has it: its order comes once the files are unpacked
 _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.runner import wait; wait('')"
 
 

@@ -23,10 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import spare_guard
-from coral.cluster.spare_guard import GUARD, KIT, read
+from coral.cluster.guard_protocol import GUARD
+from coral.cluster.spare_guard import KIT, read
 
 POLL_SECONDS = 0.05
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
+KEPT_BYTES = 2 << 30  # of archives that a node keeps beside those of the grade that begins
+UNFINISHED = "unfinished-"  # how the name of an archive begins while it is written
 END_SECONDS = 5.0  # for processes that were killed to be gone
 OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of a longer one, the end is sent later
 TAIL = 20_000
@@ -47,6 +50,7 @@ def grade(
     base = _base()
     _sweep(base / "grades")
     _remove_unused(base)
+    _remove_excess(base / "archives", {order["archive"], order["base"]})
     archive = _kept(base / "archives", order["archive"], fetch)
     start, kit = spare_guard.start_of(_with_variables(order)), _kit(archive)
     guard = spare_guard.take(start, kit) or spare_guard.GradeGuard(base / "grades", start, kit)
@@ -116,6 +120,22 @@ def _remove_unused(base: Path) -> None:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def _remove_excess(archives: Path, needed: Collection[str]) -> None:
+    """Remove the archives that were used longest ago, until there are KEPT_BYTES beside those that are `needed`, by
+    their hashes."""
+    others = []
+    for path in archives.iterdir():
+        with contextlib.suppress(OSError):  # another worker has removed it
+            if path.name not in needed and not path.name.startswith(UNFINISHED):
+                state = path.stat()
+                others.append((state.st_mtime_ns, state.st_size, path))
+    size = 0
+    for _, own, path in sorted(others, reverse=True):
+        size += own
+        if size > KEPT_BYTES:
+            path.unlink(missing_ok=True)
+
+
 def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
     """Return the archive with this hash. The node keeps it in `folder`: it is fetched once, and again if the file was
     changed."""
@@ -125,7 +145,7 @@ def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
             os.utime(folder / sha)
             return data
     data = fetch(sha)
-    handle, unfinished = tempfile.mkstemp(dir=folder)
+    handle, unfinished = tempfile.mkstemp(prefix=UNFINISHED, dir=folder)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
     Path(unfinished).replace(folder / sha)

@@ -85,7 +85,8 @@ class Owner:
         try:
             task = self._task.options(max_retries=0, **options)
             grade.ref = task.remote(me, key, order, checkout, archives)
-        except (TypeError, ValueError) as error:  # such as an amount that Ray does not divide so finely
+        # Such as an amount that Ray does not divide so finely, or a list of packages that it cannot read.
+        except (TypeError, ValueError, OSError, RuntimeError) as error:
             self._end(key, {"refused": f"Ray refuses such a grade: {error}"})
             return []
         grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))

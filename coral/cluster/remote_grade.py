@@ -119,7 +119,8 @@ class _Remote:
             self._began = time.monotonic()
             self._place = {name: event[name] for name in ("started", "node")}
         for name, data in (*event.get("output", {}).items(), *event.get("tails", {}).items()):
-            self._append(name, data)
+            with contextlib.suppress(OSError):  # the disk is full: the event may be the end of the grade
+                self._append(name, data)
         if "started" in event:
             self._note(f"runs on {event['started']}, process {event['pid']}")
         if "refused" in event:
@@ -167,16 +168,23 @@ class _Remote:
         until = self._until + (0 if self._began is None else self._order["timeout"])
         vain = trouble if self._spec["grows"] else why
         if (vain and self._spec["impatient"]) or now > until:
-            silent = "its node told of no end" if self._began is not None else "no node had room for it in time"
+            silent = "its node told of no end" if self._began is not None else self._not_begun()
             again = self._is_behind and self._began is None  # it waited for its turn, and may do so once more
             raise _NotGradedError(f"cannot grade on the cluster: {why or silent}", again=again)
+
+    def _not_begun(self) -> str:
+        """Return why it has not begun where the bridge gives no reason. Ray does not say whether a grade waits for room
+        or for its environment."""
+        made = ", or its environment was not made in time" if self._order["environment"] else ""
+        return f"no node had room for it in time{made}"
 
     def _note(self, text: str) -> None:
         """Append a line to cluster.log, which the operator finds beside what the grader prints."""
         if text != self._last_note:
-            self._last_note = text
-            with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
-                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+            with contextlib.suppress(OSError):  # the disk is full, which must not end the grade
+                with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
+                    file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
+                self._last_note = text
 
 
 def _short(reason: str) -> str:

@@ -17,7 +17,13 @@ from typing import Any
 from coral.grading.parts import PACKAGE, PARTS
 
 # The guard and what it imports, beside what runs a grader.
-_GUARD = ("processes/__init__.py", "processes/result_channel.py", "cluster/__init__.py", "cluster/guard.py")
+_GUARD = (
+    "processes/__init__.py",
+    "processes/result_channel.py",
+    "cluster/__init__.py",
+    "cluster/guard.py",
+    "cluster/guard_protocol.py",
+)
 _NOT_PACKED = frozenset({"__pycache__", ".git"})
 MOST_BASES = 4
 SMALL = 64 << 10  # bytes of a checkout that is sent whole
@@ -45,8 +51,8 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _File:
-    """What is at a path of a checkout: its mode, and the hash of a file or the target of a link. Two that are equal
-    have the same in them."""
+    """A file, folder or link of a checkout. `content`: the hash of a file, the target of a link, empty for a folder;
+    `size`: the bytes of a file, else 0. What equals the base's at the same path is not sent."""
 
     mode: int
     content: str
@@ -101,8 +107,13 @@ def _candidate(order: dict[str, Any]) -> dict[str, Path]:
     return {"candidate": Path(order["places"]["candidate"])}
 
 
-def _differing(files: Mapping[str, _File], others: Mapping[str, _File]) -> int:
-    """Return how many bytes there are in files that the others lack."""
+def _differing(files: Mapping[str, _File], base: Mapping[str, _File]) -> int:
+    """Return how many bytes the base lacks, and has too much: nodes fetch, keep and read all of a base."""
+    return _size_of_other(files, base) + _size_of_other(base, files)
+
+
+def _size_of_other(files: Mapping[str, _File], others: Mapping[str, _File]) -> int:
+    """Return the bytes of the files that are not the same among the others."""
     return sum(file.size for name, file in files.items() if others.get(name) != file)
 
 

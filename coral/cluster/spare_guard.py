@@ -19,18 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-START, ORDER, STATUS, GUARD, ERRORS, KIT = (
-    "start.json",
-    "order.json",
-    "status.json",
-    "guard.json",
-    "guard.err",
-    "kit",
-)
+from coral.cluster.guard_protocol import FRESH_SECONDS, GUARD, ORDER, START, STATUS, TAKEN
+
+ERRORS, KIT = "guard.err", "kit"
 _CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard import main; main(sys.argv[2], *map(int, sys.argv[3:]))"  # noqa: E501
-# For which one that waits is used: half of what it waits for a grade, so that it does not end while it is taken.
-FRESH_SECONDS = 300.0
-TAKEN = b"t"  # as in `coral.cluster.guard`
 _spare: list[GradeGuard] = []
 
 

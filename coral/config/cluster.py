@@ -21,6 +21,11 @@ class RayResources(Section):
     memory: Gigabytes | None = key("Gigabytes that the cluster reserves for it. Empty: none.", None)
     custom: dict[Text, Amount] = key("Amounts of the resources that the cluster's nodes were given by name.", dict)
 
+    @property
+    def are_zero(self) -> bool:
+        """Whether a grade needs nothing of a node, so that any number of them fits on one."""
+        return not any((self.num_cpus, self.num_gpus, self.accelerator_type, self.memory, *self.custom.values()))
+
 
 class PlaceSection(RayResources):
     """What an agent needs of a node: its launches run on a node of the Ray cluster that has it."""
@@ -84,10 +89,15 @@ def checked_address(text: str) -> str:
     return text
 
 
-def check_executor(executor: str, ray: RaySection, *, has_setup: bool) -> None:
+def check_executor(executor: str, ray: RaySection, slots: int | None, *, has_setup: bool) -> None:
     """Raise ValueError if grades cannot run there as the task says."""
     if executor == "ray" and not ray.address:
         raise ValueError("has executor: ray and no ray.address: say the cluster's head, host:port")
+    if executor == "ray" and ray.resources.are_zero and slots is None:
+        raise ValueError(
+            "has ray.resources that are all 0 and no slots, so that nothing limits how many grades run at once: say "
+            "slots, or in ray.resources what one grade needs"
+        )
     if executor != "local" and has_setup:
         instead = "say in ray.environment what the grader imports, or " if executor == "ray" else ""
         raise ValueError(f"has both executor: {executor} and setup: {instead}install it on the nodes")

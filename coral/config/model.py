@@ -154,7 +154,7 @@ class GraderSection(Section):
 
     @model_validator(mode="after")
     def _can_run_on_a_cluster(self) -> Self:
-        check_executor(self.executor, self.ray, has_setup=bool(self.setup))
+        check_executor(self.executor, self.ray, self.slots, has_setup=bool(self.setup))
         return self
 
     @model_validator(mode="after")

@@ -14,7 +14,7 @@ from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase
 from coral.fleet.agents import stalls
 from coral.fleet.agents.back_off import back_off
 from coral.fleet.messages import ENDED
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_JOBS, MAX_KILLS, MAX_NOTICE_JOBS, MAX_NOTICE_OUTPUTS, runs_job
+from coral.fleet.policy import MAX_JOBS, MAX_KILLS, MAX_NOTICE_JOBS, MAX_NOTICE_OUTPUTS, kill_again_at, runs_job
 from coral.fleet.reasons import JobOutcome, Reason, ReasonKind
 from coral.fleet.run_state import Job
 from coral.fleet.transaction import Transaction
@@ -162,9 +162,8 @@ def _kill(transaction: Transaction, job: Job) -> None:
         transaction.alert(f"job {job.number} of {job.agent} cannot be killed", job.agent)
         _end(transaction, job, JobOutcome.UNKILLABLE, on.JobEnded(number=job.number))
         return
-    transaction.set_job(
-        job.number, phase=Phase.KILLED, deadline=transaction.clock + KILL_AGAIN_SECONDS, kills=job.kills + 1
-    )
+    deadline = kill_again_at(transaction.clock, job.kills)
+    transaction.set_job(job.number, phase=Phase.KILLED, deadline=deadline, kills=job.kills + 1)
     transaction.act(do.Kill(who=job.who, launch=LAUNCH))
 
 

@@ -13,8 +13,8 @@ TOOL_ACTIVITY = "tool"  # the activity that a runtime reports while a tool is at
 STARTING = "starting"  # the activity of a launch that has printed nothing yet
 BUSY_SECONDS = 60.0  # for so long after its last output an agent that reported a tool counts as at work with it
 INLINE_SECONDS = 30.0  # within which `coral eval` acknowledges what it printed, or an interrupt follows
-KILL_AGAIN_SECONDS = 2.0
-MAX_KILLS = 5  # then a process is reported as unkillable and given up
+KILL_AGAIN_SECONDS = 2.0  # from the first SIGKILL to the second; then twice as long each time
+MAX_KILLS = 5  # then, after a minute, a process is reported as unkillable and given up
 MAX_PENDING_MESSAGES = 5  # an agent with this many pending messages gets no further checkpoint
 MAX_CHAIN = 10  # heartbeats in a row, each set off by the answer to the one before, that an agent gets
 MAX_UNANSWERED = 3  # after so many unanswered checkpoints in a row the operator is alerted, once
@@ -52,6 +52,12 @@ BUDGET_NOTICES_AT = (0.8, 0.95)  # the parts of any budget at which agents are a
 MAX_JOBS = 3  # of one agent at a time
 MAX_NOTICE_JOBS = 10  # jobs that one notice names ...
 MAX_NOTICE_OUTPUTS = 3  # ... and of how many of them it has the last lines
+
+
+def kill_again_at(now: float, kills: int) -> float:
+    """Return when a process that has not ended is killed again. `kills`: how often it was killed before. A process that
+    waits for a slow disk or a file server ends only when these have answered."""
+    return now + KILL_AGAIN_SECONDS * 2.0**kills
 
 
 def is_due(message: PendingMessage, agent: Agent, now: float) -> bool:

@@ -105,7 +105,7 @@ def _run_grader(command: GradeCommand, timeout: float, interpreter: PrestartedIn
         process.kill(held.identity, program.tag)
         held.child.wait(KILL_SECONDS)
         cgroup.remove(program.group)
-    result = read_result(command.folder, code, held.channel)
+    result = read_result(command.folder, code, held.channel, is_remote=command.bridge is not None)
     return replace(result, outcome=Outcome.FAILED, score=None, reason=exceeded) if exceeded else result
 
 

@@ -41,7 +41,7 @@ class GradeResult:
     `channel` is `closed` if code of the candidate cannot have written the result: no such code was seen to run in the
     grader's process. `opened`: what such code did, and where. `void`: why the grader says that nobody is at fault; on
     a closed channel that is believed, on an open one the grade counts as crashed. `again`: such an attempt is to be
-    graded again, as it did not get its turn on a cluster.
+    graded again, as it did not get its turn on a cluster; of a grader on this machine that is not believed.
     """
 
     outcome: Outcome
@@ -60,9 +60,12 @@ class _UnusableError(Exception):
     """There is no result that can be read. The message says why."""
 
 
-def read_result(folder: Path, exit_code: int | None, channel: ResultChannel | None = None) -> GradeResult:
+def read_result(
+    folder: Path, exit_code: int | None, channel: ResultChannel | None = None, *, is_remote: bool = False
+) -> GradeResult:
     """Judges a grade that has ended. `exit_code` is Popen's: negative for a signal; None for a timeout. `channel`: the
-    one by which the grader answered, which is closed here; without one, the file of the grader is read.
+    one by which the grader answered, which is closed here; without one, the file of the grader is read. `is_remote`:
+    whether it ran on a cluster, so that the process that answered is ours.
 
     A grader that ended badly has not scored, whatever it wrote before; but it may still say that the candidate failed.
     """
@@ -71,7 +74,8 @@ def read_result(folder: Path, exit_code: int | None, channel: ResultChannel | No
     with contextlib.closing(channel):
         result, opened = _judged(folder, exit_code, lambda: channel.result(LARGEST)), channel.notices()
     if result.outcome is Outcome.CRASHED and result.void and not opened:
-        result = replace(result, outcome=Outcome.LOST if result.again else Outcome.VOID, reason=result.void)
+        outcome = Outcome.LOST if result.again and is_remote else Outcome.VOID
+        result = replace(result, outcome=outcome, reason=result.void)
     return replace(result, channel=OPEN if opened else CLOSED, opened=one_line(opened.partition("\n")[0], REASON))
 
 
@@ -210,19 +214,27 @@ LONGEST_BEAT = 4096  # bytes
 
 
 def graded_event(
-    layout: Layout, number: int, launch: int, code: int | None, seconds: float, channel: ResultChannel | None = None
+    layout: Layout,
+    number: int,
+    launch: int,
+    code: int | None,
+    seconds: float,
+    channel: ResultChannel | None = None,
+    *,
+    is_remote: bool = False,
 ) -> on.Graded:
     """Returns the event of an ended grading process, with its result. The checkout stays: removing it takes too long
     for the loop.
 
     `code` is None where nobody saw the exit: then a result that is there is taken, and otherwise the grade is lost.
-    `channel`: see `read_result`; the supervisor that takes a grade over has none, and reads the file.
+    `channel`, `is_remote`: see `read_result`; the supervisor that takes a grade over has no channel, and reads the
+    file.
     """
     folder = layout.grading(number)
     lost = on.Graded(number=number, launch=launch, outcome=on.Outcome.LOST)
     if code is None and not (folder / RESULT).exists():
         return lost
-    result = read_result(folder, code or 0, channel)
+    result = read_result(folder, code or 0, channel, is_remote=is_remote)
     if code is None and result.outcome is on.Outcome.CRASHED:
         return lost
     return on.Graded(

@@ -1,4 +1,4 @@
-"""What a brain decides by, as data: the situation and the event."""
+"""Defines the data that a brain receives when it chooses the agent's next calls: the situation and the event."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a brain asks for; `calls.py` has them all. `request_heartbeat`: whether the result leads to the next step at
-    once; if not, the call yields."""
+    """An action that a brain chooses; `calls.py` defines all of them. `request_heartbeat`: whether its result starts
+    the next step at once; if not, only a failure does."""
 
     request_heartbeat: bool = False
 
     def perform(self, bench: "SearchBench") -> "Event | None":
-        """Do it, and return what came of it, if that is more than its being done. ToolError if it is not possible."""
+        """Perform the action and return its result; None if it has no result but that it was done. ToolError if it is
+        not possible."""
         raise NotImplementedError
 
 
@@ -58,7 +59,7 @@ class CallFailed:
 
 @dataclass(frozen=True, slots=True)
 class CallDone:
-    """A call without a result of its own has succeeded: something was said, remembered or written."""
+    """A call that returns no result has succeeded: it has printed, remembered or written something."""
 
 
 Event = Prompted | Idle | CandidateFound | ResultReceived | CallFailed | CallDone
@@ -66,19 +67,19 @@ Event = Prompted | Idle | CandidateFound | ResultReceived | CallFailed | CallDon
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a brain decides by: memory, and what was observed for this event."""
+    """Holds what a brain knows when an event comes: the agent's memory, and what was read for this event."""
 
     memory: AgentMemory
     agent: str
     direction: Direction
     families: tuple[str, ...]  # families of moves that can change these files
-    constraints: int | None = None  # that the check reports; None where it has not been asked
+    constraints: int | None = None  # how many the check reports; None if it was not run or gave no result
     skill: SearchSkill | None = None
     hand_overs: tuple[HandOver, ...] = ()  # attempts whose numbers other agents ask to be tuned
     notes: tuple[Note, ...] = ()
-    change_of_best: str = ""  # what the fleet's best changes in the seed
-    findings: tuple[str, ...] = ()  # what the best and the new bests show of the problem
-    free_disk: float = 1.0  # as a share
+    change_of_best: str = ""  # how the fleet's best attempt differs from the seed
+    findings: tuple[str, ...] = ()  # sentences about the problem, from the check's results near the best attempts
+    free_disk: float = 1.0  # the share of the disk that is free
 
     @property
     def known(self) -> KnownAttempts:

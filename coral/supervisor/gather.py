@@ -297,7 +297,8 @@ class Gatherer:
             return [_unseen_end(launch) if job is None else read_job_end(self._layout, job, launch.code)]
         if (number := grade_in(launch.who)) is not None:
             seconds = now.run_time - launch.started if launch.child is not None else 0.0
-            return [graded_event(self._layout, number, launch.number, launch.code, seconds, launch.channel)]
+            ended = launch.number, launch.code, seconds, launch.channel
+            return [graded_event(self._layout, number, *ended, is_remote=self._context.config.grader.is_remote)]
         monitor = self._monitors.by_agent.get(launch.who)
         if monitor is None:
             return [_unseen_end(launch)]

@@ -29,6 +29,8 @@ print(call("submit", "a", order, b"", {}), call("has_grade", "a"), news("a"))
 for sha in ("sha", "earlier", "sha"):
     call("keep", sha, b"")
 print(call("submit", "a", order, b"", {"num_cpus": 0.00001}), call("has_grade", "a"), news("a"))
+unreadable = {"runtime_env": {"pip": "x" * 300}}  # a name of a file that no disk can have: OSError
+print(call("submit", "c", order, b"", unreadable), call("has_grade", "c"), news("c"))
 call("drop", "earlier")
 print(call("submit", "a", order, b"", {}), call("submit", "b", order, b"", {}))
 call("cancel", "a")
@@ -40,8 +42,9 @@ def test_a_grade_that_cannot_begin_is_lost_and_may_be_submitted_again(cluster) -
     line = [sys.executable, "-P", "-c", SCRIPT, cluster.address]
     done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    unknown, refused, dropped, forgotten = done.stdout.splitlines()
+    unknown, refused, unreadable, dropped, forgotten = done.stdout.splitlines()
     assert unknown == "['sha', 'earlier'] False the process that owned it ended"
     assert refused.startswith("[] True Ray refuses such a grade: ")
+    assert unreadable.startswith("[] True Ray refuses such a grade: [Errno ")
     assert dropped == "[] ['earlier']"
     assert forgotten == "False"

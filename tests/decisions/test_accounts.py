@@ -195,9 +195,10 @@ def test_one_who_crashes_while_it_tries_lets_another_try_after_its_back_off() ->
 
 def test_if_the_one_who_tries_retires_another_does_and_if_all_have_nobody() -> None:
     stage = Stage(2, replace(SHARED, interrupt_grace=1.0, terminate_grace=1.0))
-    at = trying(stage)
+    at = limited(stage)
+    stage.at(at)
     stage.at(at + 1, stage.lingered("ann"))
-    said = stage.until(at + 20)
+    said = stage.until(at + 70)
     assert any("unkillable" in line for line in said)
     assert [line.partition(" ")[2] for line in said][-2:] == [
         "probing ben: whether acme has usage again",
@@ -210,7 +211,7 @@ def test_if_the_one_who_tries_retires_another_does_and_if_all_have_nobody() -> N
     stage.at(at)
     stage.at(at + 1, stage.heard("ann"))
     stage.at(at + 1, stage.heard("ben"), stage.lingered("ann"))
-    said = stage.until(at + 20)
+    said = stage.until(at + 70)
     assert "unkillable" in said[-1]
     assert stage.fleet.run.limits == {}
 

@@ -82,10 +82,10 @@ def test_a_grade_that_is_given_up_counts_for_the_budget_and_lets_messages_out_at
     stage = Stage(rules=replace(QUIET_RULES, grade_timeout=10.0))
     stage.in_grading(2, "ann", wait=600)
     stage.at(3, stage.asks("operator", on.Tell(to="ann", text="hello")))
-    assert stage.until(27)[-3:] == [
-        "27 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
-        "27 publish #1 failed (the grader took longer than 10 seconds), then message",
-        "27 interrupt ann/1",
+    assert stage.until(79)[-3:] == [
+        "79 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
+        "79 publish #1 failed (the grader took longer than 10 seconds), then message",
+        "79 interrupt ann/1",
     ]
 
 

@@ -299,31 +299,31 @@ def test_a_grader_that_answers_and_leaves_something_behind_is_ended_first_and_it
 def test_a_grader_that_cannot_be_killed_is_named_and_its_slot_given_up() -> None:
     stage = Stage(rules=replace(TIMED, slots=1))
     stage.in_grading(2, "ann", "ann")
-    assert stage.until(25) == [
+    assert stage.until(77) == [
         "12 terminate #1/1",
         "15 kill #1/1",
         "17 kill #1/1",
-        "19 kill #1/1",
         "21 kill #1/1",
-        "23 kill #1/1",
-        "25 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
-        "25 publish #1 failed (the grader took longer than 10 seconds)",
-        "25 grade #2/1: commit 2",
+        "29 kill #1/1",
+        "45 kill #1/1",
+        "77 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
+        "77 publish #1 failed (the grader took longer than 10 seconds)",
+        "77 grade #2/1: commit 2",
     ]
     # Should it end after all, nobody asks any more.
-    assert stage.at(26, on.Graded(number=1, launch=1, outcome=Outcome.SCORED, score=9.0)) == []
+    assert stage.at(78, on.Graded(number=1, launch=1, outcome=Outcome.SCORED, score=9.0)) == []
 
 
 def test_what_a_grade_left_and_nobody_can_kill_fails_the_candidate_and_voids_only_where_the_seed_left_it() -> None:
     stage = Stage(rules=replace(TIMED, slots=1))
     stage.in_grading(2, "ann")
     stage.at(3, stage.lingered("#1"))
-    assert stage.until(13)[-1] == "13 publish #1 failed (processes that its grade started could not be killed)"
+    assert stage.until(65)[-1] == "65 publish #1 failed (processes that its grade started could not be killed)"
     stage = Stage(rules=replace(TIMED, slots=1))
     stage.in_grading(2, "ann")
     assert stage.at(3, stage.graded(1, outcome=Outcome.CRASHED, reason="boom"))[-1].startswith("grade #1/2")
     stage.at(4, stage.checked_out(1), stage.lingered("#1"))
-    assert stage.until(14)[-1] == "14 publish #1 void (processes that its grade started could not be killed)"
+    assert stage.until(66)[-1] == "66 publish #1 void (processes that its grade started could not be killed)"
 
 
 def test_kills_are_counted_for_each_launch() -> None:
@@ -335,11 +335,11 @@ def test_kills_are_counted_for_each_launch() -> None:
         "28 terminate #1/2",
         "31 kill #1/2",
         "33 kill #1/2",
-        "35 kill #1/2",
         "37 kill #1/2",
-        "39 kill #1/2",
-        "41 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
-        "41 publish #1 failed (the grader took longer than 10 seconds)",
+        "45 kill #1/2",
+        "61 kill #1/2",
+        "93 alert run-alert-1: the grader of #1 cannot be killed; its slot is given up",
+        "93 publish #1 failed (the grader took longer than 10 seconds)",
     ]
 
 
@@ -473,4 +473,4 @@ def test_a_grade_over_a_limit_that_cannot_be_killed_failed_for_that_reason() -> 
     stage = Stage(rules=replace(TIMED, slots=1))
     stage.in_grading(2, "ann")
     stage.at(4, over())
-    assert stage.until(30)[-1] == "14 publish #1 failed (its grade wrote more than 1 GB)"
+    assert stage.until(70)[-1] == "66 publish #1 failed (its grade wrote more than 1 GB)"

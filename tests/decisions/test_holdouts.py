@@ -106,7 +106,7 @@ def test_what_cannot_be_started_or_killed_is_given_up_on_the_hold_out() -> None:
     stage = Stage(1, HELD_OUT)
     stage.at(1, stage.checked_out(SEED))
     stage.at(1, stage.lingered("#-1"))
-    stage.until(1 + MAX_KILLS * KILL_AGAIN_SECONDS)
+    stage.until(1 + 2**MAX_KILLS * KILL_AGAIN_SECONDS)
     assert stage.fleet.holdouts[0].reason == "processes that its grade started could not be killed"
 
 

@@ -204,8 +204,8 @@ def test_who_does_not_obey_is_terminated_killed_and_given_up() -> None:
     assert said[:3] == ["13 terminate %1/1", "18 kill %1/1", "20 kill %1/1"]
     assert len([line for line in said if "kill %1/1" in line]) == MAX_KILLS
     assert said[-2:] == [
-        "28 alert run-alert-1 of ann: job 1 of ann cannot be killed",
-        "28 show job 1 of ann: unkillable (request (ann)), after 26 at wall 28",
+        "80 alert run-alert-1 of ann: job 1 of ann cannot be killed",
+        "80 show job 1 of ann: unkillable (request (ann)), after 78 at wall 80",
     ]
     assert not stage.fleet.jobs
 

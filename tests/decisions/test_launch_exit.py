@@ -76,17 +76,17 @@ def test_an_unkillable_agent_is_named_holds_up_no_stop_and_waits_for_the_resume(
     stage.stop(2)
     stage.at(3, stage.exited("ben", Ending.INTERRUPTED))
     assert stage.until(100)[-3:] == [
-        "25 kill ann/1",
-        "27 alert run-alert-1 of ann: ann has retired: unkillable",
-        "27 finish: request (enough)",
+        "47 kill ann/1",
+        "79 alert run-alert-1 of ann: ann has retired: unkillable",
+        "79 finish: request (enough)",
     ]
     stage = Stage(2)
     stage.tried(2, "ben", 1.0)
     stage.at(2, stage.lingered("ann"))
-    stage.until(17)
+    stage.until(69)
     assert stage["ann"].phase is Phase.RETIRED
-    stage.stop(18)
-    stage.at(19, stage.exited("ann", Ending.CRASHED))
+    stage.stop(70)
+    stage.at(71, stage.exited("ann", Ending.CRASHED))
     assert (stage["ann"].phase, stage["ann"].deadline) == (Phase.WAITING, None)
 
 
@@ -158,12 +158,12 @@ def test_an_unkillable_grader_is_named_and_its_attempt_kept() -> None:
     stage.in_grading(2, "ann")
     stage.stop(3)
     assert stage.until(100)[-2:] == [
-        "18 alert run-alert-2: the grader of #1 cannot be killed; its slot is given up",
-        "18 finish: request (enough)",
+        "70 alert run-alert-2: the grader of #1 cannot be killed; its slot is given up",
+        "70 finish: request (enough)",
     ]
     assert (stage.pending(1).step, stage.pending(1).deadline) == (AttemptStep.QUEUED, None)
-    stage.at(20, on.Resumed())
-    assert stage.until(400)[-7:-5] == ["325 kill #1/2", "327 kill #1/2"]
+    stage.at(72, on.Resumed())
+    assert stage.until(500)[-7:-5] == ["377 kill #1/2", "379 kill #1/2"]
 
 
 def test_a_grade_that_was_out_of_time_when_the_stop_came_is_graded_again() -> None:

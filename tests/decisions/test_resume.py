@@ -107,14 +107,14 @@ def test_the_unkillable_stay_retired_while_their_process_may_live_and_others_com
     stage.at(2, stage.lingered("ann"))
     stage.at(2, stage.exited("ben", Ending.CRASHED))
     stage.at(3, stage.exited("cid", Ending.TERMINAL, "no key"))
-    stage.until(17)
-    stage.stop(18)
+    stage.until(70)
+    stage.stop(71)
     assert stage["ann"].phase is Phase.RETIRED
-    stage.at(18, stage.exited("ben"))
-    assert "spawn cid/2: resumed, session of cid, told 0" in stage.at(20, on.Resumed())
+    stage.at(71, stage.exited("ben"))
+    assert "spawn cid/2: resumed, session of cid, told 0" in stage.at(73, on.Resumed())
     assert stage["ann"].phase is Phase.RETIRED
     # Nobody saw it end, but it is gone.
-    assert stage.at(21, stage.exited("ann", Ending.LOST))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
+    assert stage.at(74, stage.exited("ann", Ending.LOST))[1:] == ["spawn ann/2: resumed, session of ann, told 0"]
     stage = Stage(2)
     stage.at(2, stage.exited("ann", Ending.CRASHED))
     stage.until(20)

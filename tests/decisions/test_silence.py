@@ -87,10 +87,10 @@ def test_an_agent_deaf_to_everything_is_named_retired_and_delays_nobody() -> Non
     assert stage.until(100) == [
         "17 kill ann/1",
         "19 kill ann/1",
-        "21 kill ann/1",
         "23 kill ann/1",
-        "25 kill ann/1",
-        "27 alert run-alert-1 of ann: ann has retired: unkillable",
+        "31 kill ann/1",
+        "47 kill ann/1",
+        "79 alert run-alert-1 of ann: ann has retired: unkillable",
     ]
     agent = stage["ann"]
     assert (agent.phase, brief(agent.reason), agent.deadline) == (Phase.RETIRED, "unkillable", None)
@@ -105,8 +105,8 @@ def test_an_agent_whose_process_ends_after_it_was_given_up_comes_back() -> None:
     stage.in_grading(2, "ann")
     stage.at(3, stage.graded(1, 1.0))
     stage.in_grading(3, "ann")
-    assert stage.until(28)[-1] == "28 alert run-alert-1 of ann: ann has retired: unkillable"
-    assert stage.at(30, stage.exited("ann", Ending.CRASHED)) == [
+    assert stage.until(80)[-1] == "80 alert run-alert-1 of ann: ann has retired: unkillable"
+    assert stage.at(82, stage.exited("ann", Ending.CRASHED)) == [
         "exited ann: launch 1 ended: crashed",
         "spawn ann/2: killed, session of ann, told 0, owed reflect:h1",
     ]
@@ -145,8 +145,8 @@ def test_kills_of_one_launch_are_not_held_against_the_next() -> None:
     stage.at(21, stage.heard("ann"))
     stage.tried(22, "ann", 2.0)
     assert stage.until(100)[-2:] == [
-        "47 alert run-alert-1 of ann: ann has retired: unkillable",
-        "47 finish: all retired",
+        "99 alert run-alert-1 of ann: ann has retired: unkillable",
+        "99 finish: all retired",
     ]
 
 

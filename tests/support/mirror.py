@@ -99,7 +99,7 @@ _PLACES = {
     "tests/cluster/test_agents, on a real cluster": [
         "coral.cluster: ray_host ray_launch_bridge",
     ],
-    "integration/coral/cluster/test_node": ["coral.cluster: guard"],
+    "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
     "integration/coral/cluster/test_remote_launch, in which launches go through them": [
         "coral.cluster: launch_bridge launch_guard",
     ],

@@ -12,7 +12,7 @@ from coral.fleet.agent_state import LIVE, Agent, Conversation, Order, OutputCoun
 from coral.fleet.agents import accounts, budgets, outages, research, stalls
 from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, breaker_of, next_start_slot, retire, wait
 from coral.fleet.messages import acknowledge, read_reply
-from coral.fleet.policy import KILL_AGAIN_SECONDS, MAX_KILLS, STARTING, is_due, may_interrupt, ttl_of, waits_until
+from coral.fleet.policy import MAX_KILLS, STARTING, is_due, kill_again_at, may_interrupt, ttl_of, waits_until
 from coral.fleet.reasons import START, Reason, ReasonKind
 from coral.fleet.rules import Rules
 from coral.fleet.transaction import Transaction
@@ -249,7 +249,7 @@ def _kill(transaction: Transaction, agent: Agent) -> None:
     if agent.kills >= MAX_KILLS:
         retire(transaction, agent, Reason(ReasonKind.UNKILLABLE))
         return
-    deadline = transaction.clock + KILL_AGAIN_SECONDS
+    deadline = kill_again_at(transaction.clock, agent.kills)
     transaction.set_agent(agent.name, phase=Phase.KILLED, deadline=deadline, kills=agent.kills + 1)
     transaction.act(do.Kill(who=agent.name, launch=agent.launch))
 

@@ -14,11 +14,11 @@ from coral.fleet.attempts import holdouts
 from coral.fleet.attempts.intake import take_again
 from coral.fleet.attempts.settlement import ANOTHER_EPOCH, settle
 from coral.fleet.policy import (
-    KILL_AGAIN_SECONDS,
     MAX_KILLS,
     MAX_LOST_GRADES,
     MAX_START_RETRIES,
     START_RETRY_SECONDS,
+    kill_again_at,
     slots_of,
 )
 from coral.fleet.run_state import OCCUPYING, AttemptStep, PendingAttempt
@@ -296,7 +296,7 @@ def _kill(transaction: Transaction, pending: PendingAttempt) -> None:
         transaction.alert(f"the grader of {what} cannot be killed; its slot is given up")
         _end_unkillable(transaction, pending)
         return
-    deadline = transaction.clock + KILL_AGAIN_SECONDS
+    deadline = kill_again_at(transaction.clock, pending.kills)
     transaction.set_pending(pending.number, step=AttemptStep.KILLED, deadline=deadline, kills=pending.kills + 1)
     transaction.act(do.Kill(who=pending.who, launch=pending.launch))
 

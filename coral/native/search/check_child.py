@@ -49,6 +49,7 @@ class CandidateFiles:
         self.folder = folder
         self.handles: dict[str, int] = {}
         self.written: dict[str, str] = {}
+        self.sizes: dict[str, int] = {}  # in bytes
 
     def write(self, texts: dict[str, str]) -> None:
         for name, text in texts.items():
@@ -57,8 +58,9 @@ class CandidateFiles:
                     self.handles[name] = os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT, 0o644)
                 data = text.encode()
                 os.pwrite(self.handles[name], data, 0)
-                os.ftruncate(self.handles[name], len(data))
-                self.written[name] = text
+                if len(data) < self.sizes.get(name, math.inf):
+                    os.ftruncate(self.handles[name], len(data))
+                self.written[name], self.sizes[name] = text, len(data)
 
 
 def read_result(result: object) -> tuple[float, list[float]]:

@@ -25,8 +25,8 @@ from coral.native.search.numeric.space import SearchSpace, Vector
 ALIKE = 3e-6  # relative: costs closer than this are one result before the last digits are sought
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
-RECENT = 30  # losses by which the usual one is found, and gains that a local search may hope for
-ENOUGH = 6  # gains by which that is known
+RECENT = 30  # how many of the last losses, and of the last gains of local searches, are taken into account
+ENOUGH = 6  # gains that must be known before a local search is given up because of them
 PATIENCE = 25  # moves without a new best after which the search returns to the best
 COARSE, ROUGH, FINE = 1e-4, 1e-6, 1e-12  # precision of a first look, while exploring, and of the candidate
 FEW = 0.34  # of the reals: so many are optimized alone before all of them
@@ -63,8 +63,9 @@ class LocalSearch:
         self.gains: list[float] = []  # of the local searches, in merit
 
     def settle(self, moved: EvaluatedPoint, before: Vector) -> EvaluatedPoint:
-        """Return the local optimum in the few reals by which a point differs from the one before its move: a gradient
-        in a few variables costs a few measurements. The point itself if they are many, or bound by constraints."""
+        """Optimize only the real variables that a move has changed, and return the point found. Their gradient costs
+        few measurements. Return the point itself if gradients cannot be had, if the check rejects it or reports
+        constraints, or if the move has changed no real variable, or many."""
         free = [k for k in self.problem.space.reals if moved.point[k] != before[k]]
         if self.differences is None or moved.measurement.error or moved.measurement.slack:
             return moved
@@ -74,8 +75,8 @@ class LocalSearch:
         return Descent(self.problem, differences, Goal(precision=COARSE)).run(moved)
 
     def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
-        """Return the local optimum near a point. The search is given up when a merit below `target` cannot be hoped
-        for."""
+        """Return the local optimum near a point. The search ends early when it is unlikely to find a merit below
+        `target`."""
         merit = self.problem.merit
         if start.measurement.error or self._is_hopeless(merit(start.measurement), target):
             return start
@@ -95,9 +96,16 @@ class LocalSearch:
         return current
 
     def _is_hopeless(self, merit: float, target: float | None) -> bool:
-        """Return whether no recent local search has gained as much as this one would have to."""
+        """Return whether a local search from this merit is unlikely to reach `target`: it would have to gain more than
+        twice as much as four in five of the recent searches. With fewer than ENOUGH of them, return False."""
         recent = sorted(self.gains[-RECENT:])
         return target is not None and len(recent) >= ENOUGH and merit - 2 * recent[int(0.8 * len(recent))] > target
+
+    def descend(self, start: EvaluatedPoint) -> EvaluatedPoint:
+        """Return the local optimum in the reals near a point; the point itself where gradients cannot be had."""
+        if self.differences is None or start.measurement.error:
+            return start
+        return Descent(self.problem, self.differences, Goal(precision=ROUGH)).run(start)
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """Search for the last digits, strictly within the constraints."""
@@ -216,7 +224,7 @@ class Episode:
                 near = kind == SMALL and self.random.random() < NEAR
                 point = self.best.point if near else restart(self.local.context, self.best.point)
             evolution.begin(point, kind, self.random)
-        return evolution.run(self.problem)
+        return evolution.run(self.problem, self.local.descend if self.local.differences is not None else None)
 
     def _search_discrete(self, family: str) -> EvaluatedPoint:
         """Search from the current point; later from the best, of which a share is drawn anew, from a little to all of

@@ -1,7 +1,7 @@
-"""Proposes candidates without a public check: each is a real attempt, so there is one at a time.
+"""Proposes candidates for a task without a public check, one at a time: only a graded attempt shows how good one is.
 
-A small step whose opposite has just failed is likelier to gain than a random one. Steps grow after a gain, and shrink
-otherwise.
+After a small step that failed, the step in the opposite direction is proposed, because it improves the score more often
+than a random one. The size of the steps grows after an improvement and shrinks after any other result.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from coral.native.search.numeric.space import SearchSpace, Vector
 from coral.native.search.numeric.variables import VariableKind
 
 FIRST_STEP = 0.2  # in scales
-GROW, SHRINK = 1.6, 0.87  # with one success in about five, the step stays as it is
+GROW, SHRINK = 1.6, 0.87  # factors of the step's size; with one improvement in about five, it stays the same
 SMALLEST_STEP, LARGEST_STEP = 1e-5, 1.0
-ONE_IN = 3  # one in this many numbers moves
+ONE_IN = 3  # a small step changes one in this many variables
 
 
 def propose(
@@ -31,8 +31,8 @@ def propose(
     failed: Vector | None,
     random: Random,
 ) -> Vector:
-    """Propose one candidate. `failed`: the last one from the same start by small steps, whose opposite is tried
-    next."""
+    """Return a candidate that differs from the start. `others`: candidates of other agents; `step`: the size of a small
+    step, in scales; `failed`: the candidate of a small step from this start that failed. The opposite step is next."""
     point, move = start, FAMILIES[family].move
     if family == "shake" and failed is not None:
         point = space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])  # the opposite step
@@ -46,8 +46,8 @@ def propose(
 def next_step(
     trials: Sequence[Trial], family: str, start: int | None, direction: Direction
 ) -> tuple[float, int | None]:
-    """Return how far the next trial of a family is to move, in scales; and the number of its last one from this start,
-    if that gained nothing and its opposite has not been tried."""
+    """Return the size of a family's next small step, in scales; and the number of its last attempt from this start, if
+    that improved nothing and the opposite step was not tried."""
     step, failed = FIRST_STEP, None
     for trial in trials:
         if trial.family == family:
@@ -55,7 +55,7 @@ def next_step(
             if trial.step and trial.number is not None and trial.verdict != Verdict.VOID:
                 step = min(LARGEST_STEP, max(SMALLEST_STEP, trial.step * (GROW if won else SHRINK)))
             if trial.start == start:
-                failed = None if won or failed is not None else trial  # after a failure, this was its opposite
+                failed = None if won or failed is not None else trial  # after a failure, this was the opposite step
     return step, failed.number if failed is not None else None
 
 

@@ -289,7 +289,7 @@ def test_left_alone_after_stop_everything_is_gone_in_time_or_named(history: Hist
     ask(world, "operator", on.Stop(end=on_request("enough")))
     world.look()
     rules = world.rules
-    graces = rules.interrupt_grace + rules.terminate_grace + MAX_KILLS * KILL_AGAIN_SECONDS
+    graces = rules.interrupt_grace + rules.terminate_grace + 2**MAX_KILLS * KILL_AGAIN_SECONDS
     world.wait(graces)
     # A budget that the operator has set may have begun to end it.
     assert world.finished is not None

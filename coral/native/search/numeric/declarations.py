@@ -1,9 +1,10 @@
-"""Finds the variables of a file as they are declared: by its comments `# range: 0..1`, `# choices: a, b`, `# fixed`,
-and by a task: `kernel: rbf | laplace`, `rate: 0.001 .. 1`, `order: permutation`, `n: fixed`.
+"""Finds the variables of a file and the values that each of them may have.
 
-What a task declares holds for what is assigned to its name (`name: ...`, `name = ...`) anywhere in the editable files,
-and for each element if that is a list. It takes precedence over a comment on the line. Lists of integers that can be
-only bits or a permutation are recognised without a declaration.
+Comments and tasks declare these values. A comment applies to the variables of its line: `# range: 0..1`,
+`# choices: a, b`, `# fixed`. A task declares a variable by its name: `kernel: rbf | laplace`, `rate: 0.001 .. 1`,
+`order: permutation`, `n: fixed`. That applies to every value that an editable file assigns to the name (`name: ...`,
+`name = ...`), and to each element of a list; it takes precedence over a comment. A list of integers needs no
+declaration if it has only bits, or each integer of a range once: the latter is a permutation.
 """
 
 import re
@@ -15,7 +16,7 @@ from math import inf, isfinite
 
 from coral.native.search.numeric.variables import Variable, VariableKind, arrange_lines, find_variables, lines
 
-FEWEST = 8  # integers in a list, from which on it may be recognised as bits or a permutation
+FEWEST = 8  # integers that a list must have to be recognised as bits or as a permutation
 PERMUTATION, FIXED = "permutation", "fixed"
 BITS = ((0.0, 1.0), (-1.0, 1.0))
 CLOSING = {"[": "]", "(": ")", "{": "}"}
@@ -55,8 +56,8 @@ def _read(name: str, text: str) -> Declaration:
 
 
 def declared_variables(name: str, text: str, declared: Iterable[Declaration]) -> list[Variable]:
-    """Return the variables of a file, in the order in which they stand, as comments and declarations leave them. One
-    that is alone in its permutation is left out: there is nothing to exchange it with."""
+    """Return the variables of a file in the order of its text, with the kinds and bounds that comments and declarations
+    give them. A variable that is the only one of its permutation is left out: it can be exchanged with no other."""
     out = find_variables(name, text)
     if not name.endswith(".json"):
         commented = [_apply_comment(text, *line) for line in lines(text, out)]
@@ -76,8 +77,8 @@ def declared_variables(name: str, text: str, declared: Iterable[Declaration]) ->
 
 
 def _apply_comment(text: str, begin: int, line: str, variables: list[Variable]) -> list[Variable]:
-    """Return the variables of a line as its comment declares them; one that cannot be used changes nothing. A line with
-    `choices` offers one variable: the first of the choices that stands on it."""
+    """Return the variables of a line as its comment declares them. A comment that cannot be parsed changes nothing. A
+    line with `choices` has one variable: the first word on it that is one of them."""
     found = COMMENT.search(line)
     if found is None:
         return variables
@@ -90,7 +91,7 @@ def _apply_comment(text: str, begin: int, line: str, variables: list[Variable]) 
 
 
 def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:
-    """Yield where the values that are assigned to a name begin and end."""
+    """Yield the start and the end of each value that the text assigns to a name."""
     for found in re.finditer(rf"""(?<![\w.])(["']?){re.escape(name)}\1\s*[:=](?!=)[ \t]*""", text):
         start = found.end()
         first = text[start : start + 1]
@@ -131,8 +132,8 @@ def _declare(text: str, start: int, end: int, inside: list[Variable], declared: 
 
 
 def _choices(text: str, start: int, end: int, declared: Declaration) -> list[Variable]:
-    """Return a variable for each of the declared words between two places; if all words have one letter, and the text
-    consists of them, for each of its letters."""
+    """Return a variable for each declared word between `start` and `end`. If every declared word is one letter, and the
+    text there has only these letters, return a variable for each letter of it."""
     words = sorted(declared.choices, key=len, reverse=True)
     one_of = "|".join(map(re.escape, words))
     letters = len(words[0]) == 1 and re.fullmatch(rf"""["']?(?:{one_of})+["']?""", text[start:end].strip())
@@ -154,9 +155,9 @@ def _choices(text: str, start: int, end: int, declared: Declaration) -> list[Var
 
 
 def _recognised(column: list[Variable]) -> list[Variable]:
-    """Return the variables of a column as their values show them: numbers are real if one is, for an integer among
-    reals was merely written without a point; integers that are all bits are choices; those that hold each integer of a
-    range once are a permutation."""
+    """Return the variables of a column with the kinds that their values show. If one of them is real, all are: an
+    integer among reals is a real that was written without a point. Integers that are all bits become choices. Integers
+    that are each number of a range once become a permutation."""
     if any(variable.kind is VariableKind.REAL for variable in column):
         return [v if v.choices or v.permutation else replace(v, kind=VariableKind.REAL) for v in column]
     declared = any(v.choices or v.permutation or isfinite(v.low) or isfinite(v.high) for v in column)

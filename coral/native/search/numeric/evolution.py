@@ -3,11 +3,14 @@
 Restarts follow BIPOP (Hansen 2009): runs with a population that doubles, and between them runs with small ones and a
 narrower spread, so that both kinds get as many evaluations. A run may take longer than an episode: `Evolution` is a
 value that can be kept, and goes on where it was.
+
+The mean of a large population lies in the best basin long before the population does. So a local search begins at the
+mean again and again; once it leads to the same optimum several times in a row, the run has ended.
 """
 
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -21,6 +24,9 @@ from coral.native.search.numeric.space import Vector, changed
 
 FIRST_STEP = 0.2  # in scales
 MOST_CORRELATED = 100  # variables between which correlations are learned; with more, that takes longer than it helps
+LOCAL_SHARE = 0.2  # of a run's evaluations of populations: so many more may be made by local searches from their mean
+UNMOVED = 0.05  # of the population's spread: an optimum that moves less is the same one
+SAME_OPTIMA = 3  # in a row, after the first one, that end a run
 HOPELESS = 10.0  # times its own spread: a generation this far from the record ends its run
 LARGE, SMALL = 0, 1  # the two kinds of runs
 
@@ -37,6 +43,10 @@ class Evolution:
     kind: int = LARGE
     runs: int = 0  # how many runs with large populations were begun
     spent: list[int] = field(default_factory=lambda: [0, 0])  # evaluations of each kind
+    by_populations: int = 0  # evaluations in this run
+    by_local_searches: int = 0
+    optimum: Vector | None = None  # to which the last local search led
+    same_optima: int = 0  # local searches in a row that led there again
 
     @property
     def ended(self) -> bool:
@@ -63,24 +73,54 @@ class Evolution:
         }
         spread = FIRST_STEP * (1.0 if kind == LARGE else 0.01 ** random.random())
         self.runs += kind == LARGE
+        self.by_populations = self.by_local_searches = self.same_optima = 0
+        self.optimum = None
         self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], spread, options)
 
-    def run(self, problem: OptimizationProblem) -> EvaluatedPoint:
-        """Make generations until the run has ended; return the best point met."""
-        best: list[tuple[float, EvaluatedPoint]] = []
-        while not best or not self.ended:
-            drawn = self.strategy.ask()
-            evaluated = problem.evaluate(*(self._point(problem, position) for position in drawn))
-            self.spent[self.kind] += len(drawn)
-            merits = [problem.merit(candidate.measurement) for candidate in evaluated]
-            self.strategy.tell(drawn, merits)
-            least = min(merits)
-            if not best or least < best[0][0]:
-                best = [(least, evaluated[merits.index(least)])]
-            if least - self.record > HOPELESS * (max(merits) - least):
-                self.strategy = None
-            self.record = min(self.record, least)
-        return best[0][1]
+    def run(
+        self, problem: OptimizationProblem, descend: Callable[[EvaluatedPoint], EvaluatedPoint] | None = None
+    ) -> EvaluatedPoint:
+        """Make generations until the run has ended; return the best point met. `descend`: returns the local optimum
+        near a point."""
+        met: list[EvaluatedPoint] = []
+        while not met or not self.ended:
+            met.append(self._make_generation(problem))
+            if descend and not self.ended and self.by_local_searches <= LOCAL_SHARE * self.by_populations:
+                met.append(self._search_from_mean(problem, descend))
+            met = [min(met, key=lambda candidate: problem.merit(candidate.measurement))]
+        return met[0]
+
+    def _make_generation(self, problem: OptimizationProblem) -> EvaluatedPoint:
+        """Return the best point of the next generation."""
+        drawn = self.strategy.ask()
+        evaluated = problem.evaluate(*(self._point(problem, position) for position in drawn))
+        self.spent[self.kind] += len(drawn)
+        self.by_populations += len(drawn)
+        merits = [problem.merit(candidate.measurement) for candidate in evaluated]
+        self.strategy.tell(drawn, merits)
+        least = min(merits)
+        if least - self.record > HOPELESS * (max(merits) - least):
+            self.strategy = None
+        self.record = min(self.record, least)
+        return evaluated[merits.index(least)]
+
+    def _search_from_mean(
+        self, problem: OptimizationProblem, descend: Callable[[EvaluatedPoint], EvaluatedPoint]
+    ) -> EvaluatedPoint:
+        """Return the local optimum near the mean of the population."""
+        before, last = problem.evaluations, self.optimum
+        found = descend(problem.evaluate(self._point(problem, self.strategy.mean))[0])
+        self.spent[self.kind] += problem.evaluations - before
+        self.by_local_searches += problem.evaluations - before
+        self.optimum, moved = found.point, inf
+        if last is not None:
+            spreads = zip(self.indices, self.strategy.stds.tolist(), strict=True)
+            moved = max(abs(found.point[k] - last[k]) / (self.scales[k] * spread) for k, spread in spreads)
+        self.same_optima = self.same_optima + 1 if moved < UNMOVED else 0
+        if self.same_optima == SAME_OPTIMA:
+            self.strategy = None
+        self.record = min(self.record, problem.merit(found.measurement))
+        return found
 
     def _point(self, problem: OptimizationProblem, position: Sequence[float]) -> Vector:
         values = [float(value) * self.scales[k] for k, value in zip(self.indices, position, strict=True)]

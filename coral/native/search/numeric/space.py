@@ -5,6 +5,7 @@ the same files) reads as a point of the same space.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from pathlib import Path
 
 from coral.native.search.numeric.declarations import Declaration, declared_variables
@@ -87,6 +88,7 @@ class SearchSpace:
         self.permutation_of = {k: group for group in self.permutations for k in group}
         self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
         self.discrete = [k for k, variable in enumerate(self.variables) if variable.kind is not VariableKind.REAL]
+        self._is_free = not self.discrete and all(-inf == one.low and one.high == inf for one in self.variables)
         column_of = {k: number for number, members in enumerate(self.columns) for k in members}
         tables: dict[tuple[int, ...], list[list[int]]] = {}
         for row in rows.values():
@@ -120,6 +122,8 @@ class SearchSpace:
     def clip(self, vector: Sequence[float]) -> Vector:
         """Return the nearest point within the declared bounds. Integers and choices become whole; the variables of a
         permutation get its values, in the order that the vector gives them."""
+        if self._is_free:
+            return list(vector)
         out = []
         for variable, value in zip(self.variables, vector, strict=True):
             value = min(max(value, variable.low), variable.high)

@@ -234,6 +234,12 @@ def test_what_a_budget_may_not_be_enough_for(text: str, grade: float, told: str,
     assert told in "".join(found)
 
 
+def test_of_a_cluster_that_nobody_has_measured_one_grade_at_a_time_is_expected(tmp_path) -> None:
+    ray = "task: {name: t, description: d}\ngrader: {command: 'true', executor: ray, ray: {address: 'h:1'}}\n"
+    (concern,) = budget_concerns(config(tmp_path, ray + "budget: {hours: 0.05}\n"), 100.0)
+    assert concern.startswith("budget.hours=0.05 is enough for about 1 attempt, as")
+
+
 def test_all_of_it_is_one_line(tmp_path) -> None:
     tight = config(tmp_path, SLOTS + CLAUDE + "budget: {attempts: 1, money: 0.1}\n")
     assert budget_warning(tight, 1.0) == (

@@ -164,6 +164,21 @@ def test_a_node_removes_what_was_not_used_for_long_and_what_it_is_told(shipped, 
     assert kept.stat().st_mtime > time.time() - 60
 
 
+def test_a_node_removes_the_archives_that_were_used_longest_ago_when_they_are_too_many(shipped, tmp_path, monkeypatch):
+    order, checkout, archive = shipped("1")
+    grade(order, checkout, archive)
+    (kept,) = (tmp_path / "node").glob("coral-*/*/archives/*")
+    ages = {"last": 10, "second": 20, "third": 30, "fourth": 40, f"{node.UNFINISHED}1": 50, kept.name: 60}
+    for name, age in ages.items():
+        if name != kept.name:
+            kept.with_name(name).write_bytes(bytes(100))
+        os.utime(kept.with_name(name), (time.time() - age,) * 2)
+    monkeypatch.setattr(node, "KEPT_BYTES", 250)
+    assert grade(order, checkout, archive)[1] == 0
+    left_there = {path.name for path in kept.parent.iterdir()}
+    assert left_there == {"last", "second", f"{node.UNFINISHED}1", kept.name}
+
+
 def test_what_a_grade_leaves_behind_is_ended_with_it(shipped, tmp_path):
     pids = tmp_path / "pids"
     events, _ = grade(*shipped(f"stray {pids}"))
@@ -280,7 +295,7 @@ def test_what_has_waited_for_long_is_not_used(shipped, tmp_path, ready, monkeypa
 
 
 def test_to_unpack_may_take_longer_than_a_guard_waits_for_a_grade(shipped, monkeypatch):
-    kit, unpack, name = node._kit, node._unpack, "coral/cluster/guard.py"
+    kit, unpack, name = node._kit, node._unpack, "coral/cluster/guard_protocol.py"
 
     def impatient(archive):
         modules = kit(archive)

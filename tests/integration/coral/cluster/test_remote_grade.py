@@ -15,7 +15,7 @@ ENDED = {"ended": {"code": 0}}
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     monkeypatch.setenv("CORAL_LAUNCH", "run:#7:1")
-    order = {"attempt": 7, "env": {}, "streams": (), "timeout": 60.0}
+    order = {"attempt": 7, "env": {}, "environment": {}, "streams": (), "timeout": 60.0}
     return {
         "order": order, "folder": str(tmp_path), "bridge": str(tmp_path), "passed": [], "resources": {},
         "max_retries": 1, "wait": 60.0, "impatient": False, "grows": False,
@@ -58,6 +58,18 @@ def test_time_in_which_the_cluster_cannot_be_used_does_not_count(spec: dict[str,
     with pytest.raises(Exception, match="no node had room for it in time"):
         remote._check()
     assert (tmp_path / "cluster.log").read_text().endswith(" waits: no head\n")
+
+
+@pytest.mark.parametrize(
+    ("environment", "why"), [({}, "in time"), ({"pip": ["x"]}, "in time, or its environment was not made in time")]
+)
+def test_an_environment_that_is_made_slowly_is_a_possible_reason(
+    spec: dict[str, object], tmp_path: Path, environment: dict[str, object], why: str
+) -> None:
+    order = {**spec["order"], "environment": environment}  # type: ignore[dict-item]
+    played(tmp_path, {"1": [{"waits": ""}]})
+    with pytest.raises(Exception, match=f"no node had room for it {why}$"):
+        _Remote({**spec, "order": order, "wait": 0.5}).ended()
 
 
 def test_what_it_waits_for_is_given_as_the_reason(spec: dict[str, object], tmp_path: Path) -> None:
@@ -121,5 +133,26 @@ def test_a_bridge_goes_on_when_the_disk_is_full(tmp_path: Path, monkeypatch: pyt
     with monkeypatch.context() as patched:
         patched.setattr(bridge, "write_bytes", full)
         bridge.report_capacity(tmp_path, 7)
+        bridge.report_trouble(tmp_path, "no head")
     bridge.report_capacity(tmp_path, 7)
-    assert wire.capacity(tmp_path) == 7
+    bridge.report_trouble(tmp_path, "no head")
+    assert (wire.capacity(tmp_path), wire.trouble(tmp_path)) == (7, "no head")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it plays the full disk")
+def test_a_grade_goes_on_when_the_disk_is_full(spec: dict[str, object], tmp_path: Path) -> None:
+    log = tmp_path / "cluster.log"
+    log.symlink_to("/dev/full")
+    (tmp_path / wire.TROUBLE).write_text("no head\n")
+    remote = _Remote(spec)
+    remote._check()
+    log.unlink()
+    remote._check()
+    assert log.read_text().endswith(" waits: no head\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="it plays the full disk")
+def test_the_end_of_a_grade_is_not_lost_with_what_it_printed(spec: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "beats.jsonl").symlink_to("/dev/full")
+    played(tmp_path, {"1": [{"of": "run:#7:1/1", "events": [{"output": {"beats.jsonl": b"{}\n"}, **ENDED}]}]})
+    assert _Remote({**spec, "wait": 0.5}).ended() == ENDED["ended"]

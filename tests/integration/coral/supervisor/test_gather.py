@@ -5,12 +5,17 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from coral.cluster import wire
 from coral.fleet import events as on
 from coral.fleet.agent_state import Agent, Phase
 from coral.fleet.run_state import Fleet, Run
 from coral.grading.remote import bridge_of
+from coral.grading.runner import ResultWriter
 from coral.processes.launches import Launch
+from coral.processes.process_tree import unidentified
+from coral.processes.result_channel import ResultChannel
 from coral.supervisor.gather import OUTPUT_SECONDS
 from coral.supervisor.output_monitor import QUIET_PAUSE, QUIET_SECONDS
 
@@ -38,11 +43,29 @@ def test_an_agent_that_has_long_been_silent_is_listened_to_less_often_until_it_s
     assert pauses(QUIET_SECONDS + 30.5, 20.0) == {OUTPUT_SECONDS}
 
 
-def test_what_the_bridge_says_of_the_cluster_is_an_event_once(supervisor) -> None:
-    gatherer, folder = supervisor._gatherer, bridge_of(supervisor._layout.grader)
+def grading_on(supervisor, executor: str):
+    """What gathers for a supervisor whose grades run there."""
+    gatherer = supervisor._gatherer
     config = gatherer._context.config
-    grader = config.grader.model_copy(update={"executor": "ray"})
+    grader = config.grader.model_copy(update={"executor": executor})
     gatherer._context = replace(gatherer._context, config=replace(config, grader=grader))
+    return gatherer
+
+
+@pytest.mark.parametrize(("executor", "outcome"), [("ray", "lost"), ("slurm", "lost"), ("local", "void")])
+def test_that_a_grade_is_to_be_queued_again_is_believed_of_a_cluster_alone(supervisor, executor, outcome) -> None:
+    channel = ResultChannel()
+    folder = supervisor._layout.grading(7)
+    folder.mkdir(parents=True)
+    ResultWriter(folder / "result.json", channel.given[0]).write({"void": "no room", "again": True})
+    channel.close_given()
+    launch = Launch("#7", 1, unidentified(), "", 0.0, channel=channel, code=0)
+    (event,) = grading_on(supervisor, executor)._end(Fleet(), launch, on.Moment(run_time=1.0, wall_time=""))
+    assert event.outcome == outcome
+
+
+def test_what_the_bridge_says_of_the_cluster_is_an_event_once(supervisor) -> None:
+    gatherer, folder = grading_on(supervisor, "ray"), bridge_of(supervisor._layout.grader)
     folder.mkdir(exist_ok=True)
 
     def found(**known) -> list[on.Event]:

@@ -79,3 +79,15 @@ def test_what_differs_too_much_becomes_a_base_itself_instead_of_the_one_longest_
     last = parcel(shipping, tmp_path, big=kinds[-1])
     assert [one.outdated for one in (*made, last)] == [""] * MOST_BASES + [made[1].base_sha]
     assert parcel(shipping, tmp_path, big=kinds[1]).outdated == made[2].base_sha
+
+
+def test_what_a_base_has_too_much_counts_as_well(tmp_path: Path) -> None:
+    shipping = Shipping()
+    large = parcel(shipping, tmp_path, huge=bytes(8 * SMALL), big=bytes(4 * SMALL), little=bytes(SMALL))
+    (tmp_path / "little").unlink()
+    assert parcel(shipping, tmp_path).base_sha == large.base_sha
+    (tmp_path / "huge").unlink()
+    without = parcel(shipping, tmp_path, a=b"1")
+    assert without.base == pack({"candidate": tmp_path})
+    assert parcel(shipping, tmp_path, a=b"2").base_sha == without.base_sha
+    assert parcel(shipping, tmp_path, huge=bytes(8 * SMALL)).base_sha == large.base_sha

@@ -24,6 +24,21 @@ def test_an_environment_of_the_graders_own_is_not_made_on_nodes() -> None:
         GraderSection(entry="g.py:g", executor="ray", ray={"address": "h:1"}, setup=("pip install x",))
 
 
+@pytest.mark.parametrize("resources", [{"num_cpus": 0}, {"num_cpus": 0, "custom": {"license": 0}}])
+def test_a_grade_that_needs_nothing_of_a_node_needs_a_number_of_slots(resources: dict[str, object]) -> None:
+    task = {"entry": "g.py:g", "executor": "ray", "ray": {"address": "h:1", "resources": resources}}
+    with pytest.raises(ValidationError, match=r"ray\.resources that are all 0 and no slots, .*: say slots, or"):
+        GraderSection.model_validate(task)
+    assert GraderSection.model_validate({**task, "slots": 7}).most_slots == 7
+    assert GraderSection.model_validate({**task, "executor": "local"}).most_slots == 1
+
+
+@pytest.mark.parametrize("needs", [{"num_gpus": 0.5}, {"accelerator_type": "A"}, {"memory": 1}, {"custom": {"x": 1}}])
+def test_a_grade_without_a_processor_may_need_something_else(needs: dict[str, object]) -> None:
+    ray = {"address": "h:1", "resources": {"num_cpus": 0, **needs}}
+    assert GraderSection.model_validate({"entry": "g.py:g", "executor": "ray", "ray": ray}).most_slots == MOST_SLOTS
+
+
 def test_without_a_word_a_grade_asks_for_one_processor_and_is_retried_twice() -> None:
     section = RaySection(address="h:1")
     assert resources_of(section.resources) == {"CPU": 1.0, "GPU": 0.0}

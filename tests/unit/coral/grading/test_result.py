@@ -56,23 +56,24 @@ def test_an_unreadable_result_is_a_crash(tmp_path: Path, text: str | bytes | Non
 
 
 @pytest.mark.parametrize(
-    ("says", "notice", "outcome"),
+    ("says", "notice", "is_remote", "outcome"),
     [
-        ({}, "", "void"),
-        ({"again": True}, "", "lost"),
-        ({"again": False}, "", "void"),
-        ({"again": "yes"}, "", "void"),
-        ({"again": True}, "a command", "crashed"),
+        ({}, "", True, "void"),
+        ({"again": True}, "", True, "lost"),
+        ({"again": True}, "", False, "void"),
+        ({"again": False}, "", True, "void"),
+        ({"again": "yes"}, "", True, "void"),
+        ({"again": True}, "a command", True, "crashed"),
     ],
 )
 def test_nobody_is_at_fault_or_it_is_graded_again_if_no_candidate_can_have_said_so(
-    tmp_path: Path, says: dict[str, object], notice: str, outcome: str
+    tmp_path: Path, says: dict[str, object], notice: str, is_remote: bool, outcome: str
 ) -> None:
     channel = ResultChannel()
     ResultWriter(tmp_path / "result.json", channel.given[0]).write({"void": "no node", **says})
     os.write(channel.given[1], notice.encode())
     channel.close_given()
-    result = read_result(tmp_path, 0, channel)
+    result = read_result(tmp_path, 0, channel, is_remote=is_remote)
     assert (result.outcome, "no node" in result.reason) == (outcome, True)
 
 

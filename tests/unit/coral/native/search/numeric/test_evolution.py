@@ -6,7 +6,9 @@ from random import Random
 import pytest
 from native_problems import problem
 
+from coral.native.search.numeric.descent import Descent, Goal
 from coral.native.search.numeric.evolution import LARGE, SMALL, Evolution, load_evolution, save_evolution
+from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.problem import TimeUp
 
 
@@ -14,8 +16,13 @@ def rough(x):
     return sum(v * v for v in x) + 0.2 * math.floor(5 * abs(x[0]))
 
 
-def begun(at, kind=LARGE):
-    task = problem(rough, at)
+def waves(x):
+    """Rastrigin's function, with optima at all whole numbers."""
+    return sum(10.0 + v * v - 10.0 * math.cos(2 * math.pi * v) for v in x)
+
+
+def begun(at, kind=LARGE, function=rough):
+    task = problem(function, at)
     evolution = Evolution(range(len(at)), task.space.start, task.space.scales([task.space.start]))
     evolution.begin(task.space.start, kind, Random(1))
     return task, evolution
@@ -25,6 +32,45 @@ def test_a_rough_surface_is_overcome():
     task, evolution = begun([3.0, -2.0, 4.0])
     assert evolution.run(task).measurement.score < 1e-6
     assert evolution.ended
+
+
+def descent_in(task):
+    """The local search that an episode hands to an evolution, and where each began and ended."""
+    scales = task.space.scales([task.space.start])
+    differences, led = FiniteDifferences(task, task.space.reals, scales, Random(1)), []
+
+    def descend(start):
+        led.append((start, Descent(task, differences, Goal(precision=1e-6)).run(start)))
+        return led[-1][1]
+
+    return descend, led
+
+
+def test_local_searches_from_the_mean_find_the_optimum_long_before_the_population_does():
+    task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
+    evolution.runs = 5
+    evolution.begin(task.space.start, LARGE, Random(1))
+    alone = evolution.run(task).measurement.score
+    without = task.evaluations
+    task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
+    evolution.runs = 5
+    evolution.begin(task.space.start, LARGE, Random(1))
+    descend, led = descent_in(task)
+    assert evolution.run(task, descend).measurement.score == pytest.approx(alone, abs=1e-6)
+    assert task.evaluations < without / 2
+    assert evolution.by_local_searches < 0.3 * evolution.by_populations  # the last one may take it beyond a fifth
+    # The last four led to the same optimum, which ended the run.
+    assert evolution.ended
+    assert all(one.point == pytest.approx(led[-1][1].point, abs=1e-3) for _, one in led[-4:])
+    assert evolution.spent == [evolution.by_populations + evolution.by_local_searches, 0]
+    # The next run begins anew.
+    evolution.begin(task.space.start, SMALL, Random(2))
+    assert (evolution.by_populations, evolution.by_local_searches, evolution.optimum) == (0, 0, None)
+
+
+def test_a_local_search_that_stays_where_it_began_ends_no_run():
+    task, evolution = begun([3.0, -2.0, 4.0])
+    assert evolution.run(task, lambda start: start).measurement.score < 1e-6
 
 
 def test_populations_double_and_small_runs_get_as_many_evaluations():
