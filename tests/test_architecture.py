@@ -130,6 +130,11 @@ MAY_IMPORT = {
     "coral.cluster.node": ("coral.cluster.guard_protocol", "coral.cluster.spare_guard"),  # a node has none of the rest
     "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),
     "coral.cluster.shipping": ("coral.grading.parts",),
+    "coral.cluster.mirror": ("workspace.layout", "workspace.plain_file"),
+    "coral.cluster.knowledge_sync": ("coral.cluster.mirror", "workspace.plain_file"),
+    "coral.cluster.growing": ("coral.cluster.mirror",),
+    "coral.cluster.remote_launch": ("coral.cluster", "attempts.files"),
+    "coral.cluster.host": ("coral.cluster", "coral"),
     "coral.grading": (
         "coral.cluster.keeper",
         "coral.cluster.wire",
@@ -308,6 +313,7 @@ STDLIB_ONLY += (
 )
 STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.guard", "coral.cluster.slurm_job")
 STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard_protocol")
+STDLIB_ONLY += ("coral.cluster.remote_launch", "coral.cluster.host", "coral.cluster.launch_guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
 SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 
@@ -335,7 +341,7 @@ HOMES = {
     "cma": ("coral.native.search.numeric.evolution",),
     "pandas": ("coral.api.rows", "coral.api.curve", "coral.api.usage"),
     "apprise": ("coral.notify.target",),
-    "ray": ("coral.cluster.ray_bridge", "coral.cluster.owner"),
+    "ray": ("coral.cluster.ray_bridge", "coral.cluster.owner", "coral.cluster.ray_host"),
 }
 # Who starts or signals processes; each but the first for children of its own: set-up commands, git, ps, the public
 # check, candidates, a trial of the sandbox, a process with a secret for an audit to look for, ourselves.
@@ -364,7 +370,8 @@ PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in 
 PROCESSES += ("coral.cluster.keeper",)  # the bridge
 PROCESSES += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard")  # graders on a node
 PROCESSES += ("coral.cluster.slurm_bridge",)  # squeue
-PROCESSES += ("coral.cluster.remote_grade",)  # itself, as its grader was ended
+PROCESSES += ("coral.cluster.remote_grade", "coral.cluster.remote_launch")  # itself, as its program was ended
+PROCESSES += ("coral.cluster.host", "coral.cluster.launch_guard")  # the programs of agents on a node
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (
     "coral.cli",
@@ -542,9 +549,11 @@ def test_one_home_for_each_foreign_package(module: str) -> None:
 
 def test_ray_is_imported_by_the_one_process_that_speaks_to_it() -> None:
     """It takes half a second and 65 MB; where grades run on this machine, nobody has it."""
-    assert {module for module in MODULES if "ray" in starts_with(module)} == {"coral.cluster.owner"}
-    importing = {module for module in MODULES if re.search(r"coral\.cluster\.(ray_bridge|owner)\b", tree_text(module))}
-    assert importing <= {"coral.cluster.owner", "coral.cluster.ray_bridge"}
+    on_nodes = {"coral.cluster.owner", "coral.cluster.ray_host"}
+    assert {module for module in MODULES if "ray" in starts_with(module)} == on_nodes
+    named = r"coral\.cluster\.(ray_bridge|ray_connection|ray_launch_bridge|owner|ray_host)\b"
+    importing = {module for module in MODULES if re.search(named, tree_text(module))}
+    assert importing <= {*on_nodes, "coral.cluster.ray_bridge", "coral.cluster.ray_launch_bridge"}
 
 
 def tree_text(module: str) -> str:

@@ -17,7 +17,7 @@ from workspace.errors import WorkspaceError
 from workspace.frontmatter import Value, as_line, words
 from workspace.notes import EARLIER, author, markdown, read
 
-_FOLDERS = ("notes", "skills", "roles")
+FOLDERS = ("notes", "skills", "roles")
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
 
 
@@ -50,7 +50,7 @@ def is_there(shared: Path) -> bool:
 
 
 def _folders(shared: Path) -> list[Path]:
-    return [shared, *(shared / name for name in _FOLDERS)]
+    return [shared, *(shared / name for name in FOLDERS)]
 
 
 def _is_open(folder: Path) -> bool:

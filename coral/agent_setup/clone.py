@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from attempts.files import parse_object, read_bytes, write_json
+from coral.agent_setup.remote import forget_mirror
 from coral.agent_setup.roster import Mount, mounts_of
 from coral.errors import CoralError
 from coral.runtimes.model import Runtime
@@ -58,6 +59,7 @@ def renew_instructions(run_context: RunContext, agent: str, commit: str) -> None
     """Write what the task says now into a clone: the instruction file, which includes the file of that name in this
     commit, and the name of the check."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
+    forget_mirror(run_context.layout, agent)
     others = [name for name in INSTRUCTION_FILES if name != filename and (clone / name).is_file()]
     text = instructions(run_context, agent)
     if others:  # few programs read more than one such file

@@ -12,6 +12,7 @@ from zlib import crc32
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
 from coral.agent_setup.own_user import keep_copy
+from coral.agent_setup.remote import forget_mirror, is_placed, on_node, place_of
 from coral.agent_setup.view import seal_program
 from coral.fleet.actions import Spawn
 from coral.fleet.agents.budgets import money_left
@@ -56,8 +57,10 @@ class LaunchSetup:
         keep_logins(self._context, self._agent)
 
     def job_program(self, job: Job, tag: str) -> Program:
-        """Return the program of a job, sealed as the agent is. OSError if the job's folder is not in the agent's
-        clone."""
+        """Return the program of a job, sealed as the agent is. OSError if the job's folder is not in the agent's clone,
+        or if the agent runs on a cluster."""
+        if is_placed(self._context, self._agent):
+            raise OSError("agents on a cluster have no jobs: run the command in the foreground")
         clone, output = self._layout.clone(self._agent).resolve(), self._layout.job_output(self._agent, job.number)
         folder = (clone / job.folder).resolve()
         if not folder.is_relative_to(clone) or not folder.is_dir():
@@ -76,10 +79,15 @@ class LaunchSetup:
         return seal_program(self._context, self._agent, program, command)
 
 
+def has_copies(run_context: RunContext, agent: str) -> bool:
+    """Return whether an agent's program has copies of the user's logins. On a cluster it has the logins of its node."""
+    return run_context.level is Level.USER and not is_placed(run_context, agent)
+
+
 def keep_logins(run_context: RunContext, agent: str) -> None:
     """Copy logins that the agent's program has refreshed back to the user's files, where the program has copies of
     them."""
-    if run_context.level is Level.USER:
+    if has_copies(run_context, agent):
         for name, source in first_command(run_context, agent).links.items():
             with contextlib.suppress(OSError):  # it is kept at the next launch, or given up
                 keep_copy(run_context.layout.state(agent), name, source)
@@ -91,7 +99,7 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
     launch = spawn.launch
     money = money_left(fleet, fleet.agents[agent], run_context.rules)
     command = run_context.roster.runtime(agent).command(_spec(run_context, agent, launch, spawn.session, money))
-    fill_state_folder(command, layout.state(agent), copies=run_context.level is Level.USER)
+    fill_state_folder(command, layout.state(agent), copies=has_copies(run_context, agent))
     program = Program(
         argv=command.argv,
         env=launch_environment(environment.of_agent(layout, agent), command),
@@ -101,8 +109,13 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
         stderr=layout.errors(agent, launch),
         tag=tag,
     )
-    sealed = seal_program(run_context, agent, program, first_command(run_context, agent))
-    return sealed, command.session or spawn.session
+    place = place_of(run_context.config.agents, run_context.roster.assignment(agent))
+    if place is not None:
+        placed = on_node(run_context, agent, launch, program, place)
+    else:
+        forget_mirror(layout, agent)
+        placed = seal_program(run_context, agent, program, first_command(run_context, agent))
+    return placed, command.session or spawn.session
 
 
 def session_of(run_context: RunContext, agent: str, launch: int) -> str | None:

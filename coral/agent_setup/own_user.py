@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from coral.agent_setup.remote import check_seal
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config
 from coral.grading.sandbox import places_of
@@ -40,7 +41,8 @@ def sealed_for(config: Config, roster: Roster, runs: Path) -> tuple[Level, Confi
 
 def divided_for_level(layout: Layout, config: Config, roster: Roster) -> tuple[Level, Config]:
     """Do the same as `sealed_for` for an existing run, and give the run's files to the users that own them at that
-    level. OSError if that cannot be done."""
+    level. OSError if that cannot be done; CoralError for the seal that the task asks for."""
+    check_seal(config)
     level, config = sealed_for(config, roster, folder_of_runs(layout))
     divide_for(level, layout, tuple(roster), config.workspace.share)
     return level, config

@@ -1,1 +1,2 @@
-"""Grades on a Ray cluster: the process that speaks to it, what runs on its nodes, and the local process of a grade."""
+"""Grades and agents on a cluster: the processes that speak to it, what runs on its nodes, and the local process of each
+grade and launch."""

@@ -27,7 +27,7 @@ from coral.grader.remove_tree import remove_tree
 from coral.processes.result_channel import ResultChannel
 
 LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral.grading.result` accepts
-_SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _KILL_SECONDS = 5.0
 _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.runner import wait; wait('')"
 
@@ -39,7 +39,7 @@ def main(place: str, alive: int, done: int) -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
     with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers, by 15: root may undo that
         os.setpriority(os.PRIO_PROCESS, 0, 0)
@@ -56,7 +56,7 @@ def main(place: str, alive: int, done: int) -> None:
             os.close(done)
             _wait_for_end(alive)
     finally:
-        _end_all()
+        end_all()
         remove_tree(folder)
 
 
@@ -83,7 +83,7 @@ def _grade(folder: Path, order: dict[str, Any], grader: _Grader | None, alive: i
         return None
     timed_out = not ready
     code = None if timed_out else child.wait()
-    _end_all()
+    end_all()
     if timed_out:
         child.wait()
     result = _of_file(folder / order["result"]) if channel is None else channel.result(LARGEST)
@@ -152,11 +152,11 @@ def _of_file(path: Path) -> bytes | None:
     return None
 
 
-def _end_all() -> None:
+def end_all() -> None:
     """Kill every child until none is left: the orphans of each become children of this process."""
     limit = time.monotonic() + _KILL_SECONDS
-    while (children := _children()) and time.monotonic() < limit:
-        for pid in children:
+    while (left := children(os.getpid())) and time.monotonic() < limit:
+        for pid in left:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -165,8 +165,13 @@ def _end_all() -> None:
         select.select([], [], [], 0.002)
 
 
-def _children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+def children(of: int) -> list[int]:
+    """Return the children of all threads of a process; none if it is gone."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{of}/task").iterdir():
+            found += map(int, (thread / "children").read_text().split())
+    return found
 
 
 def _wait_for_end(pipe: int) -> None:

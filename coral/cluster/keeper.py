@@ -37,16 +37,17 @@ def _is_served(folder: Path) -> bool:
 
 
 class BridgeKeeper:
-    def __init__(self, folder: Path, executor: str, *arguments: str) -> None:
-        """Start a bridge. `folder`: where it has its socket; `arguments`: what its `main` gets besides. CoralError if
-        the executor's package is missing."""
+    def __init__(self, folder: Path, executor: str, *arguments: str, bridge: str = "") -> None:
+        """Start a bridge. `folder`: where it has its socket; `arguments`: what its `main` gets besides; `bridge`: the
+        name of its module, without `_bridge`, if that is not the executor's. CoralError if the executor's package is
+        missing."""
         package = _PACKAGES[executor]
         if find_spec(package) is None:
-            raise CoralError(f"cannot grade on a cluster: the package {package} is missing", installs(executor))
+            raise CoralError(f"cannot use a cluster: the package {package} is missing", installs(executor))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _is_served(folder):
             (folder / wire.TROUBLE).unlink(missing_ok=True)
-        self._line = [sys.executable, "-P", "-c", _CALL.format(executor), str(folder.resolve()), *arguments]
+        self._line = [sys.executable, "-P", "-c", _CALL.format(bridge or executor), str(folder.resolve()), *arguments]
         self._folder = folder
         self._closed = threading.Event()
         self._child = self._start()

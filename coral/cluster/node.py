@@ -87,14 +87,18 @@ def described() -> dict[str, Any]:
     return {"python": platform.python_version(), "folder": str(base), "disk": shutil.disk_usage(base).free}
 
 
-def _base() -> Path:
+def own_folder() -> Path:
     """Return the folder of this user's on the node. PermissionError if somebody else has made it or can write to it."""
     base = Path(tempfile.gettempdir(), f"coral-{os.getuid()}")
     base.mkdir(mode=0o700, exist_ok=True)
     state = base.lstat()
     if state.st_uid != os.getuid() or state.st_mode & 0o40777 != 0o40700:
         raise PermissionError(f"{base} is not a folder of this user's alone")
-    base /= socket.gethostname()  # nodes may share the folder for temporary files
+    return base
+
+
+def _base() -> Path:
+    base = own_folder() / socket.gethostname()  # nodes may share the folder for temporary files
     for name in ("grades", "archives"):
         (base / name).mkdir(mode=0o700, parents=True, exist_ok=True)
     return base

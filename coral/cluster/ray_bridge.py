@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import socket
 import threading
 import time
 from importlib import import_module
@@ -18,28 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import (
-    LEASE_SECONDS,
-    Bridge,
-    RefusedError,
-    fail,
-    report_capacity,
-    report_trouble,
-    wait_for_lock,
-)
+from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, report_capacity, wait_for_lock
+from coral.cluster.ray_connection import RayConnection
 from coral.cluster.shipping import Shipping
 
-CONNECT_SECONDS = 20.0
 ASK_SECONDS = 30.0  # for nodes to say what they have
 DISCARD_SECONDS = 10.0  # for nodes to remove what was sent to them, when a run ends
-SILENT_SECONDS = 10.0  # for which the head may not answer before no grade begins any more
 NEWS_SECONDS = 1.0
 NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
-NAMESPACE, REASON = "coral", 300
+NAMESPACE = "coral"
 MOST_OF_A_NODE = 1000  # grades that fit on a node of which they need nothing
 _EXACT = 1e-6  # by which an amount may be short of what is asked: three times 0.1 is not 0.3
 _OTHER_NAMES = {"nsight", "rocprof_sys"}  # by which a runtime_env takes two of the fields that Ray lists
-_REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
 
 
 def main(folder: str, address: str, needs: str) -> None:
@@ -53,51 +42,17 @@ class RayBridge(Bridge):
     def __init__(self, folder: Path, address: str, needs: dict[str, Any]) -> None:
         super().__init__(folder)
         self._address, self._resources, self._grows = address, needs["resources"], needs["grows"]
-        self._logged = (folder / wire.LOG).stat().st_size  # bytes that other bridges have written to the log
         self._shipping, self._sent = Shipping(), set[str]()  # hashes of archives
         self._discards = needs["discards"]
-        self._connect()
+        self._cluster = RayConnection(
+            folder, address, namespace=NAMESPACE, by_value=("owner", "node", "spare_guard"), work="grades",
+            needs_nodes=not self._grows,
+        )  # fmt: skip
+        self._ray = self._cluster.ray
+        self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         self._owner = self._new_owner()
-        self._nodes: list[dict[str, Any]] = self._ray.nodes()
-        self._answered = time.monotonic()  # when the head last answered
 
     # The cluster.
-
-    def _connect(self) -> None:
-        """Connect to the cluster, or end this process and say why: Ray may wait for ever for a head that is missing or
-        refuses."""
-        host, _, port = self._address.rpartition(":")
-        try:
-            socket.create_connection((host, int(port)), timeout=5).close()
-        except OSError as error:
-            fail(
-                self._folder, f"the head of the cluster at {self._address} cannot be reached: {error.strerror or error}"
-            )
-        giving_up = threading.Timer(CONNECT_SECONDS, self._give_up)
-        giving_up.daemon = True
-        giving_up.start()
-        try:
-            self._ray: Any = import_module("ray")
-            for name in ("owner", "node", "spare_guard"):
-                self._ray.cloudpickle.register_pickle_by_value(import_module(f"coral.cluster.{name}"))
-            self._ray.init(self._address, namespace=NAMESPACE, log_to_driver=False, logging_level="ERROR")
-        except (RuntimeError, ConnectionError, ValueError, ImportError) as error:
-            why = " ".join(str(error).split())[:REASON]  # of versions that differ, the last lines say which
-            fail(self._folder, f"the cluster at {self._address} refuses: {why}")
-        self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
-        giving_up.cancel()
-        report_trouble(self._folder, "")
-
-    def _give_up(self) -> None:
-        with (self._folder / wire.LOG).open("rb") as file:
-            file.seek(self._logged)
-            log = file.read(20_000).decode("utf-8", "replace").splitlines()
-        why = [line.strip() for line in log if any(word in line for word in _REFUSED)]
-        fail(
-            self._folder,
-            f"the cluster at {self._address} does not let us in within {CONNECT_SECONDS:g} s"
-            + (f": {why[-1][:300]}" if why else ": is RAY_AUTH_TOKEN_PATH the cluster's token?"),
-        )
 
     def _new_owner(self) -> Any:
         ray = self._ray
@@ -123,35 +78,14 @@ class RayBridge(Bridge):
                         self._owner = self._new_owner()
         return os._exit(4)  # another bridge begins anew
 
-    def _watch_head(self) -> None:
-        """Report when the head does not answer. Ray's own calls then block, or end this process after a minute."""
-        before = time.monotonic()
-        while True:
-            time.sleep(1)
-            now = time.monotonic()
-            if now < before + 3:  # else this process stood still, and not the head
-                report_trouble(self._folder, self._problem(now))
-            before = now
-
-    def _problem(self, now: float) -> str:
-        if now > self._answered + SILENT_SECONDS:
-            return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
-        if not self._grows and not any(node["Alive"] and node["Resources"].get("CPU") for node in self._nodes):
-            return f"the cluster at {self._address} has no node that runs grades"
-        return ""
-
-    def _watch_nodes(self) -> None:
-        while True:
-            self._nodes = self._ray.nodes()
-            self._answered = time.monotonic()
-            report_capacity(self._folder, capacity_of(self._nodes, self._resources))
-            time.sleep(1)
+    def _report_capacity(self) -> None:
+        report_capacity(self._folder, capacity_of(self._cluster.nodes, self._resources))
 
     def _end_lost(self) -> None:
         """Report grades on dead nodes as lost, for Ray keeps such a task pending, and what those wait for that no node
         can run; end those that no client asks for."""
         while True:
-            dead = {node["NodeID"] for node in self._nodes if not node["Alive"]}
+            dead = {node["NodeID"] for node in self._cluster.nodes if not node["Alive"]}
             present, refusal = self.present(), self.refusal(self._resources)
             some_run = any(tried.node and not tried.is_over for tried in present)
             for tried in present:
@@ -166,7 +100,8 @@ class RayBridge(Bridge):
     # The clients.
 
     def serve(self) -> None:
-        for work in (self._watch_head, self._watch_nodes, self._end_lost, self._tell_news):
+        self._cluster.watch(self._report_capacity)
+        for work in (self._end_lost, self._tell_news):
             threading.Thread(target=work, daemon=True).start()
         super().serve()
         with contextlib.suppress(self._ray.exceptions.RayError):
@@ -178,7 +113,11 @@ class RayBridge(Bridge):
     def _discard(self) -> None:
         """Have the nodes remove what was sent to them, if they do so in time."""
         discard = self._ray.remote(import_module("coral.cluster.node").discard)
-        tasks = [self._on(node["NodeID"], discard).remote(sorted(self._sent)) for node in self._nodes if node["Alive"]]
+        tasks = [
+            self._on(node["NodeID"], discard).remote(sorted(self._sent))
+            for node in self._cluster.nodes
+            if node["Alive"]
+        ]
         self._ray.wait(tasks, num_returns=len(tasks), timeout=DISCARD_SECONDS)
 
     def _on(self, node: str, function: Any) -> Any:
@@ -188,7 +127,7 @@ class RayBridge(Bridge):
         return function.options(num_cpus=0, max_retries=0, scheduling_strategy=there)
 
     def refusal(self, resources: dict[str, Any]) -> str:
-        return too_large(resources, self._nodes)
+        return too_large(resources, self._cluster.nodes)
 
     def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
         try:
@@ -252,7 +191,8 @@ class RayBridge(Bridge):
         archives = {sha: archive, parcel.base_sha: parcel.base}
         self._sent.update(archives.keys() - {""})
         order = {**order, "archive": sha, "base": parcel.base_sha, "removed": parcel.removed}
-        options = _options(resources, order["environment"])
+        environment = {"runtime_env": order["environment"]} if order["environment"] else {}
+        options = {**options_of(resources), "scheduling_strategy": "SPREAD", **environment}
         while missing := self._call("submit", key, order, parcel.changes, options):
             for one in missing:
                 self._call("keep", one, archives[one])
@@ -273,12 +213,12 @@ class RayBridge(Bridge):
                     tried.tell(*news[tried.key])
 
 
-def _options(asked: dict[str, float], environment: dict[str, Any]) -> dict[str, Any]:
+def options_of(asked: dict[str, float]) -> dict[str, Any]:
+    """Return these resources as options of a task or an actor."""
     own = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
     named = {own[name]: amount for name, amount in asked.items() if name in own}
     others = {name: amount for name, amount in asked.items() if name not in own and amount}
-    own_environment = {"runtime_env": environment} if environment else {}
-    return {**named, "resources": others, "scheduling_strategy": "SPREAD", **own_environment}
+    return {**named, "resources": others}
 
 
 def _named(resources: dict[str, float]) -> dict[str, float]:

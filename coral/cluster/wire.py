@@ -1,4 +1,5 @@
-"""The messages between the local process of a grade and the bridge: lines of JSON over a socket in the run's folder.
+"""The messages between the bridge and the local process of a grade or launch: lines of JSON over a socket in the run's
+folder.
 
 The path of a run may be too long for a socket's, so the socket is reached by a descriptor of its folder. Standard
 library only.

@@ -1,4 +1,4 @@
-"""The sections of task.yaml about the cluster that grades run on."""
+"""The sections of task.yaml about the cluster that grades and agents run on."""
 
 import re
 from typing import Annotated, Literal
@@ -25,6 +25,24 @@ class RayResources(Section):
     def are_zero(self) -> bool:
         """Whether a grade needs nothing of a node, so that any number of them fits on one."""
         return not any((self.num_cpus, self.num_gpus, self.accelerator_type, self.memory, *self.custom.values()))
+
+
+class PlaceSection(RayResources):
+    """What an agent needs of a node: its launches run on a node of the Ray cluster that has it."""
+
+    labels: dict[Text, Text] = key("Labels that the node must have.", dict)
+
+
+class AgentsRaySection(Section):
+    """The cluster on which agents run that have a place."""
+
+    address: str = key("Its head, host:port, to which a node on this machine belongs.", "")
+    wait: Seconds = key("Seconds that a launch may wait for room on the cluster; then it counts as a crash.", 3600.0)
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, text: str) -> str:
+        return checked_address(text)
 
 
 class SlurmSection(Section):
@@ -61,9 +79,14 @@ class RaySection(Section):
     @field_validator("address")
     @classmethod
     def _is_an_address(cls, text: str) -> str:
-        if text and not re.fullmatch(r"[^\s:/]+:[0-9]{1,5}", text):
-            raise ValueError("must be host:port, such as 10.0.0.1:6379")
-        return text
+        return checked_address(text)
+
+
+def checked_address(text: str) -> str:
+    """Return the address of a cluster's head, or nothing. Raise ValueError for any other text."""
+    if text and not re.fullmatch(r"[^\s:/]+:[0-9]{1,5}", text):
+        raise ValueError("must be host:port, such as 10.0.0.1:6379")
+    return text
 
 
 def check_executor(executor: str, ray: RaySection, slots: int | None, *, has_setup: bool) -> None:

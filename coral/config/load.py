@@ -17,15 +17,14 @@ from typing import Any
 from attempts.files import read_bytes
 from coral.config import document as yaml, validate
 from coral.config.alerts import AlertsSection
+from coral.config.budget import BudgetSection
 from coral.config.document import Document, Problem, apply_overrides, refuse
 from coral.config.model import (
     GRADER_KINDS,
     AgentsSection,
-    BudgetSection,
     GraderSection,
     HoldoutSection,
     RunSection,
-    SessionSection,
     TaskFile,
     TaskSection,
     WorkspaceSection,
@@ -33,6 +32,7 @@ from coral.config.model import (
 from coral.config.other_format import is_other, translate
 from coral.config.paths import assignments_in, path_problems, with_roles
 from coral.config.section import Section
+from coral.config.session import SessionSection
 from coral.config.translation import Translation
 from coral.config.validate import read_heartbeats
 from coral.errors import CoralError

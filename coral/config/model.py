@@ -7,16 +7,23 @@ from pydantic import Discriminator, Field, Strict, Tag, field_validator, model_v
 from attempts.noise import NoiseSetting
 from attempts.record import Direction
 from coral.config.alerts import AlertsSection
-from coral.config.cluster import MOST_SLOTS, RaySection, Slots, SlurmSection, check_executor
+from coral.config.budget import BudgetSection
+from coral.config.cluster import (
+    MOST_SLOTS,
+    AgentsRaySection,
+    PlaceSection,
+    RaySection,
+    Slots,
+    SlurmSection,
+    check_executor,
+)
 from coral.config.section import (
     DAY,
     AttemptsOrSpan,
-    Count,
     Finite,
     Gigabytes,
     Grace,
     Minutes,
-    Money,
     NoiseValue,
     Options,
     Price,
@@ -26,6 +33,7 @@ from coral.config.section import (
     Texts,
     key,
 )
+from coral.config.session import SessionSection
 from workspace.layout import slug
 
 MAX_AGENTS = 1000
@@ -226,6 +234,9 @@ class Assignment(Section):
         "that is installed.",
         None,
     )
+    place: PlaceSection | None = key(
+        "What the agents need of a node of the Ray cluster, on which they then run, see docs/clusters.md.", None
+    )
 
 
 class TtlSection(Section):
@@ -246,6 +257,12 @@ class AgentsSection(Assignment):
         "keys may then be given in `agents` itself.",
         (),
     )
+    executor: Literal["local", "ray"] = key(
+        "Where agents run that have no place of their own: on this machine, or on any node of a Ray cluster with a "
+        "free processor, see docs/clusters.md.",
+        "local",
+    )
+    ray: AgentsRaySection = key("The cluster.", AgentsRaySection)
     on_limit: Literal["park", "stop"] = key(
         "At a usage limit: park the agents until the provider's reset, or stop the run.", "park"
     )
@@ -267,6 +284,17 @@ class AgentsSection(Assignment):
     )
 
     @model_validator(mode="after")
+    def _can_run_on_a_cluster(self) -> Self:
+        if self.are_remote and not self.ray.address:
+            raise ValueError("run on a cluster and have no ray.address: say the cluster's head, host:port")
+        return self
+
+    @property
+    def are_remote(self) -> bool:
+        """Whether agents run on a cluster, or some of them."""
+        return self.executor != "local" or any(part.place is not None for part in (self, *self.assignments))
+
+    @model_validator(mode="after")
     def _refuse_keys_given_twice(self) -> Self:
         if self.assignments:
             fields = Assignment.model_fields.items()
@@ -278,23 +306,6 @@ class AgentsSection(Assignment):
             if sum(assignment.count for assignment in self.assignments) > MAX_AGENTS:
                 raise ValueError(f"has more than {MAX_AGENTS} agents in its assignments")
         return self
-
-
-class FreshAfterSection(Section):
-    """When an agent's next launch begins a new conversation. A key that is left out does not count."""
-
-    compactions: Count | None = key("After the conversation was compacted this many times.", None)
-    tokens: Count | None = key("After the conversation used this many tokens, excluding cache reads.", None)
-
-
-class SessionSection(Section):
-    """How long agents keep one conversation."""
-
-    fresh_after: FreshAfterSection = key(
-        "When the next launch begins a new conversation, whose prompt tells the story so far. No agent is interrupted "
-        "for it.",
-        FreshAfterSection,
-    )
 
 
 class HeartbeatEntry(Section):
@@ -332,35 +343,6 @@ class WorkspaceSection(Section):
         "best",
     )
     writable: Texts = key("Files and folders outside the run that sealed agents may change, such as ~/.cache.", ())
-
-
-class AllowanceSection(Section):
-    """A budget for each agent: it stops the agent, not the run. A key that is left out sets no limit."""
-
-    attempts: Count | None = key("Graded attempts.", None)
-    money: Money | None = key("US dollars.", None)
-    tokens: Count | None = key("Tokens, excluding cache reads.", None)
-
-
-class BudgetSection(Section):
-    """When the run stops. A key that is left out sets no limit."""
-
-    attempts: int | None = key("Stop after this many graded attempts.", None, ge=1)
-    hours: Finite | None = key("Stop after this many hours.", None, gt=0)
-    money: Money | None = key("Stop when the agents have used this many US dollars.", None)
-    tokens: Count | None = key("Stop when the agents have used this many tokens, excluding cache reads.", None)
-    plateau: Count | None = key("Stop after this many attempts in a row that did not improve the fleet's best.", None)
-    per_agent: AllowanceSection = key("A budget for each agent.", AllowanceSection)
-    target: Finite | None = key("Stop when the best, which is proven, is this good.", None)
-    ask_above: Money | None = key(
-        "Ask before a start that may cost more than this many US dollars by the last runs of the task, by rough prices "
-        "or by budget.money, whichever is least. Where nobody can be asked, --yes is needed.",
-        None,
-    )
-    none: bool = key(
-        "True where a run without any limit is meant: else one whose agents cost money is refused without a limit.",
-        False,
-    )
 
 
 class RunSection(Section):

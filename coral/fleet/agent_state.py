@@ -178,6 +178,7 @@ class Agent:
     submitted: int = 0
     submitted_at_spawn: int = 0
     crashes: int = 0  # launches in a row that failed
+    losses: int = 0  # launches in a row that were lost, and in which it submitted nothing
     denials: int = 0  # launches in a row that ended because its account was denied the model
     unproductive_turns: int = 0  # launches in a row that ended soon and without an attempt
     unanswered_checkpoints: int = 0  # in a row

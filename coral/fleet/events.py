@@ -41,6 +41,7 @@ from coral.fleet.request_kinds import (
 )
 from coral.fleet.run_state import SetLimit
 from coral.fleet.upkeep_events import (
+    AgentsClusterChecked as AgentsClusterChecked,
     Broken as Broken,
     ClockSet as ClockSet,
     ClusterChecked as ClusterChecked,
@@ -359,6 +360,7 @@ UpkeepEvent = (
     | ClockSet
     | DiskChecked
     | ClusterMeasured
+    | AgentsClusterChecked
 )
 Event = (
     UpkeepEvent

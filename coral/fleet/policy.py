@@ -37,6 +37,7 @@ FREE_CONFIRMATION_SECONDS = 60.0  # of grading again that no share limits
 MIN_FAILURES_WATCHED = 10  # attempts from which one reason that fails more than half of them is an alert
 BREAKER_AGENTS = 4  # of one account: with more, more crashes are needed to pause their starts
 MAX_DENIALS = 3  # in a row; one more is taken to be for good
+MAX_LOST_LAUNCHES = 3  # in a row and without a submission; one more counts as a crash
 MAX_VOIDS = 3  # void attempts in a row that hold up the queue ...
 QUEUE_PAUSE_SECONDS = 300.0  # ... for so many seconds
 PRODUCTIVE_SECONDS = 60.0  # a turn that lasted so long is productive even without an attempt

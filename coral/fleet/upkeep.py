@@ -39,8 +39,8 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
             machine.handle(transaction, event)
         case on.DiskChecked(problem=problem):
             _on_disk_checked(transaction, problem)
-        case on.ClusterMeasured(capacity=capacity):
-            transaction.set_run(cluster_capacity=capacity)
+        case on.ClusterMeasured() | on.AgentsClusterChecked():
+            _on_cluster(transaction, event)
         case _:
             assert_never(event)
 
@@ -84,6 +84,26 @@ def exclude_time(transaction: Transaction) -> None:
     if transaction.run.disk_problem:
         for name in transaction.agents:
             stalls.exclude_time(transaction, name)
+
+
+def _on_cluster(transaction: Transaction, event: on.ClusterMeasured | on.AgentsClusterChecked) -> None:
+    match event:
+        case on.ClusterMeasured(capacity=capacity):
+            transaction.set_run(cluster_capacity=capacity)
+        case on.AgentsClusterChecked(problem=problem):
+            _on_agents_cluster_checked(transaction, problem)
+        case _:
+            assert_never(event)
+
+
+def _on_agents_cluster_checked(transaction: Transaction, problem: str) -> None:
+    """Tell the operator why launches do not begin. They wait for the cluster by themselves."""
+    before = transaction.run.agents_cluster_problem
+    transaction.set_run(agents_cluster_problem=problem)
+    if problem and not before:
+        transaction.alert(f"launches on the cluster begin when it can be used again: {problem}")
+    elif before and not problem:
+        transaction.alert("the cluster that agents run on can be used again")
 
 
 def without_blame(event: on.Event, disk_problem: str) -> on.Event:

@@ -105,3 +105,10 @@ class ClusterMeasured:
     """The cluster has got or lost nodes. `capacity`: how many grades fit on those that it has now."""
 
     capacity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentsClusterChecked:
+    """The same of the cluster that agents run on."""
+
+    problem: str

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from coral.cluster import wire
 from coral.cluster.keeper import BridgeKeeper
-from coral.config.cluster import RaySection, SlurmSection
+from coral.config.cluster import RayResources, RaySection, SlurmSection
 from coral.config.model import GraderSection
 from coral.grading.command import BEATS, RESULT, STDERR, STDOUT, GradeCommand, GradePlace
 from coral.processes import environment
@@ -123,7 +123,7 @@ def _cluster(grader: GraderSection, *, discards: bool = False) -> tuple[str, ...
     whether nodes are to remove the files of the grades when the bridge ends."""
     if grader.executor == "slurm":
         return grader.executor, grader.slurm.cluster
-    needs = {"resources": resources_of(grader.ray), "grows": grader.ray.autoscaling, "discards": discards}
+    needs = {"resources": resources_of(grader.ray.resources), "grows": grader.ray.autoscaling, "discards": discards}
     return grader.executor, grader.ray.address, json.dumps(needs)
 
 
@@ -162,12 +162,11 @@ def _spec(grader: GraderSection, place: GradePlace, here: GradeCommand) -> dict[
 
 
 def _resources(grader: GraderSection) -> dict[str, Any]:
-    return jobs_of(grader.slurm) if grader.executor == "slurm" else resources_of(grader.ray)
+    return jobs_of(grader.slurm) if grader.executor == "slurm" else resources_of(grader.ray.resources)
 
 
-def resources_of(section: RaySection) -> dict[str, float]:
-    """Returns the resources of a grade by Ray's names for them."""
-    asked = section.resources
+def resources_of(asked: RayResources) -> dict[str, float]:
+    """Returns resources by Ray's names for them."""
     memory = {} if asked.memory is None else {"memory": asked.memory * GIGABYTE}
     cards = {f"{wire.CARD}{asked.accelerator_type}": SHARE} if asked.accelerator_type else {}
     return {"CPU": asked.num_cpus, "GPU": asked.num_gpus, **cards, **memory, **asked.custom}

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from attempts.store import Store
 from coral import __version__
 from coral.agent_setup.roster import Roster
+from coral.config.budget import BudgetSection
 from coral.config.load import Config
-from coral.config.model import BudgetSection
 from coral.fleet.agent_state import Phase
 from coral.fleet.agents.live_budgets import exact
 from coral.fleet.decide import decide

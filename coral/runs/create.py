@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from attempts.store import Store
 from coral.agent_setup.own_user import sealed_for
 from coral.agent_setup.prices import check_enforceable
+from coral.agent_setup.remote import check_seal
 from coral.agent_setup.roster import Roster
 from coral.config.load import Config, checklist
 from coral.errors import CoralError
@@ -42,6 +43,7 @@ def create_run(config: Config, runs: Path, say: Say, meanwhile: Callable[[], obj
     graded. CoralError if the run cannot be created."""
     roster = Roster(config)
     roster.check()
+    check_seal(config)
     level, config = sealed_for(config, roster, runs)
     if problem := disk_problem_of(runs):
         hint = "free some space, or see workspace.runs in task.yaml"

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attempts.files import witness
+from coral.agent_setup.remote import is_placed
 from coral.fleet import events as on
 from coral.fleet.agents.stalls import silences
 from coral.fleet.run_state import Fleet
-from coral.processes.launches import Launches
+from coral.processes.launches import Launch, Launches
 from coral.processes.process_tree import Identity, ProcessTable
 from coral.processes.usage import cpu_seconds
 from coral.supervisor.context import RunContext
@@ -23,27 +24,33 @@ PARTS = 8  # two measurements of a launch are this part of its ttl apart
 BUSY = 0.05  # of a core: an agent program that only waits for its model uses less
 
 Key = tuple[str, int]  # of a launch: the agent's name and the number
-MeasuredLaunch = tuple[Identity, str, Path]  # with its tag, and the file of the agent's pulses
+# With its tag, and the file of the agent's pulses. No identity: its process of this machine only waits for its node,
+# which says by that file that the program is alive.
+MeasuredLaunch = tuple[Identity | None, str, Path]
 
 
 @dataclass(frozen=True, slots=True)
 class CpuMeasured:
     """A measurement of one launch. `at`: when, on the run's clock; `seconds`: the processor time on all cores of its
-    processes, those that have ended included; `pulses`: the kernel's time of the last change of the agent's pulse file,
-    in nanoseconds; 0 where there is none."""
+    processes, those that have ended included, None if that is not known; `pulses`: the kernel's time of the last change
+    of the agent's pulse file, in nanoseconds; 0 where there is none."""
 
     at: float
-    seconds: float
+    seconds: float | None
     pulses: int
 
     def is_alive_since(self, before: "CpuMeasured") -> bool:
-        return self.seconds - before.seconds >= BUSY * (self.at - before.at) or self.pulses != before.pulses
+        if self.pulses != before.pulses:
+            return True
+        if self.seconds is None or before.seconds is None:
+            return False
+        return self.seconds - before.seconds >= BUSY * (self.at - before.at)
 
 
 class CpuWatch:
     def __init__(self, run_context: RunContext, launches: Launches, pool: Executor, wake: Callable[[], object]) -> None:
         """`wake`: wakes the loop, from any thread."""
-        self._layout, self._rules = run_context.layout, run_context.rules
+        self._context, self._layout, self._rules = run_context, run_context.layout, run_context.rules
         self._launches = launches
         self._pool = pool
         self._wake = wake
@@ -75,10 +82,11 @@ class CpuWatch:
         due = self._due(fleet)
         self._measured = {key: found for key, found in self._measured.items() if key in due}
         launches = {key: self._launches.find(*key) for key, at in due.items() if clock >= at}
-        pulses = {key: self._layout.pulses(key[0]) for key in launches}
-        return {
-            key: (launch.identity, launch.tag, pulses[key]) for key, launch in launches.items() if launch is not None
-        }
+        return {key: self._measured_launch(key[0], launch) for key, launch in launches.items() if launch is not None}
+
+    def _measured_launch(self, agent: str, launch: Launch) -> MeasuredLaunch:
+        identity = None if is_placed(self._context, agent) else launch.identity
+        return identity, launch.tag, self._layout.pulses(agent)
 
     def _due(self, fleet: Fleet) -> dict[Key, float]:
         """Return the next time to measure each launch at work, on the run's clock."""
@@ -111,7 +119,8 @@ def _measure(launches: dict[Key, MeasuredLaunch], clock: float) -> dict[Key, Cpu
     table.scan()
     found = {}
     for key, (identity, tag, pulses) in launches.items():
-        pids = [member.pid for member in table.members(identity, tag)]
+        members = [] if identity is None else table.members(identity, tag)
+        seconds = None if identity is None else cpu_seconds(member.pid for member in members)
         changed = witness(pulses)
-        found[key] = CpuMeasured(clock, cpu_seconds(pids), 0 if changed is None else changed[2])
+        found[key] = CpuMeasured(clock, seconds, 0 if changed is None else changed[2])
     return found

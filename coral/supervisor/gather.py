@@ -13,6 +13,7 @@ from attempts.fields import one_line
 from attempts.standing import ranked
 from attempts.store import Store
 from coral.agent_setup.launch import session_of
+from coral.agent_setup.remote import agents_cluster_problem, was_lost
 from coral.fleet import events as on
 from coral.fleet.expected_processes import agents_to_find, grades_to_find, is_starting, jobs_to_find, live_agents
 from coral.fleet.jobs import LAUNCH
@@ -222,6 +223,8 @@ class Gatherer:
         capacity = cluster_capacity(grader, self._layout.grader)
         if capacity is not None and capacity != fleet.run.cluster_capacity:
             yield on.ClusterMeasured(capacity=capacity)
+        if (problem := agents_cluster_problem(self._context)) != fleet.run.agents_cluster_problem:
+            yield on.AgentsClusterChecked(problem=problem)
 
     def _from_queue(self) -> Iterator[on.Event]:
         """Yield the queued events, that is the results of actions. A failure that repeats is reported once."""
@@ -313,7 +316,8 @@ class Gatherer:
 
     def _judge(self, launch: Launch, monitor: OutputMonitor) -> on.Exited:
         summary = monitor.summary()
-        ending = on.Ending.LOST if launch.code is None else monitor.runtime.judge(launch.code, summary)
+        is_lost = launch.code is None or was_lost(self._layout, launch.who, launch.number)
+        ending = on.Ending.LOST if is_lost else monitor.runtime.judge(launch.code or 0, summary)
         if ending is on.Ending.CRASHED and launch.killed:
             ending = on.Ending.INTERRUPTED  # it was slow to end when we asked it to, which is no failure of its own
         lines = summary.stderr.strip().splitlines()

@@ -16,6 +16,7 @@ from attempts.fields import one_line
 from attempts.files import write_json
 from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
+from coral.agent_setup.remote import is_placed
 from coral.fleet import actions as do, events as on
 from coral.fleet.policy import slots_of
 from coral.fleet.process_key import job_in, of_grade
@@ -243,7 +244,7 @@ class Performer:
         taken = take_in(self._layout.hub, clone, action.commit, action.number)
         yield on.TakenIn(
             number=action.number, commit=taken.commit, tree=taken.tree, parent=taken.parent,
-            seal=self._context.level,
+            seal=Level.NONE if is_placed(self._context, action.agent) else self._context.level,
             duplicate=self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE, epoch),
             built_on=self._ledger.built_on(taken.parent, epoch),
         )  # fmt: skip

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 
 from coral.agent_setup.launch import LaunchSetup, set_aside
+from coral.agent_setup.remote import bridge_for
 from coral.fleet import actions as do, events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
@@ -46,7 +47,8 @@ class Starter:
         self._setups: dict[str, LaunchSetup] = {}
         self._held: dict[str, tuple[int, HeldChild]] = {}
         self._interpreters: dict[str, PrestartedInterpreter] = {}  # by the tag of their launch
-        self._bridge = bridge_to(self._grader, self._layout.grader) if self._grader.is_remote else None
+        of_grades = bridge_to(self._grader, self._layout.grader) if self._grader.is_remote else None
+        self._bridges = [of_grades, bridge_for(self._layout, self._config)]
 
     def start_agent(self, action: do.Spawn, fleet: Fleet, now: on.Moment) -> None:
         agent, launch = action.agent, action.launch
@@ -106,8 +108,9 @@ class Starter:
             interpreter.close()
         for setup in self._setups.values():
             setup.close()
-        if self._bridge is not None:
-            self._bridge.close()
+        for bridge in self._bridges:
+            if bridge is not None:
+                bridge.close()
 
     def start_job(self, action: do.StartJob, now: on.Moment) -> None:
         job = action.job

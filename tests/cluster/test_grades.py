@@ -80,7 +80,7 @@ def test_a_grade_that_is_lost_too_often_is_void_and_says_why(begin):
 def test_a_stop_ends_a_grade_on_its_node(begin, cluster):
     run = begin("slow")
     place_of(run, 1)
-    assert cluster.graded() != []
+    wait_until(cluster.graded, what="the grader on its node")
     run.stop()
     cluster.wait_until_idle()
     wait_until(lambda: not bridges(run), what="the end of the bridge")

@@ -6,7 +6,9 @@ from dataclasses import replace
 from stage import QUIET_RULES, Stage
 
 from coral.fleet import events as on
+from coral.fleet.agent_state import Phase
 from coral.fleet.health import HealthLevel, health_of
+from coral.fleet.reasons import Reason, ReasonKind
 from coral.fleet.run_state import AttemptStep
 
 PATIENT = replace(QUIET_RULES, stall=1e6)  # with agents that are silent for long
@@ -87,3 +89,51 @@ def test_a_cluster_that_grows_from_nothing_has_grades_to_grow_for() -> None:
     begun = stage.at(3, *(stage.taken(number) for number in range(1, 7)))
     assert begun == ["grade #1/1: commit 1", "grade #2/1: commit 2"]
     assert stage.at(4, on.ClusterMeasured(capacity=1)) == ["grade #3/1: commit 3"]
+
+
+def test_of_the_cluster_that_agents_run_on_it_is_told_too_and_grades_go_on() -> None:
+    stage = Stage(rules=PATIENT)
+    gone, back = on.AgentsClusterChecked(problem="no head"), on.AgentsClusterChecked(problem="")
+    assert stage.at(2, back) == []
+    assert stage.at(3, gone) == ["alert run-alert-1: launches on the cluster begin when it can be used again: no head"]
+    assert stage.at(4, on.AgentsClusterChecked(problem="it refuses")) == []
+    stage.in_grading(5, "ann")
+    assert stage.at(6, back) == ["alert run-alert-2: the cluster that agents run on can be used again"]
+    stage.at(7, gone)
+    stage.at(8, on.Resumed(away=1.0))
+    assert stage.fleet.run.agents_cluster_problem == ""
+
+
+def lost(stage: Stage, clock: float) -> str:
+    """The last line that is said where the node of ann's launch is lost."""
+    return stage.at(clock, stage.exited("ann", on.Ending.LOST, "its node died"))[-1]
+
+
+def test_an_agent_whose_launches_are_lost_again_and_again_waits_as_after_a_crash() -> None:
+    stage = Stage()
+    for launch in (2, 3, 4):
+        assert lost(stage, launch) == f"spawn ann/{launch}: resumed, session of ann, told 0"
+    lost(stage, 5)
+    assert (stage["ann"].phase, stage["ann"].crashes, stage.breaker.crashes) == (Phase.WAITING, 1, (5.0,))
+    assert stage["ann"].reason == Reason(ReasonKind.CRASHED, detail="its node died")
+    assert 10 <= stage.deadline("ann") <= 11
+    stage.until(11)
+    lost(stage, 12)
+    assert stage["ann"].crashes == 2, "until it submits"
+    stage.until(30)
+    stage.at(31, stage.submission("ann"))
+    for clock in (32, 33, 34, 35):
+        assert "spawn ann" in lost(stage, clock)
+    lost(stage, 36)
+    assert stage["ann"].crashes == 3
+
+
+def test_only_losses_in_a_row_under_one_supervisor_count() -> None:
+    stage = Stage()
+    for between in (stage.exited("ann", on.Ending.CRASHED), on.Resumed()):
+        for _ in range(3):
+            assert "resumed" in lost(stage, stage.clock + 1)
+        stage.at(stage.clock + 1, replace(between, launch=4) if isinstance(between, on.Exited) else between)
+        stage.until(stage.clock + 20)
+    assert "resumed" in lost(stage, stage.clock + 1)
+    assert (stage["ann"].losses, stage["ann"].phase) == (1, Phase.RUNNING)

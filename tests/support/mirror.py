@@ -36,7 +36,6 @@ _PLACES = {
     "unit/coral/config/test_load, which compares whole messages": ["coral.config: paths"],
     "unit/coral/runtimes/test_programs and test_transcripts; tests/agents with the real program": [
         "coral.runtimes: cursor exits kiro pi qwen",
-        "coral.agent_setup: launch",
     ],
     "unit/coral/runtimes: acp/test_lines, scripted/test_validate and test_command": [
         "coral.runtimes.acp: refusal wire",
@@ -94,10 +93,17 @@ _PLACES = {
         "coral.runtimes.scripted: program",
     ],
     "tests/cluster/test_grades, on a real cluster": [
-        "coral.cluster: owner",
+        "coral.cluster: owner ray_connection",
         "coral.grading: remote",
     ],
+    "tests/cluster/test_agents, on a real cluster": [
+        "coral.cluster: ray_host ray_launch_bridge",
+    ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
+    "integration/coral/cluster/test_remote_launch, in which launches go through them": [
+        "coral.cluster: launch_bridge launch_guard",
+    ],
+    "unit/coral/config/test_load": ["coral.config: budget session"],
     "end_to_end/test_slurm, and tests/cluster/test_slurm with a real Slurm": ["coral.cluster: slurm_bridge slurm_job"],
     "end_to_end/test_start_failures": ["coral.processes: command"],
     "end_to_end/test_damaged_journal": ["coral.runs: roll_back"],

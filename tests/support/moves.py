@@ -34,6 +34,8 @@ MACHINE: tuple[on.Event, ...] = (
     on.WatchFailed(reason=""),
     on.ClusterChecked(problem="no head"),
     on.ClusterChecked(problem=""),
+    on.AgentsClusterChecked(problem="no head"),
+    on.AgentsClusterChecked(problem=""),
 )
 SECONDS = (0.125, 0.125, 1.0, 1.0, 5.0, 5.0, 30.0, 61.0, 200.0, 700.0)
 TREES = 10

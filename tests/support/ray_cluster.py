@@ -141,7 +141,9 @@ class RayCluster:
             "--memory=500000000", "--object-store-memory=80000000",
             f"--min-worker-port={first}", f"--max-worker-port={first + 999}", *options,
         ]  # fmt: skip
-        env = {**os.environ, **self.env, MARK: self.name, "TMPDIR": self._temp}
+        own = Path(self._temp, address)  # nodes share no folder for temporary files
+        own.mkdir(exist_ok=True)
+        env = {**os.environ, **self.env, MARK: self.name, "TMPDIR": str(own)}
         for _ in range(TRIES):
             done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=200, check=False)
             if done.returncode == 0:
@@ -170,13 +172,15 @@ class RayCluster:
     @contextlib.contextmanager
     def spoiled_nodes(self) -> Iterator[None]:
         """Let the folder of grades be writable for everybody, on all nodes, until the end of the context."""
-        folder = Path(self._temp, f"coral-{os.getuid()}")
-        folder.mkdir(mode=0o700, exist_ok=True)
-        folder.chmod(0o777)
+        folders = [Path(self._temp, address, f"coral-{os.getuid()}") for address in self.nodes()]
+        for folder in folders:
+            folder.mkdir(mode=0o700, exist_ok=True)
+            folder.chmod(0o777)
         try:
             yield
         finally:
-            folder.chmod(0o700)
+            for folder in folders:
+                folder.chmod(0o700)
 
     def _signal_raylet(self, address: str, number: signal.Signals) -> bool:
         node = NODE + address.encode()
@@ -203,12 +207,25 @@ class RayCluster:
         return [pid for pid in _pids() if (place := _place(pid)) and not _is_spare(place)]
 
     def archives(self) -> set[str]:
-        """The names of what the nodes keep for later grades. They are on one machine, and share it."""
-        return {path.name for path in Path(self._temp).glob("coral-*/*/archives/*")}
+        """The names of what the nodes keep for later grades."""
+        return {path.name for path in Path(self._temp).glob("*/coral-*/*/archives/*")}
+
+    def address_of(self, node: str) -> str:
+        """The address of the node with this id."""
+        for pid in self._processes():
+            words = _file(pid, "cmdline").split(b"\0")
+            if words[0].endswith(b"/raylet") and f"--node_id={node}".encode() in words:
+                (found,) = (word for word in words if word.startswith(NODE))
+                return found.partition(b"=")[2].decode()
+        raise AssertionError(f"no node {node}")
 
     def owners(self) -> list[int]:
         """The processes of the actors that own grades."""
         return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::Owner")]
+
+    def hosts(self) -> list[int]:
+        """The processes of the actors that run agents."""
+        return [pid for pid in self._processes() if _file(pid, "cmdline").startswith(b"ray::RayHost")]
 
     def guards(self) -> list[int]:
         """The processes that run grades, without those that wait for a grade to come."""
@@ -258,6 +275,11 @@ def attempt_of(pid: int) -> int | None:
         return int(json.loads((Path(os.fsdecode(_place(pid))) / "order.json").read_text())["attempt"])
     except (OSError, ValueError):
         return None
+
+
+def pids_with(start: bytes) -> list[int]:
+    """The processes that have a variable of this name, or with this beginning of its value."""
+    return [pid for pid in _pids() if any(part.startswith(start) for part in _file(pid, "environ").split(b"\0"))]
 
 
 def _pids() -> list[int]:

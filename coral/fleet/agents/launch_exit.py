@@ -11,7 +11,7 @@ from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, outages, research, stalls
 from coral.fleet.agents.back_off import back_off
 from coral.fleet.messages import end_of_turn, mark_unanswered
-from coral.fleet.policy import BREAKER_AGENTS, MAX_DENIALS, MAX_KILLS, PRODUCTIVE_SECONDS
+from coral.fleet.policy import BREAKER_AGENTS, MAX_DENIALS, MAX_KILLS, MAX_LOST_LAUNCHES, PRODUCTIVE_SECONDS
 from coral.fleet.reasons import Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import Breaker
 from coral.fleet.transaction import Transaction
@@ -29,7 +29,12 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
     _end_checkpoints(transaction, agent, event, is_turn=event.ending is on.Ending.CLEAN and not asked_by_us)
     agent = _release_messages(transaction, transaction.agents[agent.name], began=event.began)
-    agent = transaction.set_agent(agent.name, denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED))
+    lost = event.ending is on.Ending.LOST and agent.submitted == agent.submitted_at_spawn
+    agent = transaction.set_agent(
+        agent.name,
+        denials=(agent.denials + 1) * (event.ending is on.Ending.DENIED),
+        losses=(agent.losses + 1) * lost,
+    )
     if event.ending is not on.Ending.LIMIT and not asked_by_us:
         accounts.on_launch_ended(transaction, agent, well=event.ending is on.Ending.CLEAN)
     cut_off = asked_by_us and outages.is_ended_for_outage(agent)
@@ -43,7 +48,7 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
         case on.Ending.LIMIT:
             _park(transaction, agent, event.until)
         case on.Ending.LOST if not stalls.is_ended_for_stall(agent):
-            wait(transaction, agent, Reason(ReasonKind.RESUMED), next_start_slot(transaction, agent.name))
+            _wait_after_loss(transaction, agent, event.detail)
         case on.Ending.UNKNOWN_SESSION:
             agent = transaction.set_agent(agent.name, session=None)
             _wait_after_crash(transaction, agent, Reason(ReasonKind.UNKNOWN_SESSION, detail=event.detail))
@@ -165,6 +170,15 @@ def _wait_after_turn(transaction: Transaction, agent: Agent) -> None:
         seconds = back_off(transaction.run.id, agent, agent.unproductive_turns, transaction.rules)
     if not jobs.wait_for(transaction, agent):
         wait(transaction, agent, Reason(ReasonKind.TURN_ENDED), seconds)
+
+
+def _wait_after_loss(transaction: Transaction, agent: Agent, detail: str) -> None:
+    """Let an agent whose launch was lost begin again at once, as nobody's failure. Where that goes on, the agent's own
+    program may be what ends its node."""
+    if agent.losses > MAX_LOST_LAUNCHES:
+        _wait_after_crash(transaction, agent, Reason(ReasonKind.CRASHED, detail=detail))
+    else:
+        wait(transaction, agent, Reason(ReasonKind.RESUMED), next_start_slot(transaction, agent.name))
 
 
 def _wait_after_crash(transaction: Transaction, agent: Agent, reason: Reason) -> None:

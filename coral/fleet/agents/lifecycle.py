@@ -73,6 +73,7 @@ def resume_all(transaction: Transaction, away: float) -> None:
     accounts.resume(transaction, away)
     resumed = Reason(ReasonKind.RESUMED)
     for name, agent in list(transaction.agents.items()):
+        agent = transaction.set_agent(name, losses=0)  # those of the last supervisor's end have a cause of their own
         reason = resumed if agent.reason.kind is ReasonKind.STOP else agent.reason
         if agent.phase is Phase.WAITING and agent.deadline is None:
             wait(transaction, agent, resumed if agent.launch else START, next_start_slot(transaction, name))

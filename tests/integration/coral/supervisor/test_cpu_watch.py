@@ -15,6 +15,8 @@ import pytest
 from real_runs import wait_until
 from stage import QUIET_RULES, Stage
 
+from coral.config.cluster import PlaceSection
+from coral.config.model import AgentsSection, Assignment
 from coral.fleet import events as on
 from coral.processes.launches import Launches
 from coral.processes.process_tree import identify
@@ -39,8 +41,13 @@ class Watched:
         launch = SimpleNamespace(identity=identify(self.process.pid), tag="test-cpu-watch")
         launches = cast(Launches, SimpleNamespace(find=lambda who, number: launch))
         self.pool = ThreadPoolExecutor(1)
-        context = cast(Any, SimpleNamespace(rules=RULES, layout=self.layout))
-        self.watch = CpuWatch(context, launches, self.pool, lambda: None)
+        self.assignment = Assignment()
+        context = SimpleNamespace(
+            rules=RULES, layout=self.layout,
+            config=SimpleNamespace(agents=AgentsSection()),
+            roster=SimpleNamespace(assignment=lambda agent: self.assignment),
+        )  # fmt: skip
+        self.watch = CpuWatch(cast(Any, context), launches, self.pool, lambda: None)
 
     def look(self, clock: float) -> list[on.Event]:
         """Measure at a time of the run's clock; what was found."""
@@ -95,6 +102,19 @@ def test_one_that_waits_is_not(watched: Watched) -> None:
         pass
     assert watched.look(91) == [on.LifeSeen(agent="ann", launch=1)]
     assert watched.look(101) == []
+
+
+@pytest.mark.parametrize("watched", [SPIN], indirect=True)
+def test_of_an_agent_on_a_node_its_beats_tell_and_not_the_process_that_waits_for_it(watched: Watched) -> None:
+    watched.assignment = Assignment(place=PlaceSection())
+    watched.look(41)
+    before = used(watched)
+    wait_until(lambda: used(watched) > before + 0.6, what="half a second of computing")
+    assert watched.look(51) == []
+    watched.layout.state("ann").mkdir(parents=True)
+    watched.layout.pulses("ann").touch()
+    assert watched.look(61) == [on.LifeSeen(agent="ann", launch=1)]
+    assert watched.look(71) == []
 
 
 def _children(pid: int) -> list[int]:

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -74,3 +76,17 @@ def test_what_the_bridge_says_of_the_cluster_is_an_event_once(supervisor) -> Non
     (folder / wire.TROUBLE).write_text("no head\n")
     assert found() == [on.ClusterChecked(problem="no head"), on.ClusterMeasured(capacity=3)]
     assert found(cluster_problem="no head", cluster_capacity=3) == []
+
+
+def test_a_launch_is_lost_by_the_word_of_its_process_here_and_not_by_an_exit_code(supervisor) -> None:
+    monitor = supervisor._monitors.open("agent-1", 1, None, 0.0)
+    launch = cast(Launch, SimpleNamespace(who="agent-1", number=1, code=94, killed=False))
+
+    def ending() -> on.Ending:
+        return supervisor._gatherer._judge(launch, monitor).ending
+
+    assert ending() is on.Ending.CRASHED
+    folder = supervisor._layout.private / "agents"
+    folder.mkdir()
+    (folder / "agent-1.lost").write_text("1")
+    assert ending() is on.Ending.LOST

@@ -16,5 +16,5 @@ def test_without_the_extra_it_says_what_to_install(
     monkeypatch.setattr(keeper, "find_spec", lambda name: None)
     with pytest.raises(CoralError) as caught:
         BridgeKeeper(tmp_path / "cluster", executor, "127.0.0.1:6379")
-    assert str(caught.value) == f"cannot grade on a cluster: the package {package} is missing"
+    assert str(caught.value) == f"cannot use a cluster: the package {package} is missing"
     assert f"{package}>=" in caught.value.hint

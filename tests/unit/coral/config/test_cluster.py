@@ -41,7 +41,7 @@ def test_a_grade_without_a_processor_may_need_something_else(needs: dict[str, ob
 
 def test_without_a_word_a_grade_asks_for_one_processor_and_is_retried_twice() -> None:
     section = RaySection(address="h:1")
-    assert resources_of(section) == {"CPU": 1.0, "GPU": 0.0}
+    assert resources_of(section.resources) == {"CPU": 1.0, "GPU": 0.0}
     assert section.max_retries == 2
 
 
@@ -49,7 +49,7 @@ def test_amounts_have_the_names_that_ray_has_for_them() -> None:
     asked = RaySection.model_validate(
         {"address": "h:1", "resources": {"num_gpus": 0.5, "memory": 2.0, "custom": {"slot": 1.0}}}
     )
-    assert resources_of(asked) == {"CPU": 1.0, "GPU": 0.5, "memory": 2e9, "slot": 1.0}
+    assert resources_of(asked.resources) == {"CPU": 1.0, "GPU": 0.5, "memory": 2e9, "slot": 1.0}
 
 
 def test_without_a_number_of_slots_there_is_one_and_on_ray_as_many_as_there_is_room_for() -> None:
@@ -61,4 +61,4 @@ def test_without_a_number_of_slots_there_is_one_and_on_ray_as_many_as_there_is_r
 
 def test_a_type_of_graphics_card_is_a_resource_of_ray() -> None:
     section = RaySection(address="h:1", resources=RayResources(num_gpus=1.0, accelerator_type="A100"))
-    assert resources_of(section) == {"CPU": 1.0, "GPU": 1.0, "accelerator_type:A100": 0.001}
+    assert resources_of(section.resources) == {"CPU": 1.0, "GPU": 1.0, "accelerator_type:A100": 0.001}

@@ -1,0 +1,104 @@
+"""A connection to a Ray cluster: enters it or says why not, and watches its nodes and its head. Only in the processes
+of bridges: Ray takes 65 MB and 25 threads."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from coral.cluster import wire
+from coral.cluster.bridge import fail, report_trouble
+
+CONNECT_SECONDS = 20.0
+SILENT_SECONDS = 10.0  # for which the head may not answer before the cluster counts as one that cannot be used
+REASON = 300  # characters
+_REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
+
+
+class RayConnection:
+    """`nodes`: as Ray describes them, dead ones too."""
+
+    def __init__(
+        self, folder: Path, address: str, *,
+        namespace: str, by_value: tuple[str, ...], work: str, needs_nodes: bool = True,
+    ) -> None:  # fmt: skip
+        """Enter the cluster, or end this process and report why. `by_value`: modules of `coral.cluster` that are sent
+        to nodes; `work`: what nodes do, for messages; `needs_nodes`: whether a cluster without any cannot be used."""
+        self._folder, self._address, self._work, self._needs_nodes = folder, address, work, needs_nodes
+        self._logged = (folder / wire.LOG).stat().st_size  # bytes that other bridges have written to the log
+        self.ray: Any = self._connect(namespace, by_value)
+        self.nodes: list[dict[str, Any]] = self.ray.nodes()
+        self._answered = time.monotonic()  # when the head last answered
+
+    def _connect(self, namespace: str, by_value: tuple[str, ...]) -> Any:
+        """Ray may wait for ever for a head that is missing or refuses."""
+        host, _, port = self._address.rpartition(":")
+        try:
+            socket.create_connection((host, int(port)), timeout=5).close()
+        except OSError as error:
+            fail(
+                self._folder, f"the head of the cluster at {self._address} cannot be reached: {error.strerror or error}"
+            )
+        giving_up = threading.Timer(CONNECT_SECONDS, self._give_up)
+        giving_up.daemon = True
+        giving_up.start()
+        try:
+            ray = import_module("ray")
+            for name in by_value:
+                ray.cloudpickle.register_pickle_by_value(import_module(f"coral.cluster.{name}"))
+            ray.init(self._address, namespace=namespace, log_to_driver=False, logging_level="ERROR")
+        except (RuntimeError, ConnectionError, ValueError, ImportError) as error:
+            why = " ".join(str(error).split())[:REASON]  # of versions that differ, the last lines say which
+            fail(self._folder, f"the cluster at {self._address} refuses: {why}")
+        giving_up.cancel()
+        report_trouble(self._folder, "")
+        return ray
+
+    def _give_up(self) -> None:
+        with (self._folder / wire.LOG).open("rb") as file:
+            file.seek(self._logged)
+            log = file.read(20_000).decode("utf-8", "replace").splitlines()
+        why = [line.strip() for line in log if any(word in line for word in _REFUSED)]
+        fail(
+            self._folder,
+            f"the cluster at {self._address} does not let us in within {CONNECT_SECONDS:g} s"
+            + (f": {why[-1][:REASON]}" if why else ": is RAY_AUTH_TOKEN_PATH the cluster's token?"),
+        )
+
+    def watch(self, look: Callable[[], None] = lambda: None) -> None:
+        """Keep `nodes` up to date from now on, and report when the head does not answer. `look`: called after each
+        update."""
+        threading.Thread(target=self._watch_head, daemon=True).start()
+        threading.Thread(target=self._watch_nodes, args=(look,), daemon=True).start()
+
+    def is_dead(self, node: str) -> bool:
+        return any(found["NodeID"] == node and not found["Alive"] for found in self.nodes)
+
+    def _watch_head(self) -> None:
+        """Report when the head does not answer. Ray's own calls then block, or end this process after a minute."""
+        before = time.monotonic()
+        while True:
+            time.sleep(1)
+            now = time.monotonic()
+            if now < before + 3:  # else this process stood still, and not the head
+                report_trouble(self._folder, self._problem(now))
+            before = now
+
+    def _problem(self, now: float) -> str:
+        if now > self._answered + SILENT_SECONDS:
+            return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
+        if self._needs_nodes and not any(node["Alive"] and node["Resources"].get("CPU") for node in self.nodes):
+            return f"the cluster at {self._address} has no node that runs {self._work}"
+        return ""
+
+    def _watch_nodes(self, look: Callable[[], None]) -> None:
+        while True:
+            self.nodes = self.ray.nodes()
+            self._answered = time.monotonic()
+            look()
+            time.sleep(1)

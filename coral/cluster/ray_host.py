@@ -1,0 +1,35 @@
+"""The actor of a launch on its node. Ray sends this module there by value, so that a node without Coral can say so."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import ray
+
+
+class RayHost:
+    """Passes calls on to `coral.cluster.host`, of the Coral that is installed on the node."""
+
+    def __init__(self, asked: dict[str, Any], lease: float) -> None:
+        self._host: Any = None
+        self._problem = ""
+        for name in [name for name in os.environ if name.startswith("GIT_")]:
+            del os.environ[name]
+        try:
+            from coral.cluster.host import Host
+        except ImportError as error:
+            self._problem = f"the node has no Coral of version {asked['version']}, which agents need there: {error}"
+            return
+        self._host = Host(asked, lease)
+
+    def node(self) -> str:
+        return str(ray.get_runtime_context().get_node_id())
+
+    def exchange(self, received: int, wanted: int, seconds: float) -> Any:
+        if self._host is None:
+            return {"at": 0, "events": [{"ended": {"problem": self._problem}}]}
+        return self._host.exchange(received, wanted, seconds)
+
+    def take(self, first: int, orders: list[Any]) -> Any:
+        return first if self._host is None else self._host.take(first, orders)

@@ -1,0 +1,115 @@
+"""The bridge of a run's agents to a Ray cluster: each launch has an actor of its own there, which outlives a bridge."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from coral.cluster.bridge import LEASE_SECONDS, wait_for_lock
+from coral.cluster.launch_bridge import LaunchBridge, LaunchClient, LostError
+from coral.cluster.ray_bridge import options_of, too_large
+from coral.cluster.ray_connection import RayConnection
+
+NAMESPACE = "coral-agents"
+CALLS = 8  # of a host's methods that may run at the same time
+ANSWER_SECONDS = 5.0  # without an answer of a host, until it is looked whether its node is dead
+PLACE_SECONDS = 1.0  # between two looks whether a launch has got its place
+REASON = 300  # characters
+
+
+def main(folder: str, address: str) -> None:
+    if wait_for_lock(Path(folder)):
+        RayLaunchBridge(Path(folder), address).serve()
+
+
+class RayLaunchBridge(LaunchBridge):
+    def __init__(self, folder: Path, address: str) -> None:
+        super().__init__(folder)
+        self._cluster = RayConnection(folder, address, namespace=NAMESPACE, by_value=("ray_host",), work="agents")
+        self._ray = self._cluster.ray
+        self._prefix = f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}/"
+
+    def serve(self) -> None:
+        self._cluster.watch()
+        super().serve()
+        self._ray.shutdown()
+
+    def host(self, client: LaunchClient) -> Any:
+        launch = client.asked["launch"]
+        actor = self._found(launch)
+        if actor is None and client.asked["began"]:
+            raise LostError("the process that ran it there ended")
+        actor = actor or self._made(client)
+        ref = actor.node.remote()
+        while not self._ray.wait([ref], timeout=PLACE_SECONDS)[0]:
+            if client.has_left.is_set():
+                raise LostError("its process has ended")
+            client.send(waits="no node has room for it")
+        try:
+            client.node = self._ray.get(ref)
+        except self._ray.exceptions.RayError as error:
+            raise LostError(_short(error)) from error
+        return actor
+
+    def _found(self, launch: str) -> Any:
+        with contextlib.suppress(ValueError):
+            return self._ray.get_actor(self._prefix + launch)
+        return None
+
+    def _made(self, client: LaunchClient) -> Any:
+        asked, ray = client.asked, self._ray
+        while refusal := self._refusal(asked):
+            client.send(waits=refusal)
+            if client.has_left.wait(PLACE_SECONDS):
+                raise LostError("its process has ended")
+        place: dict[str, Any] = {"scheduling_strategy": "SPREAD"}
+        if asked["labels"]:
+            place = {"label_selector": asked["labels"]}
+        elif self._is_alive(asked["prefers"]):  # the node that has its mirror
+            strategies = import_module("ray.util.scheduling_strategies")
+            place = {"scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(asked["prefers"], soft=True)}
+        made = ray.remote(import_module("coral.cluster.ray_host").RayHost).options(
+            **{**options_of(asked["resources"]), **place},
+            name=self._prefix + asked["launch"], lifetime="detached", get_if_exists=True,
+            max_concurrency=CALLS, max_restarts=0, max_task_retries=0,
+        )  # fmt: skip
+        return made.remote(asked, LEASE_SECONDS)
+
+    def _refusal(self, asked: dict[str, Any]) -> str:
+        """Return why no node can run this launch, even without other work; empty if one can."""
+        wanted = asked["labels"].items()
+        fit = [node for node in self._cluster.nodes if wanted <= node["Labels"].items()]
+        if not any(node["Alive"] for node in fit):
+            return f"no node has the labels {', '.join(f'{name}={value}' for name, value in wanted)}"
+        return too_large(asked["resources"], fit)
+
+    def _is_alive(self, node: str) -> bool:
+        return any(found["NodeID"] == node and found["Alive"] for found in self._cluster.nodes)
+
+    def call(self, client: LaunchClient, method: str, *arguments: Any) -> Any:
+        errors = self._ray.exceptions
+        ref = getattr(client.host, method).remote(*arguments)
+        while True:
+            try:
+                return self._ray.get(ref, timeout=ANSWER_SECONDS)
+            except errors.GetTimeoutError:
+                if self._cluster.is_dead(client.node):
+                    raise LostError("its node died") from None
+            except errors.RayError as error:
+                raise LostError(_short(error)) from error
+
+    def end(self, launch: str) -> None:
+        if (actor := self._found(launch)) is not None:
+            self._ray.kill(actor)
+
+    def launches(self) -> list[str]:
+        names = self._ray.util.list_named_actors()
+        return [name.removeprefix(self._prefix) for name in names if name.startswith(self._prefix)]
+
+
+def _short(error: Exception) -> str:
+    lines = [line.strip() for line in str(getattr(error, "cause", None) or error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:REASON]

@@ -1,0 +1,22 @@
+"""What tests of mirrors need."""
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def unreadable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of folders that cannot be read from now on, as where an agent has taken away its own right to."""
+    names, scandir = set[str](), os.scandir
+
+    def refuse(path: Any) -> Any:
+        if Path(path).name in names:
+            raise PermissionError(errno.EACCES, "no", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    return names

@@ -1,0 +1,71 @@
+"""Orders on their way to a node, over connections that end."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from coral.cluster import wire
+from coral.cluster.orders import WINDOW, DisconnectedError, Link
+
+
+@pytest.fixture
+def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
+    made = [socket.socketpair() for _ in range(2)]
+    yield made
+    for pair in made:
+        for end in pair:
+            end.close()
+
+
+def sent(there: socket.socket) -> list[tuple[int, object]]:
+    there.setblocking(False)
+    try:
+        data = there.recv(1 << 20)
+    except BlockingIOError:
+        return []
+    return [(line["order"], line["message"]) for line in map(wire.decoded, data.splitlines())]
+
+
+def test_what_was_not_taken_is_sent_again_by_the_next_connection(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    link = Link()
+    link.post([{"n": 1}, {"n": 2}])
+    (here, there), (again, there_again) = pairs
+    link.connect(here)
+    link.pump()
+    link.post_first({"signal": 2})
+    assert sent(there) == [(0, {"n": 1}), (1, {"n": 2}), (2, {"signal": 2})]
+    link.taken(1)
+    link.connect(again)
+    assert sent(there_again) == [(1, {"n": 2}), (2, {"signal": 2})]
+
+
+def test_no_more_than_a_window_is_on_its_way_and_a_signal_passes(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    link, orders = Link(), iter([{"data": b"x" * (WINDOW - 1)}, {"n": 2}, {"n": 3}])
+    link.post(orders)
+    link.pump()  # there is no connection yet
+    assert list(orders) == [{"n": 2}, {"n": 3}]
+    link.post_first({"signal": 2})
+    link.taken(1)
+    here, there = pairs[0]
+    link.connect(here)
+    assert sent(there) == [(1, {"signal": 2})]
+
+
+def test_an_order_without_a_connection_waits_for_the_next_one(
+    pairs: list[tuple[socket.socket, socket.socket]],
+) -> None:
+    link = Link()
+    (here, _), (again, there_again) = pairs
+    link.connect(here)
+    here.close()
+    with pytest.raises(DisconnectedError):
+        link.post_first({"n": 1})
+    link.disconnect()
+    link.post_first({"signal": 2})
+    link.connect(again)
+    assert sent(there_again) == [(0, {"n": 1}), (1, {"signal": 2})]

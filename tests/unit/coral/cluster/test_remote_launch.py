@@ -1,0 +1,90 @@
+"""What the local process of a launch does with what its node has sent."""
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coral.cluster.remote_launch import NotRunError, RemoteLaunch
+
+INBOX = "attempts/inbox/agent-1"
+AREAS = {
+    "own": ["workspace/agents/agent-1"],
+    "knowledge": "workspace/shared",
+    "given": [],
+    "growing": [],
+    "flat": [],
+    "up": {INBOX: "attempts/replies/agent-1"},
+    "answers": [],
+}
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.fixture
+def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr("coral.cluster.remote_launch.DISK_SECONDS", 0.0)
+    for name in (INBOX, "workspace/agents/agent-1", "workspace/shared"):
+        (tmp_path / name).mkdir(parents=True)
+    places = {
+        "lost": str(tmp_path / "lost"),
+        "root": str(tmp_path),
+        "bridge": str(tmp_path / "b"),
+        "aside": str(tmp_path / "aside"),
+    }
+    made = RemoteLaunch({"areas": AREAS, "agent": "agent-1", "number": 2, "wait": 1, "home": "/home/a", **places})
+    made._node.ready = {"env": {"HOME": "/home/node"}}
+    return made
+
+
+def test_a_submission_that_the_disk_has_no_room_for_is_written_later_and_after_the_work(
+    launch: Any, tmp_path: Path
+) -> None:
+    put = {"data": b"{}", "at": 0, "mode": 0o644, "time": 0}
+    work = {"put": "workspace/agents/agent-1/x", **put}
+    events = [work, {"apply": True}, {"file": f"{INBOX}/1.json", "put": f"{INBOX}/1.json", **put}]
+    launch._take({"events": events, "at": 0})
+    with full_disk():
+        assert launch._handle_all() is None
+    assert launch._answers() == [], "the node still has it to send"
+    launch._take({"events": events, "at": 0})  # by another connection
+    launch._handle_all()
+    assert (tmp_path / INBOX / "1.json").read_bytes() == (tmp_path / work["put"]).read_bytes() == b"{}"
+    (tmp_path / INBOX / "1.json").unlink()
+    assert launch._answers() == [{"remove": f"{INBOX}/1.json"}]
+
+
+@pytest.mark.parametrize("event", [{"link": INBOX, "to": "/"}, {"link": "workspace/agents/agent-1", "to": "/"}])
+def test_a_node_replaces_no_folder_of_the_run(launch: Any, tmp_path: Path, event: dict[str, str]) -> None:
+    launch._take({"events": [event, {"apply": True}], "at": 0})
+    launch._handle_all()
+    assert not (tmp_path / event["link"]).is_symlink()
+
+
+def test_a_link_to_the_home_of_the_node_leads_to_the_users(launch: Any, tmp_path: Path) -> None:
+    link = {"link": "workspace/agents/agent-1/login", "to": "/home/node/login"}
+    launch._take({"events": [link, {"apply": True}], "at": 0})
+    launch._handle_all()
+    assert str((tmp_path / link["link"]).readlink()) == "/home/a/login"
+
+
+def test_that_the_node_was_lost_is_said_in_a_file_once_the_program_had_begun(launch: Any, tmp_path: Path) -> None:
+    with pytest.raises(NotRunError, match="cannot run on the cluster: its node was lost: it died"):
+        launch._take({"lost": "it died"})
+    assert not (tmp_path / "lost").exists()
+    launch._started = time.monotonic() - 10
+    with pytest.raises(NotRunError, match="its node was lost: it died"):
+        launch._take({"lost": "it died"})
+    assert (tmp_path / "lost").read_text() == "2"
