@@ -157,10 +157,17 @@ class QuotaDisk(Disk):
         return "" if Path("/dev/loop-control").exists() else "there are no loop devices"
 
     def fill(self, left: int = 0) -> None:
-        """Use all of the quota. `left`: must be 0, for nobody says how much of it is left."""
-        assert not left
-        with (self.root / "ballast").open("ab", buffering=0) as file, contextlib.suppress(OSError):
-            while True:
+        """Use all of the quota, but for so many bytes."""
+        spare = self.root / "spare"
+        if left:
+            self._write(spare, left)
+        self._write(self.root / "ballast", DISK_OF_QUOTA)
+        spare.unlink(missing_ok=True)  # a file cannot be cut where the quota is used up
+
+    def _write(self, path: Path, size: int) -> None:
+        """Append so many bytes, or as many as there is room for."""
+        with path.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+            for _ in range(0, size, BLOCK):
                 file.write(bytes(BLOCK))
                 os.fsync(file.fileno())
 
