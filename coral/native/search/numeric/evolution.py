@@ -11,7 +11,7 @@ mean again and again; once it leads to the same optimum several times in a row, 
 import pickle
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import inf
 from pathlib import Path
 from random import Random
@@ -109,9 +109,11 @@ class Evolution:
     ) -> EvaluatedPoint:
         """Return the local optimum near the mean of the population."""
         before, last = problem.evaluations, self.optimum
-        found = descend(problem.evaluate(self._point(problem, self.strategy.mean))[0])
-        self.spent[self.kind] += problem.evaluations - before
-        self.by_local_searches += problem.evaluations - before
+        try:
+            found = descend(problem.evaluate(self._point(problem, self.strategy.mean))[0])
+        finally:  # also where the episode's time ends in the middle of it
+            self.spent[self.kind] += problem.evaluations - before
+            self.by_local_searches += problem.evaluations - before
         self.optimum, moved = found.point, inf
         if last is not None:
             spreads = zip(self.indices, self.strategy.stds.tolist(), strict=True)
@@ -135,10 +137,12 @@ def save_evolution(path: Path, evolution: Evolution) -> None:
 
 
 def load_evolution(path: Path, indices: Sequence[int], size: int) -> Evolution | None:
-    """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables."""
+    """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables, or was written
+    by another version."""
     try:
         kept = pickle.loads(path.read_bytes())
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError):
         return None
-    same = isinstance(kept, Evolution) and list(kept.indices) == list(indices) and len(kept.base) == size
-    return kept if same else None
+    if not isinstance(kept, Evolution) or not all(hasattr(kept, one.name) for one in fields(Evolution)):
+        return None
+    return kept if list(kept.indices) == list(indices) and len(kept.base) == size else None

@@ -68,6 +68,19 @@ def test_local_searches_from_the_mean_find_the_optimum_long_before_the_populatio
     assert (evolution.by_populations, evolution.by_local_searches, evolution.optimum) == (0, 0, None)
 
 
+def test_a_local_search_that_is_cut_off_counts():
+    task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
+
+    def cut_off(start):
+        task.evaluate(*[start.point] * 9)
+        raise TimeUp
+
+    with pytest.raises(TimeUp):
+        evolution.run(task, cut_off)
+    assert evolution.by_local_searches == 10
+    assert evolution.spent == [evolution.by_populations + 10, 0]
+
+
 def test_a_local_search_that_stays_where_it_began_ends_no_run():
     task, evolution = begun([3.0, -2.0, 4.0])
     assert evolution.run(task, lambda start: start).measurement.score < 1e-6
@@ -107,5 +120,8 @@ def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
     assert kept.run(task).measurement.score < 1e-6
     assert load_evolution(tmp_path / "kept", range(2), 3) is None  # the files have another form now
     assert load_evolution(tmp_path / "none", range(3), 3) is None
+    del kept.optimum  # as of a version that had no such field
+    save_evolution(tmp_path / "other", kept)
+    assert load_evolution(tmp_path / "other", range(3), 3) is None
     (tmp_path / "kept").write_bytes(b"damaged")
     assert load_evolution(tmp_path / "kept", range(3), 3) is None
