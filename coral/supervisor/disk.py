@@ -8,11 +8,12 @@ write. Work goes on when space could be set aside, after longer and longer pause
 
 from pathlib import Path
 
-from workspace.disk import ENOUGH, LEAST, disk_problem_of, space_problem_of
+from workspace.disk import ENOUGH, LEAST, MEGABYTE, disk_problem_of, space_problem_of
 
 USABLE_SECONDS = 2.0
 ASK_SECONDS = 10.0  # between two tries to set space aside while the disk cannot be written to ...
 TRY_SECONDS = 30.0  # ... and while it can
+TRY_BYTES = 2 * MEGABYTE  # then so much is set aside: some network file systems write it
 PAUSES = (2.0, 600.0)  # after the first failure on a disk that seems to have space, and at most
 
 
@@ -31,7 +32,7 @@ class DiskCheck:
         """
         seen = disk_problem_of(self._folder, ENOUGH if self._problem else LEAST)
         if not (seen or failed or self._problem) and clock >= self._tried_at + TRY_SECONDS:
-            self._tried_at, failed = clock, space_problem_of(self._folder, LEAST)
+            self._tried_at, failed = clock, space_problem_of(self._folder, TRY_BYTES)
         problem = seen or failed
         if problem and self._problem:
             self._until = max(self._until, clock + USABLE_SECONDS)

@@ -177,7 +177,7 @@ def test_a_quota_that_an_agent_uses_up_halts_what_is_new_and_costs_nothing_that_
     run.supervise()
     run.wait_for_attempts(3)
     # With nothing left, the notice could not be written down either.
-    quota.fill(left=MEGABYTE)
+    quota.fill(left=MEGABYTE // 2)
     wait_until(lambda: run.fleet().run.disk_problem, what="its notice")
     quota.fill()
     live_on(quota, polls=2)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coral.supervisor.disk import ASK_SECONDS, PAUSES, TRY_SECONDS, USABLE_SECONDS, DiskCheck
+from coral.supervisor.disk import ASK_SECONDS, PAUSES, TRY_BYTES, TRY_SECONDS, USABLE_SECONDS, DiskCheck
 from workspace.disk import ENOUGH, LEAST
 
 
@@ -68,11 +68,11 @@ def test_a_quota_is_noticed_though_nothing_is_written(disk, tmp_path, monkeypatc
     assert check.check(100 + TRY_SECONDS - 0.1) is None
     assert tries == []
     assert check.check(100 + TRY_SECONDS) == f"[Errno {errno.EDQUOT}] Disk quota exceeded"
-    assert tries == [LEAST]
+    assert tries == [TRY_BYTES]
     assert check.next_check == 100 + TRY_SECONDS + PAUSES[0]
     # Known, it is not tried beside the tries for its end.
     assert check.check(100 + TRY_SECONDS + 0.1) is None
-    assert tries == [LEAST]
+    assert tries == [TRY_BYTES]
 
 
 def test_work_goes_on_only_when_space_can_be_set_aside_at_a_quota(disk, tmp_path, monkeypatch) -> None:
