@@ -100,7 +100,7 @@ _PLACES = {
         "coral.cluster: ray_host ray_launch_bridge",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
-    "integration/coral/cluster/test_remote_launch, in which launches go through them": [
+    "tests/cluster/test_remote_launch, in which launches go through them": [
         "coral.cluster: launch_bridge launch_guard",
     ],
     "unit/coral/config/test_load": ["coral.config: budget session"],

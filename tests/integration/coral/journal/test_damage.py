@@ -29,7 +29,7 @@ def long(tmp_path) -> LongScribe:
     """Of three files or more, each of which begins with a snapshot."""
     made = LongScribe(tmp_path / "journal", long=6000)
     made.play()
-    made.go_on(20)
+    made.go_on(21)
     made.journal.close()
     assert len(segments(made.journal.path)) >= 3
     return made
