@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.bridge import LEASE_SECONDS, wait_for_lock
+from coral.cluster.bridge import LEASE_SECONDS, RefusedError, wait_for_lock
 from coral.cluster.launch_bridge import LaunchBridge, LaunchClient, LostError
 from coral.cluster.ray_bridge import options_of, too_large
 from coral.cluster.ray_connection import RayConnection
@@ -71,12 +71,15 @@ class RayLaunchBridge(LaunchBridge):
         elif self._is_alive(asked["prefers"]):  # the node that has its mirror
             strategies = import_module("ray.util.scheduling_strategies")
             place = {"scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(asked["prefers"], soft=True)}
-        made = ray.remote(import_module("coral.cluster.ray_host").RayHost).options(
-            **{**options_of(asked["resources"]), **place},
-            name=self._prefix + asked["launch"], lifetime="detached", get_if_exists=True,
-            max_concurrency=CALLS, max_restarts=0, max_task_retries=0,
-        )  # fmt: skip
-        return made.remote(asked, LEASE_SECONDS)
+        host = ray.remote(import_module("coral.cluster.ray_host").RayHost)
+        try:
+            return host.options(
+                **{**options_of(asked["resources"]), **place},
+                name=self._prefix + asked["launch"], lifetime="detached", get_if_exists=True,
+                max_concurrency=CALLS, max_restarts=0, max_task_retries=0,
+            ).remote(asked, LEASE_SECONDS)  # fmt: skip
+        except (TypeError, ValueError, RuntimeError) as error:  # as for one and a half GPUs
+            raise RefusedError(f"Ray refuses such a launch: {_short(error)}") from error
 
     def _refusal(self, asked: dict[str, Any]) -> str:
         """Return why no node can run this launch, even without other work; empty if one can."""

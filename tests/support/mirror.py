@@ -97,11 +97,11 @@ _PLACES = {
         "coral.grading: remote",
     ],
     "tests/cluster/test_agents, on a real cluster": [
-        "coral.cluster: ray_host ray_launch_bridge",
+        "coral.cluster: ray_host",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
     "tests/cluster/test_remote_launch, in which launches go through them": [
-        "coral.cluster: launch_bridge launch_guard",
+        "coral.cluster: launch_guard",
     ],
     "unit/coral/config/test_load": ["coral.config: budget session"],
     "end_to_end/test_slurm, and tests/cluster/test_slurm with a real Slurm": ["coral.cluster: slurm_bridge slurm_job"],
