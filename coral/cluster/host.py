@@ -119,8 +119,8 @@ class Host:
         below = [name for kind in ("own", "given", "growing", "flat", "up", "answers", "logs") for name in areas[kind]]
         self._receiver = Receiver(self._root, self._place / "aside", below)
         self._knowledge = KnowledgeFolder(self._root / areas["knowledge"])
-        while self._knowledge.changed():
-            pass  # what is there is known: the run is told by `ready`
+        while not self._keeps and self._knowledge.changed():
+            pass  # what is there is known: the run is told by `ready`. What may not have been sent is a change instead
 
     def close(self) -> None:
         """End the program and all that it has started: what the guard does when this process ends."""

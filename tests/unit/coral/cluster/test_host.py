@@ -9,6 +9,7 @@ import pytest
 
 from coral import __version__
 from coral.cluster.host import Host, Watches
+from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
 
 AREAS = {
     "run": "r",
@@ -96,6 +97,27 @@ def test_a_hand_over_that_is_cut_off_is_made_by_the_next_launch_and_blocks_no_or
         assert ready["ready"]["keeps"]
         host.take(0, [{"had": {}}])
         assert host.exchange(1, 1, 0)["events"] == [], "it is made once the launch starts"
+
+
+def test_notes_that_were_not_sent_reach_the_run_by_the_next_launch(node: Path) -> None:
+    (ready,) = Host(ASKED, 60).exchange(0, 0, 0)["events"]
+    there = Path(ready["ready"]["root"], AREAS["knowledge"])
+    there.parents[3].joinpath("unsent").write_text("1")
+    here = node / "run"
+    here.mkdir()
+    for folder, texts in ((there, ("new", "mine", None)), (here, (None, "old", "of the run"))):
+        for name, text in zip(("new.md", "both.md", "old.md"), texts, strict=True):
+            if text is not None:
+                (folder / name).write_text(text)
+    host, run = Host(ASKED, 60), KnowledgeFolder(here)
+    run.known = dict(host.exchange(0, 0, 0)["events"][0]["ready"]["knowledge"])
+    host.take(0, run.changed())
+    host.send_knowledge()
+    for event in host.exchange(1, 1, 0)["events"]:
+        take_here(run, event, "agent-1")
+    assert (there / "new.md").read_text() == (here / "new.md").read_text() == "new"
+    assert {path.read_text() for path in here.glob("both*.md")} == {"mine", "old"}
+    assert (there / "old.md").read_text() == "of the run"
 
 
 def test_whatever_an_agent_lays_in_its_folders_its_next_launch_begins(node: Path) -> None:
