@@ -27,7 +27,7 @@ from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS
 from coral.cluster.growing import Given
 from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
-from coral.cluster.mirror import Message, Receiver, lies_in, messages, scan, unless_of_machine
+from coral.cluster.mirror import Message, Receiver, is_of_machine, lies_in, messages, scan, unless_of_machine
 from coral.cluster.orders import DisconnectedError, Link, MessageLines, send
 
 NOT_RUN = 94  # that of one which never began
@@ -39,6 +39,7 @@ IDLE_SECONDS = 0.25  # between two looks at answers afterwards
 WAITING_SECONDS = 5.0  # between two signs of life of a launch that waits for the cluster
 _ASKED = ("launch", "number", "before", "run", "agent", "areas", "version", "resources", "labels", "prefers")
 REASON = 500  # characters
+NAME_BYTES = 100  # longest name of a submission or request, as in `coral.supervisor.inbox`
 LOST_SECONDS = 3.0  # from the start of a program until its launch counts as lost
 LEASE_MARGIN = 30.0  # seconds after the lease of a launch, until it counts as lost
 HOST_NAMES = (  # variables that name places of a machine: a program has those of its node
@@ -147,14 +148,19 @@ class RemoteLaunch:
 
     def _handle_all(self) -> int | None:
         """Handle the events that have come; return the exit code after the last one. One that this machine cannot keep,
-        as on a full disk, is handled again later, and all after it waits: the node keeps what it was not told of."""
+        as on a full disk, is handled again later, and all after it waits: the node keeps what it was not told of. One
+        that has no place here is left out. OSError where this machine lacks what the launch begins with."""
         seen = self._seen
         while self._events and time.monotonic() >= self._failed_at + DISK_SECONDS:
             try:
                 code = self._handle(self._events[0])
-            except OSError:
-                self._failed_at = time.monotonic()
-                break
+            except OSError as error:
+                if is_of_machine(error):
+                    self._failed_at = time.monotonic()
+                    break
+                if "ready" in self._events[0]:
+                    raise
+                code = None
             if code is not None:
                 return code
             self._events.popleft()
@@ -176,11 +182,12 @@ class RemoteLaunch:
     def _handle(self, event: dict[str, Any]) -> int | None:
         if "ready" in event:
             self._begin(event["ready"])
-        elif "output" in event:
+        elif event.get("output") in (1, 2):  # the node is not to be trusted with other descriptors of this process
             while data := event["data"]:
                 event["data"] = data[os.write(event["output"], data) :]
         elif "file" in event:
-            self._take_file(event)
+            with contextlib.suppress(ValueError):  # its name is none
+                self._take_file(event)
         elif "apply" in event:
             self._receiver.apply()
         elif "knowledge" in event:
@@ -343,7 +350,7 @@ class _Node:
 
 
 def _is_plain(name: str) -> bool:
-    return name.endswith(".json") and not name.startswith(".") and len(name) <= 100
+    return name.endswith(".json") and not name.startswith(".") and len(os.fsencode(name)) <= NAME_BYTES
 
 
 def _keep_place(spec: dict[str, Any], node: str) -> None:

@@ -1,5 +1,7 @@
 """What the local process of a launch does with what its node has sent."""
 
+import errno
+import os
 import resource
 import time
 from collections.abc import Iterator
@@ -71,6 +73,42 @@ def test_a_node_replaces_no_folder_of_the_run(launch: Any, tmp_path: Path, event
     launch._take({"events": [event, {"apply": True}], "at": 0})
     launch._handle_all()
     assert not (tmp_path / event["link"]).is_symlink()
+
+
+@pytest.mark.parametrize("last", [f"{'é' * 90}.json", "\0.json", "\ud800.json"], ids=["long", "zero", "surrogate"])
+def test_a_name_that_no_file_can_have_blocks_no_later_event(launch: Any, tmp_path: Path, last: str) -> None:
+    put = {"data": b"{}", "at": 0, "mode": 0o644, "time": 0}
+    names = [f"{INBOX}/{last}", f"{INBOX}/{'é' * 900}", f"{INBOX}/1.json"]
+    launch._take({"events": [{"file": name, "put": name, **put} for name in names], "at": 0})
+    launch._handle_all()
+    assert [path.name for path in (tmp_path / INBOX).iterdir()] == ["1.json"]
+
+
+def test_what_has_no_place_here_is_left_out_and_what_the_disk_refuses_is_not(
+    launch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors = [errno.EIO, errno.ENAMETOOLONG, errno.EACCES]
+
+    def touch() -> None:
+        if errors:
+            raise OSError(errors.pop(0), "no")
+
+    monkeypatch.setattr(launch, "_touch", touch)
+    launch._take({"events": [{"life": True}] * 3, "at": 0})
+    launch._handle_all()
+    assert launch._seen == 0
+    launch._handle_all()
+    assert launch._seen == 3
+
+
+def test_a_node_writes_to_the_output_of_the_launch_alone(launch: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    reading, writing = os.pipe()
+    launch._take({"events": [{"output": number, "data": b"x"} for number in (writing, 1, 2)], "at": 0})
+    launch._handle_all()
+    os.close(writing)
+    assert os.read(reading, 10) == b""
+    os.close(reading)
+    assert capfd.readouterr() == ("x", "x")
 
 
 def test_a_link_to_the_home_of_the_node_leads_to_the_users(launch: Any, tmp_path: Path) -> None:
