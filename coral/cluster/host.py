@@ -113,7 +113,7 @@ class Host:
         for name in () if self._keeps else areas["up"]:  # the run's own state is newer
             for left in (self._root / name).iterdir():
                 remove(self._root, f"{name}/{left.name}")
-        for name in (launch_guard.STATUS, launch_guard.GUARD):
+        for name in (launch_guard.STATUS, launch_guard.GUARD, launch_guard.ORDER):
             (self._place / name).unlink(missing_ok=True)
         os.utime(self._place.parent)
         below = [name for kind in ("own", "given", "growing", "flat", "up", "answers", "logs") for name in areas[kind]]

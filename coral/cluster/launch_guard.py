@@ -32,6 +32,9 @@ def main(place: str, alive: int, signals: int, done: int) -> None:
     """Run the program, detached from the worker. `place`: the folder with its order; `alive`: a pipe whose other end is
     closed when the worker ends; `signals`: a pipe by which the worker sends the numbers of signals, a byte for each;
     `done`: a pipe that is closed here once the status is written."""
+    folder = Path(place)
+    order = json.loads((folder / ORDER).read_text("utf-8"))
+    (folder / ORDER).unlink()  # its environment has the keys of the user
     if os.fork():
         os._exit(0)
     os.setsid()
@@ -39,9 +42,8 @@ def main(place: str, alive: int, signals: int, done: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
     with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers: root may undo that
         os.setpriority(os.PRIO_PROCESS, 0, 0)
-    folder = Path(place)
     try:
-        status = _run(folder, json.loads((folder / ORDER).read_text("utf-8")), alive, signals)
+        status = _run(folder, order, alive, signals)
     finally:
         end_all()
     if status is not None:

@@ -142,6 +142,15 @@ def test_work_that_a_launch_could_not_send_before_it_was_killed_is_in_the_next_o
     assert (run.layout.clone("agent-1") / "mine").read_text() == "work\n"
 
 
+def test_no_key_of_the_user_stays_on_the_disk_of_a_node(begin, tmp_path, monkeypatch):
+    monkeypatch.setenv("MODEL_KEY", "one-key-of-the-user")
+    run = begin("cat >/dev/null; echo ${#MODEL_KEY}; exec sleep 600")
+    wait_for_launch(run, 1)
+    assert run.layout.output("agent-1", 1).read_text() == "19\n"
+    files = [path for path in mirror(tmp_path).parents[1].rglob("*") if path.is_file()]
+    assert [path for path in files if b"one-key-of-the-user" in path.read_bytes()] == []
+
+
 def test_without_its_guard_a_program_does_not_go_on(begin, tmp_path):
     run = begin("cat >/dev/null; echo here; exec sleep 600")
     wait_for_launch(run, 1)
