@@ -60,6 +60,17 @@ class Growing:
     def changed(self) -> tuple[Entries, Entries]:
         """Return what has changed since the last call: what there was, and what there is instead. OSError as `scan`,
         and the next call returns it."""
+        before, after, self._known = self._compared()
+        return before, after
+
+    def messages(self) -> list[Message]:
+        """Return the messages about what has changed, as `changed`."""
+        before, after, known = self._compared()
+        made = list(messages(self._root, before, after))
+        self._known = known
+        return made
+
+    def _compared(self) -> tuple[Entries, Entries, dict[str, _Held]]:
         before, after, known = Entries(), Entries(), dict[str, _Held]()
         ahead = list(self._tops)
         while ahead:
@@ -74,8 +85,7 @@ class Growing:
                 before |= {} if was is None else {name: [FOLDER], **was.entries}
         for name in self._known.keys() - known.keys():
             before |= {name: [FOLDER], **self._known[name].entries}
-        self._known = known
-        return before, after
+        return before, after, known
 
     def _read(self, name: str, was: _Held | None) -> _Held | None:
         """Return a folder as it is now, or `was` if that is the same or cannot be read; None if it is gone."""
@@ -128,8 +138,9 @@ class Given:
         return messages(self._root, before, after)
 
     def answers(self) -> list[Message]:
-        """Return the answers since the last call; all of them at the first one."""
-        return list(messages(self._root, *self._answers.changed()))
+        """Return the answers since the last call; all of them at the first one. After an OSError the next call returns
+        them."""
+        return self._answers.messages()
 
     def _read(self) -> Entries:
         unread = set[str]()

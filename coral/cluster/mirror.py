@@ -82,6 +82,15 @@ def _add(found: Entries, name: str, status: os.stat_result, root: Path, unread: 
                 _add(found, inner, one.stat(follow_symlinks=False), root, unread)
 
 
+def is_gone(path: Path) -> bool:
+    """Return whether there is nothing at a path. An error that tells of this machine does not count as that."""
+    try:
+        path.lstat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError | NotADirectoryError)
+    return False
+
+
 def kept(before: Mapping[str, Entry], unread: Collection[str]) -> Entries:
     """Return what there was before of what cannot be read now: it is not to count as removed."""
     return {name: entry for name, entry in before.items() if lies_in(name, unread)} if unread else {}
@@ -101,19 +110,39 @@ def entry_of(path: Path, status: os.stat_result) -> Entry | None:
 
 
 def messages(root: Path, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> Iterator[Message]:
-    """Yield what makes a side that has `before` the same as the one at `root`, which has `after`: objects of git first,
-    because all else may refer to them. A file that is gone meanwhile is left out."""
-    changed = [name for name, entry in after.items() if before.get(name) != entry]
-    for name in sorted(changed, key=lambda name: ("/.git/objects" not in name, name)):
-        entry = after[name]
+    """Return what makes a side that has `before` the same as the one at `root`, which has `after`: objects of git
+    first, because all else may refer to them. A file that is gone meanwhile is left out. After an OSError, which tells
+    of this machine, the iterator goes on with the file that could not be read."""
+    return _Messages(root, before, after)
+
+
+class _Messages(Iterator[Message]):
+    def __init__(self, root: Path, before: Mapping[str, Entry], after: Mapping[str, Entry]) -> None:
+        changed = [name for name, entry in after.items() if before.get(name) != entry]
+        changed.sort(key=lambda name: ("/.git/objects" not in name, name))
+        self._root, self._after = root, after
+        self._ahead = deque([*changed, *sorted(before.keys() - after.keys(), reverse=True)])
+        self._present: Iterator[Message] | None = None  # what is left of the first of them
+
+    def __next__(self) -> Message:
+        while self._ahead:
+            self._present = self._present or self._of(self._ahead[0])
+            try:
+                if (message := next(self._present, None)) is not None:
+                    return message
+            except OSError:
+                self._present = None
+                raise
+            self._present = None
+            self._ahead.popleft()
+        raise StopIteration
+
+    def _of(self, name: str) -> Iterator[Message]:
+        if (entry := self._after.get(name)) is None:
+            return iter([{"remove": name}])
         if entry[0] == FOLDER:
-            yield {"folder": name}
-        elif entry[0] == LINK:
-            yield {"link": name, "to": entry[1]}
-        else:
-            yield from file_messages(root, name)
-    for name in sorted(before.keys() - after.keys(), reverse=True):
-        yield {"remove": name}
+            return iter([{"folder": name}])
+        return iter([{"link": name, "to": entry[1]}]) if entry[0] == LINK else file_messages(self._root, name)
 
 
 def file_messages(root: Path, name: str) -> Iterator[Message]:

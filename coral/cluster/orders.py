@@ -5,6 +5,7 @@ orders for the node, and the messages that come back. Standard library only.
 from __future__ import annotations
 
 import socket
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from coral.cluster import wire
 from coral.cluster.mirror import Message
 
 WINDOW = 8 << 20  # bytes that may be on their way to the node
+TROUBLE_SECONDS = 60.0  # for which this machine may fail to read what is to be sent
 
 
 class DisconnectedError(Exception):
@@ -27,6 +29,7 @@ class Link:
         self._waiting: deque[Iterator[Message]] = deque()
         self._sent: deque[tuple[int, Message]] = deque()
         self._next, self._bytes = 0, 0
+        self._failed_at: float | None = None  # since when the next order cannot be read
 
     def connect(self, connection: socket.socket) -> None:
         """Send the orders that were not taken by this connection. This and all that sends may raise
@@ -57,9 +60,19 @@ class Link:
             send(self._connection, {"received": seen})
 
     def pump(self) -> None:
-        """Send what waits, as long as not too much is on its way."""
+        """Send what waits, as long as not too much is on its way. What cannot be read now is tried again by the next
+        call. OSError where that fails for long."""
         while self._waiting and self._bytes < WINDOW:
-            if (order := next(self._waiting[0], None)) is None:
+            try:
+                order = next(self._waiting[0], None)
+            except OSError:
+                now = time.monotonic()
+                self._failed_at = now if self._failed_at is None else self._failed_at
+                if now > self._failed_at + TROUBLE_SECONDS:
+                    raise
+                return
+            self._failed_at = None
+            if order is None:
                 self._waiting.popleft()
             else:
                 self._number(order)

@@ -27,7 +27,7 @@ from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS
 from coral.cluster.growing import Given
 from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
-from coral.cluster.mirror import Message, Receiver, is_of_machine, lies_in, messages, scan, unless_of_machine
+from coral.cluster.mirror import Message, Receiver, is_gone, is_of_machine, lies_in, messages, scan, unless_of_machine
 from coral.cluster.orders import DisconnectedError, Link, MessageLines, send
 
 NOT_RUN = 94  # that of one which never began
@@ -81,12 +81,13 @@ class RemoteLaunch:
         self._link = Link()
         self._node = _Node(spec)
         self._state = Given(self._root, self._areas)
-        self._seen, self._is_begun, self._is_ready, self._asked_until = 0, False, False, 0.0
+        self._seen, self._is_begun, self._asked_until = 0, False, 0.0
         self._until, self._checked = time.monotonic() + spec["wait"], time.monotonic()
         self._heard = time.monotonic()  # when the bridge was last there
         self._started: float | None = None  # when the program was started
         self._why, self._touched, self._place = "", float("-inf"), ""
         self._events, self._failed_at = deque[dict[str, Any]](), float("-inf")  # events that have come, from `_seen` on
+        self._due: list[Message] = []  # answers that were not posted yet
         self._taken = set[str]()  # files of the node's inbox and requests that the supervisor has not removed yet
 
     def run(self, waking: int) -> int:
@@ -123,7 +124,7 @@ class RemoteLaunch:
                 return code
             self._check()
             now = time.monotonic()
-            if self._is_ready and now >= answers_at + pause:
+            if self._is_begun and now >= answers_at + pause:
                 answers_at = now
                 is_due = now >= given_at + GIVEN_SECONDS
                 given_at = now if is_due else given_at
@@ -210,21 +211,24 @@ class RemoteLaunch:
         """Make the mirror as the run's folder is, and start the program there."""
         self._node.ready = ready
         own, prompt = scan(self._root, self._areas["own"]), self._node.prompt()
-        self._is_begun = self._is_ready = True
-        self._why = ""
-        self._knowledge.known = dict(ready["knowledge"])
+        start = {"start": self._node.start()}
         _keep_place(self._spec, self._place)
+        self._knowledge.known = dict(ready["knowledge"])
         has = {name: entry for name, entry in ready["has"].items() if lies_in(name, self._areas["own"])}
-        if ready["keeps"]:
-            self._link.post([{"had": own}])
-        else:
-            self._link.post(self._node.messages(messages(self._root, has, own)))
-        self._link.post(self._state.all({name: entry for name, entry in ready["has"].items() if name not in has}))
-        self._link.post([{"apply": True}])
+        given = {name: entry for name, entry in ready["has"].items() if name not in has}
+        work = self._node.messages(messages(self._root, has, own))
+        orders: list[Iterable[Message]] = [
+            [{"had": own}] if ready["keeps"] else work,
+            self._state.all(given),
+            [{"apply": True}],
+        ]
         while news := self._knowledge.changed():
-            self._link.post(news)
-        self._link.post(self._state.answers())
-        self._link.post([prompt, {"apply": True}, {"start": self._node.start()}])
+            orders.append(news)
+        orders += [self._state.answers(), [prompt, {"apply": True}, start]]
+        for some in orders:  # only now: what this machine cannot read for a while is read again from the beginning
+            self._link.post(some)
+        self._is_begun = True
+        self._why = ""
 
     def _take_file(self, event: dict[str, Any]) -> None:
         """Put a submission or a request into its place, as the agent's own command would, unless it was answered."""
@@ -242,16 +246,30 @@ class RemoteLaunch:
 
     def _give(self, *, all_of_it: bool) -> None:
         """Send the node what is new in the run's folder: answers at each call, after all that they may refer to."""
-        answers = self._answers()
-        if answers or all_of_it:
+        self._due += self._answers()
+        if self._due or all_of_it:
             self._link.post(self._state.changes())
             self._link.post(self._knowledge.changed())
-            self._link.post([*answers, {"apply": True}])
+            self._link.post([*self._due, {"apply": True}])
+            self._due = []
+
+    def _give_first(self) -> None:
+        """Send the node what was published, before all that waits, as far as this machine can read it now."""
+        self._due += self._answers()
+        changes = self._state.changes()
+        try:
+            for order in changes:
+                self._link.post_first(order)
+        finally:
+            self._link.post(changes)  # what is left
+        self._due.append({"apply": True})
+        while self._due:
+            self._link.post_first(self._due.pop(0))
 
     def _answers(self) -> list[Message]:
         """Return the new answers of the supervisor, and what it has taken out of the agent's inbox."""
         answers = self._state.answers()
-        gone = {name for name in self._taken if not os.path.lexists(self._root / name)}
+        gone = {name for name in self._taken if is_gone(self._root / name)}
         self._taken -= gone
         return [*answers, *({"remove": name} for name in sorted(gone))]
 
@@ -261,11 +279,12 @@ class RemoteLaunch:
                 if not self._is_begun:
                     raise NotRunError("it was ended before it began", -number)
                 # As on this machine, `coral eval` sees the record that was published before the signal.
-                published: list[Message] = []
-                with contextlib.suppress(OSError):  # this machine is in trouble, and the signal goes on
-                    published = [*self._state.changes(), *self._answers(), {"apply": True}] if self._is_ready else []
-                for order in (*published, {"signal": number}):
-                    self._link.post_first(order)
+                try:
+                    self._give_first()
+                except OSError:
+                    pass  # this machine is in trouble, and the signal goes on
+                finally:
+                    self._link.post_first({"signal": number})
                 if number != signal.SIGINT:  # it may be killed soon
                     self._link.post([{"sync": True}])
 
@@ -316,13 +335,15 @@ class _Node:
         return text.replace(self._spec["root"], self.ready["root"]).replace(self._spec["python"], self.ready["python"])
 
     def messages(self, found: Iterable[Message]) -> Iterator[Message]:
-        """Yield the messages; links to the user's own files, such as a login, lead to those of the node's user."""
+        """Return the messages; links to the user's own files, such as a login, lead to those of the node's user."""
         home = self.ready["env"].get("HOME")
-        for message in found:
+
+        def moved(message: Message) -> Message:
             if "link" in message and home and message["to"].startswith(f"{self._spec['home']}/"):
-                yield {**message, "to": home + message["to"].removeprefix(self._spec["home"])}
-            else:
-                yield message
+                return {**message, "to": home + message["to"].removeprefix(self._spec["home"])}
+            return message
+
+        return map(moved, found)  # which goes on after an OSError, as a generator does not
 
     def moved_back(self, message: Message) -> Message:
         home = self.ready["env"].get("HOME")

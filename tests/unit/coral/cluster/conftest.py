@@ -20,3 +20,21 @@ def unreadable(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     monkeypatch.setattr(os, "scandir", refuse)
     return names
+
+
+@pytest.fixture
+def unread(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names of files and folders that the disk cannot read from now on."""
+    names = set[str]()
+
+    def failing(call: Any) -> Any:
+        def fail(path: Any, *arguments: Any, **named: Any) -> Any:
+            if isinstance(path, str | Path) and Path(path).name in names:
+                raise OSError(errno.EIO, "the disk fails", str(path))
+            return call(path, *arguments, **named)
+
+        return fail
+
+    for name in ("open", "scandir"):
+        monkeypatch.setattr(os, name, failing(getattr(os, name)))
+    return names

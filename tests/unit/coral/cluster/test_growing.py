@@ -5,6 +5,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 from coral.cluster.growing import Given, Growing
 from coral.cluster.mirror import Message, messages
 
@@ -83,6 +85,19 @@ def test_of_what_is_given_the_node_gets_first_what_it_lacks_and_then_what_change
     unreadable.clear()
     (tmp_path / "heartbeats" / "1.json").unlink()
     assert names_in(given.changes()) == ["heartbeats/1.json"]
+
+
+def test_answers_that_the_disk_could_not_read_are_returned_later(tmp_path: Path, unread: set[str]) -> None:
+    (tmp_path / "replies").mkdir()
+    for name in ("1.json", "2.json"):
+        (tmp_path / "replies" / name).touch()
+    given = Given(tmp_path, {"given": [], "growing": [], "flat": [], "answers": ["replies"]})
+    unread.add("2.json")
+    with pytest.raises(OSError, match="the disk fails"):
+        given.answers()
+    unread.clear()
+    assert names_in(given.answers()) == ["replies", "replies/1.json", "replies/2.json"]
+    assert given.answers() == []
 
 
 def names_in(messages: Iterable[Message]) -> list[str]:

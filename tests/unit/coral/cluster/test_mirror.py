@@ -120,3 +120,16 @@ def test_a_piece_that_is_taken_again_is_there_once_and_one_that_is_gone_is_notic
     assert (sides[1] / "clone" / "x").read_text() == "ac"
     with pytest.raises(OSError, match="a part of it is gone"):
         receiver.take(end)
+
+
+def test_after_a_fault_of_the_disk_the_messages_go_on_with_the_same_file(tmp_path: Path, unread: set[str]) -> None:
+    for name in "abc":
+        (tmp_path / name).write_text(name)
+    made = messages(tmp_path, {"z": ["folder"]}, scan(tmp_path, "abc"))
+    assert next(made)["put"] == "a"
+    unread.add("b")
+    for _ in range(2):
+        with pytest.raises(OSError, match="the disk fails"):
+            next(made)
+    unread.clear()
+    assert [message.get("put") or message["remove"] for message in made] == ["b", "c", "z"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from coral.cluster import wire
+from coral.cluster.mirror import Message
 from coral.cluster.orders import WINDOW, DisconnectedError, Link
 
 
@@ -69,3 +70,36 @@ def test_an_order_without_a_connection_waits_for_the_next_one(
     link.post_first({"signal": 2})
     link.connect(again)
     assert sent(there_again) == [(0, {"n": 1}), (1, {"signal": 2})]
+
+
+class Orders(Iterator[Message]):
+    """Two orders, the second of which cannot be read at first."""
+
+    def __init__(self, faults: int) -> None:
+        self._faults, self._ahead = faults, [{"n": 2}, {"n": 1}]
+
+    def __next__(self) -> Message:
+        if len(self._ahead) == 1 and self._faults:
+            self._faults -= 1
+            raise OSError("the disk fails")
+        if not self._ahead:
+            raise StopIteration
+        return self._ahead.pop()
+
+
+def test_what_cannot_be_read_for_a_while_is_sent_later_and_before_what_follows(
+    pairs: list[tuple[socket.socket, socket.socket]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, (here, there) = Link(), pairs[0]
+    link.connect(here)
+    link.post(Orders(faults=2))
+    link.post([{"n": 3}])
+    for _ in range(3):
+        link.pump()
+    assert sent(there) == [(0, {"n": 1}), (1, {"n": 2}), (2, {"n": 3})]
+    monkeypatch.setattr("coral.cluster.orders.TROUBLE_SECONDS", -1.0)
+    link.post(Orders(faults=1))
+    with pytest.raises(OSError, match="the disk fails"):
+        link.pump()
+    link.pump()
+    assert sent(there) == [(3, {"n": 1}), (4, {"n": 2})]

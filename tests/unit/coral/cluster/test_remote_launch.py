@@ -3,6 +3,8 @@
 import errno
 import os
 import resource
+import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from coral.cluster.growing import Given
 from coral.cluster.remote_launch import NotRunError, RemoteLaunch
 
 INBOX = "attempts/inbox/agent-1"
@@ -109,6 +112,64 @@ def test_a_node_writes_to_the_output_of_the_launch_alone(launch: Any, capfd: pyt
     assert os.read(reading, 10) == b""
     os.close(reading)
     assert capfd.readouterr() == ("x", "x")
+
+
+READY: dict[str, Any] = {"root": "/n", "python": "p", "env": {}, "has": {}, "knowledge": {}, "keeps": False}
+PROGRAM = {"python": sys.executable, "cwd": "", "stdin": "in", "stdout": "o", "stderr": "e", "argv": ["a"], "tag": "t"}
+
+
+def test_a_launch_begins_once_this_machine_can_read_what_its_node_needs(
+    launch: Any, tmp_path: Path, unread: set[str]
+) -> None:
+    launch._spec.update(PROGRAM, kept=str(tmp_path / "kept"))
+    (tmp_path / "in").write_text("the prompt")
+    (tmp_path / "workspace" / "shared" / "note.md").write_text("n")
+    unread.add("shared")
+    launch._take({"events": [{"ready": READY}], "at": 0})
+    launch._handle_all()
+    launch._link.pump()
+    assert (orders(launch), launch._is_begun) == ([], False)
+    unread.clear()
+    launch._handle_all()
+    launch._link.pump()
+    assert [order["knowledge"] for order in orders(launch) if "knowledge" in order] == ["note.md"]
+    assert "start" in orders(launch)[-1]
+
+
+def test_an_answer_is_sent_once_what_comes_before_it_can_be_read(launch: Any, tmp_path: Path, unread: set[str]) -> None:
+    (tmp_path / "workspace" / "shared" / "note.md").write_text("n")
+    launch._due = [{"remove": "1.json"}]
+    unread.add("shared")
+    with pytest.raises(OSError, match="the disk fails"):
+        launch._give(all_of_it=False)
+    unread.clear()
+    launch._give(all_of_it=False)
+    launch._link.pump()
+    assert [next(iter(order)) for order in orders(launch)] == ["knowledge", "remove", "apply"]
+    assert launch._due == []
+
+
+def test_a_signal_passes_what_cannot_be_read_which_is_sent_later(launch: Any, tmp_path: Path, unread: set[str]) -> None:
+    launch._is_begun = True
+    launch._state = Given(tmp_path, {**AREAS, "given": ["status.json"]})
+    (tmp_path / "status.json").touch()
+    unread.add("status.json")
+    waking, woken = os.pipe()
+    os.write(woken, bytes([signal.SIGINT]))
+    launch._due = [{"remove": "1.json"}]
+    launch._take_signals(waking)
+    assert orders(launch) == [{"signal": signal.SIGINT}]
+    unread.clear()
+    launch._give(all_of_it=False)
+    launch._link.pump()
+    assert [next(iter(order)) for order in orders(launch)] == ["signal", "put", "remove", "apply"]
+    for pipe in (waking, woken):
+        os.close(pipe)
+
+
+def orders(launch: Any) -> list[dict[str, Any]]:
+    """All that were numbered: there is no node that takes them."""
+    return [order for _, order in launch._link._sent]
 
 
 def test_a_link_to_the_home_of_the_node_leads_to_the_users(launch: Any, tmp_path: Path) -> None:
