@@ -5,7 +5,7 @@ def example_context() -> dict[str, object]:
     """Return the context in the middle of a run. Scores are floats; a text that is not there is an empty text."""
     first, second = _attempt(14, 2.5189, ""), _attempt(17, 2.5312, "+0.0123 against #14")
     return {
-        "agent": {"name": "agent-1"},
+        "agent": {"name": "agent-1", "placed": False},
         "run": {"id": "20300101-120000-a1b2", "task": "rings", "elapsed": "1 h 12 min"},
         "task": {
             "name": "rings",

@@ -12,7 +12,8 @@ from zlib import crc32
 from attempts.files import write_bytes
 from coral.agent_setup.clone import CloneRepair
 from coral.agent_setup.own_user import keep_copy
-from coral.agent_setup.remote import forget_mirror, is_placed, on_node, place_of
+from coral.agent_setup.remote import forget_mirror, is_placed, on_node
+from coral.agent_setup.roster import place_of
 from coral.agent_setup.view import seal_program
 from coral.fleet.actions import Spawn
 from coral.fleet.agents.budgets import money_left

@@ -12,11 +12,11 @@ from typing import Any
 
 import coral
 from attempts.files import parse_object, read_bytes, write_json
+from coral.agent_setup.roster import place_of
 from coral.cluster import wire
 from coral.cluster.keeper import BridgeKeeper
 from coral.config.cluster import PlaceSection
 from coral.config.load import Config
-from coral.config.model import AgentsSection, Assignment
 from coral.errors import CoralError
 from coral.grading.remote import resources_of
 from coral.processes.process import Program
@@ -24,15 +24,7 @@ from coral.supervisor.context import RunContext
 from workspace.knowledge import FOLDERS
 from workspace.layout import Layout
 
-ANY_NODE = PlaceSection()
 _CALL = "import sys; from coral.cluster.remote_launch import main; main(sys.argv[1])"
-
-
-def place_of(agents: AgentsSection, assignment: Assignment) -> PlaceSection | None:
-    """Return what agents of this assignment need of a node; None if they run on this machine."""
-    if assignment.place is not None:
-        return assignment.place
-    return ANY_NODE if agents.executor == "ray" else None
 
 
 def is_placed(run_context: RunContext, agent: str) -> bool:

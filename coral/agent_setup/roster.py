@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
+from coral.config.cluster import PlaceSection
 from coral.config.load import Config
-from coral.config.model import Assignment
+from coral.config.model import AgentsSection, Assignment
 from coral.errors import CoralError
 from coral.fleet.members import Member
 from coral.runtimes.model import Runtime
 from coral.runtimes.registry import find, problems
 from workspace.layout import SHARED
+
+ANY_NODE = PlaceSection()
 
 
 def assignments_of(config: Config) -> tuple[Assignment, ...]:
@@ -25,6 +28,13 @@ def members_of(config: Config) -> dict[str, Assignment]:
     """Return the assignment of each agent by its name; names are `agent-1` and on, one assignment after the other."""
     agents = (assignment for assignment in assignments_of(config) for _ in range(assignment.count))
     return {f"agent-{number}": assignment for number, assignment in enumerate(agents, 1)}
+
+
+def place_of(agents: AgentsSection, assignment: Assignment) -> PlaceSection | None:
+    """Return what agents of this assignment need of a node; None if they run on this machine."""
+    if assignment.place is not None:
+        return assignment.place
+    return ANY_NODE if agents.executor == "ray" else None
 
 
 @dataclass(frozen=True, slots=True)

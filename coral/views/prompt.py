@@ -28,13 +28,14 @@ DECIDING = ("land", "conclude", "changed", "begin", "stalled", "redirect", "cons
 
 def instructions(run_context: RunContext, agent: str) -> str:
     assignment = run_context.roster.assignment(agent)
+    context = task_context(run_context, agent)
     given = {
         "role": assignment.role,
-        "sealed": run_context.level is not Level.NONE,
+        "sealed": run_context.level is not Level.NONE and not context["agent"]["placed"],
         "mounts": [mount.at for mount in mounts_of(run_context.config, assignment)],
         "research": "" if assignment.research is None else duration(assignment.research * 60),
     }
-    return render_file("instructions", {**task_context(run_context, agent), **given})
+    return render_file("instructions", {**context, **given})
 
 
 def launch_prompt(

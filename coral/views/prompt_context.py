@@ -13,6 +13,7 @@ from attempts.noise import mean
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from attempts.standing import Measured, lead, noise_of, own_best, ranked
 from attempts.store import Store
+from coral.agent_setup.roster import place_of
 from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.reasons import Finding
@@ -144,8 +145,9 @@ def _tokens_left(spent: Spent, limit: int) -> str:
 
 def task_context(run_context: RunContext, agent: str) -> dict[str, Any]:
     config = run_context.config
+    is_placed = place_of(config.agents, run_context.roster.assignment(agent)) is not None
     return {
-        "agent": {"name": agent},
+        "agent": {"name": agent, "placed": is_placed},
         "run": {"id": run_context.layout.root.name, "task": config.task.name, "elapsed": ""},
         "task": {
             "name": config.task.name,

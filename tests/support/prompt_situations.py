@@ -57,7 +57,11 @@ CONCLUSIONS = """## Conclusions
 class Moment:
     """A run of three agents on one task, in `folder`; attempts are graded one by one."""
 
-    def __init__(self, folder: Path, *, check: bool = True, noise: str = "0", budget: int = 40, tips: str = "") -> None:
+    def __init__(
+        self, folder: Path, *,
+        check: bool = True, noise: str = "0", budget: int = 40, tips: str = "", agents: str = "",
+    ) -> None:  # fmt: skip
+        """`agents`: more lines of that section."""
         lines = [
             "name: rings",
             f"description: {DESCRIPTION}",
@@ -67,9 +71,8 @@ class Moment:
         lines += [f"tips: {tips}"] * bool(tips)
         text = "task:\n" + "".join(f"  {line}\n" for line in lines)
         text += f"grader:\n  entry: grade.py:grade\n  noise: {noise}\n"
-        text += (
-            f"agents:\n  runtime: scripted\n  count: 3\n  options: {{script: [hang]}}\nbudget:\n  attempts: {budget}\n"
-        )
+        text += f"agents:\n  runtime: scripted\n  count: 3\n  options: {{script: [hang]}}\n{agents}"
+        text += f"budget:\n  attempts: {budget}\n"
         files = {"task.yaml": text, "grade.py": "def grade(workspace):\n    return 1.0\n"}
         config = load(write_files(folder / "task", {**files, "seed/pack.py": "", "seed/check.py": CHECK}))
         layout, roster = Layout(folder / "runs" / "rings" / "20300101-120000-a1b2"), Roster(config)
@@ -122,8 +125,8 @@ class Moment:
         run = replace(self.run, best=self.standing.best, half=self.standing.half)
         return Fleet(run=run, agents=self.agents, measured=self.standing.measured)
 
-    def stalled(self) -> "Moment":
-        stall = Stall(finding=Finding.NO_PROGRESS, lasted=2400.0, escalations=1)
+    def stalled(self, finding: Finding = Finding.NO_PROGRESS) -> "Moment":
+        stall = Stall(finding=finding, lasted=2400.0, escalations=1)
         self.agents["agent-1"] = replace(self.agents["agent-1"], stall=stall)
         return self
 

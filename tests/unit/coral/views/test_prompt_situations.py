@@ -7,12 +7,15 @@ changed before you commit it.
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from prompt_situations import SITUATIONS, Moment, agents_md, rendered, told
 
-from coral.views.prompt import inline_sections
+from coral.fleet.reasons import Finding
+from coral.views.prompt import inline_sections, instructions
+from workspace.seal import Level
 
 GOLDEN = Path(__file__).parent / "golden"
 EVERY = pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.__name__)
@@ -73,6 +76,16 @@ def test_what_coral_eval_prints_ends_with_the_one_next_step(tmp_path: Path) -> N
     assert [section["text"].count(SUBMIT) for section in sections] == [0, 1]
     assert "Make the first attempt of the new family" in sections[-1]["text"].splitlines()[-1]
     assert inline_sections(moment.run_context, moment.fleet(), "agent-1", (), 60.0) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "is_here"), [("", True), ("  executor: ray\n  ray: {address: '127.0.0.1:9'}\n", False)]
+)
+def test_an_agent_on_a_node_is_told_of_no_sandbox_and_no_jobs(tmp_path: Path, place: str, is_here: bool) -> None:
+    moment = Moment(tmp_path, agents=place).stalled(Finding.SILENT)
+    text = instructions(replace(moment.run_context, level=Level.BUBBLEWRAP), "agent-1")
+    assert ("sandbox" in text, "coral job" in text) == (is_here, is_here)
+    assert ("coral job" in moment.prompt(*told("stalled"))) == is_here
 
 
 def test_every_file_belongs_to_a_situation() -> None:
