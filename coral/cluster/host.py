@@ -77,11 +77,12 @@ class Host:
         self._had: Entries = {}  # what the run's folder has of the agent's own folders
         self._place: Path = own_folder() / "agents" / asked["run"] / asked["agent"]
         self._root: Path = self._place / "runs" / str(areas["run"])
+        threading.Thread(target=self._end_without_word, daemon=True).start()
         if coral.__version__ != version:
             self._emit({"ended": {"problem": f"the node has Coral {coral.__version__}, and the run has {version}"}})
             return
         self._prepare(asked["before"])
-        threading.Thread(target=self._end_without_word, daemon=True).start()
+        self._asked = time.monotonic()  # nobody could ask before
         self._emit({"ready": {
             "root": str(self._root), "python": sys.executable, "pid": os.getpid(),
             "env": {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any
 
 import ray
@@ -20,6 +21,9 @@ class RayHost:
             from coral.cluster.host import Host
         except ImportError as error:
             self._problem = f"the node has no Coral of version {asked['version']}, which agents need there: {error}"
+            ending = threading.Timer(lease, os._exit, (1,))  # its bridge ends it before, if there is still one
+            ending.daemon = True
+            ending.start()
             return
         self._host = Host(asked, lease)
 

@@ -96,9 +96,6 @@ _PLACES = {
         "coral.cluster: owner ray_connection",
         "coral.grading: remote",
     ],
-    "tests/cluster/test_agents, on a real cluster": [
-        "coral.cluster: ray_host",
-    ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
     "tests/cluster/test_remote_launch, in which launches go through them": [
         "coral.cluster: launch_guard",

@@ -4,6 +4,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -30,6 +31,7 @@ ASKED = {"areas": AREAS, "version": __version__, "run": "r.1", "agent": "agent-1
 @pytest.fixture
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Host, "_end_without_word", lambda _: None)  # it would end the process of the tests
     return tmp_path
 
 
@@ -60,6 +62,14 @@ def test_another_version_of_coral_is_said(node: Path) -> None:
     (ended,) = Host({**ASKED, "version": "9.9"}, 60).exchange(0, 0, 0)["events"]
     assert ended["ended"]["problem"] == f"the node has Coral {__version__}, and the run has 9.9"
     assert list(node.rglob("runs")) == []
+
+
+def test_a_host_of_another_version_ends_if_nobody_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    codes = SimpleQueue[int]()
+    monkeypatch.setattr(os, "_exit", codes.put)
+    Host({**ASKED, "version": "9.9"}, 0)
+    assert codes.get(timeout=10) == 1
 
 
 def test_what_an_earlier_launch_left_counts_only_if_it_was_the_last(node: Path) -> None:

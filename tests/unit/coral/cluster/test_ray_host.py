@@ -1,0 +1,21 @@
+"""The actor of a launch on a node that lacks Coral; without Ray."""
+
+import os
+import runpy
+import sys
+from queue import SimpleQueue
+from types import ModuleType
+
+import pytest
+
+
+def test_a_node_without_coral_says_so_and_ends_after_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    monkeypatch.setitem(sys.modules, "coral.cluster.host", None)
+    monkeypatch.setattr(os, "environ", {"GIT_DIR": "x"})
+    codes = SimpleQueue[int]()
+    monkeypatch.setattr(os, "_exit", codes.put)
+    host = runpy.run_module("coral.cluster.ray_host")["RayHost"]({"version": "9.9"}, 0.01)
+    assert codes.get(timeout=10) == 1
+    (ended,) = host.exchange(0, 0, 0)["events"]
+    assert "the node has no Coral of version 9.9" in ended["ended"]["problem"]
