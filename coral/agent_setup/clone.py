@@ -87,18 +87,35 @@ def restore_clone(run_context: RunContext, agent: str) -> None:
     """Restore what the agent may have removed: the shared knowledge, the link to it, the mounts, the instructions, the
     name of the check."""
     clone, filename = run_context.layout.clone(agent), run_context.roster.runtime(agent).instruction_file
-    shared = _shared(run_context, agent)
+    shared, mounts = _shared(run_context, agent), _mounts(run_context, agent)
+    places = [
+        clone / SHARED,
+        clone / filename,
+        run_context.layout.check(agent),
+        *(clone / planned.at for planned in mounts),
+    ]
+    before = [_identity(path) for path in places]
     if not knowledge.is_there(shared):
         # For all agents that share it: none of the others would create it again, and their roles would be missing.
         for sharer in run_context.roster if run_context.config.workspace.share else (agent,):
             create_knowledge(run_context, sharer)
     link_shared(clone, shared)
-    restore_mounts(clone, _mounts(run_context, agent))
+    restore_mounts(clone, mounts)
     if not (clone / filename).exists():
         put_back(clone, filename, _kept_instructions(run_context, agent))
     if not run_context.layout.check(agent).exists():
         with contextlib.suppress(OSError, GitError):  # the agent can work without it
             _write_check(run_context, agent)
+    if [_identity(path) for path in places] != before:
+        forget_mirror(run_context.layout, agent)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Return what differs as soon as something else is at a path."""
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        return status.st_ino, status.st_ctime_ns
+    return 0, 0
 
 
 def set_up_mounts(clone: Path, mounts: list[Mount], instruction_file: str) -> None:

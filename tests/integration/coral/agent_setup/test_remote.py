@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from real_runs import Run, context_of, write_task
 
-from coral.agent_setup.clone import renew_instructions
+from coral.agent_setup.clone import renew_instructions, restore_clone
 from coral.agent_setup.launch import program_of
 from coral.agent_setup.remote import was_lost
 from coral.fleet.actions import Spawn
@@ -35,6 +35,17 @@ def test_what_is_written_into_a_clone_here_is_not_undone_by_its_mirror(task: Pat
     run = Run(task, tmp_path / "runs", PLACED)
     context, path = context_of(run.layout), kept(run)
     renew_instructions(context, "agent-1", run.layout.seed_commit.read_text().strip())
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("name", [".shared", "AGENTS.md"])
+def test_what_is_put_back_into_a_clone_is_not_undone_by_its_mirror(task: Path, tmp_path: Path, name: str) -> None:
+    run = Run(task, tmp_path / "runs", PLACED)
+    context, path = context_of(run.layout), kept(run)
+    restore_clone(context, "agent-1")
+    assert path.exists(), "there was nothing to put back"
+    (run.layout.clone("agent-1") / name).unlink()
+    restore_clone(context, "agent-1")
     assert not path.exists()
 
 
