@@ -36,7 +36,7 @@ DISK_SECONDS = 0.5  # after which an event is handled again that this machine co
 ANSWERS_SECONDS, GIVEN_SECONDS = 0.03, 0.5  # between two looks at answers, and at all else that goes to the node
 ASKED_SECONDS = 10.0  # after a submission or request: for so long its sender looks for an answer as often as that
 IDLE_SECONDS = 0.25  # between two looks at answers afterwards
-WAITING_SECONDS = 5.0  # between two signs of life of a launch that waits for the cluster
+WAITING_SECONDS = 5.0  # between two signs of life of a launch whose program has not started
 _ASKED = ("launch", "number", "before", "run", "agent", "areas", "version", "resources", "labels", "prefers")
 REASON = 500  # characters
 NAME_BYTES = 100  # longest name of a submission or request, as in `coral.supervisor.inbox`
@@ -210,6 +210,7 @@ class RemoteLaunch:
     def _begin(self, ready: dict[str, Any]) -> None:
         """Make the mirror as the run's folder is, and start the program there."""
         self._node.ready = ready
+        self._touch()  # the file is there before all is sent, so both sides have it
         own, prompt = scan(self._root, self._areas["own"]), self._node.prompt()
         start = {"start": self._node.start()}
         _keep_place(self._spec, self._place)
@@ -296,6 +297,8 @@ class RemoteLaunch:
         now = time.monotonic()
         passed, self._checked = now - self._checked, now
         trouble = wire.trouble(self._bridge)
+        if self._started is None and now > self._touched + WAITING_SECONDS:
+            self._touch()
         if self._is_begun:
             if now > self._heard + LEASE_SECONDS + LEASE_MARGIN:
                 raise self._lost(trouble or "nothing was heard of it")
@@ -305,8 +308,6 @@ class RemoteLaunch:
         if now > self._until:
             why = trouble or self._why or "no node had room for it in time"
             raise NotRunError(f"cannot run on the cluster: {why}")
-        if now > self._touched + WAITING_SECONDS:
-            self._touch()
 
     def _touch(self) -> None:
         """Give a sign of life: the supervisor sees that the file of the agent's beats has changed."""

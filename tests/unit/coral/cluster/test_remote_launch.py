@@ -48,6 +48,7 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         "root": str(tmp_path),
         "bridge": str(tmp_path / "b"),
         "aside": str(tmp_path / "aside"),
+        "beats": str(tmp_path / "beats"),
     }
     made = RemoteLaunch({"areas": AREAS, "agent": "agent-1", "number": 2, "wait": 1, "home": "/home/a", **places})
     made._node.ready = {"env": {"HOME": "/home/node"}}
@@ -165,6 +166,19 @@ def test_a_signal_passes_what_cannot_be_read_which_is_sent_later(launch: Any, tm
     assert [next(iter(order)) for order in orders(launch)] == ["signal", "put", "remove", "apply"]
     for pipe in (waking, woken):
         os.close(pipe)
+
+
+def test_until_its_program_has_started_a_launch_gives_signs_of_life(launch: Any, tmp_path: Path) -> None:
+    beats = tmp_path / "beats"
+    launch._is_begun = True
+    launch._check()
+    assert beats.exists()
+    beats.unlink()
+    launch._check()
+    assert not beats.exists(), "not at each look"
+    launch._touched, launch._started = 0.0, time.monotonic()
+    launch._check()
+    assert not beats.exists(), "the node says from now on whether it lives"
 
 
 def orders(launch: Any) -> list[dict[str, Any]]:
