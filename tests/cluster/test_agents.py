@@ -32,6 +32,20 @@ def on_nodes(run) -> list[int]:
     return pids_with(b"CORAL_LAUNCH=" + f"{run.layout.root.name}.{run.layout.root.stat().st_ino}@node/".encode())
 
 
+def programs(run) -> list[int]:
+    """The agents' own programs, without the commands of Coral that they run: an agent goes on when one fails."""
+    there = set(on_nodes(run))
+    return [pid for pid, words in commands() if pid in there and b"coral.runtimes.scripted.program" in words]
+
+
+def environment_on_node(run) -> list[bytes]:
+    """The variables of a process of an agent; none between two launches."""
+    for pid in on_nodes(run):
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return []
+
+
 def bridges(run) -> list[int]:
     folder = str(run.layout.private / "agents").encode()
     return [pid for pid, words in commands() if folder in words and b"_bridge" in b"".join(words)]
@@ -149,6 +163,8 @@ def test_an_agent_is_placed_by_labels_and_what_no_node_has_is_named(begin, clust
     other = begin(["hang"], overrides=("agents.place={labels: {kind: slow}}", "agents.ray.wait=3"))
     crash = wait_until(lambda: other.events("crashed"), what="the failure")[0]
     assert "cannot run on the cluster: no node has the labels kind=slow" in crash["text"]
+    run.stop()
+    cluster.remove_node(labelled)
 
 
 def test_without_a_head_agents_go_on(begin, cluster):
@@ -178,7 +194,7 @@ def test_of_agents_that_are_killed_again_and_again_each_submission_is_one_attemp
     run = begin([*tries(*VALUES), "hang"], count=4, overrides=shares)
     dice, killed = random.Random(17), []
     while len(run.attempts()) < 4 * len(VALUES):
-        kinds = {"host": cluster.hosts(), "process": locals_of(run), "bridge": bridges(run), "program": on_nodes(run)}
+        kinds = {"host": cluster.hosts(), "process": locals_of(run), "bridge": bridges(run), "program": programs(run)}
         kind = dice.choice([kind for kind, pids in kinds.items() if pids] or [""])
         if kind and len(killed) < 12:
             with contextlib.suppress(ProcessLookupError):
@@ -198,7 +214,7 @@ def test_a_native_agent_and_its_grades_are_on_the_cluster_and_nothing_leads_it_t
     run = begin(["hang"], overrides=(*grades, "agents.runtime=native", "agents.options={}"))
     (first, *_) = run.wait_for_attempts(1)
     assert (first.score is not None, first.seal) == (True, "none")
-    environment = Path(f"/proc/{on_nodes(run)[0]}/environ").read_bytes().split(b"\0")
+    environment = wait_until(lambda: environment_on_node(run), what="a process on the node")
     assert [part for part in environment if part.startswith(b"RAY_")] == []
     run.stop()
     assert on_nodes(run) == []

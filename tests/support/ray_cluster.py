@@ -119,6 +119,8 @@ class RayCluster:
         env = dict(part.split(b"=", 1) for part in _file(pid, "environ").split(b"\0") if b"=" in part)
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not _file(pid, "cmdline"), what="the end of the head")
+        if self._head is not None:
+            self._head.wait()
         try:
             yield
         finally:
@@ -156,6 +158,11 @@ class RayCluster:
     def kill_node(self, address: str) -> None:
         """kill -9 for its raylet, as where a machine is lost; Ray ends the rest."""
         assert self._signal_raylet(address, signal.SIGKILL), f"no node {address}"
+
+    def remove_node(self, address: str) -> None:
+        """Kill a node that no later test needs, and wait for its end."""
+        self.kill_node(address)
+        wait_until(lambda: address not in self.nodes(), what=f"the end of the node {address}")
 
     @contextlib.contextmanager
     def frozen(self, address: str) -> Iterator[None]:
