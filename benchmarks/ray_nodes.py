@@ -1,4 +1,4 @@
-"""Starts a Ray cluster on this machine, with the scripts of examples/clusters, for benchmarks of grades on one."""
+"""Starts a Ray cluster on this machine by the scripts in examples/clusters, for the benchmarks of grades on Ray."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RayNodes:
         self._wait_for_nodes()
 
     def begin_node(self, slots: int) -> None:
-        """Start a node with two processors and `slots` units of a resource that is named `slot`."""
+        """Start a node with two processors and `slots` units of the custom resource `slot`."""
         self._count += 1
         first = 20_000 + 1000 * self._count  # on one machine, nodes need ports of their own
         self._run(

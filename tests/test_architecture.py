@@ -120,7 +120,7 @@ MAY_IMPORT = {
     "coral.cluster.bridge": ("coral.cluster.wire", "attempts.files"),
     "coral.cluster.slurm_bridge": ("coral.cluster", "attempts.files"),
     "coral.cluster.keeper": ("coral.cluster.wire", "coral.errors", "coral.extras", "coral.processes.environment"),
-    "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.grading.runner"),
+    "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.cluster.program_end", "coral.grading.runner"),
     "coral.cluster.guard": (
         "coral.cluster.guard_protocol",
         "coral.grader.remove_tree",
@@ -313,7 +313,8 @@ STDLIB_ONLY += (
 )
 STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.guard", "coral.cluster.slurm_job")
 STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard_protocol")
-STDLIB_ONLY += ("coral.cluster.remote_launch", "coral.cluster.host", "coral.cluster.launch_guard")
+STDLIB_ONLY += ("coral.cluster.remote_launch", "coral.cluster.program_end")
+STDLIB_ONLY += ("coral.cluster.host", "coral.cluster.launch_guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
 SLOW_STDLIB = {"asyncio", "sqlite3", "importlib.metadata", "concurrent"}
 
@@ -370,7 +371,7 @@ PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in 
 PROCESSES += ("coral.cluster.keeper",)  # the bridge
 PROCESSES += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard")  # graders on a node
 PROCESSES += ("coral.cluster.slurm_bridge",)  # squeue
-PROCESSES += ("coral.cluster.remote_grade", "coral.cluster.remote_launch")  # itself, as its program was ended
+PROCESSES += ("coral.cluster.program_end",)  # itself, as its program was ended
 PROCESSES += ("coral.cluster.host", "coral.cluster.launch_guard")  # the programs of agents on a node
 GIT = ("workspace.git", "workspace.submit")
 BROAD = (

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,25 @@ def wait_for_lock(folder: Path) -> bool:
             return True
         if select.select([0], [], [], 0.2)[0]:
             return False
+
+
+def serve_connections(folder: Path, serve: Callable[[socket.socket], None], has_clients: Callable[[], bool]) -> None:
+    """Serve each connection in a thread of its own, until nobody supervises the run, which the end of standard input
+    shows, and there has been no client for LINGER_SECONDS. A line there means that none will come."""
+    listening = wire.listen(folder)
+    supervised, lingers, last_client = True, LINGER_SECONDS, time.monotonic()
+    while True:
+        watched: list[Any] = [listening, *([0] if supervised else [])]
+        ready, _, _ = select.select(watched, [], [], 0.1)
+        if 0 in ready:
+            supervised = False
+            lingers = 0.0 if os.read(0, 10) else LINGER_SECONDS
+        if listening in ready:
+            threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
+        if has_clients():
+            last_client = time.monotonic()
+        elif not supervised and time.monotonic() >= last_client + lingers:
+            return
 
 
 def _end(failed: threading.ExceptHookArgs) -> None:
@@ -134,7 +154,7 @@ class Bridge(ABC):
         self._folder = folder
         self._tries: dict[str, Try] = {}
         self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was added
-        self._began = self._last_client = 0.0  # when it began to listen, and when it last had a client
+        self._began = 0.0  # when it began to listen
 
     def described(self, resources: dict[str, Any] | None, *, by_nodes: bool) -> dict[str, Any]:
         """Return what `coral cluster` shows: `problem`, `nodes`, `grades`, `runs`; and as `refused`, why the cluster
@@ -188,22 +208,9 @@ class Bridge(ABC):
                 self.cancel(key)
 
     def serve(self) -> None:
-        listening = wire.listen(self._folder)
-        self._began = self._last_client = time.monotonic()
-        supervised, lingers = True, LINGER_SECONDS
-        while True:
-            watched: list[Any] = [listening, *([0] if supervised else [])]
-            ready, _, _ = select.select(watched, [], [], 0.1)
-            if 0 in ready:
-                supervised = False
-                lingers = 0.0 if os.read(0, 10) else LINGER_SECONDS
-            if listening in ready:
-                client = Client(listening.accept()[0])
-                threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-            if self._tries:
-                self._last_client = time.monotonic()
-            elif not supervised and time.monotonic() >= self._last_client + lingers:
-                return
+        """Serve clients until nobody supervises the run and none is left."""
+        self._began = time.monotonic()
+        serve_connections(self._folder, lambda one: self._serve(Client(one)), lambda: bool(self._tries))
 
     def present(self) -> list[Try]:
         with self._changed:

@@ -29,7 +29,8 @@ SETTLED = 2.0  # seconds after which a folder's time surely tells of one more ch
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A folder as it was read. `changed`: its time, in nanoseconds; `folders`: those among its entries."""
+    """What was read of a folder. `changed`: its modification time, in nanoseconds; `folders`: the entries that are
+    folders."""
 
     changed: int
     read_at: float
@@ -41,8 +42,8 @@ class _Held:
 
 
 class Growing:
-    """Scans folders to which files are added, and in which none is changed: a folder is read again only when its time
-    has changed. Of the folders `flat` only files of JSON are scanned, and no folder below them."""
+    """Scans folders whose files are added and removed, but never changed: it reads a folder again only when the
+    modification time of the folder has changed. In the folders `flat` it scans only JSON files, and no folders."""
 
     def __init__(self, root: Path, names: Iterable[str], flat: Iterable[str] = ()) -> None:
         self._root, self._flat = root, frozenset(flat)
@@ -88,7 +89,8 @@ class Growing:
         return before, after, known
 
     def _read(self, name: str, was: _Held | None) -> _Held | None:
-        """Return a folder as it is now, or `was` if that is the same or cannot be read; None if it is gone."""
+        """Read a folder. Return `was`, what was read last, if the folder has not changed or cannot be read; None if it
+        does not exist."""
         path, now = f"{self._root}/{name}", time.time()
         try:
             changed = os.lstat(path).st_mtime_ns

@@ -94,7 +94,7 @@ class KnowledgeFolder:
         return digest(read_below(self._folder, name, MOST))
 
     def set(self, name: str, data: bytes | None) -> None:
-        """Take over the other side's version. OSError where a link or folder lies in its way."""
+        """Write the other side's version of a file here. OSError if there is a link or a folder at its path."""
         if data is None:
             with contextlib.suppress(FileNotFoundError), folder_of(self._folder, name) as place:
                 os.unlink(Path(name).name, dir_fd=place)

@@ -7,9 +7,7 @@ not depend on how hosts are made and called: a subclass does that.
 from __future__ import annotations
 
 import contextlib
-import os
 import queue
-import select
 import socket
 import threading
 import time
@@ -18,11 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import RefusedError
+from coral.cluster.bridge import RefusedError, serve_connections
 
 NEWS_SECONDS = 1.0
 LAST_SECONDS = 5.0  # for which the last orders of a client that has left may take
-LINGER_SECONDS = 10.0  # for which the bridge waits for a client, once nobody supervises the run
 UNCLAIMED_SECONDS = 15.0  # from the start of the bridge until launches that no client asks for are ended
 
 
@@ -72,27 +69,12 @@ class LaunchBridge(ABC):
 
     def serve(self) -> None:
         """Serve clients until nobody supervises the run and none is left."""
-        listening = wire.listen(self._folder)
-        began = last_client = time.monotonic()
-        supervised, lingers, looked = True, LINGER_SECONDS, False
-        while True:
-            watched: list[Any] = [listening, *([0] if supervised else [])]
-            ready, _, _ = select.select(watched, [], [], 0.1)
-            if 0 in ready:
-                supervised = False
-                lingers = 0.0 if os.read(0, 10) else LINGER_SECONDS
-            if listening in ready:
-                threading.Thread(target=self._serve, args=(listening.accept()[0],), daemon=True).start()
-            now = time.monotonic()
-            if self._clients:
-                last_client = now
-            elif not supervised and now >= last_client + lingers:
-                return
-            if not looked and now > began + UNCLAIMED_SECONDS:
-                looked = True
-                self._end_unclaimed()
+        threading.Thread(target=self._end_unclaimed, daemon=True).start()
+        serve_connections(self._folder, self._serve, lambda: bool(self._clients))
 
     def _end_unclaimed(self) -> None:
+        """End the launches of earlier bridges that no client has asked for in time."""
+        time.sleep(UNCLAIMED_SECONDS)
         for launch in set(self.launches()) - self.present().keys():
             self.end(launch)
 

@@ -145,7 +145,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def kill_all(root: Path) -> None:
-    """Kill all processes of a launch, by the path of its mirror."""
+    """Kill all processes of a launch: those that have `root`, the path of its mirror, in their environment."""
     for _ in range(PASSES):  # a process may have started another one meanwhile
         found = False
         for process in Path("/proc").glob("[0-9]*"):

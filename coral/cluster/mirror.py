@@ -258,7 +258,7 @@ def _add_piece(part: Path, at: int, data: bytes) -> None:
 
 
 def _clear_place(root: Path, name: str) -> None:
-    """Remove a folder that lies in the place of a file or link."""
+    """Remove the folder at a path where a file or link is to be written."""
     with contextlib.suppress(FileNotFoundError), folder_of(root, name) as place:
         if stat.S_ISDIR(os.lstat(Path(name).name, dir_fd=place).st_mode):
             shutil.rmtree(Path(name).name, dir_fd=place)

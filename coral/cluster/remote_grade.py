@@ -11,15 +11,13 @@ import base64
 import contextlib
 import json
 import os
-import resource
-import signal
 import socket
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
+from coral.cluster.program_end import end_as
 from coral.grading.runner import ResultWriter
 
 RETRY_SECONDS = 0.1  # until the next try to connect to the bridge
@@ -228,10 +226,4 @@ def _hand_over(spec: dict[str, Any], ended: dict[str, Any], result: ResultWriter
         os._exit(0)
     if ended["result"] is not None:
         result.write_bytes(base64.b64decode(ended["result"]))
-    if code >= 0:
-        os._exit(code)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError, ValueError):  # SIGKILL has no other handler
-        signal.signal(-code, signal.SIG_DFL)
-    os.kill(os.getpid(), -code)
-    sys.exit(128 - code)
+    end_as(code)

@@ -11,11 +11,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import select
 import signal
 import socket
-import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -29,6 +27,7 @@ from coral.cluster.growing import Given
 from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
 from coral.cluster.mirror import Message, Receiver, is_gone, is_of_machine, lies_in, messages, scan, unless_of_machine
 from coral.cluster.orders import DisconnectedError, Link, MessageLines, send
+from coral.cluster.program_end import end_as
 
 NOT_RUN = 94  # that of one which never began
 RETRY_SECONDS = 0.1
@@ -58,10 +57,10 @@ def main(spec_path: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: None)
     try:
-        _end(launch.run(waking))
+        end_as(launch.run(waking))
     except NotRunError as error:
         os.write(2, f"{error}\n".encode())
-        _end(error.code)
+        end_as(error.code)
 
 
 class NotRunError(Exception):
@@ -326,7 +325,7 @@ def _connection(bridge: Path) -> socket.socket:
 
 
 class _Node:
-    """What the program's start needs of the node: the run's paths and this machine's become those of the node."""
+    """Changes what a program is started with: paths of the run and of this machine become paths of the node."""
 
     def __init__(self, spec: dict[str, Any]) -> None:
         self._spec, self.ready = spec, dict[str, Any]()
@@ -385,14 +384,3 @@ def _code(ended: dict[str, Any]) -> int:
     if "problem" in ended:
         raise NotRunError(f"cannot run on its node: {ended['problem']}")
     return int(ended["code"])
-
-
-def _end(code: int) -> None:
-    """End this process as the program has ended."""
-    if code >= 0:
-        os._exit(code)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError, ValueError):  # SIGKILL has no other handler
-        signal.signal(-code, signal.SIG_DFL)
-    os.kill(os.getpid(), -code)
-    sys.exit(128 - code)
