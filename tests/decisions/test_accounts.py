@@ -405,6 +405,17 @@ def test_who_was_parked_for_an_account_that_the_task_no_longer_has_starts() -> N
     assert [line.partition(":")[0] for line in said if "spawn" in line] == ["spawn ann/2", "spawn ben/2"]
 
 
+def test_the_limit_of_an_account_that_no_agent_has_any_more_is_over_at_its_reset() -> None:
+    stage = Stage(2, SHARED)
+    at = limited(stage, until=300.0)
+    stage.rules = replace(SHARED, accounts={})
+    stage.at(9, on.Resumed())
+    stage.at(at - 1)
+    assert stage.fleet.run.limits == {"acme": Limit(until=at)}
+    stage.at(at)
+    assert stage.fleet.run.limits == {}
+
+
 def test_the_figures_are_those_that_people_are_told() -> None:
     stage = Stage(2, SHARED)
     at = limited(stage)
