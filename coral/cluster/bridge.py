@@ -108,12 +108,14 @@ class Client:
 
 
 class Try:
-    """One try of a grade, for a client. `seen`: how many events of the try the client has received. The next try is
-    another object, so that a thread that still holds this one does not mistake its state for that of the next."""
+    """One try of a grade, for a client. `seen`: how many events of the try the client has received; `again`: whether it
+    has submitted the try before, perhaps to an earlier bridge. The next try is another object, so that a thread that
+    still holds this one does not mistake its state for that of the next."""
 
     def __init__(self, client: Client, message: dict[str, Any]) -> None:
         """`message`: that by which the client submits it, see `coral.cluster.remote_grade`."""
         self.key, self.client, self.seen = str(message["submit"]), client, int(message["seen"])
+        self.again = bool(message["again"])
         self.attempt, self.resources = int(message["order"]["attempt"]), message["resources"]
         self.since = time.monotonic()  # when it was submitted, or began if it has a place
         self.place: dict[str, Any] = {}  # the event by which it began on a node
@@ -273,6 +275,10 @@ class Bridge(ABC):
                 return False
             return tried.client.connection.recv(1, socket.MSG_PEEK) == b""
         return True
+
+    def was_submitted(self, key: str) -> bool:
+        """Return whether the client has submitted this try before, to this bridge or to an earlier one."""
+        return (tried := self._tries.get(key)) is not None and tried.again
 
     def has_sent_events(self, key: str) -> bool:
         """Return whether the client of this try has received events of it. Then it was submitted before, and must not

@@ -9,7 +9,7 @@ it.
 
 from __future__ import annotations
 
-import base64
+import binascii
 import contextlib
 import ctypes
 import json
@@ -20,11 +20,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 from coral.cluster.guard_protocol import GUARD, IDLE_SECONDS, ORDER, START, STATUS, TAKEN
 from coral.grader.remove_tree import remove_tree
 from coral.processes.result_channel import ResultChannel
+
+TYPE_CHECKING = False  # as in typing, which nothing else of a guard needs
+if TYPE_CHECKING:
+    from typing import Any
 
 LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral.grading.result` accepts
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
@@ -90,7 +93,7 @@ def _grade(folder: Path, order: dict[str, Any], grader: _Grader | None, alive: i
     return {
         "code": code,
         "seconds": time.monotonic() - began,
-        "result": None if result is None else base64.b64encode(result).decode(),
+        "result": None if result is None else binascii.b2a_base64(result, newline=False).decode(),
         "notices": "" if channel is None else channel.notices(),
     }
 

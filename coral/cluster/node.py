@@ -169,7 +169,8 @@ def _unpack(data: bytes, folder: Path, without: Collection[str] = (), left_out: 
         # Links last: nothing is then written through one.
         members = sorted(wanted, key=lambda member: member.issym())
         members = [member for member in members if member.name not in without]
-        archive.extractall(folder, members, filter="fully_trusted")
+        # By number: else root looks up the owner of each file by its name.
+        archive.extractall(folder, members, filter="fully_trusted", numeric_owner=True)
 
 
 def _kit(data: bytes) -> dict[str, bytes]:

@@ -182,7 +182,7 @@ class RayBridge(Bridge):
         while not self._grows and (refusal := self.refusal(resources)):
             if not self.is_waited_for(key, refusal, NODES_SECONDS):
                 return
-        if self._call("has_grade", key) or self.has_sent_events(key):
+        if self.was_submitted(key) and (self._call("has_grade", key) or self.has_sent_events(key)):
             return
         sha, archive = self._shipping.archive(Path(order["places"]["private"]))
         parcel = self._shipping.parcel(order)

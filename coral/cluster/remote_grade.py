@@ -56,7 +56,7 @@ class _Remote:
         self._order, self._key = spec["order"], os.environ["CORAL_LAUNCH"]
         passed = {name: os.environ[name] for name in spec["passed"] if name in os.environ}
         self._order["env"] = {**passed, **self._order["env"]}
-        self._tries, self._seen = 0, 0
+        self._tries, self._seen, self._submitted = 0, 0, ""
         self._began: float | None = None  # when the present try began on a node
         self._place: dict[str, Any] = {}  # that node
         self._checked = time.monotonic()
@@ -105,11 +105,13 @@ class _Remote:
         spec, self._is_behind = self._spec, False
         message = {
             "submit": self._tried,
+            "again": self._submitted == self._tried,
             "seen": self._seen,
             "order": self._order,
             "resources": spec["resources"],
             "began": {**self._place, "ago": time.monotonic() - self._began} if self._began is not None else {},
         }
+        self._submitted = self._tried
         connection.sendall(wire.encoded(message))
 
     def _event(self, event: dict[str, Any], connection: socket.socket) -> dict[str, Any] | None:

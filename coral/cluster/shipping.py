@@ -81,10 +81,12 @@ class Shipping:
     def parcel(self, order: dict[str, Any]) -> Parcel:
         """Pack a checkout against the base that it differs from least. If that is by more than half of its bytes, the
         checkout itself becomes a base, instead of the one that was not used for longest."""
-        files = {name: (path, _file(path)) for name, path in _listed(_candidate(order))}
+        listed = list(_listed(_candidate(order)))
+        states = [path.lstat() for _, path in listed]
+        if sum(state.st_size for state in states if stat.S_ISREG(state.st_mode)) <= SMALL:
+            return Parcel(changes=_packed(listed))
+        files = {name: (path, _file(path)) for name, path in listed}
         here, size = {name: file for name, (_, file) in files.items()}, sum(file.size for _, file in files.values())
-        if size <= SMALL:
-            return Parcel(changes=self.checkout(order))
         with self._lock:
             base = min(self._bases, key=lambda base: _differing(here, base.files), default=None)
             outdated = ""

@@ -8,7 +8,6 @@ behind cannot change what was handed over.
 import contextlib
 import fcntl
 import os
-import tempfile
 
 _SEALED = getattr(fcntl, "F_SEAL_WRITE", 0)
 NOTICES = 4096  # bytes of notices that are read
@@ -56,5 +55,7 @@ def _memory() -> int:
     try:
         return os.memfd_create("result", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     except (AttributeError, OSError):  # on systems other than Linux: a file without a name, and no seal
+        import tempfile
+
         with tempfile.TemporaryFile() as file:
             return os.dup(file.fileno())

@@ -46,6 +46,27 @@ def test_news_of_a_try_that_was_given_up_do_not_count_for_the_next(spec: dict[st
     assert (tmp_path / "cluster.log").read_text().count("was lost: its owner ended") == 1
 
 
+def test_a_bridge_learns_whether_a_try_was_submitted_before(spec: dict[str, object], tmp_path: Path) -> None:
+    submitted = list[tuple[str, bool]]()
+    lost = {"of": "run:#7:1/1", "events": [{"lost": "its node died"}]}
+    ended = {"of": "run:#7:1/2", "events": [ENDED]}
+
+    def play() -> None:
+        with wire.listen(tmp_path) as listening:
+            for answers in ([None], [lost, None], [ended]):  # None: the bridge ends
+                connection, _ = listening.accept()
+                with connection, connection.makefile("rb") as lines:
+                    for answer, line in zip(answers, lines, strict=False):
+                        message = wire.decoded(line)
+                        submitted.append((message["submit"].rpartition("/")[2], message["again"]))
+                        if answer is not None:
+                            connection.sendall(wire.encoded(answer))
+
+    threading.Thread(target=play, daemon=True).start()
+    assert _Remote(spec).ended() == ENDED["ended"]
+    assert submitted == [("1", False), ("1", True), ("2", False), ("2", True)]
+
+
 def test_time_in_which_the_cluster_cannot_be_used_does_not_count(spec: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / wire.TROUBLE).write_text("no head\n")
     remote = _Remote({**spec, "wait": 0.1})
