@@ -18,6 +18,7 @@ from coral.cluster.mirror import FILE, FOLDER, Entries, Entry, Message, check_in
 from workspace.plain_file import folder_of, read_below, write_below
 
 MOST = 16 << 20  # bytes of a file; a larger one is not shared
+UNREADABLE = "unreadable"  # in the place of a digest
 MOST_AT_ONCE = 32 << 20  # bytes of files in one list of changes
 
 
@@ -91,7 +92,18 @@ class KnowledgeFolder:
                     yield {"knowledge": name, "data": data, "base": base}
 
     def digest_of(self, name: str) -> str | None:
-        return digest(read_below(self._folder, name, MOST))
+        """Return the digest of a file; UNREADABLE if there is something that cannot be read, None if there is
+        nothing."""
+        if (data := read_below(self._folder, name, MOST)) is not None:
+            return digest(data)
+        try:
+            with folder_of(self._folder, name) as place:
+                os.stat(Path(name).name, dir_fd=place, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            pass
+        return UNREADABLE
 
     def set(self, name: str, data: bytes | None) -> None:
         """Write the other side's version of a file here. OSError if there is a link or a folder at its path."""

@@ -62,6 +62,18 @@ def test_notes_of_both_sides_are_on_both_sides(tmp_path: Path) -> None:
     assert held(tmp_path / "here") == held(tmp_path / "there") == {"a.md": "of here", "notes/b.md": "of there"}
 
 
+def test_what_the_run_cannot_read_is_not_replaced(tmp_path: Path) -> None:
+    here, there = pair(tmp_path)
+    (tmp_path / "here" / "a.md").symlink_to("/nowhere")
+    (tmp_path / "here" / "b.md").mkdir()
+    for name in ("a.md", "b.md"):
+        (tmp_path / "there" / name).write_text("of there")
+    exchange(here, there)
+    assert ((tmp_path / "here" / "a.md").is_symlink(), (tmp_path / "here" / "b.md").is_dir()) == (True, True)
+    kept = [beside(name, "agent-1", str(digest(b"of there"))) for name in ("a.md", "b.md")]
+    assert held(tmp_path / "here") == dict.fromkeys(kept, "of there")
+
+
 def test_of_two_changes_of_one_note_none_is_lost(tmp_path: Path) -> None:
     here, there = pair(tmp_path)
     (tmp_path / "here" / "a.md").write_text("old")
@@ -116,12 +128,13 @@ def test_whatever_both_sides_do_they_agree_and_the_last_words_are_there(
 
 def test_what_cannot_be_taken_over_is_not_removed_from_the_node(tmp_path: Path) -> None:
     here, there = pair(tmp_path)
-    (tmp_path / "here" / "a.md" / "inner").mkdir(parents=True)
-    (tmp_path / "there" / "a.md").write_text("of there")
+    (tmp_path / "here" / "notes").write_text("a file")
+    (tmp_path / "there" / "notes").mkdir()
+    (tmp_path / "there" / "notes" / "a.md").write_text("of there")
     (message,) = there.changed()
-    with pytest.raises(OSError, match=r"a\.md"):
+    with pytest.raises(NotADirectoryError, match="notes"):
         take_here(here, message, "agent-1")
-    assert here.changed() == []
+    assert [change["knowledge"] for change in here.changed()] == ["notes"]
 
 
 def test_a_note_that_became_too_large_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
