@@ -18,6 +18,7 @@ MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many
 WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends
 HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neighbour
 SAMPLED = 60  # neighbours that are measured to find a typical loss
+ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
 SHARES = (0.15, 0.4, 0.9)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200
@@ -120,8 +121,7 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     """Return the best point of simulated annealing, which accepts worse neighbours less and less often. `seconds`: the
     time that is left."""
     neighbours = Neighbourhood(problem.space, random)
-    kind = random.choice((EXCHANGE, EXCHANGE, REVERSE, MOVE))
-    loss = _typical_loss(problem, start, neighbours, kind)
+    kind, loss = gentle_kind(problem, start, neighbours)
     pace = max(problem.seconds_per_measurement, 1e-6)
     steps = max(FEWEST_STEPS, int(random.choice(SHARES) * seconds / pace))
     current = best = start
@@ -142,10 +142,28 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     return best
 
 
-def _typical_loss(problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str) -> float:
-    """Return the median of how much worse the worse neighbours are; 1 if none is worse."""
+def gentle_kind(problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood) -> tuple[str, float]:
+    """Return how permutations are to change, and the typical loss of such a change. Of all kinds it is the one that
+    changes the score least, or one of those that do: a piece of a tour that is reversed keeps nearly all of the way,
+    and two machines that are exchanged keep most distances."""
+    kinds = (EXCHANGE, REVERSE, MOVE) if problem.space.permutations else (EXCHANGE,)
+    sampled = {kind: _differences(problem, start, neighbours, kind) for kind in kinds}
+    sizes = {kind: sum(map(abs, differences)) / max(1, len(differences)) for kind, differences in sampled.items()}
+    kind = neighbours.random.choice([kind for kind in kinds if sizes[kind] <= ALIKE * min(sizes.values())])
+    return kind, _typical_loss(sampled[kind])
+
+
+def _differences(
+    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str
+) -> list[float]:
+    """Return by how much neighbours of a kind are worse than the point; better ones are below 0."""
     drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(SAMPLED)]
     here = problem.merit(start.measurement)
     merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]
-    losses = sorted(merit - here for merit in merits if here < merit < inf)
+    return [merit - here for merit in merits if merit < inf]
+
+
+def _typical_loss(differences: Sequence[float]) -> float:
+    """Return the median of how much worse the worse neighbours are; 1 if none is worse."""
+    losses = sorted(difference for difference in differences if difference > 0.0)
     return losses[len(losses) // 2] if losses else 1.0

@@ -1,12 +1,12 @@
 """Discrete search: bits, permutations and integers, to optima that a descent by single steps misses."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from random import Random
 
 import pytest
 from native_problems import problem
 
-from coral.native.search.numeric.discrete import Neighbourhood, anneal, search_by_tabu
+from coral.native.search.numeric.discrete import Neighbourhood, anneal, gentle_kind, search_by_tabu
 from coral.native.search.numeric.space import changed
 
 
@@ -41,6 +41,31 @@ def test_the_best_sequence_is_found(which):
 def test_the_shortest_tour_is_found(which):
     task = problem(tour, {"order": [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]})
     assert min(searches(task, seed)[which]().measurement.score for seed in range(12)) == 12
+
+
+FLOW = [[Random(12 * i + j).random() for j in range(12)] for i in range(12)]
+
+
+def transport(data):
+    """How far goods travel between machines on a circle: an exchange leaves all but two machines where they are."""
+    at = data["order"]
+    return sum(FLOW[i][j] * min((at[i] - at[j]) % 12, (at[j] - at[i]) % 12) for i in range(12) for j in range(12))
+
+
+def disorder(data):
+    """How many pairs are in the wrong order. A move across `d` others disorders `d`, an exchange twice as many."""
+    return sum(a > b for a, b in combinations(data["order"], 2))
+
+
+@pytest.mark.parametrize(
+    ("score", "order", "kind"),
+    [(transport, [3, 8, 0, 11, 5, 2, 9, 1, 10, 6, 4, 7], "exchange"), (disorder, range(12), "move")],
+)
+def test_annealing_changes_permutations_in_the_way_that_changes_the_score_least(score, order, kind):
+    task = problem(score, {"order": list(order)})
+    start = task.measured(task.space.start)
+    chosen = [gentle_kind(task, start, Neighbourhood(task.space, Random(seed)))[0] for seed in range(20)]
+    assert chosen.count(kind) > 12
 
 
 def test_neighbours_of_a_permutation_are_permutations():
