@@ -9,6 +9,7 @@ for that, integers and choices are searched by compass.
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 
@@ -159,17 +160,22 @@ class Episode:
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
         self.start = self.current = self.best = problem.measured(problem.space.start)
         problem.best = None
-        problem.deadline = self.began + self.seconds * (1 - POLISH)
-        try:
-            if self.chain != self.start.point:
-                self.current = problem.measured(self.chain)
-            while True:
-                self._move(FAMILIES[self.family])
-                self.moves += 1
-                self._report()
-        except TimeUp:
-            pass
+        if self.chain != self.start.point:
+            self.current = problem.measured(self.chain)
+        # Last digits are sought of what is better, in the reals: where there is none, the time is the search's.
+        for share in (1.0 - POLISH, 1.0) if self.local.differences is not None else (1.0,):
+            problem.deadline = self.began + self.seconds * share
+            with suppress(TimeUp):
+                self._search()
+            if self._has_gained(ALIKE):
+                break
         return self._candidate()
+
+    def _search(self) -> None:
+        while True:
+            self._move(FAMILIES[self.family])
+            self.moves += 1
+            self._report()
 
     def _move(self, family: Family) -> None:
         """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
@@ -252,7 +258,16 @@ class Episode:
                 return polished
         different = [optimum for optimum in self.optima if self._gain(start, optimum) < -ALIKE]
         fallback = [best] if best is not None else []
-        return self._polished(min(different or self.optima or fallback, key=self.problem.rank, default=start))
+        worse = min(different or self.optima or fallback, key=self.problem.rank, default=start)
+        return worse if worse.measurement.feasible else self._polished(worse)
+
+    def _has_gained(self, least: float) -> bool:
+        """Return whether the best candidate is better than the start by more than `least`, relative to its cost; than a
+        start that breaks a constraint, by however little."""
+        best, start = self.problem.best, self.start
+        if best is None or self.problem.rank(best) >= self.problem.rank(start):
+            return False
+        return not start.measurement.feasible or self._gain(start, best) > least
 
     def _polished(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """Return the candidate with its last digits improved, strictly within its constraints."""

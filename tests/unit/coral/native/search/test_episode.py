@@ -92,6 +92,30 @@ def test_an_episode_ends_in_time_however_slow_the_check_is(clock):
     assert clock[0] - episode.began < 1
 
 
+@pytest.mark.parametrize(
+    ("at", "family", "spent"),
+    [
+        ([1e-9] * 3, "jump", 0.4),  # at the optimum already: there are no last digits to seek
+        ({"order": list(range(10))}, "anneal", 0.4),  # only reals have last digits
+        ([2.4, -1.3, 0.1], "jump", 0.32),
+    ],
+)
+def test_time_that_the_last_digits_do_not_need_is_for_the_search(clock, monkeypatch, at, family, spent):
+    def cost(x):
+        values = x["order"] if isinstance(x, dict) else x
+        return (
+            sum(place * value for place, value in enumerate(values)) if isinstance(x, dict) else sum(v * v for v in x)
+        )
+
+    searched, candidate = [], Episode._candidate
+    monkeypatch.setattr(
+        Episode, "_candidate", lambda episode: searched.append(clock[0] - episode.began) or candidate(episode)
+    )
+    episode, _ = run_episode(clock, cost, at, family, 0.4)
+    assert searched == [pytest.approx(spent, abs=0.02)]
+    assert clock[0] - episode.began < 0.62
+
+
 def local_search(task: OptimizationProblem, seconds: float = 1.0) -> LocalSearch:
     return LocalSearch(task, task.space.start, [], [], Random(1), seconds)
 
