@@ -62,8 +62,9 @@ class HeldCall:
 class LlmMemory:
     """The memory of one session. `message_count`: messages since the session began, also those that are out of view.
     `started`: the id of the call that is being performed. `chain`: steps in a row since the last prompt. `failures`:
-    the last calls that failed, as name and arguments. `attempts`: the commits of its own attempts, by number.
-    `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
+    the last calls that failed while no file was changed, as name and arguments. `attempts`: the commits of its own
+    attempts, by number. `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since
+    the last attempt."""
 
     session: str
     blocks: Mapping[str, str] = field(default_factory=dict)
@@ -117,9 +118,11 @@ class LlmMemory:
         counted = replace(self, chain=self.chain + 1, steps=self.steps + 1, tokens=self.tokens + tokens)
         return replace(counted, cost=self.cost + cost).add(message)
 
-    def finish(self, call: ToolCall, result: ResultMessage) -> Self:
-        failures = self.failures
-        if result.failed:
+    def finish(self, call: ToolCall, result: ResultMessage, *, performed: bool = True, changed: bool = False) -> Self:
+        """Add the result of a call. A call counts as a failure only if it was `performed`. If it `changed` a file of
+        the workspace, the calls that failed before may succeed now, so they are forgotten."""
+        failures = () if changed else self.failures
+        if result.failed and performed:
             failures = (*failures, f"{call.name} {call.arguments}")[-REMEMBERED_FAILURES:]
         return replace(self.add(result), started="", failures=failures)
 
