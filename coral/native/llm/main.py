@@ -98,7 +98,7 @@ def interrupt(agent: LlmAgent) -> None:
     client = agent.perception.client
     if client.reading is not None:
         usage = client.reading.usage
-        asked = usage.input + usage.cached or request_tokens(agent.perception.request())
+        asked = usage.input + usage.cached or request_tokens(agent.perception.request(agent.memory))
         agent.bench.output.usage(input=asked - usage.cached, cached=usage.cached, output=usage.output)
     if agent.bench.running is not None:
         agent.bench.running.interrupt()

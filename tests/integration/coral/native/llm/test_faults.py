@@ -14,8 +14,10 @@ from model_server import Asked, ModelServer, Script, Step
 from model_wires import WIRES
 
 from coral.native.llm.agent import ChainEnd
+from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.patience import TRIES, Patience
 from coral.native.llm.request import Fault, ModelError
+from coral.native.snapshots import Snapshots
 
 FAULTS = ["cut", "half", "empty", "malformed", "not JSON", "broken", "overloaded", "too many", "too long", "refused"]
 
@@ -165,6 +167,17 @@ def test_a_context_that_is_too_long_is_made_shorter(tmp_path: Path) -> None:
         assert desk.memory.summary
         assert desk.printed("compacted")
         desk.close()
+
+
+@pytest.mark.parametrize("wire", ["chat", "messages"])
+def test_a_refusal_for_another_reason_leaves_the_conversation_as_it_was(tmp_path: Path, wire: str) -> None:
+    looks = [Step(calls=[call("read_file", path="a.py")])] * 6
+    _, _, problem, desk = ask(tmp_path, [*looks, Step(error="no credit", times=9)], wire=wire)
+    assert problem is not None
+    assert problem.fault is Fault.REJECTED
+    saved = Snapshots.resume(desk.root / "state", "s-1", LlmMemory)
+    assert saved is not None
+    assert (len(saved.memory.messages), saved.memory.summary) == (1 + 3 * len(looks), "")
 
 
 def test_a_conversation_of_ten_windows_stays_within_and_can_be_recalled(tmp_path: Path) -> None:
