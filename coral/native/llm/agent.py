@@ -123,16 +123,15 @@ class LlmAgent:
             ToolCall(id=f"{begin}-{place}", name=call.name, arguments=call.arguments)
             for place, call in enumerate(reply.calls[:MOST_CALLS], 1)
         )
-        usage, text = reply.usage, reply.text
+        text = reply.text
         if reply.refused and not text:
             text = "(the model refused to answer)"
         if text.strip() and not calls:
             self.bench.output.text(text)
         elif text.strip():
             self.bench.output.beat("thinking", text)
-        tokens = usage.input + usage.cached + usage.output
         message = AnswerMessage(text=text, calls=calls, reasoning=reply.reasoning)
-        self.bench.memory = self.memory.answer(message, tokens, usage.cost or 0.0)
+        self.bench.memory = self.memory.answer(message)
         self._save()
 
     # --- act ------------------------------------------------------------------------------------------------------

@@ -114,9 +114,11 @@ class LlmMemory:
         """Add a prompt; the count of steps in a row begins at zero again."""
         return replace(self.add(PromptMessage(text=text)), chain=0)
 
-    def answer(self, message: AnswerMessage, tokens: int, cost: float) -> Self:
-        counted = replace(self, chain=self.chain + 1, steps=self.steps + 1, tokens=self.tokens + tokens)
-        return replace(counted, cost=self.cost + cost).add(message)
+    def answer(self, message: AnswerMessage) -> Self:
+        return replace(self, chain=self.chain + 1, steps=self.steps + 1).add(message)
+
+    def spend(self, tokens: int, cost: float) -> Self:
+        return replace(self, tokens=self.tokens + tokens, cost=self.cost + cost)
 
     def finish(self, call: ToolCall, result: ResultMessage, *, performed: bool = True, changed: bool = False) -> Self:
         """Add the result of a call. A call counts as a failure only if it was `performed`. If it `changed` a file of

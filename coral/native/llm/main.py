@@ -47,6 +47,7 @@ def run(args: argparse.Namespace, options: LlmOptions, output: LlmOutput) -> int
     try:
         output.end(OuterLoop(agent).run())
     except ModelError as problem:
+        snapshots.save()  # with what the tries that failed have used
         output.model_failed(str(problem), problem.status, problem.retry_after)
         print(f"coral.native: {problem}", file=sys.stderr)
         return EXIT_FAILED
@@ -78,6 +79,7 @@ def build(
     if options.calls == "text":
         wire = TextualWire(wire)
     client = ModelClient(wire, options.url, environment.get(options.key_name, ""), options.answer_seconds)
+    client.spend = bench.spend
     perception = Perception(bench, tools, client, Patience(output.retry), model, _instructions(clone))
     agents.append(LlmAgent(bench, tools, own_gates(options.gates), perception, options.steps))
     return agents[0]

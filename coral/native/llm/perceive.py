@@ -1,12 +1,12 @@
 """The first two stages of a step: makes a request of the memory that fits into the window, and asks the model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coral.native.llm import window
 from coral.native.llm.client import ModelClient
 from coral.native.llm.conversation import BLOCKS, LlmMemory, PromptMessage
 from coral.native.llm.patience import Patience
-from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelUsage, Reply
+from coral.native.llm.request import Fault, ModelError, ModelRequest, Reply
 from coral.native.llm.toolset import Toolset
 from coral.native.llm.workbench import Workbench
 
@@ -84,13 +84,12 @@ class Perception:
         reply = self.patience.ask(self.client, request)
         estimate, counted = window.request_tokens(request), reply.usage.input + reply.usage.cached
         self.scale = max(self.scale, counted / estimate)
-        report(self.bench, reply.usage)
         self._keep(memory)
         return reply
 
     def _keep(self, memory: LlmMemory) -> None:
-        if memory is not self.bench.memory:
-            self.bench.memory = memory
+        if memory.messages is not self.bench.memory.messages:
+            self.bench.memory = replace(self.bench.memory, messages=memory.messages, summary=memory.summary)
             self.bench.snapshots.save()
 
     def _fit(self) -> None:
@@ -134,7 +133,6 @@ class Perception:
         except ModelError as problem:
             self.bench.output.error(f"no summary came from the model: {problem}")
             return f"{before}\n{window.clip(text, 3000)}".strip()
-        report(self.bench, reply.usage)
         return reply.text.strip() or f"{before}\n{window.clip(text, 3000)}".strip()
 
 
@@ -151,7 +149,3 @@ def core_text(memory: LlmMemory) -> str:
 
 def _size(memory: LlmMemory) -> int:
     return sum(map(window.message_tokens, memory.messages))
-
-
-def report(bench: Workbench, usage: ModelUsage) -> None:
-    bench.output.usage(input=usage.input, cached=usage.cached, output=usage.output, cost=usage.cost)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.output import LlmOutput
+from coral.native.llm.request import ModelUsage
 from coral.native.llm.settings import LlmOptions
 from coral.native.llm.transcript import Transcript
 from coral.native.prompt import HeartbeatSection
@@ -48,6 +49,11 @@ class Workbench:
     @memory.setter
     def memory(self, memory: LlmMemory) -> None:
         self.snapshots.memory = memory
+
+    def spend(self, usage: ModelUsage) -> None:
+        """Count what a request to the model has used, for the limits of an attempt and for the run's budget."""
+        self.memory = self.memory.spend(usage.input + usage.cached + usage.output, usage.cost or 0.0)
+        self.output.usage(input=usage.input, cached=usage.cached, output=usage.output, cost=usage.cost)
 
     @property
     def longest(self) -> int:

@@ -14,7 +14,9 @@ CALLS = (ToolCall(id="c1", name="run", arguments="{}"), ToolCall(id="c2", name="
 
 def test_a_memory_comes_back_as_it_was(tmp_path: Path) -> None:
     snapshots = Snapshots.create(tmp_path, "s-1", LlmMemory)
-    memory = snapshots.memory.prompt("go").answer(AnswerMessage(text="I", calls=CALLS, reasoning=("{}",)), 30, 0.5)
+    memory = (
+        snapshots.memory.prompt("go").answer(AnswerMessage(text="I", calls=CALLS, reasoning=("{}",))).spend(30, 0.5)
+    )
     memory = memory.finish(CALLS[0], ResultMessage(call="c1", name="run", text="é\ud800", failed=True, chains=True))
     memory = memory.edit("plan", "x").new_attempt(7, "abc")
     snapshots.memory = LlmMemory(
