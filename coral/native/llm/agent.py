@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from attempts.record import Attempt
 from coral.native.llm import plugins
 from coral.native.llm.conversation import (
     AnswerMessage,
@@ -183,13 +184,21 @@ class LlmAgent:
         """Return whether the call, if it succeeds, may have changed files of the workspace."""
         return call.name not in LEAVES_FILES and self.tools.works(call.name)
 
-    def settle(self, text: str) -> None:
-        """Record the result of the call that is being performed, before its tool returns the same."""
+    def settle(self, text: str, attempt: Attempt) -> None:
+        """Record the result of the submission that is being performed, before its tool returns the same, and count the
+        attempt. Both are saved at once: after a death between them, the attempt would pass for that of a later call."""
+        memory = self.memory.new_attempt(attempt.number, attempt.commit)
         if self._current is not None:
-            self._finish(self._current, text, failed=False)
+            self._finish(self._current, text, failed=False, memory=memory)
+        else:  # a held call, which has a result already
+            self.bench.memory = memory
+            self._save()
 
-    def _finish(self, call: ToolCall, text: str, *, failed: bool, performed: bool = True) -> None:
-        """Record the result of a call; a result that is recorded already stays."""
+    def _finish(
+        self, call: ToolCall, text: str, *, failed: bool, performed: bool = True, memory: LlmMemory | None = None
+    ) -> None:
+        """Record the result of a call; a result that is recorded already stays. `memory`: what the call has made of it,
+        which is saved with the result."""
         if call.id in {result.call for result in self.memory.last_results}:
             return
         chains = failed or as_object(call.arguments).get("request_heartbeat") is True
@@ -197,7 +206,7 @@ class LlmAgent:
         succeeded = performed and not failed
         self.worked |= succeeded and self.tools.works(call.name)
         changed = succeeded and self._changes_files(call)
-        self.bench.memory = self.memory.finish(call, result, performed=performed, changed=changed)
+        self.bench.memory = (memory or self.memory).finish(call, result, performed=performed, changed=changed)
         self._current = None
         self._save()
         self.bench.output.tool(call.id, call.name, text, over=True, failed=failed)

@@ -130,7 +130,7 @@ class LlmMemory:
 
     def new_attempt(self, number: int, commit: str) -> Self:
         attempts = {**self.attempts, str(number): commit}
-        return replace(self, attempts=attempts, steps=0, tokens=0, cost=0.0, failures=())
+        return replace(self, attempts=attempts, steps=0, tokens=0, cost=0.0, failures=(), checked=False)
 
     def edit(self, block: str, text: str) -> Self:
         return replace(self, blocks={**self.blocks, block: text})

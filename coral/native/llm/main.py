@@ -72,7 +72,7 @@ def build(
         options=options,
         transcript=Transcript(snapshots.folder / "transcript.jsonl"),
         environment={name: value for name, value in environment.items() if name not in options.key_names},
-        settle=lambda text: agents[0].settle(text),
+        settle=lambda text, attempt: agents[0].settle(text, attempt),
     )
     tools = Toolset(own_tools(options.tools))
     wire: ModelWire = WIRES[options.wire]()

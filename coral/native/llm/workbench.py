@@ -17,6 +17,7 @@ from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
 
 if TYPE_CHECKING:
+    from attempts.record import Attempt
     from coral.native.coral_command import CoralCommand
 
 LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
@@ -26,8 +27,9 @@ LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
 class Workbench:
     """What tools work with. `environment`: of the commands that they start, without the key of the model.
 
-    `settle`: records the result of the call that is being performed, before its tool returns, since an interrupt may
-    end the rest. `inline`: heartbeats that `coral eval` printed. `running`: the command that an interrupt has to end.
+    `settle`: records the result of the submission that is being performed and its attempt, before the tool returns,
+    since an interrupt may end the rest. `inline`: heartbeats that `coral eval` printed. `running`: the command that an
+    interrupt has to end.
     """
 
     clone: Path
@@ -37,7 +39,7 @@ class Workbench:
     options: LlmOptions
     transcript: Transcript
     environment: dict[str, str]
-    settle: Callable[[str], None]
+    settle: Callable[[str, Attempt], None]
     inline: list[HeartbeatSection] = field(default_factory=list)
     running: CoralCommand | None = None
     group: int = 0  # of the command that runs; 0 if none does

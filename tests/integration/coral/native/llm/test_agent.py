@@ -5,16 +5,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from llm_agent import KEY, LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
+from sample import attempt
 
 from coral.native.llm.agent import CONTINUE, CORRECT, ChainEnd
 from coral.native.llm.conversation import AnswerMessage, ToolCall
 from coral.native.llm.gates import Decision, DeferredCall, GateSignal
 from coral.native.llm.request import ModelError
+from coral.native.llm.tools.base import AgentTool
+from coral.native.llm.toolset import Toolset
+from coral.native.llm.workbench import Workbench
 
 Begin = Callable[..., LlmDesk]
 
@@ -167,6 +171,36 @@ def test_a_call_that_was_never_performed_has_not_failed(begin) -> None:
     desk.agent.bench.memory = desk.memory.add(AnswerMessage(calls=(cut,)))
     desk.agent.recover()
     assert len(desk.memory.failures) == 1
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_result_and_its_attempt_are_saved_at_once(begin, held: bool) -> None:
+    """`coral eval` may stay for minutes after the grade, and a death meanwhile must lose neither."""
+    saved: list[str] = []
+
+    class Graded(AgentTool):
+        """Submit, as the tool of that name does."""
+
+        name: ClassVar[str] = "submit"
+
+        def perform(self, bench: Workbench) -> str:
+            bench.settle("#7 is graded", attempt(7, 1.5))
+            saved.extend(path.read_text() for path in sorted(bench.snapshots.folder.glob("memory-*.json")))
+            return "#7 is graded"
+
+    def hold_once(signal: GateSignal, calls: tuple[ToolCall, ...]) -> Sequence[Decision]:
+        return [DeferredCall(calls[0], "later")] if held and not desk.memory.held else calls
+
+    desk = begin([Step(calls=[call("submit", not held)]), Step(say="I wait.")])
+    desk.agent.tools, desk.agent.gates = Toolset([Graded]), [hold_once]
+    desk.agent.bench.memory = replace(desk.memory, steps=9, checked=True)
+    chain(desk)
+    chain(desk)
+    commit = attempt(7, 1.5).commit
+    assert desk.memory.attempts == {"7": commit}
+    assert (desk.memory.steps < 9, desk.memory.checked) == (True, False)
+    assert commit in saved[-1]
+    assert [text for text in saved if "#7 is graded" in text and commit not in text] == []
 
 
 def test_a_held_call_counts_as_work_when_it_is_performed(begin) -> None:
