@@ -58,9 +58,10 @@ class LlmAgent:
         return self.bench.memory
 
     def prompt(self, text: str) -> None:
-        """Add a message of the outer loop to the conversation."""
+        """Add a message of the outer loop to the conversation, after the prompts that wait."""
         self.worked = False
-        self.bench.memory = self.memory.prompt(text)
+        whole = "\n\n".join((*self.memory.waiting, text))
+        self.bench.memory = replace(self.memory.prompt(whole), waiting=())
         self._save()
 
     def receive(self, text: str) -> None:
@@ -184,10 +185,12 @@ class LlmAgent:
         """Return whether the call, if it succeeds, may have changed files of the workspace."""
         return call.name not in LEAVES_FILES and self.tools.works(call.name)
 
-    def settle(self, text: str, attempt: Attempt) -> None:
-        """Record the result of the submission that is being performed, before its tool returns the same, and count the
-        attempt. Both are saved at once: after a death between them, the attempt would pass for that of a later call."""
+    def settle(self, text: str, attempt: Attempt, heartbeats: tuple[str, ...]) -> None:
+        """Record the result of the submission that is being performed, before its tool returns the same; count the
+        attempt, and keep the heartbeats that came with its grade. All is saved at once: after a death in between, the
+        attempt would pass for that of a later call, and nobody sends the heartbeats again."""
         memory = self.memory.new_attempt(attempt.number, attempt.commit)
+        memory = replace(memory, waiting=(*memory.waiting, *heartbeats))
         if self._current is not None:
             self._finish(self._current, text, failed=False, memory=memory)
         else:  # a held call, which has a result already

@@ -69,7 +69,7 @@ class LlmMemory:
     session: str
     blocks: Mapping[str, str] = field(default_factory=dict)
     summary: str = ""
-    waiting: tuple[str, ...] = ()  # prompts that are added once what an interrupt has left unfinished is settled
+    waiting: tuple[str, ...] = ()  # prompts that are added with the next one, or once an interrupt is settled
     messages: tuple[Message, ...] = ()
     message_count: int = 0
     started: str = ""

@@ -72,7 +72,7 @@ def build(
         options=options,
         transcript=Transcript(snapshots.folder / "transcript.jsonl"),
         environment={name: value for name, value in environment.items() if name not in options.key_names},
-        settle=lambda text, attempt: agents[0].settle(text, attempt),
+        settle=lambda text, attempt, heartbeats: agents[0].settle(text, attempt, heartbeats),
     )
     tools = Toolset(own_tools(options.tools))
     wire: ModelWire = WIRES[options.wire]()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,6 @@ from coral.native.llm.output import LlmOutput
 from coral.native.llm.request import ModelUsage
 from coral.native.llm.settings import LlmOptions
 from coral.native.llm.transcript import Transcript
-from coral.native.prompt import HeartbeatSection
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
 
@@ -27,9 +26,9 @@ LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
 class Workbench:
     """What tools work with. `environment`: of the commands that they start, without the key of the model.
 
-    `settle`: records the result of the submission that is being performed and its attempt, before the tool returns,
-    since an interrupt may end the rest. `inline`: heartbeats that `coral eval` printed. `running`: the command that an
-    interrupt has to end.
+    `settle`: records the result of the submission that is being performed, its attempt and the heartbeats that came
+    with it, before the tool returns, since an interrupt may end the rest. `running`: the command that an interrupt has
+    to end.
     """
 
     clone: Path
@@ -39,8 +38,7 @@ class Workbench:
     options: LlmOptions
     transcript: Transcript
     environment: dict[str, str]
-    settle: Callable[[str, Attempt], None]
-    inline: list[HeartbeatSection] = field(default_factory=list)
+    settle: Callable[[str, Attempt, tuple[str, ...]], None]
     running: CoralCommand | None = None
     group: int = 0  # of the command that runs; 0 if none does
 

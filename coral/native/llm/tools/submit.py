@@ -42,8 +42,8 @@ def _coral(bench: Workbench) -> CoralCommand:
 def _take(bench: Workbench, attempt: Attempt, inline: Inline) -> None:
     """Record the result of the call that submitted it, and count the attempt as the agent's own; both once."""
     if str(attempt.number) not in bench.memory.attempts:
-        bench.inline += inline
-        bench.settle(_result_text(attempt), attempt)
+        heartbeats = tuple(f"## Heartbeat: {part.name} (id {part.id})\n\n{part.text}" for part in inline)
+        bench.settle(_result_text(attempt), attempt, heartbeats)
 
 
 def _result_text(attempt: Attempt) -> str:

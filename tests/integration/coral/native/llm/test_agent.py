@@ -174,8 +174,8 @@ def test_a_call_that_was_never_performed_has_not_failed(begin) -> None:
 
 
 @pytest.mark.parametrize("held", [False, True])
-def test_a_result_and_its_attempt_are_saved_at_once(begin, held: bool) -> None:
-    """`coral eval` may stay for minutes after the grade, and a death meanwhile must lose neither."""
+def test_a_result_its_attempt_and_its_heartbeats_are_saved_at_once(begin, held: bool) -> None:
+    """`coral eval` may stay for minutes after the grade, and a death meanwhile must lose none of them."""
     saved: list[str] = []
 
     class Graded(AgentTool):
@@ -184,7 +184,7 @@ def test_a_result_and_its_attempt_are_saved_at_once(begin, held: bool) -> None:
         name: ClassVar[str] = "submit"
 
         def perform(self, bench: Workbench) -> str:
-            bench.settle("#7 is graded", attempt(7, 1.5))
+            bench.settle("#7 is graded", attempt(7, 1.5), ("## Heartbeat: reflect",))
             saved.extend(path.read_text() for path in sorted(bench.snapshots.folder.glob("memory-*.json")))
             return "#7 is graded"
 
@@ -200,7 +200,11 @@ def test_a_result_and_its_attempt_are_saved_at_once(begin, held: bool) -> None:
     assert desk.memory.attempts == {"7": commit}
     assert (desk.memory.steps < 9, desk.memory.checked) == (True, False)
     assert commit in saved[-1]
+    assert [text for text in saved if ("Heartbeat: reflect" in text) != (commit in text)] == []
     assert [text for text in saved if "#7 is graded" in text and commit not in text] == []
+    desk.agent.prompt("Go on.")
+    assert [message.text.startswith("## Heartbeat: reflect\n\n") for message in desk.memory.messages].count(True) == 1
+    assert desk.memory.waiting == ()
 
 
 def test_a_held_call_counts_as_work_when_it_is_performed(begin) -> None:
