@@ -43,7 +43,15 @@ class Step:
         return ERRORS[self.error] if self.error else 200
 
 
-ERRORS = {"denied": 401, "unpaid": 402, "broken": 500, "too many": 429, "overloaded": 529, "too long": 400}
+ERRORS = {
+    "denied": 401,
+    "unpaid": 402,
+    "broken": 500,
+    "too many": 429,
+    "overloaded": 529,
+    "too long": 400,
+    "no credit": 400,
+}
 # Each format's words for them: the machine's, and a person's.
 _MESSAGES = {
     "denied": ("authentication_error", "invalid x-api-key"),
@@ -52,6 +60,7 @@ _MESSAGES = {
     "too many": ("rate_limit_error", "This request would exceed your organization's rate limit."),
     "overloaded": ("overloaded_error", "Overloaded"),
     "too long": ("invalid_request_error", "prompt is too long: 250000 tokens > 200000 maximum"),
+    "no credit": ("invalid_request_error", "Your credit balance is too low to access the API."),
 }
 _CODED = {
     "denied": ("invalid_api_key", "Incorrect API key provided."),
@@ -60,6 +69,7 @@ _CODED = {
     "too many": ("rate_limit_exceeded", "Rate limit reached for requests."),
     "overloaded": ("server_error", "The server is overloaded."),
     "too long": ("context_length_exceeded", "Your input exceeds the context window of this model."),
+    "no credit": ("invalid_request_error", "You have run out of credits."),
 }
 _GEMINI = {
     "denied": ("UNAUTHENTICATED", "API key not valid. Please pass a valid API key."),
@@ -68,6 +78,7 @@ _GEMINI = {
     "too many": ("RESOURCE_EXHAUSTED", "Resource has been exhausted."),
     "overloaded": ("UNAVAILABLE", "The model is overloaded."),
     "too long": ("INVALID_ARGUMENT", "The input token count (250000) exceeds the maximum number of tokens allowed."),
+    "no credit": ("FAILED_PRECONDITION", "You have run out of credits."),
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from attempts.record import Attempt
 from coral.native.llm import plugins
 from coral.native.llm.conversation import (
     AnswerMessage,
@@ -57,9 +58,10 @@ class LlmAgent:
         return self.bench.memory
 
     def prompt(self, text: str) -> None:
-        """Add a message of the outer loop to the conversation."""
+        """Add a message of the outer loop to the conversation, after the prompts that wait."""
         self.worked = False
-        self.bench.memory = self.memory.prompt(text)
+        whole = "\n\n".join((*self.memory.waiting, text))
+        self.bench.memory = replace(self.memory.prompt(whole), waiting=())
         self._save()
 
     def receive(self, text: str) -> None:
@@ -76,7 +78,7 @@ class LlmAgent:
                 text, failed = self._outcome(call), False
             except ToolError as problem:
                 text, failed = str(problem), True
-            self._finish(call, text, failed=failed)
+            self._finish(call, text, failed=failed, performed=not failed)
         memory = self.memory
         for text in memory.waiting:
             memory = memory.prompt(text)
@@ -123,16 +125,15 @@ class LlmAgent:
             ToolCall(id=f"{begin}-{place}", name=call.name, arguments=call.arguments)
             for place, call in enumerate(reply.calls[:MOST_CALLS], 1)
         )
-        usage, text = reply.usage, reply.text
+        text = reply.text
         if reply.refused and not text:
             text = "(the model refused to answer)"
         if text.strip() and not calls:
             self.bench.output.text(text)
         elif text.strip():
             self.bench.output.beat("thinking", text)
-        tokens = usage.input + usage.cached + usage.output
         message = AnswerMessage(text=text, calls=calls, reasoning=reply.reasoning)
-        self.bench.memory = self.memory.answer(message, tokens, usage.cost or 0.0)
+        self.bench.memory = self.memory.answer(message)
         self._save()
 
     # --- act ------------------------------------------------------------------------------------------------------
@@ -153,11 +154,12 @@ class LlmAgent:
     def _pass(self, call: ToolCall) -> None:
         match plugins.decide(self.gates, self._signal(), call):
             case RefusedCall(reason=reason):
-                self._finish(call, f"refused: {reason}", failed=True)
+                self._finish(call, f"refused: {reason}", failed=True, performed=False)
             case DeferredCall(reason=reason):
                 held = (*self.memory.held, HeldCall(call=call, steps=HELD_STEPS))
                 self.bench.memory = replace(self.memory, held=held)
-                self._finish(call, f"held back: {reason}; it is done as soon as it may be", failed=False, held=True)
+                text = f"held back: {reason}; it is done as soon as it may be"
+                self._finish(call, text, failed=False, performed=False)
             case ToolCall() as passed:
                 self._perform(replace(passed, id=call.id))
 
@@ -177,22 +179,37 @@ class LlmAgent:
     def _stays_checked(self, call: ToolCall) -> bool:
         """Return whether the workspace counts as checked once this call has begun. One that fails or is cut off may
         have changed files, too."""
-        return self.memory.checked and (call.name in LEAVES_FILES or not self.tools.works(call.name))
+        return self.memory.checked and not self._changes_files(call)
 
-    def settle(self, text: str) -> None:
-        """Record the result of the call that is being performed, before its tool returns the same."""
+    def _changes_files(self, call: ToolCall) -> bool:
+        """Return whether the call, if it succeeds, may have changed files of the workspace."""
+        return call.name not in LEAVES_FILES and self.tools.works(call.name)
+
+    def settle(self, text: str, attempt: Attempt, heartbeats: tuple[str, ...]) -> None:
+        """Record the result of the submission that is being performed, before its tool returns the same; count the
+        attempt, and keep the heartbeats that came with its grade. All is saved at once: after a death in between, the
+        attempt would pass for that of a later call, and nobody sends the heartbeats again."""
+        memory = self.memory.new_attempt(attempt.number, attempt.commit)
+        memory = replace(memory, waiting=(*memory.waiting, *heartbeats))
         if self._current is not None:
-            self._finish(self._current, text, failed=False)
+            self._finish(self._current, text, failed=False, memory=memory)
+        else:  # a held call, which has a result already
+            self.bench.memory = memory
+            self._save()
 
-    def _finish(self, call: ToolCall, text: str, *, failed: bool, held: bool = False) -> None:
-        """Record the result of a call; a result that is recorded already stays. `held`: it was not performed."""
+    def _finish(
+        self, call: ToolCall, text: str, *, failed: bool, performed: bool = True, memory: LlmMemory | None = None
+    ) -> None:
+        """Record the result of a call; a result that is recorded already stays. `memory`: what the call has made of it,
+        which is saved with the result."""
         if call.id in {result.call for result in self.memory.last_results}:
             return
         chains = failed or as_object(call.arguments).get("request_heartbeat") is True
         result = ResultMessage(call=call.id, name=call.name, text=text, failed=failed, chains=chains)
-        if not failed and not held and self.tools.works(call.name):
-            self.worked = True
-        self.bench.memory = self.memory.finish(call, result)
+        succeeded = performed and not failed
+        self.worked |= succeeded and self.tools.works(call.name)
+        changed = succeeded and self._changes_files(call)
+        self.bench.memory = (memory or self.memory).finish(call, result, performed=performed, changed=changed)
         self._current = None
         self._save()
         self.bench.output.tool(call.id, call.name, text, over=True, failed=failed)
@@ -214,6 +231,8 @@ class LlmAgent:
                     text = f"it failed: {problem}"
                 else:
                     self.worked |= self.tools.works(decision.name)
+                    if self._changes_files(decision):
+                        self.bench.memory = replace(self.memory, failures=())
                 self._tell(f"The call {held.call.name} that was held back is done: {text}")
             elif isinstance(decision, RefusedCall) or held.steps <= 1:
                 self.bench.memory = replace(self.memory, held=rest)

@@ -88,7 +88,7 @@ class ChatReader:
         self._text, self._reasoning = "", ""
         self._details: list[object] = []
         self._calls: list[dict[str, str]] = []
-        self._places: dict[object, int] = {}
+        self._begun: dict[object, dict[str, str]] = {}  # by number or id
         self._finish, self._done = "", False
         self._usage = ModelUsage()
 
@@ -123,18 +123,29 @@ class ChatReader:
                 self._call(call)
 
     def _call(self, call: Json) -> None:
-        """Add a piece of a tool call. Some servers number the calls; others only begin each with an id."""
-        key = call.get("index")
-        if key is None:
-            key = call.get("id") or (len(self._calls) - 1 if self._calls else 0)
-        if key not in self._places:
-            self._places[key] = len(self._calls)
-            self._calls.append({"name": "", "arguments": ""})
-        held, function = self._calls[self._places[key]], call.get("function")
-        if isinstance(function, Mapping):
-            held["name"] += text_of(function.get("name"))
-            arguments = function.get("arguments")
-            held["arguments"] += json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
+        """Add a piece of a tool call."""
+        given = call.get("function")
+        function: Json = given if isinstance(given, Mapping) else {}
+        name, arguments = text_of(function.get("name")), function.get("arguments")
+        held = self._held(call.get("index"), text_of(call.get("id")), name)
+        held["name"] += name
+        held["arguments"] += json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
+
+    def _held(self, index: object, id: str, name: str) -> dict[str, str]:
+        """Return the call that a piece belongs to. Some servers number the calls, some give all of them the same
+        number, others none: there each call begins with a name and an id of its own. An id without a name begins no
+        call, since some servers give each piece another id."""
+        numbered = isinstance(index, int)
+        key = index if numbered else id
+        last = self._calls[-1] if self._calls and not numbered else None
+        held = self._begun.get(key, last) if key != "" else last
+        if held is not None:
+            another = id != held["id"] if id else not numbered
+            if not (name and held["name"] and another):
+                return held
+        self._begun[key] = begun = {"id": id, "name": "", "arguments": ""}
+        self._calls.append(begun)
+        return begun
 
     def reply(self) -> Reply:
         if not self._finish and not self._done:

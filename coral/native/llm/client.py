@@ -14,7 +14,16 @@ from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
 
 from coral.native.llm.post import Limits, UnusableRequestError, post
-from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelWire, Reply, StreamReader, fault_of
+from coral.native.llm.request import (
+    Fault,
+    ModelError,
+    ModelRequest,
+    ModelUsage,
+    ModelWire,
+    Reply,
+    StreamReader,
+    fault_of,
+)
 
 SILENCE_SECONDS = 180.0  # models that reason say nothing for a while
 LONGEST_ANSWER = 20_000_000  # bytes
@@ -24,7 +33,8 @@ PIECE = 65_536  # bytes that are read at once, at most
 
 @dataclass(slots=True)
 class ModelClient:
-    """Asks one server. `answer_seconds`: the limit for one whole answer. `alive` is called for each piece of an answer.
+    """Asks one server. `answer_seconds`: the limit for one whole answer. `alive` is called for each piece of an answer,
+    `spend` with what each request has used, whatever came of it.
 
     `reading`: the answer that is being read; the handler of an interrupt reads its usage.
     """
@@ -34,6 +44,7 @@ class ModelClient:
     key: str
     answer_seconds: float = 600.0
     alive: Callable[[], None] = lambda: None
+    spend: Callable[[ModelUsage], None] = lambda _: None
     reading: StreamReader | None = None
 
     def ask(self, request: ModelRequest) -> Reply:
@@ -54,6 +65,8 @@ class ModelClient:
             raise ModelError(Fault.FATAL, f"cannot ask the model: {problem}") from None
         finally:
             self.reading = None
+            if reader.usage != ModelUsage():
+                self.spend(reader.usage)
 
     def _url(self) -> str:
         base, mark, query = self.base_url.partition("?")

@@ -62,13 +62,14 @@ class HeldCall:
 class LlmMemory:
     """The memory of one session. `message_count`: messages since the session began, also those that are out of view.
     `started`: the id of the call that is being performed. `chain`: steps in a row since the last prompt. `failures`:
-    the last calls that failed, as name and arguments. `attempts`: the commits of its own attempts, by number.
-    `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since the last attempt."""
+    the last calls that failed while no file was changed, as name and arguments. `attempts`: the commits of its own
+    attempts, by number. `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since
+    the last attempt."""
 
     session: str
     blocks: Mapping[str, str] = field(default_factory=dict)
     summary: str = ""
-    waiting: tuple[str, ...] = ()  # prompts that are added once what an interrupt has left unfinished is settled
+    waiting: tuple[str, ...] = ()  # prompts that are added with the next one, or once an interrupt is settled
     messages: tuple[Message, ...] = ()
     message_count: int = 0
     started: str = ""
@@ -113,19 +114,23 @@ class LlmMemory:
         """Add a prompt; the count of steps in a row begins at zero again."""
         return replace(self.add(PromptMessage(text=text)), chain=0)
 
-    def answer(self, message: AnswerMessage, tokens: int, cost: float) -> Self:
-        counted = replace(self, chain=self.chain + 1, steps=self.steps + 1, tokens=self.tokens + tokens)
-        return replace(counted, cost=self.cost + cost).add(message)
+    def answer(self, message: AnswerMessage) -> Self:
+        return replace(self, chain=self.chain + 1, steps=self.steps + 1).add(message)
 
-    def finish(self, call: ToolCall, result: ResultMessage) -> Self:
-        failures = self.failures
-        if result.failed:
+    def spend(self, tokens: int, cost: float) -> Self:
+        return replace(self, tokens=self.tokens + tokens, cost=self.cost + cost)
+
+    def finish(self, call: ToolCall, result: ResultMessage, *, performed: bool = True, changed: bool = False) -> Self:
+        """Add the result of a call. A call counts as a failure only if it was `performed`. If it `changed` a file of
+        the workspace, the calls that failed before may succeed now, so they are forgotten."""
+        failures = () if changed else self.failures
+        if result.failed and performed:
             failures = (*failures, f"{call.name} {call.arguments}")[-REMEMBERED_FAILURES:]
         return replace(self.add(result), started="", failures=failures)
 
     def new_attempt(self, number: int, commit: str) -> Self:
         attempts = {**self.attempts, str(number): commit}
-        return replace(self, attempts=attempts, steps=0, tokens=0, cost=0.0, failures=())
+        return replace(self, attempts=attempts, steps=0, tokens=0, cost=0.0, failures=(), checked=False)
 
     def edit(self, block: str, text: str) -> Self:
         return replace(self, blocks={**self.blocks, block: text})

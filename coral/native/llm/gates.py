@@ -25,8 +25,8 @@ ALWAYS_ALLOWED = frozenset(("submit", "send_message", "notes", "core_memory_appe
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSignal:
     """What gates decide by. `depth`: steps in a row; `steps`, `tokens`, `cost`: since the last attempt. `failures`: the
-    calls that failed since the last attempt, as name and arguments. `checked`: the check passed and nothing was changed
-    since."""
+    calls that failed since the last attempt and the last change of a file, as name and arguments. `checked`: the check
+    passed and nothing was changed since."""
 
     depth: int
     steps: int
@@ -102,11 +102,11 @@ def _is_open(path: str, clone: str) -> bool:
 
 
 def repetition(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
-    """Refuse a call that has failed REPEATED times with the same arguments."""
+    """Refuse a call that has failed REPEATED times with the same arguments, while no file was changed."""
     decisions: list[Decision] = []
     for call in calls:
         count = signal.failures.count(f"{call.name} {call.arguments}")
-        reason = f"this very call has failed {count} times; change it, or do something else"
+        reason = f"this very call has failed {count} times; change it or a file, or do something else"
         decisions.append(RefusedCall(call, reason) if count >= REPEATED else call)
     return decisions
 

@@ -47,6 +47,7 @@ def run(args: argparse.Namespace, options: LlmOptions, output: LlmOutput) -> int
     try:
         output.end(OuterLoop(agent).run())
     except ModelError as problem:
+        snapshots.save()  # with what the tries that failed have used
         output.model_failed(str(problem), problem.status, problem.retry_after)
         print(f"coral.native: {problem}", file=sys.stderr)
         return EXIT_FAILED
@@ -71,13 +72,14 @@ def build(
         options=options,
         transcript=Transcript(snapshots.folder / "transcript.jsonl"),
         environment={name: value for name, value in environment.items() if name not in options.key_names},
-        settle=lambda text: agents[0].settle(text),
+        settle=lambda text, attempt, heartbeats: agents[0].settle(text, attempt, heartbeats),
     )
     tools = Toolset(own_tools(options.tools))
     wire: ModelWire = WIRES[options.wire]()
     if options.calls == "text":
         wire = TextualWire(wire)
     client = ModelClient(wire, options.url, environment.get(options.key_name, ""), options.answer_seconds)
+    client.spend = bench.spend
     perception = Perception(bench, tools, client, Patience(output.retry), model, _instructions(clone))
     agents.append(LlmAgent(bench, tools, own_gates(options.gates), perception, options.steps))
     return agents[0]
@@ -98,7 +100,7 @@ def interrupt(agent: LlmAgent) -> None:
     client = agent.perception.client
     if client.reading is not None:
         usage = client.reading.usage
-        asked = usage.input + usage.cached or request_tokens(agent.perception.request())
+        asked = usage.input + usage.cached or request_tokens(agent.perception.request(agent.memory))
         agent.bench.output.usage(input=asked - usage.cached, cached=usage.cached, output=usage.output)
     if agent.bench.running is not None:
         agent.bench.running.interrupt()

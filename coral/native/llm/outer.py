@@ -42,10 +42,4 @@ class OuterLoop:
                 seconds = self.scale * min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** (idle - 1))
                 self.agent.bench.output.beat("waiting", f"I go on in {seconds:g} s")
                 self.sleep(seconds)
-            self.agent.prompt(self._words(end))
-
-    def _words(self, end: ChainEnd) -> str:
-        """Return the next prompt, with the heartbeats that came with a grade before it."""
-        inline = [f"## Heartbeat: {part.name} (id {part.id})\n\n{part.text}" for part in self.agent.bench.inline]
-        self.agent.bench.inline.clear()
-        return "\n\n".join((*inline, NEXT_WORDS[end].format(steps=self.agent.bench.options.max_steps)))
+            self.agent.prompt(NEXT_WORDS[end].format(steps=self.agent.bench.options.max_steps))

@@ -32,7 +32,7 @@ class Patience:
                 reply = client.ask(request)
                 if not reply.empty:
                     return reply
-                problem = ModelError(Fault.TRANSIENT, "the model gave an empty answer")
+                problem = _emptiness(reply, request)
             except ModelError as error:
                 problem = error
             seconds = self._wait(problem, number)
@@ -49,3 +49,13 @@ class Patience:
         if problem.retry_after is not None:
             return problem.retry_after if problem.retry_after <= LONGEST_WAIT else None
         return float(self.scale * min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** (number - 1)))
+
+
+def _emptiness(reply: Reply, request: ModelRequest) -> ModelError:
+    """Return the error of an empty answer. One that was cut off was reasoning alone: it cost as much as an answer may,
+    and so would the next."""
+    if not reply.cut:
+        return ModelError(Fault.TRANSIENT, "the model gave an empty answer")
+    limit = f"{request.answer_tokens} tokens" if request.answer_tokens else "the server's own limit"
+    text = f"the answer was cut off before its first word, at {limit}; set answer_tokens higher, or window lower"
+    return ModelError(Fault.FATAL, text)

@@ -1,12 +1,12 @@
 """The first two stages of a step: makes a request of the memory that fits into the window, and asks the model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coral.native.llm import window
 from coral.native.llm.client import ModelClient
 from coral.native.llm.conversation import BLOCKS, LlmMemory, PromptMessage
 from coral.native.llm.patience import Patience
-from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelUsage, Reply
+from coral.native.llm.request import Fault, ModelError, ModelRequest, Reply
 from coral.native.llm.toolset import Toolset
 from coral.native.llm.workbench import Workbench
 
@@ -46,19 +46,22 @@ class Perception:
     scale: float = 1.0
 
     def reason(self) -> Reply:
-        """Return the model's answer to the memory as it stands. ModelError if there is none."""
+        """Return the model's answer to the memory as it stands. ModelError if there is none.
+
+        A request that is refused as it is may be too long; no two servers say so in the same words. So a shorter one is
+        tried, and memory stays as it is unless the server takes that."""
         self._fit()
+        memory = self.bench.memory
         for _ in range(MOST_SHRINKS):
             try:
-                return self._ask(self.request())
+                return self._ask(memory)
             except ModelError as problem:
-                # A request that is refused as it is may be too long; no two servers say so in the same words.
-                if problem.fault is not Fault.REJECTED or len(self.bench.memory.messages) < 4:
+                if problem.fault is not Fault.REJECTED or len(memory.messages) < 4:
                     raise
-                self._summarise(self._size() // 2)
-        return self._ask(self.request())
+                memory = self._summarised(memory, _size(memory) // 2)
+        return self._ask(memory)
 
-    def request(self) -> ModelRequest:
+    def request(self, memory: LlmMemory) -> ModelRequest:
         options = self.bench.options
         blocks = ", ".join(BLOCKS)
         system = SYSTEM.format(max_steps=options.max_steps, blocks=blocks)
@@ -66,52 +69,55 @@ class Perception:
         return ModelRequest(
             model=self.model,
             system=f"{system}\n{self.instructions}".strip(),
-            core=core_text(self.bench.memory),
-            messages=self.bench.memory.messages,
+            core=core_text(memory),
+            messages=memory.messages,
             tools=self.tools.schemas,
             effort=options.effort,
             temperature=options.temperature,
             answer_tokens=limit,
         )
 
-    def _ask(self, request: ModelRequest) -> Reply:
+    def _ask(self, memory: LlmMemory) -> Reply:
+        """Return the model's answer to a memory, which from then on is the agent's."""
+        request = self.request(memory)
         self.bench.output.beat("thinking", f"asking {request.model or 'the model'}")
         reply = self.patience.ask(self.client, request)
         estimate, counted = window.request_tokens(request), reply.usage.input + reply.usage.cached
         self.scale = max(self.scale, counted / estimate)
-        report(self.bench, reply.usage)
+        self._keep(memory)
         return reply
 
-    def _size(self) -> int:
-        return sum(map(window.message_tokens, self.bench.memory.messages))
+    def _keep(self, memory: LlmMemory) -> None:
+        if memory.messages is not self.bench.memory.messages:
+            self.bench.memory = replace(self.bench.memory, messages=memory.messages, summary=memory.summary)
+            self.bench.snapshots.save()
 
     def _fit(self) -> None:
         """Summarise the oldest messages if the next request would come near to the end of the window."""
         whole = self.bench.options.window / self.scale
-        request = self.request()
-        frame = window.request_tokens(request) - self._size()
-        if frame + self._size() > window.FULL * whole:
-            self._summarise(int(max(0, window.KEPT * whole - frame)))
-            frame = window.request_tokens(self.request()) - self._size()
-            most = int(max(0, window.FULL * whole - frame))
-            memory = self.bench.memory
-            self.bench.memory = window.with_messages(memory, window.squeezed(memory.messages, most))
-
-    def _summarise(self, most: int) -> None:
-        """Replace the oldest messages by a summary, so that the others have at most `most` tokens."""
         memory = self.bench.memory
+        tokens = window.request_tokens(self.request(memory))
+        if tokens > window.FULL * whole:
+            frame = tokens - _size(memory)
+            memory = self._summarised(memory, int(max(0, window.KEPT * whole - frame)))
+            frame = window.request_tokens(self.request(memory)) - _size(memory)
+            most = int(max(0, window.FULL * whole - frame))
+            self._keep(window.with_messages(memory, window.squeezed(memory.messages, most)))
+
+    def _summarised(self, memory: LlmMemory, most: int) -> LlmMemory:
+        """Return the memory with a summary in place of its oldest messages, so that the others have at most `most`
+        tokens."""
         place = window.cut(memory.messages, most)
         old = memory.messages[:place]
         if not old:
-            return
+            return memory
         self.bench.output.compacted(f"{len(old)} messages become a summary")
         # As many characters as the window has tokens, which is about a third of it: three characters are one token.
         text = window.as_text(old, self.bench.options.window)
         summary = window.clip(self._summary(memory.summary, text), self.bench.options.window // 8)
         if named := window.mentions((PromptMessage(text=memory.summary), *old)):
             summary += f"\nIt speaks of {named}."
-        self.bench.memory = window.replaced(memory, place, summary)
-        self.bench.snapshots.save()
+        return window.replaced(memory, place, summary)
 
     def _summary(self, before: str, text: str) -> str:
         """Return a summary by the model; if that cannot be asked, the old summary with the clipped text of the
@@ -127,7 +133,6 @@ class Perception:
         except ModelError as problem:
             self.bench.output.error(f"no summary came from the model: {problem}")
             return f"{before}\n{window.clip(text, 3000)}".strip()
-        report(self.bench, reply.usage)
         return reply.text.strip() or f"{before}\n{window.clip(text, 3000)}".strip()
 
 
@@ -142,5 +147,5 @@ def core_text(memory: LlmMemory) -> str:
     return "\n".join(parts)
 
 
-def report(bench: Workbench, usage: ModelUsage) -> None:
-    bench.output.usage(input=usage.input, cached=usage.cached, output=usage.output, cost=usage.cost)
+def _size(memory: LlmMemory) -> int:
+    return sum(map(window.message_tokens, memory.messages))

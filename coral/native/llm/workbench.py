@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.output import LlmOutput
+from coral.native.llm.request import ModelUsage
 from coral.native.llm.settings import LlmOptions
 from coral.native.llm.transcript import Transcript
-from coral.native.prompt import HeartbeatSection
 from coral.native.snapshots import Snapshots
 from coral.native.tool_error import ToolError
 
 if TYPE_CHECKING:
+    from attempts.record import Attempt
     from coral.native.coral_command import CoralCommand
 
 LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
@@ -25,8 +26,9 @@ LONGEST_RESULT = 16_000  # characters of a result; a smaller window shortens it
 class Workbench:
     """What tools work with. `environment`: of the commands that they start, without the key of the model.
 
-    `settle`: records the result of the call that is being performed, before its tool returns, since an interrupt may
-    end the rest. `inline`: heartbeats that `coral eval` printed. `running`: the command that an interrupt has to end.
+    `settle`: records the result of the submission that is being performed, its attempt and the heartbeats that came
+    with it, before the tool returns, since an interrupt may end the rest. `running`: the command that an interrupt has
+    to end.
     """
 
     clone: Path
@@ -36,8 +38,7 @@ class Workbench:
     options: LlmOptions
     transcript: Transcript
     environment: dict[str, str]
-    settle: Callable[[str], None]
-    inline: list[HeartbeatSection] = field(default_factory=list)
+    settle: Callable[[str, Attempt, tuple[str, ...]], None]
     running: CoralCommand | None = None
     group: int = 0  # of the command that runs; 0 if none does
 
@@ -48,6 +49,11 @@ class Workbench:
     @memory.setter
     def memory(self, memory: LlmMemory) -> None:
         self.snapshots.memory = memory
+
+    def spend(self, usage: ModelUsage) -> None:
+        """Count what a request to the model has used, for the limits of an attempt and for the run's budget."""
+        self.memory = self.memory.spend(usage.input + usage.cached + usage.output, usage.cost or 0.0)
+        self.output.usage(input=usage.input, cached=usage.cached, output=usage.output, cost=usage.cost)
 
     @property
     def longest(self) -> int:

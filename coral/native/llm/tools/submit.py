@@ -1,6 +1,5 @@
 """Submits the workspace by the real `coral eval`. Whatever interrupts it, no submission is made twice."""
 
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -43,9 +42,8 @@ def _coral(bench: Workbench) -> CoralCommand:
 def _take(bench: Workbench, attempt: Attempt, inline: Inline) -> None:
     """Record the result of the call that submitted it, and count the attempt as the agent's own; both once."""
     if str(attempt.number) not in bench.memory.attempts:
-        bench.inline += inline
-        bench.settle(_result_text(attempt))
-        bench.memory = replace(bench.memory.new_attempt(attempt.number, attempt.commit), checked=False)
+        heartbeats = tuple(f"## Heartbeat: {part.name} (id {part.id})\n\n{part.text}" for part in inline)
+        bench.settle(_result_text(attempt), attempt, heartbeats)
 
 
 def _result_text(attempt: Attempt) -> str:

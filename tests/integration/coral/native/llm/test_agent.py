@@ -5,16 +5,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from llm_agent import KEY, LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
+from sample import attempt
 
 from coral.native.llm.agent import CONTINUE, CORRECT, ChainEnd
-from coral.native.llm.conversation import ToolCall
+from coral.native.llm.conversation import AnswerMessage, ToolCall
 from coral.native.llm.gates import Decision, DeferredCall, GateSignal
 from coral.native.llm.request import ModelError
+from coral.native.llm.tools.base import AgentTool
+from coral.native.llm.toolset import Toolset
+from coral.native.llm.workbench import Workbench
 
 Begin = Callable[..., LlmDesk]
 
@@ -140,6 +144,69 @@ def test_the_same_failing_call_is_refused_after_three_times(begin) -> None:
     assert texts[3].startswith("refused: this very call has failed 3 times")
 
 
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        (call("write_file", path="a.py", content="x = 2"), False),
+        (call("run", command="echo x = 2 > a.py"), False),
+        (call("read_file", path="a.py"), True),
+        (call("core_memory_append", block="plan", content="x"), True),
+    ],
+    ids=["writes", "runs", "reads", "elsewhere"],
+)
+def test_a_call_that_failed_may_be_repeated_once_a_file_was_changed(begin, change, refused: bool) -> None:
+    desk = begin([*[Step(calls=[call("run", command="false"), change])] * 4, Step(say="I wait.")])
+    chain(desk)
+    last = [result["text"] for result in desk.results() if result["name"] == "run" and result["failed"]][-1]
+    assert last.startswith("refused: ") is refused
+
+
+def test_a_call_that_was_never_performed_has_not_failed(begin) -> None:
+    submit, check = call("submit", title="x"), call("check")
+    script = [Step(calls=[submit]), Step(calls=[submit]), Step(calls=[check, submit]), Step(say="I wait.")]
+    desk = begin(script, check_first=True)
+    chain(desk)
+    assert [name.split()[0] for name in desk.memory.failures] == ["check"]  # there is no run
+    cut = ToolCall(id="x-1", name="check", arguments="{}")
+    desk.agent.bench.memory = desk.memory.add(AnswerMessage(calls=(cut,)))
+    desk.agent.recover()
+    assert len(desk.memory.failures) == 1
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_result_its_attempt_and_its_heartbeats_are_saved_at_once(begin, held: bool) -> None:
+    """`coral eval` may stay for minutes after the grade, and a death meanwhile must lose none of them."""
+    saved: list[str] = []
+
+    class Graded(AgentTool):
+        """Submit, as the tool of that name does."""
+
+        name: ClassVar[str] = "submit"
+
+        def perform(self, bench: Workbench) -> str:
+            bench.settle("#7 is graded", attempt(7, 1.5), ("## Heartbeat: reflect",))
+            saved.extend(path.read_text() for path in sorted(bench.snapshots.folder.glob("memory-*.json")))
+            return "#7 is graded"
+
+    def hold_once(signal: GateSignal, calls: tuple[ToolCall, ...]) -> Sequence[Decision]:
+        return [DeferredCall(calls[0], "later")] if held and not desk.memory.held else calls
+
+    desk = begin([Step(calls=[call("submit", not held)]), Step(say="I wait.")])
+    desk.agent.tools, desk.agent.gates = Toolset([Graded]), [hold_once]
+    desk.agent.bench.memory = replace(desk.memory, steps=9, checked=True)
+    chain(desk)
+    chain(desk)
+    commit = attempt(7, 1.5).commit
+    assert desk.memory.attempts == {"7": commit}
+    assert (desk.memory.steps < 9, desk.memory.checked) == (True, False)
+    assert commit in saved[-1]
+    assert [text for text in saved if ("Heartbeat: reflect" in text) != (commit in text)] == []
+    assert [text for text in saved if "#7 is graded" in text and commit not in text] == []
+    desk.agent.prompt("Go on.")
+    assert [message.text.startswith("## Heartbeat: reflect\n\n") for message in desk.memory.messages].count(True) == 1
+    assert desk.memory.waiting == ()
+
+
 def test_a_held_call_counts_as_work_when_it_is_performed(begin) -> None:
     decisions: list[Decision] = []
 
@@ -149,11 +216,12 @@ def test_a_held_call_counts_as_work_when_it_is_performed(begin) -> None:
 
     desk = begin([Step(calls=[call("write_file", False, path="b.py", content="")]), Step(say="I wait.")])
     desk.agent.gates = [hold_once]
-    desk.agent.bench.memory = replace(desk.memory, checked=True)
+    desk.agent.bench.memory = replace(desk.memory, checked=True, failures=("check {}",))
     chain(desk)
     assert (desk.agent.worked, desk.memory.checked, (desk.clone / "b.py").exists()) == (False, True, False)
     chain(desk)
     assert (desk.agent.worked, desk.memory.checked, (desk.clone / "b.py").exists()) == (True, False, True)
+    assert desk.memory.failures == ()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,10 @@ from model_server import Asked, ModelServer, Script, Step
 from model_wires import WIRES
 
 from coral.native.llm.agent import ChainEnd
+from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.patience import TRIES, Patience
 from coral.native.llm.request import Fault, ModelError
+from coral.native.snapshots import Snapshots
 
 FAULTS = ["cut", "half", "empty", "malformed", "not JSON", "broken", "overloaded", "too many", "too long", "refused"]
 
@@ -124,6 +126,34 @@ def test_each_error_has_its_end(tmp_path: Path, step: Step, fault: Fault, asked:
     assert len(desk.memory.messages) == 1  # what was asked is still there, for the next launch
 
 
+@pytest.mark.parametrize(("wire", "word"), [("chat", "length"), ("messages", "max_tokens")])
+def test_an_answer_of_reasoning_alone_is_not_asked_for_again(tmp_path: Path, wire: str, word: str) -> None:
+    server, _, problem, desk = ask(tmp_path, [Step(finish=word, usage=(10, 700, 0), times=9)], wire=wire)
+    assert problem is not None
+    assert problem.fault is Fault.FATAL
+    assert "set answer_tokens higher" in str(problem)
+    assert len(server.asked) == 1
+    assert desk.memory.tokens == 710
+
+
+@pytest.mark.parametrize(
+    ("wire", "step"),
+    [
+        ("chat", Step(usage=(10, 7, 4))),
+        ("messages", Step(usage=(10, 7, 4))),
+        ("messages", Step(cut=True, say="a b c d", usage=(10, 7, 4))),
+    ],
+    ids=["empty", "empty to messages", "cut"],
+)
+def test_a_try_that_fails_counts_with_what_it_has_used(tmp_path: Path, wire: str, step: Step) -> None:
+    _, _, problem, desk = ask(tmp_path, [step, Step(calls=[call("list_files", False)])], wire=wire)
+    assert problem is None
+    lines = map(json.loads, (desk.root / "out.jsonl").read_text().splitlines())
+    used = [line["usage"] for line in lines if line["type"] == "usage"]
+    assert used == [{"input": 6, "cached": 4, "output": 7}, {"input": 10, "cached": 0, "output": 5}]
+    assert desk.memory.tokens == 17 + 15
+
+
 def test_a_short_wait_that_the_server_names_is_kept(tmp_path: Path) -> None:
     limit = Step(error="too many", headers={"retry-after": "7"}, times=2)
     server, pauses, problem, _ = ask(tmp_path, [limit, Step(calls=[call("list_files", False)])])
@@ -165,6 +195,17 @@ def test_a_context_that_is_too_long_is_made_shorter(tmp_path: Path) -> None:
         assert desk.memory.summary
         assert desk.printed("compacted")
         desk.close()
+
+
+@pytest.mark.parametrize("wire", ["chat", "messages"])
+def test_a_refusal_for_another_reason_leaves_the_conversation_as_it_was(tmp_path: Path, wire: str) -> None:
+    looks = [Step(calls=[call("read_file", path="a.py")])] * 6
+    _, _, problem, desk = ask(tmp_path, [*looks, Step(error="no credit", times=9)], wire=wire)
+    assert problem is not None
+    assert problem.fault is Fault.REJECTED
+    saved = Snapshots.resume(desk.root / "state", "s-1", LlmMemory)
+    assert saved is not None
+    assert (len(saved.memory.messages), saved.memory.summary) == (1 + 3 * len(looks), "")
 
 
 def test_a_conversation_of_ten_windows_stays_within_and_can_be_recalled(tmp_path: Path) -> None:

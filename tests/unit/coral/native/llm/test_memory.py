@@ -14,7 +14,9 @@ CALLS = (ToolCall(id="c1", name="run", arguments="{}"), ToolCall(id="c2", name="
 
 def test_a_memory_comes_back_as_it_was(tmp_path: Path) -> None:
     snapshots = Snapshots.create(tmp_path, "s-1", LlmMemory)
-    memory = snapshots.memory.prompt("go").answer(AnswerMessage(text="I", calls=CALLS, reasoning=("{}",)), 30, 0.5)
+    memory = (
+        snapshots.memory.prompt("go").answer(AnswerMessage(text="I", calls=CALLS, reasoning=("{}",))).spend(30, 0.5)
+    )
     memory = memory.finish(CALLS[0], ResultMessage(call="c1", name="run", text="é\ud800", failed=True, chains=True))
     memory = memory.edit("plan", "x").new_attempt(7, "abc")
     snapshots.memory = LlmMemory(
@@ -29,6 +31,16 @@ def test_a_memory_comes_back_as_it_was(tmp_path: Path) -> None:
     assert resumed.memory == snapshots.memory
     assert resumed.memory.unfinished == CALLS[1:]
     assert (memory.steps, memory.tokens, memory.cost, memory.failures) == (0, 0, 0.0, ())
+
+
+def test_a_failure_counts_until_a_file_is_changed() -> None:
+    memory = LlmMemory(session="s")
+    failed = ResultMessage(call="c1", name="run", text="no", failed=True)
+    done = ResultMessage(call="c2", name="log", text="yes")
+    memory = memory.finish(CALLS[0], failed)
+    assert memory.finish(CALLS[0], failed, performed=False).failures == memory.failures == ("run {}",)
+    assert memory.finish(CALLS[1], done).failures == ("run {}",)
+    assert memory.finish(CALLS[1], done, changed=True).failures == ()
 
 
 def test_a_memory_that_contradicts_the_run_gives_way_to_exactly_the_one_before(tmp_path: Path) -> None:

@@ -82,6 +82,62 @@ def test_calls_come_in_pieces_with_numbers_or_without() -> None:
         assert reader.usage == ModelUsage(input=5, cached=4)
 
 
+READ, LIST = RawCall(name="read_file", arguments='{"path": 1}'), RawCall(name="list_files", arguments="{}")
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [
+            function(0, "a", name="read_file", arguments='{"path": 1}'),
+            function(0, "b", name="list_files", arguments="{}"),
+        ],
+        [
+            function(0, "a", name="read_file", arguments='{"path'),
+            function(0, arguments='": 1}'),
+            function(0, "b", name="list_files", arguments="{"),
+            function(0, arguments="}"),
+        ],
+        [
+            function(0, "a", name="read_file", arguments='{"path'),
+            function(0, "x", arguments='": '),
+            function(0, "y", arguments="1}"),
+            function(1, "b", name="list_files", arguments="{}"),
+        ],
+        [
+            function(None, "a", name="read_file", arguments='{"path'),
+            function(None, arguments='": 1}'),
+            function(None, "b", name="list_files"),
+            function(None, arguments="{"),
+            function(None, "b", arguments="}"),
+        ],
+        [
+            function(None, name="read_file", arguments='{"path": 1}'),
+            function(None, "b", name="list_files", arguments="{"),
+            function(None, arguments="}"),
+        ],
+        [
+            function(None, name="read_file", arguments='{"path": 1}'),
+            function(None, name="list_files", arguments="{"),
+            function(None, arguments="}"),
+        ],
+        [
+            function(0, "a", name="read_file"),
+            function(1, "b", name="list_files"),
+            function(0, "a", arguments='{"path": 1}'),
+            function(1, arguments="{}"),
+        ],
+    ],
+    ids=["one number", "one number in pieces", "an id for each piece", "ids", "one id", "neither", "in turns"],
+)
+def test_each_call_is_one_however_its_server_numbers_it(pieces: list[dict[str, object]]) -> None:
+    reader = ChatWire().reader()
+    for piece in pieces:
+        reader.feed(chunk(tool_calls=[piece]))
+    reader.feed("[DONE]")
+    assert reader.reply().calls == (READ, LIST)
+
+
 def test_reasoning_is_kept_and_sent_back() -> None:
     reader = ChatWire().reader()
     reader.feed(chunk(reasoning_content="so "))
