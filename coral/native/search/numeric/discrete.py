@@ -20,7 +20,7 @@ HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neigh
 SAMPLED = 60  # neighbours that are measured to find a typical loss
 ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
-SHARES = (0.15, 0.4, 0.9)  # of the time that is left, for one annealing
+SHARES = (0.4, 0.9)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200
 EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
 
