@@ -56,6 +56,7 @@ class RayCluster:
     def __init__(self, folder: Path, grows_to: int = 0) -> None:
         """Start a head. `grows_to`: how many nodes of two processors its autoscaler may add."""
         self.folder, self._count = folder, 0
+        self._sessions: set[int] = set()
         self._head: subprocess.Popen[bytes] | None = None  # one that was started again
         self._temp = tempfile.mkdtemp(prefix="ray-")  # short: Ray's sockets are in it
         self.name = secrets.token_hex(8)
@@ -147,13 +148,16 @@ class RayCluster:
         own.mkdir(exist_ok=True)
         env = {**os.environ, **self.env, MARK: self.name, "TMPDIR": str(own)}
         for _ in range(TRIES):
-            done = subprocess.run(line, env=env, capture_output=True, text=True, timeout=200, check=False)
-            if done.returncode == 0:
+            log = own / "start.log"
+            with log.open("wb") as output:
+                process = subprocess.Popen(line, env=env, stdout=output, stderr=output, start_new_session=True)
+            self._sessions.add(process.pid)
+            if process.wait(timeout=200) == 0:
                 return
             if "--head" in options:  # what it has begun would refuse the next try
                 self._kill_all()
             self._signal_raylet(address, signal.SIGKILL)
-        raise AssertionError(done.stdout + done.stderr)
+        raise AssertionError(log.read_text())
 
     def kill_node(self, address: str) -> None:
         """kill -9 for its raylet, as where a machine is lost; Ray ends the rest."""
@@ -245,7 +249,15 @@ class RayCluster:
 
     def _processes(self) -> list[int]:
         mark = f"{MARK}={self.name}".encode()
-        return [pid for pid in _pids() if mark in _file(pid, "environ").split(b"\0")]
+        return [pid for pid in _pids() if mark in _file(pid, "environ").split(b"\0") or self._is_renamed(pid)]
+
+    def _is_renamed(self, pid: int) -> bool:
+        """Whether this is a process of the cluster whose new name has overwritten its variables."""
+        if not _file(pid, "cmdline").startswith(b"ray::"):
+            return False
+        with contextlib.suppress(ProcessLookupError):
+            return os.getsid(pid) in self._sessions
+        return False
 
     def close(self) -> None:
         self._kill_all()
