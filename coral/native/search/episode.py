@@ -32,16 +32,24 @@ PATIENCE = 25  # moves without a new best after which the search returns to the 
 COARSE, ROUGH, FINE = 1e-4, 1e-6, 1e-12  # precision of a first look, while exploring, and of the candidate
 FEW = 0.34  # of the reals: so many are optimized alone before all of them
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
-AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
+AFFORDABLE = 4.0  # gradients that an episode must have time for, if gradients are to be used
+WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more steps
+TIMING = 0.02  # of the episode's time, to learn how long a measurement takes
 TURNS = 4
 LATER_RUN = 4  # restarts that an evolution with a large first population leaves out; it doubles with each
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
+def are_gradients_affordable(problem: OptimizationProblem, constrained: bool, seconds: float) -> bool:
+    """Return whether the check is fast enough for gradients in an episode of so many seconds."""
+    gradients = WITH_CONSTRAINTS if constrained else AFFORDABLE
+    return problem.seconds_per_measurement * len(problem.space.reals) * gradients < seconds
+
+
 class LocalSearch:
     """Searches near a point. `differences`: None if gradients cannot be had: no variable is real, or the check is too
-    slow.
+    slow (`gradients` is false).
 
     Ranges and scales are taken from points: the current one, those of other agents, and others that are known.
     """
@@ -53,12 +61,11 @@ class LocalSearch:
         others: Sequence[Vector],
         known: Sequence[Vector],
         random: Random,
-        seconds: float,
+        gradients: bool,
     ) -> None:
         space, points = problem.space, [current, *others, *known]
         scales = space.scales(points)
-        affordable = problem.seconds_per_measurement * len(space.reals) * AFFORDABLE < seconds
-        differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and affordable else None
+        differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and gradients else None
         self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
         self.context = MoveContext(problem, space.ranges(points), scales, others, random)
         self.gains: list[float] = []  # of the local searches, in merit
@@ -150,15 +157,14 @@ class Episode:
     best: EvaluatedPoint = field(init=False)
     local: LocalSearch = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.local = LocalSearch(self.problem, self.chain, self.others, self.known, self.random, self.seconds)
-
     def run(self) -> EvaluatedPoint:
         """Run the episode and return the point to submit. Raises only what a check that cannot be used at all
         raises."""
         problem = self.problem
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
         self.start = self.current = self.best = problem.measured(problem.space.start)
+        gradients = self._can_use_gradients()
+        self.local = LocalSearch(problem, self.chain, self.others, self.known, self.random, gradients)
         problem.best = None
         if self.chain != self.start.point:
             self.current = problem.measured(self.chain)
@@ -176,6 +182,17 @@ class Episode:
             self._move(FAMILIES[self.family])
             self.moves += 1
             self._report()
+
+    def _can_use_gradients(self) -> bool:
+        """Return whether the check is fast enough for gradients. If it seems not to be, the start is measured again for
+        a moment, because one measurement may have waited for another process."""
+        problem, constrained = self.problem, bool(self.start.measurement.slack)
+        until = self.began + TIMING * self.seconds
+        while not (affordable := are_gradients_affordable(problem, constrained, self.seconds)):
+            if time.monotonic() >= until:
+                break
+            problem.measured(self.start.point)
+        return affordable
 
     def _move(self, family: Family) -> None:
         """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""

@@ -113,7 +113,9 @@ class Explorer:
         return self._public_check
 
     def _problem(self, space: SearchSpace) -> OptimizationProblem:
-        return OptimizationProblem(space, self._the_check().measure, self.run_view.direction is Direction.MAXIMIZE)
+        check = self._the_check()
+        check.warm_up()
+        return OptimizationProblem(space, check.measure, self.run_view.direction is Direction.MAXIMIZE)
 
     def search(self, call: Search) -> CandidateFound:
         memory = self.snapshots.memory

@@ -50,7 +50,8 @@ class EvaluatedPoint:
 
 
 class OptimizationProblem:
-    """A space and its check. Evaluated points compete for `best`: feasible before infeasible, then the lower cost."""
+    """A space and its check, which has been started: how long it takes is learned from the first measurement on.
+    Evaluated points compete for `best`: feasible before infeasible, then the lower cost."""
 
     def __init__(self, space: SearchSpace, check: Measure, maximize: bool) -> None:
         self.space, self.check, self.maximize = space, check, maximize
@@ -58,12 +59,12 @@ class OptimizationProblem:
         self.on_new_best: Callable[[EvaluatedPoint], None] = lambda _: None
         self.deadline = inf
         self.evaluations = 0
-        self._measuring = 0.0  # seconds, without the first measurement, which includes the start of the check
+        self._measuring = 0.0  # seconds
 
     @property
     def seconds_per_measurement(self) -> float:
-        """The average of all measurements but the first; 0 before there are two."""
-        return self._measuring / (self.evaluations - 1) if self.evaluations > 1 else 0.0
+        """The average of all measurements; 0 before there is one."""
+        return self._measuring / self.evaluations if self.evaluations else 0.0
 
     def cost(self, measurement: Measurement) -> float:
         return -measurement.score if self.maximize else measurement.score
@@ -91,7 +92,7 @@ class OptimizationProblem:
             size = max(1, int(CHUNK_SECONDS / pace)) if pace else 1
             chunk = points[len(out) : len(out) + size]
             out += self.check([self.space.texts(point) for point in chunk])
-            self._measuring += time.monotonic() - began if self.evaluations else 0.0
+            self._measuring += time.monotonic() - began
             self.evaluations += len(chunk)
         return out
 

@@ -116,8 +116,41 @@ def test_time_that_the_last_digits_do_not_need_is_for_the_search(clock, monkeypa
     assert clock[0] - episode.began < 0.62
 
 
-def local_search(task: OptimizationProblem, seconds: float = 1.0) -> LocalSearch:
-    return LocalSearch(task, task.space.start, [], [], Random(1), seconds)
+def bowl(x):
+    return sum(v * v for v in x)
+
+
+@pytest.mark.parametrize("family", ["descent", "shake"])
+def test_where_the_first_gradient_would_outlast_an_episode_it_gains_without_gradients(clock, family):
+    episode, found = run_episode(clock, bowl, [1.0] * 100, family, 5.0, takes=0.05)
+    assert episode.local.differences is None
+    assert found.measurement.score < episode.start.measurement.score
+
+
+@pytest.mark.parametrize(
+    ("takes", "constrained", "gradients"), [(0.1, False, True), (0.15, False, False), (0.1, True, False)]
+)
+def test_gradients_are_used_where_an_episode_has_time_for_enough_of_them(clock, takes, constrained, gradients):
+    """Of ten variables: with constraints more steps are needed."""
+    slack = [1.0] if constrained else []
+    episode, _ = run_episode(clock, lambda x: (bowl(x), slack), [1.0] * 10, "descent", 5.0, takes=takes)
+    assert (episode.local.differences is not None) is gradients
+
+
+def test_one_measurement_that_had_to_wait_does_not_make_a_check_slow(clock):
+    waits = iter([0.09])
+
+    def delayed(x):
+        clock[0] += next(waits, 0.0)
+        return bowl(x)
+
+    episode, found = run_episode(clock, delayed, [1.0] * 57, "descent", 5.0, takes=1e-4)
+    assert episode.local.differences is not None
+    assert found.measurement.score < 1e-9
+
+
+def local_search(task: OptimizationProblem) -> LocalSearch:
+    return LocalSearch(task, task.space.start, [], [], Random(1), gradients=True)
 
 
 def test_reals_and_choices_are_searched_by_turns():
@@ -126,13 +159,6 @@ def test_reals_and_choices_are_searched_by_turns():
     found = local_search(task).optimize(task.measured(space.start), target=None)
     assert found.point[0] == 1.0
     assert found.measurement.score < 1e-6
-
-
-def test_a_check_that_is_too_slow_for_gradients_is_searched_without_them():
-    task = problem(rosenbrock, [1.5, 2.5])
-    task.evaluations, task._measuring = 2, 1.0  # a second for each measurement
-    assert local_search(task).differences is None
-    assert local_search(task, seconds=60.0).differences is not None
 
 
 def test_a_point_that_cannot_be_measured_is_returned_as_it_is():
