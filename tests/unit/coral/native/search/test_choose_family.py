@@ -45,6 +45,20 @@ def test_a_family_that_gained_nothing_twice_in_a_row_rests():
     assert "rows" in chosen(trial(4, "shake", 2, 1), trial(6, "rows", 2, 1))
 
 
+def test_a_kind_that_leads_to_no_attempt_is_chosen_less():
+    """No attempt of it can be compared."""
+    families = ("descent", "tabu")
+    observation = replace(OBSERVATION, families=families)
+    fruitless = [replace(trial(4, "tabu", 1, None), number=None, verdict="")] * 10
+
+    def picks(*trials):
+        trials = (*trials, *[trial(4, "descent", 2, 1), trial(5, "descent", 1, 2)] * 2)
+        return [choose_family(situation(*trials, observation=observation), Random(k)) for k in range(100)]
+
+    assert picks().count("tabu") > 30
+    assert picks(*fruitless).count("tabu") < 20
+
+
 def test_kinds_of_families_are_compared_from_the_same_start():
     """Each chosen as often as it came further from there; what was gained from other starts says nothing."""
     from_seed = [

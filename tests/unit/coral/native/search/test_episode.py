@@ -9,7 +9,7 @@ from native_problems import EIGHT_POINTS, MeasuredLines, problem, repelling_poin
 
 from coral.native.search.episode import Episode, LocalSearch
 from coral.native.search.families import FAMILIES
-from coral.native.search.numeric.problem import OptimizationProblem
+from coral.native.search.numeric.problem import CHUNK_SECONDS, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
 
 
@@ -118,6 +118,37 @@ def test_time_that_the_last_digits_do_not_need_is_for_the_search(clock, monkeypa
 
 def bowl(x):
     return sum(v * v for v in x)
+
+
+@pytest.mark.parametrize("family", FOR_DISCRETE)
+@pytest.mark.parametrize("takes", [0.02, 0.1, 0.5, 1.5])
+def test_a_slow_check_of_choices_yields_a_candidate(clock, family, takes):
+    """Tabu search has 600 of 1225 neighbours to measure in a step, annealing begins with 60."""
+
+    def cost(data):
+        return float(sum((place - value) ** 2 for place, value in enumerate(data["order"])))
+
+    order = [(7 * k) % 50 for k in range(50)]
+    episode, found = run_episode(clock, cost, {"order": order}, family, 5.0, takes=takes)
+    assert found.point != episode.start.point
+    if takes < 1:
+        assert found.measurement.score < episode.start.measurement.score
+    assert clock[0] - episode.began < 5.01 + max(takes, CHUNK_SECONDS)
+
+
+@pytest.mark.parametrize("takes", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("large", [True, False])
+def test_a_slow_check_is_evolved_by_generations_that_an_episode_has_time_for(clock, large, takes):
+    """Else no episode would end a generation of the largest population, which has 160 points."""
+    options = {"takes": takes, "large_populations": large}
+    episode, found = run_episode(clock, lambda x: rosenbrock(x), [0.5] * 10, "evolution", 5.0, **options)
+    assert found.point != episode.start.point
+    assert episode.evolution.strategy.countiter > 0
+
+
+def test_rows_are_drawn_as_often_as_an_episode_has_time_for(clock):
+    _, found = run_episode(clock, repelling_points, EIGHT_POINTS, "rows", 5.0, takes=0.3)
+    assert found.point != [value for row in EIGHT_POINTS["rows"] for value in row.values()]
 
 
 @pytest.mark.parametrize("family", ["descent", "shake"])
