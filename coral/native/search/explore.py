@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from random import Random
 
 from attempts.fields import one_line
@@ -155,9 +156,9 @@ class Explorer:
 
         memory = self.snapshots.memory
         problem = self._problem(space)
-        chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
-        kept = self.run_view.state / f"evolution-{memory.known.epoch}"
-        self._saved_at = 0.0
+        chain = space.vector(left) if (left := memory.chain_from(trial.family, trial.start)) else None
+        kept, program = self.run_view.state / f"evolution-{memory.known.epoch}", self._program(space)
+        self._saved_at, evolves = 0.0, trial.family == EVOLUTION
         problem.on_new_best = partial(self._save_best, space, trial)
         episode = Episode(
             problem,
@@ -170,16 +171,18 @@ class Explorer:
             report=partial(self.output.beat, "search"),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
             large_populations=is_every_second(self.run_view.agent),
-            evolution=load_evolution(kept, evolvable(space), len(space)) if trial.family == EVOLUTION else None,
+            evolution=load_evolution(kept, evolvable(space), len(space), program) if evolves else None,
         )
         found = episode.run()
         if episode.evolution is not None:
-            save_evolution(kept, episode.evolution)
+            save_evolution(kept, episode.evolution, program)
         if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
         chain_texts = space.texts(episode.current.point)
-        self.snapshots.memory = replace(self.snapshots.memory, chain=chain_texts, chain_family=trial.family)
+        self.snapshots.memory = replace(
+            self.snapshots.memory, chain=chain_texts, chain_family=trial.family, chain_start=trial.start
+        )
         if trial.before is None:
             trial = replace(trial, before=episode.start.measurement.score)
         return CandidateFound(self._candidate(space, found.point, replace(trial, expected=found.measurement.score)))
@@ -224,6 +227,13 @@ class Explorer:
                 f"the editable files hold {len(space)} numbers, more than the {MOST_VARIABLES} I can search"
             )
         return space
+
+    def _program(self, space: SearchSpace) -> str:
+        """Return a name for what the clone holds apart from the values of the variables: attempts with the same name
+        differ in nothing else."""
+        variable = {file.name for file in space.files}
+        others = sorted(item for item in self.run_view.tracked().items() if item[0] not in variable)
+        return sha256(repr((space.form, others)).encode(errors="surrogatepass")).hexdigest()
 
     def _others(self) -> list[Attempt]:
         return self.snapshots.memory.known.best_of_others(self.run_view.agent, self.run_view.direction)[:OTHERS]

@@ -131,20 +131,25 @@ class Evolution:
         return problem.space.clip(changed(self.base, zip(self.indices, values, strict=True)))
 
 
-def save_evolution(path: Path, evolution: Evolution) -> None:
-    """Write the evolution to a file, whole or not at all, whenever the process ends."""
+def save_evolution(path: Path, evolution: Evolution, program: str) -> None:
+    """Write the evolution to a file, whole or not at all, whenever the process ends. `program`: names the program whose
+    variables it changes."""
     temporary = path.with_suffix(".new")
-    temporary.write_bytes(pickle.dumps(evolution))
+    temporary.write_bytes(pickle.dumps((program, evolution)))
     temporary.replace(path)
 
 
-def load_evolution(path: Path, indices: Sequence[int], size: int) -> Evolution | None:
-    """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables, or was written
-    by another version."""
+def load_evolution(path: Path, indices: Sequence[int], size: int, program: str) -> Evolution | None:
+    """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables or another
+    program, or was written by another version."""
     try:
-        kept = pickle.loads(path.read_bytes())
+        of, kept = pickle.loads(path.read_bytes())
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError):
         return None
-    if not isinstance(kept, Evolution) or not all(hasattr(kept, one.name) for one in fields(Evolution)):
+    if (
+        of != program
+        or not isinstance(kept, Evolution)
+        or not all(hasattr(kept, one.name) for one in fields(Evolution))
+    ):
         return None
     return kept if list(kept.indices) == list(indices) and len(kept.base) == size else None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,11 @@ from sample import attempt
 
 from coral.native.calls import Search
 from coral.native.memory import KnownAttempts, Trial
+from coral.native.options import Options
 from coral.native.run_view import AgentRunView
-from coral.native.search.explore import THREADS, one_thread
+from coral.native.search.explore import THREADS, Explorer, one_thread
+from coral.native.search.numeric.evolution import SMALL, save_evolution
+from coral.native.search.numeric.problem import Measurement
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.tool_error import ToolError
 
@@ -61,6 +65,62 @@ def test_without_a_check_the_step_of_a_family_follows_its_results(agent: LocalAg
     graded = replace(first, before=1.0, score=2.0, number=3)
     agent.snapshots.memory = replace(agent.snapshots.memory, trials=(graded,))
     assert agent.bench.explorer.search(SHAKE).candidate.trial.step > first.step > 0
+
+
+class MeasuredFiles:
+    """A check in this process: the best x is 3."""
+
+    def warm_up(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def measure(self, candidates):
+        return [Measurement(-((json.loads(texts["p.json"])["x"] - 3.0) ** 2)) for texts in candidates]
+
+
+@pytest.fixture
+def checked(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch) -> LocalAgent:
+    """An agent with a public check, whose episodes are short."""
+    explorer = agent.bench.explorer
+    monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1"})
+    explorer.options, explorer.check, explorer._public_check = Options(seconds=0.05), "check.py", MeasuredFiles()
+    agent.snapshots.memory = replace(agent.snapshots.memory, known=KnownAttempts(recent=(attempt(1, 0.5),)))
+    return agent
+
+
+@pytest.mark.parametrize(("start", "goes_on"), [(None, True), (1, False)])
+def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, start: int | None, goes_on: bool
+):
+    measured, measure = list[str](), MeasuredFiles.measure
+    monkeypatch.setattr(Explorer, "_check_out", lambda *_: None)
+    monkeypatch.setattr(
+        MeasuredFiles,
+        "measure",
+        lambda self, candidates: measured.extend(texts["p.json"] for texts in candidates) or measure(self, candidates),
+    )
+    chain = '{"x": 77.25}'
+    checked.snapshots.memory = replace(checked.snapshots.memory, chain={"p.json": chain}, chain_family="shake")
+    checked.bench.explorer.search(Search(family="shake", start=start, why=""))
+    assert (chain in measured) is goes_on
+    assert checked.snapshots.memory.chain_start == start
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_evolution_goes_on_in_the_same_program_alone(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, changed: bool
+):
+    (checked.clone / "p.json").write_text('{"x": 1.5, "y": 0.5}')
+    search, kept = Search(family="evolution", start=None, why=""), checked.state / "evolution-1"
+    checked.bench.explorer.search(search)
+    program, evolution = pickle.loads(kept.read_bytes())
+    evolution.spent[SMALL] = 10**9
+    save_evolution(kept, evolution, program)
+    if changed:
+        monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1", "model.py": "blob 2"})
+    checked.bench.explorer.search(search)
+    _, evolution = pickle.loads(kept.read_bytes())
+    assert (evolution.spent[SMALL] < 10**9) is changed
 
 
 @pytest.mark.parametrize(
