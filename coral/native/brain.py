@@ -85,7 +85,7 @@ def _correct(situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
         if others:
             random = Random(f"{memory.session}/{memory.episodes}/again")
             other, start = random.choice(others), call.start
-            if is_tuned(situation, start):  # its tries may be over
+            if start in memory.unusable or is_tuned(situation, start):  # the tries from there may be over
                 start, _ = choose_start(situation, random)
             why = f"{call.family} did not work: {failed.message}"
             return (complaint, Search(family=other, start=start, why=why))

@@ -13,6 +13,7 @@ from attempts.record import Attempt, Direction, Kind
 BLOCK_NAMES = ("plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end
 TRIALS = 60
+UNUSABLE = 200
 ANSWERED = 200
 RECENT = 60  # attempts kept in full
 MOST_AWAITED = 200  # numbers still awaited; older ones are given up
@@ -147,6 +148,7 @@ class AgentMemory:
     chain: Texts = field(default_factory=dict)  # the files as the last episode of `chain_family` left them
     chain_family: str = ""
     chain_start: int | None = None  # the attempt from which that episode started
+    unusable: tuple[int, ...] = ()  # attempts whose files cannot be searched
     answered: tuple[str, ...] = ()  # ids of heartbeats
 
     @property
@@ -194,6 +196,9 @@ class AgentMemory:
         if redirection.family == trial.family:
             redirection = replace(redirection, family="")
         return replace(self.add_result(trial), redirection=redirection)
+
+    def mark_unusable(self, number: int) -> Self:
+        return replace(self, unusable=(*self.unusable, number)[-UNUSABLE:])
 
     def mark_answered(self, heartbeat_id: str) -> Self:
         return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])

@@ -47,6 +47,14 @@ class AgentRunView:
                 texts[name] = git.run("cat-file", "blob", f"{attempt.commit}:{name}").decode("utf-8")
         return texts
 
+    def head(self) -> str:
+        """Return the clone's last commit; empty if there is none."""
+        from workspace.git import Git
+
+        with suppress(GitError):
+            return Git(self.clone / ".git").text("rev-parse", "HEAD")
+        return ""
+
     def tracked(self) -> dict[str, str]:
         """Return the files of the clone's last commit by name, each with the object that it is; empty if there is no
         commit."""

@@ -120,10 +120,15 @@ def choose_other_family(situation: Situation, left: str) -> str:
 
 def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:
     """Return the attempt to start from (None: the files as they are), and why: as a redirect has decided, or one that
-    another agent hands over, or the agent's own best; if it stagnates, sometimes the best of the fleet."""
-    redirected, own, best = situation.memory.redirected, situation.own_best, situation.fleet_best
-    if redirected.start is not None:
-        return redirected.start, "redirected to the best of the fleet"
+    another agent hands over, or the agent's own best; if it stagnates, sometimes the best of the fleet. No attempt
+    whose files cannot be searched."""
+    redirected, unusable = situation.memory.redirected.start, situation.memory.unusable
+    own, best, seed = (
+        attempt if attempt is not None and attempt.number not in unusable else None
+        for attempt in (situation.own_best, situation.fleet_best, situation.known.best.get(""))
+    )
+    if redirected is not None and redirected not in unusable:
+        return redirected, "redirected to the best of the fleet"
     if (handed := start_from(situation)) is not None:
         return handed
     stagnates = any(trial.verdict not in IMPROVED for trial in situation.memory.trials[-1:])
@@ -131,5 +136,4 @@ def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]
         return best.number, "the best of the fleet: mine is behind, and my last attempt gained nothing"
     if own is not None:
         return own.number, "my best so far"
-    seed = situation.known.best.get("")
     return (seed.number, "the seed") if seed is not None else (None, "the files as they are")

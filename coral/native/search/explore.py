@@ -19,7 +19,7 @@ from coral.native.run_view import AgentRunView
 from coral.native.search.bandit import gain, is_win
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.choose_family import is_every_second
-from coral.native.search.families import EVOLUTION, format_title, suitable_families
+from coral.native.search.families import EVOLUTION, FAMILIES, format_title, suitable_families
 from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem, TimeUp
@@ -121,9 +121,7 @@ class Explorer:
     def search(self, call: Search) -> CandidateFound:
         memory = self.snapshots.memory
         start = memory.known.find(call.start)
-        if start is not None:
-            self._check_out(start)
-        space = self._space()
+        space = self._space() if start is None else self._start_from(start, call.family)
         others = self._points(space, self._others())
         number, score = (start.number, start.score) if start is not None else (None, None)
         trial = Trial(title=format_title(call.family, number), family=call.family, start=number, before=score)
@@ -247,10 +245,24 @@ class Explorer:
             return None
         return space.vector(self.run_view.files(attempt, [file.name for file in space.files]))
 
-    def _check_out(self, attempt: Attempt) -> None:
-        """Put the clone on an attempt, so that what is made from it is its child."""
+    def _start_from(self, attempt: Attempt, family: str) -> SearchSpace:
+        """Put the clone on an attempt, so that what is made from it is its child, and return its space. If its files
+        cannot be searched, the clone goes back, because it could not go on from there."""
+        before = self.run_view.head()
+        self._check_out(attempt.commit, attempt.number)
         try:
-            checkout(self.run_view.clone, attempt.commit, self.run_view.agent)
+            space = self._space()
+        except ToolError as problem:
+            self.snapshots.memory = self.snapshots.memory.mark_unusable(attempt.number)
+            self._check_out(before, attempt.number)
+            raise ToolError(f"cannot start from #{attempt.number}: {problem}") from problem
+        if not FAMILIES[family].suits(space, others=True, check=True):
+            raise ToolError(f"{family} does not suit the files of #{attempt.number}")
+        return space
+
+    def _check_out(self, commit: str, number: int) -> None:
+        try:
+            checkout(self.run_view.clone, commit, self.run_view.agent)
         except SubmitError as problem:
             transient = isinstance(problem, LockedError)
-            raise ToolError(f"cannot start from #{attempt.number}: {problem}", transient=transient) from problem
+            raise ToolError(f"cannot start from #{number}: {problem}", transient=transient) from problem

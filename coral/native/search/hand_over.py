@@ -37,9 +37,9 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
         if len(line) == 1:
             title = f"The numbers of #{handed.attempt} could not be tuned"
             body = (
-                f"{tries} searches from #{handed.attempt}, which {handed.author} handed over, led to no attempt: the "
-                f"public check rejects it or is too slow for it, or its files hold nothing to vary. The next step is "
-                f"{handed.author}'s."
+                f"No search from #{handed.attempt}, which {handed.author} handed over, led to an attempt: the public "
+                f"check rejects it or is too slow for it, or its files hold nothing to vary, or too much. The next "
+                f"step is {handed.author}'s."
             )
             return (WriteNote(name=name, title=title, attempts=attempts, body=body),)
         start, graded = situation.known.find(handed.attempt), situation.memory.graded
@@ -59,7 +59,7 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
 def _lines(situation: Situation) -> Iterator[tuple[HandOver, list[int], int]]:
     """Yield the attempts that others hand over and this agent has not given back, the newest first; each with its line:
     itself, and the agent's own attempts that began at it or at one of these; and with how many searches began there,
-    those that led to no attempt included."""
+    those that led to no attempt included: TRIES if its files cannot be searched."""
     for handed in sorted(situation.hand_overs, key=lambda handed: -handed.attempt):
         if handed.author != situation.agent and not handed.given_back:
             line, tries = [handed.attempt], 0
@@ -67,4 +67,4 @@ def _lines(situation: Situation) -> Iterator[tuple[HandOver, list[int], int]]:
                 if trial.start in line:
                     tries += 1
                     line += [trial.number] if trial.number is not None else []
-            yield handed, line, tries
+            yield handed, line, max(tries, TRIES * (handed.attempt in situation.memory.unusable))

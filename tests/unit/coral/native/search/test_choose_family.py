@@ -35,6 +35,20 @@ def test_without_constraints_a_fleet_begins_with_a_descent_and_an_evolution():
     assert {begun(f"agent-{number}", count) for number in (1, 2) for count in (None, 455)} == {"descent"}
 
 
+def test_no_search_starts_from_files_that_cannot_be_searched():
+    attempts = known(attempt(0, 1.0), attempt(2, 2.0), attempt(3, 9.0, agent="agent-2"))
+
+    def starts(*unusable, **fields):
+        behind = situation(trial(2, "rows", 3, 2), attempts=attempts, unusable=unusable, **fields)
+        return {choose_start(behind, Random(k))[0] for k in range(40)}
+
+    assert starts() == {2, 3}
+    assert starts(3) == {2}
+    assert starts(3, redirection=Redirection(start=3, until=1)) == {2}
+    assert starts(2, 3) == {0}
+    assert starts(0, 2, 3) == {None}
+
+
 def test_a_redirection_ends_after_its_episodes():
     ended = Redirection(start=9, family="cross", until=3)
     assert "rows" in chosen(trial(4, "rows", 1, 2), redirection=ended, episodes=3)

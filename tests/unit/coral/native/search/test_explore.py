@@ -94,6 +94,7 @@ def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
 ):
     measured, measure = list[str](), MeasuredFiles.measure
     monkeypatch.setattr(Explorer, "_check_out", lambda *_: None)
+    monkeypatch.setattr(AgentRunView, "head", lambda _: "")
     monkeypatch.setattr(
         MeasuredFiles,
         "measure",
@@ -104,6 +105,30 @@ def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
     checked.bench.explorer.search(Search(family="shake", start=start, why=""))
     assert (chain in measured) is goes_on
     assert checked.snapshots.memory.chain_start == start
+
+
+@pytest.mark.parametrize("text", ['"none"', str([0.5] * (MOST_VARIABLES + 1))])
+def test_from_files_that_cannot_be_searched_the_clone_goes_back(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, text: str
+):
+    texts = {"before": '{"x": 1.5}', attempt(1, 0.5).commit: text}
+    monkeypatch.setattr(AgentRunView, "head", lambda _: "before")
+    monkeypatch.setattr(
+        Explorer, "_check_out", lambda _, commit, number: (checked.clone / "p.json").write_text(texts[commit])
+    )
+    with pytest.raises(ToolError, match="cannot start from #1: the editable files hold"):
+        checked.bench.explorer.search(Search(family="shake", start=1, why=""))
+    assert checked.bench.explorer.families()
+    assert checked.snapshots.memory.unusable == (1,)
+
+
+def test_a_family_that_needs_another_form_of_files_is_an_error(checked: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    """The families are those of the files before the clone was put on the start, which may be another program."""
+    monkeypatch.setattr(AgentRunView, "head", lambda _: "before")
+    monkeypatch.setattr(Explorer, "_check_out", lambda *_: None)
+    with pytest.raises(ToolError, match="rows does not suit the files of #1"):
+        checked.bench.explorer.search(Search(family="rows", start=1, why=""))
+    assert checked.snapshots.memory.unusable == ()
 
 
 @pytest.mark.parametrize("changed", [False, True])

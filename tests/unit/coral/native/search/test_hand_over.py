@@ -74,6 +74,12 @@ def test_searches_that_lead_to_no_attempt_are_tries_too() -> None:
     assert note.title == "The numbers of #3 are tuned: 2 -> 2.5"
 
 
+def test_what_cannot_be_searched_is_given_back_at_once() -> None:
+    unusable = situation(observation=HANDED, attempts=known(*RECORDS), unusable=(3,))
+    assert start_from(unusable) is None
+    assert [note.title for note in report(unusable)] == ["The numbers of #3 could not be tuned"]
+
+
 def test_a_search_that_failed_is_not_repeated_from_where_the_tries_are_over() -> None:
     failed = CallFailed(Search(family="shake", start=3, why=""), "found nothing", transient=False)
     assert [SearchBrain().reason(fruitless(count), failed)[-1].start for count in (3, 4)] == [3, 2]
