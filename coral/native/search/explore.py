@@ -67,6 +67,7 @@ class Explorer:
     seed: int
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
+    _copied: str = ""  # the program in the check's scratch copy
     _saved_at: float = 0.0  # when this episode saved last
 
     def families(self) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ class Explorer:
         if self._constraints is None and self.check:
             try:
                 measured = self._the_check().measure([{}])[0]
-            except CheckBroken:  # a search will say so
+            except (CheckBroken, ToolError):  # a search will say so
                 return None
             self._constraints = None if measured.error else len(measured.slack)
         return self._constraints
@@ -110,6 +111,7 @@ class Explorer:
     def _the_check(self) -> PublicCheck:
         if self._public_check is None:
             clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
+            self._copied = self._program(self._space())
             self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
         return self._public_check
 
@@ -140,6 +142,12 @@ class Explorer:
         if self._public_check is not None:
             self._public_check.close()
 
+    def _leave_other_program(self, program: str) -> None:
+        """End the check if it measures another program than this: only files with variables are written to its copy."""
+        if self._public_check is not None and self._copied != program:
+            self._public_check.close()
+            self._public_check = self._constraints = None
+
     def kill(self) -> None:
         """End the check without waiting for it, while this process is ending."""
         if self._public_check is not None:
@@ -153,9 +161,11 @@ class Explorer:
             from coral.native.search.numeric.evolution import load_evolution, save_evolution
 
         memory = self.snapshots.memory
+        program = self._program(space)
+        self._leave_other_program(program)
         problem = self._problem(space)
         chain = space.vector(left) if (left := memory.chain_from(trial.family, trial.start)) else None
-        kept, program = self.run_view.state / f"evolution-{memory.known.epoch}", self._program(space)
+        kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at, evolves = 0.0, trial.family == EVOLUTION
         problem.on_new_best = partial(self._save_best, space, trial)
         episode = Episode(

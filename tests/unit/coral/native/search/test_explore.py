@@ -13,6 +13,7 @@ from coral.native.calls import Search
 from coral.native.memory import KnownAttempts, Trial
 from coral.native.options import Options
 from coral.native.run_view import AgentRunView
+from coral.native.search import explore
 from coral.native.search.explore import THREADS, Explorer, one_thread
 from coral.native.search.numeric.evolution import SMALL, save_evolution
 from coral.native.search.numeric.problem import Measurement
@@ -75,7 +76,8 @@ class MeasuredFiles:
     def close(self) -> None: ...
 
     def measure(self, candidates):
-        return [Measurement(-((json.loads(texts["p.json"])["x"] - 3.0) ** 2)) for texts in candidates]
+        values = [json.loads(texts["p.json"])["x"] if texts else 1.5 for texts in candidates]
+        return [Measurement(-((x - 3.0) ** 2)) for x in values]
 
 
 @pytest.fixture
@@ -83,7 +85,8 @@ def checked(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch) -> LocalAgent:
     """An agent with a public check, whose episodes are short."""
     explorer = agent.bench.explorer
     monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1"})
-    explorer.options, explorer.check, explorer._public_check = Options(seconds=0.05), "check.py", MeasuredFiles()
+    monkeypatch.setattr(explore, "PublicCheck", lambda *_: MeasuredFiles())
+    explorer.options, explorer.check = Options(seconds=0.05), "check.py"
     agent.snapshots.memory = replace(agent.snapshots.memory, known=KnownAttempts(recent=(attempt(1, 0.5),)))
     return agent
 
@@ -98,12 +101,12 @@ def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
     monkeypatch.setattr(
         MeasuredFiles,
         "measure",
-        lambda self, candidates: measured.extend(texts["p.json"] for texts in candidates) or measure(self, candidates),
+        lambda check, candidates: measured.extend(map(str, candidates)) or measure(check, candidates),
     )
     chain = '{"x": 77.25}'
     checked.snapshots.memory = replace(checked.snapshots.memory, chain={"p.json": chain}, chain_family="shake")
     checked.bench.explorer.search(Search(family="shake", start=start, why=""))
-    assert (chain in measured) is goes_on
+    assert (str({"p.json": chain}) in measured) is goes_on
     assert checked.snapshots.memory.chain_start == start
 
 
@@ -157,6 +160,14 @@ def test_files_with_nothing_or_too_much_to_vary_are_an_error(agent: LocalAgent, 
     assert agent.bench.explorer.families() == ()
     with pytest.raises(ToolError, match=message):
         agent.bench.explorer.search(SHAKE)
+
+
+def test_the_constraints_of_files_with_nothing_to_vary_are_unknown(checked: LocalAgent):
+    explorer = checked.bench.explorer
+    assert explorer.constraints() == 0
+    explorer._public_check = explorer._constraints = None
+    (checked.clone / "p.json").write_text('"none"')
+    assert explorer.constraints() is None
 
 
 @pytest.mark.parametrize("mine", [None, "2"])
