@@ -14,7 +14,7 @@ from coral.native.format import score_text
 from coral.native.options import LLM, SEARCH
 from coral.native.own_code import find_own
 from coral.native.search.choose_family import choose_family, choose_start
-from coral.native.search.hand_over import report
+from coral.native.search.hand_over import is_tuned, report
 from coral.native.situation import (
     Call,
     CallDone,
@@ -83,9 +83,12 @@ def _correct(situation: Situation, failed: CallFailed) -> tuple[Call, ...]:
     if isinstance(call, Search):
         others = [name for name in situation.families if name != call.family]
         if others:
-            other = Random(f"{memory.session}/{memory.episodes}/again").choice(others)
+            random = Random(f"{memory.session}/{memory.episodes}/again")
+            other, start = random.choice(others), call.start
+            if start in memory.unusable or is_tuned(situation, start):  # the tries from there may be over
+                start, _ = choose_start(situation, random)
             why = f"{call.family} did not work: {failed.message}"
-            return (complaint, Search(family=other, start=call.start, why=why))
+            return (complaint, Search(family=other, start=start, why=why))
     return (complaint,)
 
 

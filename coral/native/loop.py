@@ -23,7 +23,7 @@ MAX_FAILURES = 6  # in a row; they end the turn
 
 
 class TurnEnd(StrEnum):
-    NOTHING_TO_VARY = "the editable files hold no number and no choice that I could vary"
+    NOTHING_TO_VARY = "the editable files hold no number and no choice that I could vary, or more than I can search"
     FAILURES = "too many failures in a row"
     STEPS = "the limit of steps for one prompt"
 

@@ -13,6 +13,7 @@ from attempts.record import Attempt, Direction, Kind
 BLOCK_NAMES = ("plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end
 TRIALS = 60
+UNUSABLE = 200
 ANSWERED = 200
 RECENT = 60  # attempts kept in full
 MOST_AWAITED = 200  # numbers still awaited; older ones are given up
@@ -146,6 +147,8 @@ class AgentMemory:
     redirection: Redirection = field(default_factory=Redirection)
     chain: Texts = field(default_factory=dict)  # the files as the last episode of `chain_family` left them
     chain_family: str = ""
+    chain_start: int | None = None  # the attempt from which that episode started
+    unusable: tuple[int, ...] = ()  # attempts whose files cannot be searched
     answered: tuple[str, ...] = ()  # ids of heartbeats
 
     @property
@@ -167,6 +170,14 @@ class AgentMemory:
         kept = {name: getattr(self, name) for name in ("session", "episodes", "blocks", "answered")}
         return type(self)(**kept)
 
+    def chain_from(self, family: str, start: int | None) -> Texts:
+        """Return the files from which an episode of a family goes on: those that the last one left, if it was of the
+        same family and started from the same attempt, or led to it; else none."""
+        graded = [trial for trial in self.trials if trial.number is not None][-1:]
+        led = [trial.number for trial in graded if (trial.family, trial.start) == (family, self.chain_start)]
+        continues = family == self.chain_family and start in (self.chain_start, *led)
+        return self.chain if continues else {}
+
     def edit(self, block: str, text: str, *, add: bool = False) -> Self:
         """Return the memory with one block replaced, or extended by a line."""
         held = self.blocks.get(block, "")
@@ -185,6 +196,9 @@ class AgentMemory:
         if redirection.family == trial.family:
             redirection = replace(redirection, family="")
         return replace(self.add_result(trial), redirection=redirection)
+
+    def mark_unusable(self, number: int) -> Self:
+        return replace(self, unusable=(*self.unusable, number)[-UNUSABLE:])
 
     def mark_answered(self, heartbeat_id: str) -> Self:
         return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])

@@ -47,6 +47,24 @@ class AgentRunView:
                 texts[name] = git.run("cat-file", "blob", f"{attempt.commit}:{name}").decode("utf-8")
         return texts
 
+    def head(self) -> str:
+        """Return the clone's last commit; empty if there is none."""
+        from workspace.git import Git
+
+        with suppress(GitError):
+            return Git(self.clone / ".git").text("rev-parse", "HEAD")
+        return ""
+
+    def tracked(self) -> dict[str, str]:
+        """Return the files of the clone's last commit by name, each with the object that it is; empty if there is no
+        commit."""
+        from workspace.git import Git
+
+        with suppress(GitError):
+            listed = Git(self.clone / ".git").run("ls-tree", "-r", "-z", "HEAD").decode("utf-8", "replace")
+            return {name: about for entry in listed.split("\0")[:-1] for about, name in [entry.split("\t", 1)]}
+        return {}
+
     def skills(self) -> tuple[SearchSkill | None, tuple[HandOver, ...]]:
         """Return the skill that a search can load, and the attempts that agents hand over, to be tuned."""
         found = [read_skill(skill) for skill in list_skills(self.shared)]

@@ -6,6 +6,7 @@ from itertools import combinations
 from random import Random
 
 from attempts.record import IMPROVED, Attempt, Direction
+from coral.native.memory import Trial
 from coral.native.search.bandit import counts_of, expected, gain, is_win, sample_family
 from coral.native.search.families import FAMILIES, FIRST, LOCAL, parse_title
 from coral.native.search.hand_over import start_from
@@ -30,7 +31,8 @@ def choose_family(situation: Situation, random: Random) -> str:
     for family in first:
         if family in families:
             return family
-    kind = _choose_kind(sorted({FAMILIES[name].kind for name in families}), compared, situation.constraints, random)
+    kinds = sorted({FAMILIES[name].kind for name in families})
+    kind = _choose_kind(kinds, compared, _fruitless(memory.trials), situation.constraints, random)
     families = [name for name in families if FAMILIES[name].kind == kind]
     failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len({*failed}) == 1 and len(families) > 1:
@@ -43,15 +45,22 @@ def choose_family(situation: Situation, random: Random) -> str:
 Compared = dict[str, tuple[float, int]]
 
 
-def _choose_kind(kinds: Sequence[str], compared: Compared, constraints: int | None, random: Random) -> str:
+def _fruitless(trials: Sequence[Trial]) -> Counter[str]:
+    """Count, for each kind, the trials that led to no attempt."""
+    return Counter(FAMILIES[trial.family].kind for trial in trials if trial.number is None and trial.family in FAMILIES)
+
+
+def _choose_kind(
+    kinds: Sequence[str], compared: Compared, fruitless: Counter[str], constraints: int | None, random: Random
+) -> str:
     """Choose a kind of families by how the kinds compare, for a rough problem is rough for all families that descend.
-    If there are constraints, the kind that follows them is preferred until it loses."""
+    If there are constraints, the kind that follows them is preferred until it loses. A fruitless trial is a loss."""
     doubt = CONSTRAINED if constraints else 1.0
 
     def draw(kind: str) -> float:
         wins, tries = compared.get(kind, (0.0, 0))
         prior = 2.0 - doubt if kind == LOCAL else doubt
-        return random.betavariate(prior + wins, 2.0 - prior + tries - wins)
+        return random.betavariate(prior + wins, 2.0 - prior + tries - wins + fruitless[kind])
 
     return max(kinds, key=draw, default="")
 
@@ -111,10 +120,15 @@ def choose_other_family(situation: Situation, left: str) -> str:
 
 def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]:
     """Return the attempt to start from (None: the files as they are), and why: as a redirect has decided, or one that
-    another agent hands over, or the agent's own best; if it stagnates, sometimes the best of the fleet."""
-    redirected, own, best = situation.memory.redirected, situation.own_best, situation.fleet_best
-    if redirected.start is not None:
-        return redirected.start, "redirected to the best of the fleet"
+    another agent hands over, or the agent's own best; if it stagnates, sometimes the best of the fleet. No attempt
+    whose files cannot be searched."""
+    redirected, unusable = situation.memory.redirected.start, situation.memory.unusable
+    own, best, seed = (
+        attempt if attempt is not None and attempt.number not in unusable else None
+        for attempt in (situation.own_best, situation.fleet_best, situation.known.best.get(""))
+    )
+    if redirected is not None and redirected not in unusable:
+        return redirected, "redirected to the best of the fleet"
     if (handed := start_from(situation)) is not None:
         return handed
     stagnates = any(trial.verdict not in IMPROVED for trial in situation.memory.trials[-1:])
@@ -122,5 +136,4 @@ def choose_start(situation: Situation, random: Random) -> tuple[int | None, str]
         return best.number, "the best of the fleet: mine is behind, and my last attempt gained nothing"
     if own is not None:
         return own.number, "my best so far"
-    seed = situation.known.best.get("")
     return (seed.number, "the seed") if seed is not None else (None, "the files as they are")

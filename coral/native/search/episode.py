@@ -17,10 +17,10 @@ from coral.native.search.families import FAMILIES, Family
 from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.descent import Descent, Goal
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
-from coral.native.search.numeric.evolution import SMALL, Evolution
+from coral.native.search.numeric.evolution import GENERATION_SHARE, SMALL, Evolution
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.moves import MoveContext, perturb_all, restart
-from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
+from coral.native.search.numeric.problem import SAME, EvaluatedPoint, Measurement, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import SearchSpace, Vector
 
 ALIKE = 3e-6  # relative: costs closer than this are one result before the last digits are sought
@@ -32,16 +32,25 @@ PATIENCE = 25  # moves without a new best after which the search returns to the 
 COARSE, ROUGH, FINE = 1e-4, 1e-6, 1e-12  # precision of a first look, while exploring, and of the candidate
 FEW = 0.34  # of the reals: so many are optimized alone before all of them
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
-AFFORDABLE = 12.0  # gradients that an episode must have time for, if gradients are to be used
+AFFORDABLE = 4.0  # gradients that an episode must have time for, if gradients are to be used
+WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more steps
+QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
+TIMING = 0.02  # of the episode's time, for that
 TURNS = 4
 LATER_RUN = 4  # restarts that an evolution with a large first population leaves out; it doubles with each
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
 
+def are_gradients_affordable(problem: OptimizationProblem, start: Measurement) -> bool:
+    """Return whether the check is fast enough for gradients."""
+    gradients = WITH_CONSTRAINTS if start.slack else AFFORDABLE
+    return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
+
+
 class LocalSearch:
     """Searches near a point. `differences`: None if gradients cannot be had: no variable is real, or the check is too
-    slow.
+    slow (`gradients` is false).
 
     Ranges and scales are taken from points: the current one, those of other agents, and others that are known.
     """
@@ -53,12 +62,11 @@ class LocalSearch:
         others: Sequence[Vector],
         known: Sequence[Vector],
         random: Random,
-        seconds: float,
+        gradients: bool,
     ) -> None:
         space, points = problem.space, [current, *others, *known]
         scales = space.scales(points)
-        affordable = problem.seconds_per_measurement * len(space.reals) * AFFORDABLE < seconds
-        differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and affordable else None
+        differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and gradients else None
         self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
         self.context = MoveContext(problem, space.ranges(points), scales, others, random)
         self.gains: list[float] = []  # of the local searches, in merit
@@ -150,15 +158,16 @@ class Episode:
     best: EvaluatedPoint = field(init=False)
     local: LocalSearch = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.local = LocalSearch(self.problem, self.chain, self.others, self.known, self.random, self.seconds)
-
     def run(self) -> EvaluatedPoint:
         """Run the episode and return the point to submit. Raises only what a check that cannot be used at all
         raises."""
         problem = self.problem
+        problem.seconds = self.seconds
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
         self.start = self.current = self.best = problem.measured(problem.space.start)
+        self._learn_pace()
+        gradients = are_gradients_affordable(problem, self.start.measurement)
+        self.local = LocalSearch(problem, self.chain, self.others, self.known, self.random, gradients)
         problem.best = None
         if self.chain != self.start.point:
             self.current = problem.measured(self.chain)
@@ -176,6 +185,13 @@ class Episode:
             self._move(FAMILIES[self.family])
             self.moves += 1
             self._report()
+
+    def _learn_pace(self) -> None:
+        """Measure the start again for a moment if the check seems slow: one measurement may have waited for another
+        process."""
+        until = self.began + TIMING * self.seconds
+        while self.problem.seconds_per_measurement > QUICK and time.monotonic() < until:
+            self.problem.measured(self.start.point)
 
     def _move(self, family: Family) -> None:
         """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
@@ -229,7 +245,7 @@ class Episode:
             if evolution.runs:
                 near = kind == SMALL and self.random.random() < NEAR
                 point = self.best.point if near else restart(self.local.context, self.best.point)
-            evolution.begin(point, kind, self.random)
+            evolution.begin(point, kind, self.random, self.problem.affordable(GENERATION_SHARE))
         return evolution.run(self.problem, self.local.descend if self.local.differences is not None else None)
 
     def _search_discrete(self, family: str) -> EvaluatedPoint:

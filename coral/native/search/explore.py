@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from random import Random
 
 from attempts.fields import one_line
@@ -18,7 +19,7 @@ from coral.native.run_view import AgentRunView
 from coral.native.search.bandit import gain, is_win
 from coral.native.search.check import CheckBroken, PublicCheck
 from coral.native.search.choose_family import is_every_second
-from coral.native.search.families import EVOLUTION, format_title, suitable_families
+from coral.native.search.families import EVOLUTION, FAMILIES, format_title, suitable_families
 from coral.native.search.insight import findings
 from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem, TimeUp
@@ -66,6 +67,7 @@ class Explorer:
     seed: int
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
+    _copied: str = ""  # the program in the check's scratch copy
     _saved_at: float = 0.0  # when this episode saved last
 
     def families(self) -> tuple[str, ...]:
@@ -101,7 +103,7 @@ class Explorer:
         if self._constraints is None and self.check:
             try:
                 measured = self._the_check().measure([{}])[0]
-            except CheckBroken:  # a search will say so
+            except (CheckBroken, ToolError):  # a search will say so
                 return None
             self._constraints = None if measured.error else len(measured.slack)
         return self._constraints
@@ -109,18 +111,19 @@ class Explorer:
     def _the_check(self) -> PublicCheck:
         if self._public_check is None:
             clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
+            self._copied = self._program(self._space())
             self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
         return self._public_check
 
     def _problem(self, space: SearchSpace) -> OptimizationProblem:
-        return OptimizationProblem(space, self._the_check().measure, self.run_view.direction is Direction.MAXIMIZE)
+        check = self._the_check()
+        check.warm_up()
+        return OptimizationProblem(space, check.measure, self.run_view.direction is Direction.MAXIMIZE)
 
     def search(self, call: Search) -> CandidateFound:
         memory = self.snapshots.memory
         start = memory.known.find(call.start)
-        if start is not None:
-            self._check_out(start)
-        space = self._space()
+        space = self._space() if start is None else self._start_from(start, call.family)
         others = self._points(space, self._others())
         number, score = (start.number, start.score) if start is not None else (None, None)
         trial = Trial(title=format_title(call.family, number), family=call.family, start=number, before=score)
@@ -139,6 +142,12 @@ class Explorer:
         if self._public_check is not None:
             self._public_check.close()
 
+    def _leave_other_program(self, program: str) -> None:
+        """End the check if it measures another program than this: only files with variables are written to its copy."""
+        if self._public_check is not None and self._copied != program:
+            self._public_check.close()
+            self._public_check = self._constraints = None
+
     def kill(self) -> None:
         """End the check without waiting for it, while this process is ending."""
         if self._public_check is not None:
@@ -152,10 +161,12 @@ class Explorer:
             from coral.native.search.numeric.evolution import load_evolution, save_evolution
 
         memory = self.snapshots.memory
+        program = self._program(space)
+        self._leave_other_program(program)
         problem = self._problem(space)
-        chain = space.vector(memory.chain) if memory.chain and memory.chain_family == trial.family else None
+        chain = space.vector(left) if (left := memory.chain_from(trial.family, trial.start)) else None
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
-        self._saved_at = 0.0
+        self._saved_at, evolves = 0.0, trial.family == EVOLUTION
         problem.on_new_best = partial(self._save_best, space, trial)
         episode = Episode(
             problem,
@@ -168,16 +179,18 @@ class Explorer:
             report=partial(self.output.beat, "search"),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
             large_populations=is_every_second(self.run_view.agent),
-            evolution=load_evolution(kept, evolvable(space), len(space)) if trial.family == EVOLUTION else None,
+            evolution=load_evolution(kept, evolvable(space), len(space), program) if evolves else None,
         )
         found = episode.run()
         if episode.evolution is not None:
-            save_evolution(kept, episode.evolution)
+            save_evolution(kept, episode.evolution, program)
         if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
         chain_texts = space.texts(episode.current.point)
-        self.snapshots.memory = replace(self.snapshots.memory, chain=chain_texts, chain_family=trial.family)
+        self.snapshots.memory = replace(
+            self.snapshots.memory, chain=chain_texts, chain_family=trial.family, chain_start=trial.start
+        )
         if trial.before is None:
             trial = replace(trial, before=episode.start.measurement.score)
         return CandidateFound(self._candidate(space, found.point, replace(trial, expected=found.measurement.score)))
@@ -223,6 +236,13 @@ class Explorer:
             )
         return space
 
+    def _program(self, space: SearchSpace) -> str:
+        """Return a name for what the clone holds apart from the values of the variables: attempts with the same name
+        differ in nothing else."""
+        variable = {file.name for file in space.files}
+        others = sorted(item for item in self.run_view.tracked().items() if item[0] not in variable)
+        return sha256(repr((space.form, others)).encode(errors="surrogatepass")).hexdigest()
+
     def _others(self) -> list[Attempt]:
         return self.snapshots.memory.known.best_of_others(self.run_view.agent, self.run_view.direction)[:OTHERS]
 
@@ -235,10 +255,24 @@ class Explorer:
             return None
         return space.vector(self.run_view.files(attempt, [file.name for file in space.files]))
 
-    def _check_out(self, attempt: Attempt) -> None:
-        """Put the clone on an attempt, so that what is made from it is its child."""
+    def _start_from(self, attempt: Attempt, family: str) -> SearchSpace:
+        """Put the clone on an attempt, so that what is made from it is its child, and return its space. If its files
+        cannot be searched, the clone goes back, because it could not go on from there."""
+        before = self.run_view.head()
+        self._check_out(attempt.commit, attempt.number)
         try:
-            checkout(self.run_view.clone, attempt.commit, self.run_view.agent)
+            space = self._space()
+        except ToolError as problem:
+            self.snapshots.memory = self.snapshots.memory.mark_unusable(attempt.number)
+            self._check_out(before, attempt.number)
+            raise ToolError(f"cannot start from #{attempt.number}: {problem}") from problem
+        if not FAMILIES[family].suits(space, others=True, check=True):
+            raise ToolError(f"{family} does not suit the files of #{attempt.number}")
+        return space
+
+    def _check_out(self, commit: str, number: int) -> None:
+        try:
+            checkout(self.run_view.clone, commit, self.run_view.agent)
         except SubmitError as problem:
             transient = isinstance(problem, LockedError)
-            raise ToolError(f"cannot start from #{attempt.number}: {problem}", transient=transient) from problem
+            raise ToolError(f"cannot start from #{number}: {problem}", transient=transient) from problem

@@ -9,25 +9,39 @@ from coral.native.memory import rank
 from coral.native.shared_skills import HandOver
 from coral.native.situation import Situation
 
-TRIES = 4  # attempts that each searching agent makes from the attempt, before it goes on from its own best
+TRIES = 4  # searches that each agent makes from the attempt, before it goes on from its own best
 
 
 def start_from(situation: Situation) -> tuple[int, str] | None:
     """Return the attempt to tune next, and why: the best so far of the newest hand-over that has tries left; None if
     there is none."""
-    for handed, line in _lines(situation):
+    for handed, line, tries in _lines(situation):
         held = [found for number in line if (found := situation.known.find(number)) and found.score is not None]
-        if held and len(line) <= TRIES:
+        if held and tries < TRIES:
             best = min(held, key=rank(situation.direction))
-            return best.number, f"{handed.author} hands #{handed.attempt} over, try {len(line)} of {TRIES}"
+            return best.number, f"{handed.author} hands #{handed.attempt} over, try {tries + 1} of {TRIES}"
     return None
+
+
+def is_tuned(situation: Situation, number: int | None) -> bool:
+    """Return whether an attempt is handed over and not given back, or was made from one."""
+    return any(number in line for _, line, _ in _lines(situation))
 
 
 def report(situation: Situation) -> tuple[WriteNote, ...]:
     """Return the note on the result of a hand-over that has had its tries; empty if there is none to report."""
-    for handed, line in _lines(situation):
-        if len(line) <= TRIES:
+    for handed, line, tries in _lines(situation):
+        if tries < TRIES:
             continue
+        name, attempts = handed.note_of(situation.agent), tuple(line)
+        if len(line) == 1:
+            title = f"The numbers of #{handed.attempt} could not be tuned"
+            body = (
+                f"No search from #{handed.attempt}, which {handed.author} handed over, led to an attempt: the public "
+                f"check rejects it or is too slow for it, or its files hold nothing to vary, or too much. The next "
+                f"step is {handed.author}'s."
+            )
+            return (WriteNote(name=name, title=title, attempts=attempts, body=body),)
         start, graded = situation.known.find(handed.attempt), situation.memory.graded
         scored = [trial for number in line[1:] if (trial := graded[number]).score is not None]
         best = min(scored, key=rank(situation.direction)).score if scored else None
@@ -38,18 +52,19 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
             f"vary: the next step is {handed.author}'s."
         )
         title = f"The numbers of #{handed.attempt} are tuned: {came}"
-        name = handed.note_of(situation.agent)
-        return (WriteNote(name=name, title=title, attempts=tuple(line), body=body),)
+        return (WriteNote(name=name, title=title, attempts=attempts, body=body),)
     return ()
 
 
-def _lines(situation: Situation) -> Iterator[tuple[HandOver, list[int]]]:
+def _lines(situation: Situation) -> Iterator[tuple[HandOver, list[int], int]]:
     """Yield the attempts that others hand over and this agent has not given back, the newest first; each with its line:
-    itself, and the agent's own attempts that began at it or at one of these."""
+    itself, and the agent's own attempts that began at it or at one of these; and with how many searches began there,
+    those that led to no attempt included: TRIES if its files cannot be searched."""
     for handed in sorted(situation.hand_overs, key=lambda handed: -handed.attempt):
         if handed.author != situation.agent and not handed.given_back:
-            line = [handed.attempt]
-            for number, trial in situation.memory.graded.items():
+            line, tries = [handed.attempt], 0
+            for trial in situation.memory.trials:
                 if trial.start in line:
-                    line.append(number)
-            yield handed, line
+                    tries += 1
+                    line += [trial.number] if trial.number is not None else []
+            yield handed, line, max(tries, TRIES * (handed.attempt in situation.memory.unusable))

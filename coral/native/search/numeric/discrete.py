@@ -19,6 +19,7 @@ WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per vari
 HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neighbour
 SAMPLED = 60  # neighbours that are measured to find a typical loss
 ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
+STEP_SHARE = 0.1  # of the search's time, for the neighbours of one step, or to find the typical loss of a kind
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
 SHARES = (0.4, 0.9)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200
@@ -32,8 +33,8 @@ class Neighbourhood:
     space: SearchSpace
     random: Random
 
-    def all(self, point: Vector) -> list[Change]:
-        """Return every neighbour, or MOST_NEIGHBOURS of them at random."""
+    def all(self, point: Vector, most: int = MOST_NEIGHBOURS) -> list[Change]:
+        """Return every neighbour, or `most` of them at random."""
         changes: list[Change] = []
         for k in self.space.discrete:
             variable = self.space.variables[k]
@@ -43,7 +44,7 @@ class Neighbourhood:
                 changes += [((k, v),) for v in (point[k] - 1, point[k] + 1) if variable.low <= v <= variable.high]
         for group in self.space.permutations:
             changes += [((i, point[j]), (j, point[i])) for i, j in combinations(group, 2)]
-        return changes if len(changes) <= MOST_NEIGHBOURS else self.random.sample(changes, MOST_NEIGHBOURS)
+        return changes if len(changes) <= most else self.random.sample(changes, most)
 
     def draw(self, point: Vector, kind: str = EXCHANGE) -> Change:
         """Draw one neighbour. `kind`: how permutations change: two values exchanged, a piece reversed, or a value
@@ -88,7 +89,7 @@ def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: 
     step = since = 0
     while since < patience:
         step, since = step + 1, since + 1
-        changes = neighbours.all(current.point)
+        changes = neighbours.all(current.point, int(min(MOST_NEIGHBOURS, problem.affordable(STEP_SHARE))))
         if not changes:
             break
         measured = problem.evaluate(*(changed(current.point, change) for change in changes))
@@ -123,7 +124,8 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     neighbours = Neighbourhood(problem.space, random)
     kind, loss = gentle_kind(problem, start, neighbours)
     pace = max(problem.seconds_per_measurement, 1e-6)
-    steps = max(FEWEST_STEPS, int(random.choice(SHARES) * seconds / pace))
+    fewest = min(FEWEST_STEPS, problem.affordable(1.0))
+    steps = max(fewest, int(random.choice(SHARES) * seconds / pace))
     current = best = start
     step, at_a_time = 0, 1.0
     while step < steps:
@@ -157,7 +159,8 @@ def _differences(
     problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str
 ) -> list[float]:
     """Return by how much neighbours of a kind are worse than the point; better ones are below 0."""
-    drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(SAMPLED)]
+    count = int(min(SAMPLED, problem.affordable(STEP_SHARE)))
+    drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(count)]
     here = problem.merit(start.measurement)
     merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]
     return [merit - here for merit in merits if merit < inf]

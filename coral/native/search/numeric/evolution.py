@@ -27,6 +27,7 @@ MOST_CORRELATED = 100  # variables between which correlations are learned; with 
 LOCAL_SHARE = 0.2  # of a run's evaluations of populations: so many more may be made by local searches from their mean
 UNMOVED = 0.05  # of the population's spread: an optimum that moves less is the same one
 SAME_OPTIMA = 3  # in a row, after the first one, that end a run
+GENERATION_SHARE = 0.25  # of the search's time, for the largest population
 HOPELESS = 10.0  # times its own spread: a generation this far from the record ends its run
 LARGE, SMALL = 0, 1  # the two kinds of runs
 
@@ -55,8 +56,8 @@ class Evolution:
     def next_kind(self) -> int:
         return SMALL if self.spent[SMALL] < self.spent[LARGE] and self.runs > 1 else LARGE
 
-    def begin(self, start: Vector, kind: int, random: Random) -> None:
-        """Begin a new run of this kind at this point."""
+    def begin(self, start: Vector, kind: int, random: Random, most: float = inf) -> None:
+        """Begin a new run of this kind at this point, with a population of at most `most`."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it cannot plot
             import cma  # here: it takes as long to import as all the rest
@@ -64,8 +65,9 @@ class Evolution:
         usual = 4 + int(3 * np.log(count))
         largest = usual * 2 ** max(0, self.runs - (kind == SMALL))
         share = random.random()
+        size = largest if kind == LARGE else int(usual * (0.5 * largest / usual) ** (share * share))
         options = {
-            "popsize": largest if kind == LARGE else int(usual * (0.5 * largest / usual) ** (share * share)),
+            "popsize": int(min(most, size)),
             "CMA_diagonal": count > MOST_CORRELATED,
             "randn": np.random.RandomState(random.getrandbits(32)).randn,  # kept with the strategy
             "seed": np.nan,  # nothing is drawn from generators that others use
@@ -129,20 +131,25 @@ class Evolution:
         return problem.space.clip(changed(self.base, zip(self.indices, values, strict=True)))
 
 
-def save_evolution(path: Path, evolution: Evolution) -> None:
-    """Write the evolution to a file, whole or not at all, whenever the process ends."""
+def save_evolution(path: Path, evolution: Evolution, program: str) -> None:
+    """Write the evolution to a file, whole or not at all, whenever the process ends. `program`: names the program whose
+    variables it changes."""
     temporary = path.with_suffix(".new")
-    temporary.write_bytes(pickle.dumps(evolution))
+    temporary.write_bytes(pickle.dumps((program, evolution)))
     temporary.replace(path)
 
 
-def load_evolution(path: Path, indices: Sequence[int], size: int) -> Evolution | None:
-    """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables, or was written
-    by another version."""
+def load_evolution(path: Path, indices: Sequence[int], size: int, program: str) -> Evolution | None:
+    """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables or another
+    program, or was written by another version."""
     try:
-        kept = pickle.loads(path.read_bytes())
+        of, kept = pickle.loads(path.read_bytes())
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError):
         return None
-    if not isinstance(kept, Evolution) or not all(hasattr(kept, one.name) for one in fields(Evolution)):
+    if (
+        of != program
+        or not isinstance(kept, Evolution)
+        or not all(hasattr(kept, one.name) for one in fields(Evolution))
+    ):
         return None
     return kept if list(kept.indices) == list(indices) and len(kept.base) == size else None

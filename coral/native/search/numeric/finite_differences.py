@@ -162,7 +162,7 @@ class FiniteDifferences:
         """
         base = self._values(measurement, len(measurement.slack))
         group_of = np.array(groups)
-        stepped = np.full((1 + group_of.max(), len(base)), np.nan)
+        stepped = np.full((1 + max(0, *groups), len(base)), np.nan)
         steps = np.where(self.position(point) + STEP <= self.high, STEP, -STEP) * self.scales
         self._measure_steps(point, steps, group_of, stepped)
         failed = np.isnan(stepped[group_of, 0]) & (group_of >= 0)

@@ -12,8 +12,9 @@ from coral.native.search.numeric.space import SearchSpace, Vector
 from coral.native.search.numeric.variables import VariableKind
 
 TRIES = (4, 16, 60)  # how many random versions of a row are measured before the best is taken
-AWAY = 0.1  # of a variable's scale: a row that is drawn anew must differ by as much, or it would fall back
 FREE_RESTARTS = 6  # whole random points, of which a restart takes the best
+TRIES_SHARE = 0.1  # of the search's time, for these versions or points
+AWAY = 0.1  # of a variable's scale: a row that is drawn anew must differ by as much, or it would fall back
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ Move = Callable[[MoveContext, Vector], Vector]
 def redraw_rows(context: MoveContext, current: Vector) -> Vector:
     """Draw one or two rows of a table anew, and keep the best of several draws."""
     table = context.draw_table()
-    tries = context.random.choice(TRIES)
+    tries = int(min(context.random.choice(TRIES), context.problem.affordable(TRIES_SHARE)))
     for row in context.random.sample(table, min(len(table), context.random.choice((1, 1, 2)))):
         drawn = []
         for _ in range(tries):
@@ -97,7 +98,8 @@ def redraw_few(context: MoveContext, current: Vector) -> Vector:
 
 def restart(context: MoveContext, current: Vector) -> Vector:
     """Draw every value from its range, and keep the best of several such points."""
-    points = [[context.draw_value(k) for k in range(len(current))] for _ in range(FREE_RESTARTS)]
+    count = int(min(FREE_RESTARTS, context.problem.affordable(TRIES_SHARE)))
+    points = [[context.draw_value(k) for k in range(len(current))] for _ in range(count)]
     return context.best_of([context.space.clip(point) for point in points])
 
 

@@ -13,6 +13,7 @@ from coral.native.search.numeric.space import SearchSpace, Texts, Vector
 SAME = 1e-9  # relative: costs closer than this are one result
 PENALTY = 3.0  # cost of one unit of a broken constraint, when candidates are compared
 CHUNK_SECONDS = 0.25  # of measuring between two looks at the clock
+FEWEST = 4  # points that are measured together, however slow the check is
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +51,22 @@ class EvaluatedPoint:
 
 
 class OptimizationProblem:
-    """A space and its check. Evaluated points compete for `best`: feasible before infeasible, then the lower cost."""
+    """A space and its check, which has been started: how long it takes is learned from the first measurement on.
+    Evaluated points compete for `best`: feasible before infeasible, then the lower cost."""
 
     def __init__(self, space: SearchSpace, check: Measure, maximize: bool) -> None:
         self.space, self.check, self.maximize = space, check, maximize
         self.best: EvaluatedPoint | None = None
         self.on_new_best: Callable[[EvaluatedPoint], None] = lambda _: None
         self.deadline = inf
+        self.seconds = inf  # of the whole search
         self.evaluations = 0
-        self._measuring = 0.0  # seconds, without the first measurement, which includes the start of the check
+        self._measuring = 0.0  # seconds
 
     @property
     def seconds_per_measurement(self) -> float:
-        """The average of all measurements but the first; 0 before there are two."""
-        return self._measuring / (self.evaluations - 1) if self.evaluations > 1 else 0.0
+        """The average of all measurements; 0 before there is one."""
+        return self._measuring / self.evaluations if self.evaluations else 0.0
 
     def cost(self, measurement: Measurement) -> float:
         return -measurement.score if self.maximize else measurement.score
@@ -80,33 +83,47 @@ class OptimizationProblem:
         broken = -sum(gap for gap in measurement.slack if gap < 0.0) if measurement.worst < 0.0 else 0.0
         return self.cost(measurement) + penalty * broken
 
+    def affordable(self, share: float) -> float:
+        """Return how many measurements take this share of the search's time, at least FEWEST; infinite while that is
+        not known."""
+        pace = self.seconds_per_measurement
+        return max(FEWEST, share * self.seconds / pace) if pace else inf
+
     def measure(self, points: Sequence[Vector]) -> list[Measurement]:
         """Return the measurements of points, in order. Raises `TimeUp` when the deadline passes, also between them."""
         out: list[Measurement] = []
         while len(out) < len(points):
-            began = time.monotonic()
-            if began > self.deadline:
-                raise TimeUp
-            pace = self.seconds_per_measurement
-            size = max(1, int(CHUNK_SECONDS / pace)) if pace else 1
-            chunk = points[len(out) : len(out) + size]
-            out += self.check([self.space.texts(point) for point in chunk])
-            self._measuring += time.monotonic() - began if self.evaluations else 0.0
-            self.evaluations += len(chunk)
+            out += self._measure_chunk(points, len(out))
         return out
+
+    def _measure_chunk(self, points: Sequence[Vector], first: int) -> list[Measurement]:
+        """Measure the points from `first` on, as many as are done until the next look at the clock."""
+        began = time.monotonic()
+        if began > self.deadline:
+            raise TimeUp
+        pace = self.seconds_per_measurement
+        size = max(1, int(CHUNK_SECONDS / pace)) if pace else 1
+        chunk = points[first : first + size]
+        measured = self.check([self.space.texts(point) for point in chunk])
+        self._measuring += time.monotonic() - began
+        self.evaluations += len(chunk)
+        return measured
 
     def measured(self, point: Vector) -> EvaluatedPoint:
         """Measure one point, which cannot become the best."""
         return EvaluatedPoint(point, self.measure([point])[0])
 
     def evaluate(self, *points: Vector) -> list[EvaluatedPoint]:
-        """Measure candidates, each of which may become the best."""
-        measurements = self.measure(points)
-        evaluated = [EvaluatedPoint(*pair) for pair in zip(points, measurements, strict=True)]
-        for candidate in evaluated:
-            if self.best is None or self.rank(candidate) < self.rank(self.best):
-                if candidate.measurement.error:
-                    continue
-                self.best = candidate
-                self.on_new_best(candidate)
+        """Measure candidates, each of which may become the best, also where the deadline passes before the last."""
+        evaluated: list[EvaluatedPoint] = []
+        while len(evaluated) < len(points):
+            measurements = self._measure_chunk(points, len(evaluated))
+            chunk = [EvaluatedPoint(*pair) for pair in zip(points[len(evaluated) :], measurements, strict=False)]
+            for candidate in chunk:
+                if self.best is None or self.rank(candidate) < self.rank(self.best):
+                    if candidate.measurement.error:
+                        continue
+                    self.best = candidate
+                    self.on_new_best(candidate)
+            evaluated += chunk
         return evaluated

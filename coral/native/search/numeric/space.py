@@ -48,6 +48,11 @@ class EditableFile:
             position = variable.end
         self._pieces.append(text[position:])
 
+    @property
+    def form(self) -> list[str]:
+        """The pieces of text between the variables."""
+        return self._pieces[::2]
+
     def text(self, values: Sequence[float]) -> str:
         """Return the text for these values; variables at their original value keep their original characters."""
         for k, value in enumerate(values):
@@ -59,7 +64,7 @@ class EditableFile:
     def values(self, text: str) -> Vector | None:
         """Return the values in a text of the same form; None if its form differs."""
         other = EditableFile(self.name, text, self.declared)
-        if other._pieces[::2] != self._pieces[::2]:
+        if other.form != self.form:
             return None
         pairs = zip(self.variables, other._literals, strict=True)
         values = [value for variable, literal in pairs if (value := variable.read(literal)) is not None]
@@ -101,6 +106,11 @@ class SearchSpace:
     @property
     def start(self) -> Vector:
         return [variable.value for variable in self.variables]
+
+    @property
+    def form(self) -> list[tuple[str, list[str]]]:
+        """The text between the variables, by file."""
+        return [(file.name, file.form) for file in self.files]
 
     def texts(self, vector: Sequence[float]) -> Texts:
         out, first = {}, 0

@@ -53,6 +53,13 @@ def test_thousands_of_candidates_are_measured_by_one_process(make_check):
     assert batches == [2000]
 
 
+def test_it_is_warm_after_one_measurement(make_check):
+    check = make_check("calls = []\ndef check(folder):\n    calls.append(0)\n    return len(calls)\n")
+    check.warm_up()
+    check.warm_up()
+    assert check.measure([candidate(0)])[0].score == 2
+
+
 @pytest.mark.parametrize(
     ("returned", "error"),
     [

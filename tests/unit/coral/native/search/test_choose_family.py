@@ -35,6 +35,20 @@ def test_without_constraints_a_fleet_begins_with_a_descent_and_an_evolution():
     assert {begun(f"agent-{number}", count) for number in (1, 2) for count in (None, 455)} == {"descent"}
 
 
+def test_no_search_starts_from_files_that_cannot_be_searched():
+    attempts = known(attempt(0, 1.0), attempt(2, 2.0), attempt(3, 9.0, agent="agent-2"))
+
+    def starts(*unusable, **fields):
+        behind = situation(trial(2, "rows", 3, 2), attempts=attempts, unusable=unusable, **fields)
+        return {choose_start(behind, Random(k))[0] for k in range(40)}
+
+    assert starts() == {2, 3}
+    assert starts(3) == {2}
+    assert starts(3, redirection=Redirection(start=3, until=1)) == {2}
+    assert starts(2, 3) == {0}
+    assert starts(0, 2, 3) == {None}
+
+
 def test_a_redirection_ends_after_its_episodes():
     ended = Redirection(start=9, family="cross", until=3)
     assert "rows" in chosen(trial(4, "rows", 1, 2), redirection=ended, episodes=3)
@@ -43,6 +57,20 @@ def test_a_redirection_ends_after_its_episodes():
 def test_a_family_that_gained_nothing_twice_in_a_row_rests():
     assert "rows" not in chosen(trial(4, "rows", 2, 1), trial(6, "rows", 2, 1))
     assert "rows" in chosen(trial(4, "shake", 2, 1), trial(6, "rows", 2, 1))
+
+
+def test_a_kind_that_leads_to_no_attempt_is_chosen_less():
+    """No attempt of it can be compared."""
+    families = ("descent", "tabu")
+    observation = replace(OBSERVATION, families=families)
+    fruitless = [replace(trial(4, "tabu", 1, None), number=None, verdict="")] * 10
+
+    def picks(*trials):
+        trials = (*trials, *[trial(4, "descent", 2, 1), trial(5, "descent", 1, 2)] * 2)
+        return [choose_family(situation(*trials, observation=observation), Random(k)) for k in range(100)]
+
+    assert picks().count("tabu") > 30
+    assert picks(*fruitless).count("tabu") < 20
 
 
 def test_kinds_of_families_are_compared_from_the_same_start():

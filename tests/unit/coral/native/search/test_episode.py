@@ -9,7 +9,7 @@ from native_problems import EIGHT_POINTS, MeasuredLines, problem, repelling_poin
 
 from coral.native.search.episode import Episode, LocalSearch
 from coral.native.search.families import FAMILIES
-from coral.native.search.numeric.problem import OptimizationProblem
+from coral.native.search.numeric.problem import CHUNK_SECONDS, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
 
 
@@ -116,8 +116,72 @@ def test_time_that_the_last_digits_do_not_need_is_for_the_search(clock, monkeypa
     assert clock[0] - episode.began < 0.62
 
 
-def local_search(task: OptimizationProblem, seconds: float = 1.0) -> LocalSearch:
-    return LocalSearch(task, task.space.start, [], [], Random(1), seconds)
+def bowl(x):
+    return sum(v * v for v in x)
+
+
+@pytest.mark.parametrize("family", FOR_DISCRETE)
+@pytest.mark.parametrize("takes", [0.02, 0.1, 0.5, 1.5])
+def test_a_slow_check_of_choices_yields_a_candidate(clock, family, takes):
+    """Tabu search has 600 of 1225 neighbours to measure in a step, annealing begins with 60."""
+
+    def cost(data):
+        return float(sum((place - value) ** 2 for place, value in enumerate(data["order"])))
+
+    order = [(7 * k) % 50 for k in range(50)]
+    episode, found = run_episode(clock, cost, {"order": order}, family, 5.0, takes=takes)
+    assert found.point != episode.start.point
+    if takes < 1:
+        assert found.measurement.score < episode.start.measurement.score
+    assert clock[0] - episode.began < 5.01 + max(takes, CHUNK_SECONDS)
+
+
+@pytest.mark.parametrize("takes", [0.02, 0.1, 0.5])
+@pytest.mark.parametrize("large", [True, False])
+def test_a_slow_check_is_evolved_by_generations_that_an_episode_has_time_for(clock, large, takes):
+    """Else no episode would end a generation of the largest population, which has 160 points."""
+    options = {"takes": takes, "large_populations": large}
+    episode, found = run_episode(clock, lambda x: rosenbrock(x), [0.5] * 10, "evolution", 5.0, **options)
+    assert found.point != episode.start.point
+    assert episode.evolution.strategy.countiter > 0
+
+
+def test_rows_are_drawn_as_often_as_an_episode_has_time_for(clock):
+    _, found = run_episode(clock, repelling_points, EIGHT_POINTS, "rows", 5.0, takes=0.3)
+    assert found.point != [value for row in EIGHT_POINTS["rows"] for value in row.values()]
+
+
+@pytest.mark.parametrize("family", ["descent", "shake"])
+def test_where_the_first_gradient_would_outlast_an_episode_it_gains_without_gradients(clock, family):
+    episode, found = run_episode(clock, bowl, [1.0] * 100, family, 5.0, takes=0.05)
+    assert episode.local.differences is None
+    assert found.measurement.score < episode.start.measurement.score
+
+
+@pytest.mark.parametrize(
+    ("takes", "constrained", "gradients"), [(0.1, False, True), (0.15, False, False), (0.1, True, False)]
+)
+def test_gradients_are_used_where_an_episode_has_time_for_enough_of_them(clock, takes, constrained, gradients):
+    """Of ten variables: with constraints more steps are needed."""
+    slack = [1.0] if constrained else []
+    episode, _ = run_episode(clock, lambda x: (bowl(x), slack), [1.0] * 10, "descent", 5.0, takes=takes)
+    assert (episode.local.differences is not None) is gradients
+
+
+def test_one_measurement_that_had_to_wait_does_not_make_a_check_slow(clock):
+    waits = iter([0.09])
+
+    def delayed(x):
+        clock[0] += next(waits, 0.0)
+        return bowl(x)
+
+    episode, found = run_episode(clock, delayed, [1.0] * 57, "descent", 5.0, takes=1e-4)
+    assert episode.local.differences is not None
+    assert found.measurement.score < 1e-9
+
+
+def local_search(task: OptimizationProblem) -> LocalSearch:
+    return LocalSearch(task, task.space.start, [], [], Random(1), gradients=True)
 
 
 def test_reals_and_choices_are_searched_by_turns():
@@ -126,13 +190,6 @@ def test_reals_and_choices_are_searched_by_turns():
     found = local_search(task).optimize(task.measured(space.start), target=None)
     assert found.point[0] == 1.0
     assert found.measurement.score < 1e-6
-
-
-def test_a_check_that_is_too_slow_for_gradients_is_searched_without_them():
-    task = problem(rosenbrock, [1.5, 2.5])
-    task.evaluations, task._measuring = 2, 1.0  # a second for each measurement
-    assert local_search(task).differences is None
-    assert local_search(task, seconds=60.0).differences is not None
 
 
 def test_a_point_that_cannot_be_measured_is_returned_as_it_is():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 from dataclasses import replace
 
 import pytest
@@ -10,8 +11,12 @@ from sample import attempt
 
 from coral.native.calls import Search
 from coral.native.memory import KnownAttempts, Trial
+from coral.native.options import Options
 from coral.native.run_view import AgentRunView
-from coral.native.search.explore import THREADS, one_thread
+from coral.native.search import explore
+from coral.native.search.explore import THREADS, Explorer, one_thread
+from coral.native.search.numeric.evolution import SMALL, save_evolution
+from coral.native.search.numeric.problem import Measurement
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.tool_error import ToolError
 
@@ -63,6 +68,89 @@ def test_without_a_check_the_step_of_a_family_follows_its_results(agent: LocalAg
     assert agent.bench.explorer.search(SHAKE).candidate.trial.step > first.step > 0
 
 
+class MeasuredFiles:
+    """A check in this process: the best x is 3."""
+
+    def warm_up(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def measure(self, candidates):
+        values = [json.loads(texts["p.json"])["x"] if texts else 1.5 for texts in candidates]
+        return [Measurement(-((x - 3.0) ** 2)) for x in values]
+
+
+@pytest.fixture
+def checked(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch) -> LocalAgent:
+    """An agent with a public check, whose episodes are short."""
+    explorer = agent.bench.explorer
+    monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1"})
+    monkeypatch.setattr(explore, "PublicCheck", lambda *_: MeasuredFiles())
+    explorer.options, explorer.check = Options(seconds=0.05), "check.py"
+    agent.snapshots.memory = replace(agent.snapshots.memory, known=KnownAttempts(recent=(attempt(1, 0.5),)))
+    return agent
+
+
+@pytest.mark.parametrize(("start", "goes_on"), [(None, True), (1, False)])
+def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, start: int | None, goes_on: bool
+):
+    measured, measure = list[str](), MeasuredFiles.measure
+    monkeypatch.setattr(Explorer, "_check_out", lambda *_: None)
+    monkeypatch.setattr(AgentRunView, "head", lambda _: "")
+    monkeypatch.setattr(
+        MeasuredFiles,
+        "measure",
+        lambda check, candidates: measured.extend(map(str, candidates)) or measure(check, candidates),
+    )
+    chain = '{"x": 77.25}'
+    checked.snapshots.memory = replace(checked.snapshots.memory, chain={"p.json": chain}, chain_family="shake")
+    checked.bench.explorer.search(Search(family="shake", start=start, why=""))
+    assert (str({"p.json": chain}) in measured) is goes_on
+    assert checked.snapshots.memory.chain_start == start
+
+
+@pytest.mark.parametrize("text", ['"none"', str([0.5] * (MOST_VARIABLES + 1))])
+def test_from_files_that_cannot_be_searched_the_clone_goes_back(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, text: str
+):
+    texts = {"before": '{"x": 1.5}', attempt(1, 0.5).commit: text}
+    monkeypatch.setattr(AgentRunView, "head", lambda _: "before")
+    monkeypatch.setattr(
+        Explorer, "_check_out", lambda _, commit, number: (checked.clone / "p.json").write_text(texts[commit])
+    )
+    with pytest.raises(ToolError, match="cannot start from #1: the editable files hold"):
+        checked.bench.explorer.search(Search(family="shake", start=1, why=""))
+    assert checked.bench.explorer.families()
+    assert checked.snapshots.memory.unusable == (1,)
+
+
+def test_a_family_that_needs_another_form_of_files_is_an_error(checked: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    """The families are those of the files before the clone was put on the start, which may be another program."""
+    monkeypatch.setattr(AgentRunView, "head", lambda _: "before")
+    monkeypatch.setattr(Explorer, "_check_out", lambda *_: None)
+    with pytest.raises(ToolError, match="rows does not suit the files of #1"):
+        checked.bench.explorer.search(Search(family="rows", start=1, why=""))
+    assert checked.snapshots.memory.unusable == ()
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_an_evolution_goes_on_in_the_same_program_alone(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, changed: bool
+):
+    (checked.clone / "p.json").write_text('{"x": 1.5, "y": 0.5}')
+    search, kept = Search(family="evolution", start=None, why=""), checked.state / "evolution-1"
+    checked.bench.explorer.search(search)
+    program, evolution = pickle.loads(kept.read_bytes())
+    evolution.spent[SMALL] = 10**9
+    save_evolution(kept, evolution, program)
+    if changed:
+        monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1", "model.py": "blob 2"})
+    checked.bench.explorer.search(search)
+    _, evolution = pickle.loads(kept.read_bytes())
+    assert (evolution.spent[SMALL] < 10**9) is changed
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [('"none"', "no number and no choice"), (str([0.5] * (MOST_VARIABLES + 1)), "more than the 3000")],
@@ -72,6 +160,14 @@ def test_files_with_nothing_or_too_much_to_vary_are_an_error(agent: LocalAgent, 
     assert agent.bench.explorer.families() == ()
     with pytest.raises(ToolError, match=message):
         agent.bench.explorer.search(SHAKE)
+
+
+def test_the_constraints_of_files_with_nothing_to_vary_are_unknown(checked: LocalAgent):
+    explorer = checked.bench.explorer
+    assert explorer.constraints() == 0
+    explorer._public_check = explorer._constraints = None
+    (checked.clone / "p.json").write_text('"none"')
+    assert explorer.constraints() is None
 
 
 @pytest.mark.parametrize("mine", [None, "2"])

@@ -112,16 +112,17 @@ def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
     task.check = ends_after_a_while
     with pytest.raises(TimeUp):
         evolution.run(task)
-    save_evolution(tmp_path / "kept", evolution)
+    save_evolution(tmp_path / "kept", evolution, "a")
     task, _ = begun([3.0, -2.0, 4.0])
-    kept = load_evolution(tmp_path / "kept", range(3), 3)
+    kept = load_evolution(tmp_path / "kept", range(3), 3, "a")
     assert kept is not None
     assert kept.strategy.countiter == evolution.strategy.countiter > 5
     assert kept.run(task).measurement.score < 1e-6
-    assert load_evolution(tmp_path / "kept", range(2), 3) is None  # the files have another form now
-    assert load_evolution(tmp_path / "none", range(3), 3) is None
+    assert load_evolution(tmp_path / "kept", range(2), 3, "a") is None  # the files have another form now
+    assert load_evolution(tmp_path / "kept", range(3), 3, "b") is None
+    assert load_evolution(tmp_path / "none", range(3), 3, "a") is None
     del kept.optimum  # as of a version that had no such field
-    save_evolution(tmp_path / "other", kept)
-    assert load_evolution(tmp_path / "other", range(3), 3) is None
+    save_evolution(tmp_path / "other", kept, "a")
+    assert load_evolution(tmp_path / "other", range(3), 3, "a") is None
     (tmp_path / "kept").write_bytes(b"damaged")
-    assert load_evolution(tmp_path / "kept", range(3), 3) is None
+    assert load_evolution(tmp_path / "kept", range(3), 3, "a") is None

@@ -32,3 +32,12 @@ def test_a_point_that_cannot_be_measured_upwards_is_stepped_downwards():
     start = task.measured(task.space.start)
     gradient = differences(task).model(start.point, start.measurement, 1.0).gradient
     assert gradient == pytest.approx([1.5, 1.0, -0.5], rel=1e-5), "in units of the scale, which is 0.5"
+
+
+def test_where_the_objective_is_linear_and_no_constraint_is_near_nothing_is_measured():
+    task = problem(lambda x: (x[0], [x[0] + 100]), [1.0])
+    linear, start = differences(task), task.measured(task.space.start)
+    linear.model(start.point, start.measurement, 0.5)
+    before = task.evaluations
+    assert linear.model(start.point, start.measurement, 0.5).rows.shape == (0, 1)
+    assert task.evaluations == before

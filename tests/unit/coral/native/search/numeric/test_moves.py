@@ -26,7 +26,7 @@ THEIRS = {"rows": [{"x": k + 0.25, "y": 7.5} for k in range(6)]}
 def context():
     task = problem(lambda data: 0.0, MINE)
     other = task.space.vector({"p.json": json.dumps(THEIRS)})
-    return LocalSearch(task, task.space.start, [other], [], Random(1), 1.0).context
+    return LocalSearch(task, task.space.start, [other], [], Random(1), gradients=True).context
 
 
 def test_crossing_joins_parts_of_two_candidates(context):

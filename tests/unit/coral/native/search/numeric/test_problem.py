@@ -34,6 +34,35 @@ def test_only_evaluated_points_compete_for_the_best():
     assert [task.best.point, *(point.point for point in best)] == [[5.0], [4.0], [5.0]]
 
 
+def test_what_was_measured_before_the_time_is_up_competes_for_the_best():
+    now = []
+
+    def slow(x):
+        now.append(x[0])
+        if len(now) == 3:
+            task.deadline = time.monotonic() - 1
+        time_passes(task)
+        return -x[0]
+
+    def time_passes(task):
+        task._measuring += 1.0  # a second for each: one is measured between two looks at the clock
+
+    task = problem(slow, [0.0])
+    with pytest.raises(TimeUp):
+        task.evaluate([1.0], [5.0], [2.0], [9.0])
+    assert task.best is not None
+    assert (task.best.point, now) == ([5.0], [1.0, 5.0, 2.0])
+
+
+def test_a_share_of_the_time_affords_so_many_measurements():
+    task = problem(rosenbrock, [1.5, 2.5])
+    task.seconds = 5.0
+    assert task.affordable(0.1) == math.inf
+    task.evaluations, task._measuring = 100, 2.0
+    assert task.affordable(0.1) == pytest.approx(25)
+    assert task.affordable(0.01) == 4
+
+
 def test_broken_constraints_cost_a_penalty():
     task = problem(rosenbrock, [1.5, 2.5], maximize=True)
     assert task.merit(Measurement(2.0, [0.5, -0.5, -1.0]), 3.0) == -2.0 + 4.5
