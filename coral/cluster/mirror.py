@@ -146,10 +146,12 @@ class _Messages(Iterator[Message]):
 
 
 def file_messages(root: Path, name: str) -> Iterator[Message]:
-    """Yield one file, with its mode and time; nothing if it is gone. `at`: how many bytes came before. OSError where
-    this machine cannot read it."""
+    """Yield one file, with its mode and time; nothing if it is gone, or if a link lies on the way to it: a folder that
+    was listed may have become one. `at`: how many bytes came before. OSError where this machine cannot read it."""
     with unless_of_machine():
-        handle = os.open(root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with folder_of(root, name) as place:
+            handle = os.open(Path(name).name, flags, dir_fd=place)
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):

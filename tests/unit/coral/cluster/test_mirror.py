@@ -84,6 +84,16 @@ def test_no_link_is_followed_to_write_elsewhere(sides: tuple[Path, Path], tmp_pa
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+def test_no_file_is_read_through_a_link_that_was_laid_after_the_scan(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    here, _ = sides
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.py").write_text("secret")
+    made = messages(here, {}, scan(here, ["clone"]))
+    (here / "clone" / "src").rename(here / "clone" / "old")
+    (here / "clone" / "src").symlink_to(tmp_path / "elsewhere")
+    assert [message["put"] for message in made if "put" in message] == ["clone/run.sh"]
+
+
 def test_nothing_is_in_its_place_before_all_of_it_has_come(sides: tuple[Path, Path]) -> None:
     here, there = sides
     receiver = Receiver(there, there.with_name("aside"), AREAS)
