@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import errno
 import json
 import os
 import pickle
@@ -13,12 +14,14 @@ import time
 from pathlib import Path
 
 import pytest
+from files import deep_folder
 from real_runs import is_alive, wait_until
 
 from attempts.record import Kind
 from coral.cluster import node, spare_guard
 from coral.cluster.shipping import SMALL, Shipping, pack
 from coral.config.model import GraderSection
+from coral.grader.remove_tree import remove_tree
 from coral.grading.command import GradePlace
 from coral.grading.kinds import copy_grader_files, kind_of
 from coral.processes.seal import UNSEALED
@@ -224,11 +227,46 @@ def test_nothing_of_a_grade_outlives_its_guard(shipped, tmp_path):
 
 def test_a_folder_that_a_candidate_has_spoiled_keeps_no_other_grade_from_running(shipped, tmp_path):
     grade(*shipped("1"))
-    for number, text in enumerate(("[]", "{}", '{"pid": "x"}', "nonsense")):
+    texts = ("[]", "{}", '{"pid": "x"}', "nonsense", '{"pid": 1e999}', "[" * 1000)
+    for number, text in enumerate(texts):
         spoiled = next((tmp_path / "node").glob("coral-*/*/grades")) / f"grade-{number}"
         spoiled.mkdir()
         (spoiled / "guard.json").write_text(text)
     assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+    wait_until(lambda: not left(tmp_path), what="the end of their folders")
+
+
+def test_a_folder_whose_guard_was_killed_is_removed_however_deep_it_is(shipped, tmp_path):
+    grade(*shipped("1"))
+    wait_until(lambda: not left(tmp_path), what="the end of the grade")
+    spoiled = next((tmp_path / "node").glob("coral-*/*/grades")) / "grade-deep"
+    spoiled.mkdir()
+    (spoiled / "guard.json").write_text("{}")
+    deep_folder(spoiled / "deep")
+    (spoiled / "closed").mkdir(mode=0)
+    try:
+        assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+        wait_until(lambda: not left(tmp_path), what="the end of its folder")
+    finally:
+        remove_tree(spoiled)  # pytest could not
+
+
+def test_a_folder_that_a_candidate_has_closed_keeps_no_other_grade_from_running(shipped, tmp_path, monkeypatch):
+    grade(*shipped("1"))
+    closed = next((tmp_path / "node").glob("coral-*/*/grades")) / "grade-closed"
+    closed.mkdir()
+    (closed / "guard.json").write_text("{}")
+    closed.chmod(0)
+    stat = os.stat
+
+    def refuse(path, *arguments, **named):  # what the kernel does for all but root
+        if str(path).startswith(f"{closed}/") and not stat(closed).st_mode & 0o700:
+            raise PermissionError(errno.EACCES, "no", str(path))
+        return stat(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+    wait_until(lambda: not closed.exists(), what="the end of its folder")
 
 
 @pytest.fixture
