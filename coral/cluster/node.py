@@ -236,9 +236,8 @@ class _Streams:
         """Return the last bytes of each stream that was too long to be sent whole."""
         tails = {}
         for name, (path, offset) in self._files.items():
-            if offset >= OUTPUT:
-                size = path.stat().st_size
-                if size > offset:
+            with contextlib.suppress(OSError):  # a candidate has removed it: that must not lose the result
+                if offset >= OUTPUT and (size := path.stat().st_size) > offset:
                     tails[name] = b"\n[cut]\n" + read(path, max(offset, size - TAIL), TAIL)
         return {"tails": tails} if tails else {}
 

@@ -42,6 +42,13 @@ def grade(workspace, private, artifacts):
         with open(text.split()[1], "w") as file:
             file.write(f"{stray.pid} {os.getpid()} ")
         time.sleep(600 if text.endswith(" wait") else 0)
+    if text.startswith("hide"):
+        print("x" * int(text.split()[1]), flush=True)
+        until = time.monotonic() + 20
+        while not os.path.exists(text.split()[2]) and time.monotonic() < until:
+            time.sleep(0.01)
+        os.unlink(os.path.join(os.environ["CORAL_GRADE"], "stdout"))
+        raise SystemExit("bad")
     return {"score": 1.0, "feedback": (private / "hidden.txt").read_text()}
 """
 WORKER = """
@@ -180,6 +187,20 @@ def test_a_node_removes_the_archives_that_were_used_longest_ago_when_they_are_to
     assert grade(order, checkout, archive)[1] == 0
     left_there = {path.name for path in kept.parent.iterdir()}
     assert left_there == {"last", "second", f"{node.UNFINISHED}1", kept.name}
+
+
+def test_a_candidate_that_removes_what_it_has_printed_fails_and_its_grade_is_not_lost(shipped, tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "OUTPUT", 1000)
+    events = []
+
+    def tell(event):
+        events.append(event)
+        if len(event.get("output", {}).get("stdout", b"")) == 1000:
+            (tmp_path / "was-read").touch()
+
+    order, checkout, archive = shipped(f"hide 2000 {tmp_path / 'was-read'}")
+    node.grade(order, checkout, lambda sha: archive, tell)
+    assert events[-1]["ended"]["code"] == 1
 
 
 def test_what_a_grade_leaves_behind_is_ended_with_it(shipped, tmp_path):
