@@ -270,11 +270,12 @@ class Bridge(ABC):
         tried = self._tries.get(key)
         if tried is None:
             return True
-        with contextlib.suppress(OSError):
-            if not select.select([tried.client.connection], [], [], 0)[0]:
-                return False
-            return tried.client.connection.recv(1, socket.MSG_PEEK) == b""
-        return True
+        try:  # no `select`: it takes no descriptor above 1023, and a bridge may have more clients
+            return tried.client.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def was_submitted(self, key: str) -> bool:
         """Return whether the client has submitted this try before, to this bridge or to an earlier one."""
