@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 
@@ -114,6 +114,11 @@ class KnowledgeFolder:
         else:
             write_below(self._folder, name, data)
             self.known[name] = str(digest(data))  # only now: what is known and not there counts as removed
+
+
+def size_of(news: Iterable[Message]) -> int:
+    """Return the bytes of the files in a list of changes."""
+    return sum(len(one["data"] or b"") for one in news)
 
 
 def take_here(folder: KnowledgeFolder, message: Message, agent: str) -> None:
