@@ -146,9 +146,13 @@ def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
             return data
     data = fetch(sha)
     handle, unfinished = tempfile.mkstemp(prefix=UNFINISHED, dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    Path(unfinished).replace(folder / sha)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(unfinished).replace(folder / sha)
+    except BaseException:  # the disk is full: a part of it would keep it so for days
+        Path(unfinished).unlink(missing_ok=True)
+        raise
     return data
 
 

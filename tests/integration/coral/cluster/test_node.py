@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import pickle
+import resource
 import shutil
 import signal
 import subprocess
@@ -172,6 +173,26 @@ def test_a_node_removes_what_was_not_used_for_long_and_what_it_is_told(shipped, 
     os.utime(kept, (time.time() - node.KEPT_SECONDS / 2,) * 2)
     assert grade(order, checkout, archive)[1] == 0
     assert kept.stat().st_mtime > time.time() - 60
+
+
+def test_an_archive_that_the_disk_has_no_room_for_leaves_nothing(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            node._kept(tmp_path, "sha", lambda sha: bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kit", [{}, {"a/b": b"", "a": b""}], ids=["no program", "no file"])
+def test_a_guard_that_cannot_be_started_leaves_nothing(tmp_path, monkeypatch, kit):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(OSError, match=r"No such file|Is a directory"):
+        spare_guard.GradeGuard(tmp_path, {"env": {}}, kit)
+    assert (list(tmp_path.iterdir()), len(list(Path("/proc/self/fd").iterdir()))) == ([], before)
 
 
 def test_a_node_removes_the_archives_that_were_used_longest_ago_when_they_are_too_many(shipped, tmp_path, monkeypatch):
