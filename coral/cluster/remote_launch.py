@@ -24,7 +24,7 @@ from attempts.files import write_bytes
 from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS
 from coral.cluster.growing import Given
-from coral.cluster.knowledge_sync import MOST_AT_ONCE, KnowledgeFolder, size_of, take_here
+from coral.cluster.knowledge_sync import MOST_AT_ONCE, KnowledgeFolder, locked, size_of, take_here
 from coral.cluster.mirror import Message, Receiver, is_gone, is_of_machine, lies_in, messages, scan, unless_of_machine
 from coral.cluster.orders import DisconnectedError, Link, MessageLines, send
 from coral.cluster.program_end import end_as
@@ -191,7 +191,8 @@ class RemoteLaunch:
         elif "apply" in event:
             self._receiver.apply()
         elif "knowledge" in event:
-            with unless_of_machine(), contextlib.suppress(ValueError):  # it leads elsewhere
+            # ValueError: it leads elsewhere.
+            with unless_of_machine(), contextlib.suppress(ValueError), locked(self._bridge):
                 take_here(self._knowledge, event, self._spec["agent"])
         elif "life" in event:
             self._touch()
