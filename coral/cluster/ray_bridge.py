@@ -46,7 +46,7 @@ class RayBridge(Bridge):
         self._discards = needs["discards"]
         self._cluster = RayConnection(
             folder, address, namespace=NAMESPACE, by_value=("owner", "node", "spare_guard"), work="grades",
-            needs_nodes=not self._grows,
+            needs=None if self._grows else [self._resources],
         )  # fmt: skip
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
