@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from coral.cluster import bridge as bridge_module
 from coral.cluster.bridge import Bridge, Client, Try
 
 MESSAGE = {"submit": "k", "seen": 0, "again": False, "order": {"attempt": 1}, "resources": {}, "began": {}}
@@ -60,3 +61,12 @@ def test_a_client_that_waits_is_there_until_it_has_left(tmp_path: Path, lowest: 
         there.close()
         assert not bridge.is_waited_for("k", "it needs 8 GPUs", 5)
         connection.close()
+
+
+def test_a_client_that_takes_nothing_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge_module, "SEND_SECONDS", 1)
+    here, there = socket.socketpair()
+    with here, there:
+        Client(here).send(output=b"x" * (4 << 20))
+        while there.recv(1 << 20):
+            pass
