@@ -130,7 +130,7 @@ MAY_IMPORT = {
     "coral.cluster.node": ("coral.cluster.guard_protocol", "coral.cluster.spare_guard"),  # a node has none of the rest
     "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),
     "coral.cluster.shipping": ("coral.grading.parts",),
-    "coral.cluster.mirror": ("workspace.layout", "workspace.plain_file"),
+    "coral.cluster.mirror": ("coral.grader.remove_tree", "workspace.layout", "workspace.plain_file"),
     "coral.cluster.knowledge_sync": ("coral.cluster.mirror", "workspace.plain_file"),
     "coral.cluster.growing": ("coral.cluster.mirror",),
     "coral.cluster.remote_launch": ("coral.cluster", "attempts.files"),

@@ -5,6 +5,7 @@ a node, in a mirror of what the agent may see of the run.
 """
 
 import contextlib
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,10 @@ def bridge_for(layout: Layout, config: Config) -> BridgeKeeper | None:
     is missing."""
     if not config.agents.are_remote:
         return None
-    return BridgeKeeper(_bridge(layout), "ray", config.agents.ray.address, bridge="ray_launch")
+    agents = config.agents
+    places = [place_of(agents, part) for part in (agents, *agents.assignments)]
+    needs = [resources_of(place) for place in places if place is not None]
+    return BridgeKeeper(_bridge(layout), "ray", agents.ray.address, json.dumps(needs), bridge="ray_launch")
 
 
 def agents_cluster_problem(run_context: RunContext) -> str:

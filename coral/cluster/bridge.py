@@ -12,6 +12,7 @@ import fcntl
 import os
 import select
 import socket
+import struct
 import sys
 import threading
 import time
@@ -27,6 +28,8 @@ LINGER_SECONDS = 10.0  # for which the bridge waits for a client, once nobody su
 UNCLAIMED_SECONDS = 10.0  # from the start of the bridge until grades that no client asks for are ended
 LOOK_SECONDS = 0.2  # between two looks whether a client that waits is still there
 LEASE_SECONDS = 120.0  # for which grades live without a bridge
+LEASE_EVERY = 10.0  # seconds between two renewals of the lease
+SEND_SECONDS = 30  # for which a client may take nothing of what it is sent, before it is dropped
 
 
 def wait_for_lock(folder: Path) -> bool:
@@ -100,11 +103,17 @@ class Client:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection, self._sending = connection, threading.Lock()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
         self.tried: Try | None = None  # the last try that it has asked for
 
     def send(self, **message: Any) -> None:
-        with self._sending, contextlib.suppress(OSError):  # the client has ended, which `_serve` notices
-            self.connection.sendall(wire.encoded(message))
+        """Send a message, unless the client has ended, which `_serve` notices. One that takes nothing for SEND_SECONDS
+        is dropped: the same thread tells the others."""
+        with self._sending, contextlib.suppress(OSError):
+            try:
+                self.connection.sendall(wire.encoded(message))
+            except BlockingIOError:
+                self.connection.shutdown(socket.SHUT_RDWR)
 
 
 class Try:
@@ -270,11 +279,12 @@ class Bridge(ABC):
         tried = self._tries.get(key)
         if tried is None:
             return True
-        with contextlib.suppress(OSError):
-            if not select.select([tried.client.connection], [], [], 0)[0]:
-                return False
-            return tried.client.connection.recv(1, socket.MSG_PEEK) == b""
-        return True
+        try:  # no `select`: it takes no descriptor above 1023, and a bridge may have more clients
+            return tried.client.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
 
     def was_submitted(self, key: str) -> bool:
         """Return whether the client has submitted this try before, to this bridge or to an earlier one."""

@@ -8,9 +8,10 @@ more than a removal. Standard library only.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from workspace.plain_file import folder_of, read_below, write_below
 
 MOST = 16 << 20  # bytes of a file; a larger one is not shared
 UNREADABLE = "unreadable"  # in the place of a digest
+LOCK = "knowledge.lock"
 MOST_AT_ONCE = 32 << 20  # bytes of files in one list of changes
 
 
@@ -114,6 +116,23 @@ class KnowledgeFolder:
         else:
             write_below(self._folder, name, data)
             self.known[name] = str(digest(data))  # only now: what is known and not there counts as removed
+
+
+def size_of(news: Iterable[Message]) -> int:
+    """Return the bytes of the files in a list of changes."""
+    return sum(len(one["data"] or b"") for one in news)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of the run's knowledge, which each local process of a launch holds to take a change over: else two
+    could take changes of one file to the same version. `folder`: one where no agent can hold the lock."""
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 def take_here(folder: KnowledgeFolder, message: Message, agent: str) -> None:

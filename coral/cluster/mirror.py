@@ -20,6 +20,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from coral.grader.remove_tree import remove_tree
 from workspace.layout import leads_outside
 from workspace.plain_file import folder_of, give_like, link_below
 
@@ -62,24 +63,27 @@ def scan(root: Path, names: Iterable[str], unread: set[str] | None = None) -> En
     """Return what these files and folders hold, the folders themselves included. Locks of git are left out, and what is
     neither file, link nor folder. `unread` gets the names of what is there and cannot be read. OSError where this
     machine cannot read all of it."""
-    found, missed = Entries(), set[str]() if unread is None else unread
+    found, missed, ahead = Entries(), set[str]() if unread is None else unread, list[str]()
     for name in names:
         with unless_of_machine(name, missed):
-            _add(found, name, (root / name).lstat(), root, missed)
+            _add(found, name, (root / name).lstat(), root, ahead)
+    while ahead:  # no function calls itself: an agent's folders may be deeper than Python's stack
+        name = ahead.pop()
+        with unless_of_machine(name, missed), os.scandir(root / name) as inside:
+            for one in inside:
+                inner = f"{name}/{one.name}"
+                with unless_of_machine(inner, missed):
+                    _add(found, inner, one.stat(follow_symlinks=False), root, ahead)
     return found
 
 
-def _add(found: Entries, name: str, status: os.stat_result, root: Path, unread: set[str]) -> None:
+def _add(found: Entries, name: str, status: os.stat_result, root: Path, ahead: list[str]) -> None:
+    """Add what is at a path, and if that is a folder, its name to those that are still to be read."""
     if (entry := entry_of(root / name, status)) is None or (name.endswith(".lock") and "/.git/" in name):
         return
     found[name] = entry
-    if entry[0] != FOLDER:
-        return
-    with unless_of_machine(name, unread), os.scandir(root / name) as inside:
-        for one in inside:
-            inner = f"{name}/{one.name}"
-            with unless_of_machine(inner, unread):
-                _add(found, inner, one.stat(follow_symlinks=False), root, unread)
+    if entry[0] == FOLDER:
+        ahead.append(name)
 
 
 def is_gone(path: Path) -> bool:
@@ -146,10 +150,12 @@ class _Messages(Iterator[Message]):
 
 
 def file_messages(root: Path, name: str) -> Iterator[Message]:
-    """Yield one file, with its mode and time; nothing if it is gone. `at`: how many bytes came before. OSError where
-    this machine cannot read it."""
+    """Yield one file, with its mode and time; nothing if it is gone, or if a link lies on the way to it: a folder that
+    was listed may have become one. `at`: how many bytes came before. OSError where this machine cannot read it."""
     with unless_of_machine():
-        handle = os.open(root / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with folder_of(root, name) as place:
+            handle = os.open(Path(name).name, flags, dir_fd=place)
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
@@ -261,7 +267,14 @@ def _clear_place(root: Path, name: str) -> None:
     """Remove the folder at a path where a file or link is to be written."""
     with contextlib.suppress(FileNotFoundError), folder_of(root, name) as place:
         if stat.S_ISDIR(os.lstat(Path(name).name, dir_fd=place).st_mode):
-            shutil.rmtree(Path(name).name, dir_fd=place)
+            _remove_folder(Path(name).name, place)
+
+
+def _remove_folder(last: str, place: int) -> None:
+    """Remove a folder, however deep it is. OSError if something of it stays."""
+    remove_tree(f"/proc/self/fd/{place}/{last}")
+    with contextlib.suppress(FileNotFoundError):
+        os.rmdir(last, dir_fd=place)
 
 
 def _make_folder(last: str, place: int) -> None:
@@ -291,7 +304,7 @@ def remove(root: Path, name: str) -> None:
     with folder_of(root, name) as place:
         last = Path(name).name
         if stat.S_ISDIR(os.lstat(last, dir_fd=place).st_mode):
-            shutil.rmtree(last, dir_fd=place)
+            _remove_folder(last, place)
         else:
             os.unlink(last, dir_fd=place)
 
@@ -319,6 +332,6 @@ def remove_unused(mirrors: Path) -> None:
             handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+                remove_tree(folder)
             finally:
                 os.close(handle)

@@ -24,7 +24,7 @@ from typing import Any
 
 from coral.cluster import spare_guard
 from coral.cluster.guard_protocol import GUARD
-from coral.cluster.spare_guard import KIT, read
+from coral.cluster.spare_guard import KIT, read, remove_folder
 
 POLL_SECONDS = 0.05
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
@@ -117,7 +117,7 @@ def _remove_unused(base: Path) -> None:
     for path in (*(base / "archives").iterdir(), *(base / "grades").iterdir()):
         with contextlib.suppress(OSError):  # another worker has removed it
             if path.stat().st_mtime < oldest and not (path / "guard.json").exists():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                remove_folder(path) if path.is_dir() else path.unlink()
 
 
 def _remove_excess(archives: Path, needed: Collection[str]) -> None:
@@ -146,9 +146,13 @@ def _kept(folder: Path, sha: str, fetch: Callable[[str], bytes]) -> bytes:
             return data
     data = fetch(sha)
     handle, unfinished = tempfile.mkstemp(prefix=UNFINISHED, dir=folder)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    Path(unfinished).replace(folder / sha)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        Path(unfinished).replace(folder / sha)
+    except BaseException:  # the disk is full: a part of it would keep it so for days
+        Path(unfinished).unlink(missing_ok=True)
+        raise
     return data
 
 
@@ -236,9 +240,8 @@ class _Streams:
         """Return the last bytes of each stream that was too long to be sent whole."""
         tails = {}
         for name, (path, offset) in self._files.items():
-            if offset >= OUTPUT:
-                size = path.stat().st_size
-                if size > offset:
+            with contextlib.suppress(OSError):  # a candidate has removed it: that must not lose the result
+                if offset >= OUTPUT and (size := path.stat().st_size) > offset:
                     tails[name] = b"\n[cut]\n" + read(path, max(offset, size - TAIL), TAIL)
         return {"tails": tails} if tails else {}
 
@@ -263,17 +266,23 @@ def _artifacts(folder: Path) -> dict[str, bytes]:
 
 
 def _sweep(grades: Path) -> None:
-    """End the grades whose guard was killed."""
+    """End the grades whose guard was killed. Whatever a candidate has made of a folder, other grades run."""
     for place in grades.iterdir():
-        if (place / GUARD).exists() and not _is_guarded(place):  # without the file, its guard has not begun
-            _end_unguarded(place)
+        with contextlib.suppress(OSError):
+            try:
+                has_begun = (place / GUARD).exists()  # without the file, its guard has not begun
+            except PermissionError:  # it took away the right to look into it
+                place.chmod(0o700)
+                has_begun = (place / GUARD).exists()
+            if has_begun and not _is_guarded(place):
+                _end_unguarded(place)
 
 
 def _is_guarded(place: Path) -> bool:
     try:
         guard = json.loads(read(place / GUARD, 0, 1000))
         return bool(started_at(int(guard["pid"])) == guard["started"])
-    except (ValueError, TypeError, KeyError):  # a candidate wrote it
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):  # a candidate wrote it
         return False
 
 
@@ -285,7 +294,7 @@ def _end_unguarded(place: Path) -> None:
     # Again after one was found: a process that was just beginning a program had no variables.
     while _kill_all(f"CORAL_GRADE={place}".encode()) and time.monotonic() < until:
         pass
-    shutil.rmtree(place, ignore_errors=True)
+    remove_folder(place)
 
 
 def _kill_all(mark: bytes) -> bool:

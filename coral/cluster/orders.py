@@ -45,6 +45,9 @@ class Link:
     def post(self, orders: Iterable[Message]) -> None:
         self._waiting.append(iter(orders))
 
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
     def post_first(self, order: Message) -> None:
         """Send an order before all that wait."""
         self._number(order)

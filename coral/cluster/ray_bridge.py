@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, report_capacity, wait_for_lock
+from coral.cluster.bridge import LEASE_EVERY, LEASE_SECONDS, Bridge, RefusedError, report_capacity, wait_for_lock
 from coral.cluster.ray_connection import RayConnection
 from coral.cluster.shipping import Shipping
 
@@ -46,7 +46,7 @@ class RayBridge(Bridge):
         self._discards = needs["discards"]
         self._cluster = RayConnection(
             folder, address, namespace=NAMESPACE, by_value=("owner", "node", "spare_guard"), work="grades",
-            needs_nodes=not self._grows,
+            needs=None if self._grows else [self._resources],
         )  # fmt: skip
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
@@ -101,7 +101,7 @@ class RayBridge(Bridge):
 
     def serve(self) -> None:
         self._cluster.watch(self._report_capacity)
-        for work in (self._end_lost, self._tell_news):
+        for work in (self._end_lost, self._tell_news, self._renew):
             threading.Thread(target=work, daemon=True).start()
         super().serve()
         with contextlib.suppress(self._ray.exceptions.RayError):
@@ -202,6 +202,13 @@ class RayBridge(Bridge):
 
     def keys(self) -> list[str]:
         return list(self._call("keys"))
+
+    def _renew(self) -> None:
+        """Have the owner live on while there are grades: `_tell_news` may wait for a client that takes nothing."""
+        while True:
+            time.sleep(LEASE_EVERY)
+            if self.present():
+                self._call("news", {}, 0.0)
 
     def _tell_news(self) -> None:
         while True:

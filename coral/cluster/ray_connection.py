@@ -6,7 +6,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -25,11 +25,12 @@ class RayConnection:
 
     def __init__(
         self, folder: Path, address: str, *,
-        namespace: str, by_value: tuple[str, ...], work: str, needs_nodes: bool = True,
+        namespace: str, by_value: tuple[str, ...], work: str, needs: Sequence[Mapping[str, float]] | None,
     ) -> None:  # fmt: skip
         """Enter the cluster, or end this process and report why. `by_value`: modules of `coral.cluster` that are sent
-        to nodes; `work`: what nodes do, for messages; `needs_nodes`: whether a cluster without any cannot be used."""
-        self._folder, self._address, self._work, self._needs_nodes = folder, address, work, needs_nodes
+        to nodes; `work`: what nodes do, for messages; `needs`: the resources that one piece of it may need; None if a
+        cluster without nodes for it can be used."""
+        self._folder, self._address, self._work, self._needs = folder, address, work, needs
         self._logged = (folder / wire.LOG).stat().st_size  # bytes that other bridges have written to the log
         self.ray: Any = self._connect(namespace, by_value)
         self.nodes: list[dict[str, Any]] = self.ray.nodes()
@@ -92,7 +93,7 @@ class RayConnection:
     def _problem(self, now: float) -> str:
         if now > self._answered + SILENT_SECONDS:
             return f"the head of the cluster at {self._address} has not answered for more than {SILENT_SECONDS:g} s"
-        if self._needs_nodes and not any(node["Alive"] and node["Resources"].get("CPU") for node in self.nodes):
+        if self._needs is not None and not any(node["Alive"] and _runs(node, self._needs) for node in self.nodes):
             return f"the cluster at {self._address} has no node that runs {self._work}"
         return ""
 
@@ -102,3 +103,11 @@ class RayConnection:
             self._answered = time.monotonic()
             look()
             time.sleep(1)
+
+
+def _runs(node: Mapping[str, Any], needs: Sequence[Mapping[str, float]]) -> bool:
+    """Return whether a node runs work: one with processors does. One without, as the head often is, does if the work
+    needs none and the node has all that it needs."""
+    has = node["Resources"]
+    gives_all = (all(has.get(name, 0) >= amount for name, amount in one.items()) for one in needs)
+    return has.get("CPU", 0) > 0 or any(gives_all)

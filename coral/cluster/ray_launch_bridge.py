@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,18 @@ PLACE_SECONDS = 1.0  # between two looks whether a launch has got its place
 REASON = 300  # characters
 
 
-def main(folder: str, address: str) -> None:
+def main(folder: str, address: str, needs: str) -> None:
+    """`needs`: JSON with a list of the resources that a launch may need."""
     if wait_for_lock(Path(folder)):
-        RayLaunchBridge(Path(folder), address).serve()
+        RayLaunchBridge(Path(folder), address, json.loads(needs)).serve()
 
 
 class RayLaunchBridge(LaunchBridge):
-    def __init__(self, folder: Path, address: str) -> None:
+    def __init__(self, folder: Path, address: str, needs: list[dict[str, float]]) -> None:
         super().__init__(folder)
-        self._cluster = RayConnection(folder, address, namespace=NAMESPACE, by_value=("ray_host",), work="agents")
+        self._cluster = RayConnection(
+            folder, address, namespace=NAMESPACE, by_value=("ray_host",), work="agents", needs=needs
+        )
         self._ray = self._cluster.ray
         self._prefix = f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}/"
 

@@ -133,6 +133,8 @@ class _Remote:
         return ended
 
     def _append(self, name: str, data: bytes) -> None:
+        if name not in (*self._order["streams"], self._order["beats"]):
+            return  # the node is not to be trusted with other files of the supervisor's user
         number = self._order["streams"].index(name) + 1 if name in self._order["streams"] else None
         if number is not None:  # a stream that the supervisor has opened, as for a local grader
             view = memoryview(data)

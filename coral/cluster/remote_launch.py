@@ -24,7 +24,7 @@ from attempts.files import write_bytes
 from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS
 from coral.cluster.growing import Given
-from coral.cluster.knowledge_sync import KnowledgeFolder, take_here
+from coral.cluster.knowledge_sync import MOST_AT_ONCE, KnowledgeFolder, locked, size_of, take_here
 from coral.cluster.mirror import Message, Receiver, is_gone, is_of_machine, lies_in, messages, scan, unless_of_machine
 from coral.cluster.orders import DisconnectedError, Link, MessageLines, send
 from coral.cluster.program_end import end_as
@@ -191,7 +191,8 @@ class RemoteLaunch:
         elif "apply" in event:
             self._receiver.apply()
         elif "knowledge" in event:
-            with unless_of_machine(), contextlib.suppress(ValueError):  # it leads elsewhere
+            # ValueError: it leads elsewhere.
+            with unless_of_machine(), contextlib.suppress(ValueError), locked(self._bridge):
                 take_here(self._knowledge, event, self._spec["agent"])
         elif "life" in event:
             self._touch()
@@ -224,6 +225,8 @@ class RemoteLaunch:
         ]
         while news := self._knowledge.changed():
             orders.append(news)
+            if size_of(news) <= MOST_AT_ONCE:
+                break  # that was all of it: what has changed since then is sent later
         orders += [self._state.answers(), [prompt, {"apply": True}, start]]
         for some in orders:  # only now: what this machine cannot read for a while is read again from the beginning
             self._link.post(some)
@@ -245,11 +248,14 @@ class RemoteLaunch:
     # What goes.
 
     def _give(self, *, all_of_it: bool) -> None:
-        """Send the node what is new in the run's folder: answers at each call, after all that they may refer to."""
+        """Send the node what is new in the run's folder: answers at each call, after the records that they may refer
+        to."""
         self._due += self._answers()
-        if self._due or all_of_it:
+        is_idle = not self._link.has_waiting()
+        if self._due or (all_of_it and is_idle):
             self._link.post(self._state.changes())
-            self._link.post(self._knowledge.changed())
+            if is_idle:  # else versions of a file that changes again and again would be held for a node that is slow
+                self._link.post(self._knowledge.changed())
             self._link.post([*self._due, {"apply": True}])
             self._due = []
 

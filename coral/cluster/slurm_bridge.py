@@ -23,13 +23,12 @@ from typing import Any
 
 from attempts.files import write_bytes
 from coral.cluster import slurm_job, wire
-from coral.cluster.bridge import LEASE_SECONDS, Bridge, RefusedError, fail, report_trouble, wait_for_lock
+from coral.cluster.bridge import LEASE_EVERY, LEASE_SECONDS, Bridge, RefusedError, fail, report_trouble, wait_for_lock
 from coral.cluster.node import started_at
 from coral.cluster.shipping import Shipping
 
 TRIES, JOB, KEY = "tries", "job", "key"
 READ_SECONDS = 0.2  # between two reads of the events of all jobs
-LEASE_EVERY = 10.0  # seconds between two renewals of the lease, without which jobs end
 STATE_SECONDS = {"slurm": 10.0, "local": 1.0}  # between two questions which jobs wait or run: one for all jobs
 SILENT_SECONDS = 120.0  # after the last sign of life of a job that has begun, until it counts as lost
 LATE_SECONDS = 5.0  # for which a job that has ended may still have events on their way through the file system
@@ -94,7 +93,8 @@ class SlurmBridge(Bridge):
         self._is_doubted = bool(wire.trouble(folder))  # whether Slurm must be asked whether it answers at all
 
     def serve(self) -> None:
-        threading.Thread(target=self._watch, daemon=True).start()
+        for work in (self._watch, self._renew):
+            threading.Thread(target=work, daemon=True).start()
         super().serve()
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
@@ -112,6 +112,7 @@ class SlurmBridge(Bridge):
         (place / KEY).write_text(key, "utf-8")
         write_bytes(place / slurm_job.ORDER, json.dumps({**order, "archive": sha, "base": ""}).encode(), durable=False)
         write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
+        (place / slurm_job.EVENTS).touch()  # a client of NFS that finds no file may believe so for a minute
         while isinstance(handle := self._submitted(place, order, resources), str):
             if not self.is_waited_for(key, handle, RETRY_SECONDS):
                 shutil.rmtree(place, ignore_errors=True)
@@ -147,10 +148,17 @@ class SlurmBridge(Bridge):
         if job is None:
             return
         if not job.has_result:
-            with contextlib.suppress(OSError):  # there is no scancel any more, or no such process
-                job.handle.cancel(check=False)
+            # There is no scancel any more, or it does not answer, or there is no such process.
+            with contextlib.suppress(OSError, subprocess.SubprocessError):
+                self._end(job)
         # A job whose folder is gone ends by itself.
         shutil.rmtree(job.folder, ignore_errors=True)
+
+    def _end(self, job: _Job) -> None:
+        if self._cluster == "local":
+            job.handle.cancel(check=False)
+        else:  # submitit would wait for it without end
+            subprocess.run(("scancel", job.id), timeout=_ASK_SECONDS, check=False)
 
     def keys(self) -> list[str]:
         with self._changed:
@@ -166,13 +174,16 @@ class SlurmBridge(Bridge):
         kind = self._submitit.SlurmJob if self._cluster == "slurm" else self._submitit.LocalJob
         self._jobs[key] = _Job(place, kind(folder=place / "submitit", job_id=id))
 
+    def _renew(self) -> None:
+        """Renew the lease, without which jobs end. `_watch` may wait for Slurm, or for a client that takes nothing."""
+        while True:
+            self._lease.touch()
+            time.sleep(LEASE_EVERY)
+
     def _watch(self) -> None:
-        renewed = looked = float("-inf")
+        looked = float("-inf")
         while True:
             now = time.monotonic()
-            if now >= renewed + LEASE_EVERY:
-                renewed = now
-                self._lease.touch()
             present = [(tried, job) for tried in self.present() if (job := self._jobs.get(tried.key)) is not None]
             for _, job in present:
                 if not job.is_over:  # what a lost job writes later does not count

@@ -1,5 +1,6 @@
-"""Files of a test: written from their texts, or imported."""
+"""Files and folders of a test: written from their texts, imported, or deep."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
@@ -22,3 +23,14 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
         if text.startswith("#!"):
             path.chmod(0o755)
     return folder
+
+
+def deep_folder(folder: Path, levels: int = 1200) -> None:
+    """Make a folder with more levels than functions of Python may call themselves."""
+    folder.mkdir()
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=here)
+        here, above = os.open("d", os.O_RDONLY, dir_fd=here), here
+        os.close(above)
+    os.close(here)

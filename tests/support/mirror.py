@@ -93,7 +93,7 @@ _PLACES = {
         "coral.runtimes.scripted: program",
     ],
     "tests/cluster/test_grades, on a real cluster": [
-        "coral.cluster: owner ray_connection",
+        "coral.cluster: owner",
         "coral.grading: remote",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
@@ -101,7 +101,6 @@ _PLACES = {
         "coral.cluster: launch_guard program_end",
     ],
     "unit/coral/config/test_load": ["coral.config: budget session"],
-    "end_to_end/test_slurm, and tests/cluster/test_slurm with a real Slurm": ["coral.cluster: slurm_bridge slurm_job"],
     "end_to_end/test_start_failures": ["coral.processes: command"],
     "end_to_end/test_damaged_journal": ["coral.runs: roll_back"],
     "end_to_end/test_daemons": ["coral.supervisor: grade_watch"],

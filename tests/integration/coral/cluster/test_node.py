@@ -2,9 +2,11 @@
 
 import base64
 import contextlib
+import errno
 import json
 import os
 import pickle
+import resource
 import shutil
 import signal
 import subprocess
@@ -13,12 +15,14 @@ import time
 from pathlib import Path
 
 import pytest
+from files import deep_folder
 from real_runs import is_alive, wait_until
 
 from attempts.record import Kind
 from coral.cluster import node, spare_guard
 from coral.cluster.shipping import SMALL, Shipping, pack
 from coral.config.model import GraderSection
+from coral.grader.remove_tree import remove_tree
 from coral.grading.command import GradePlace
 from coral.grading.kinds import copy_grader_files, kind_of
 from coral.processes.seal import UNSEALED
@@ -39,6 +43,13 @@ def grade(workspace, private, artifacts):
         with open(text.split()[1], "w") as file:
             file.write(f"{stray.pid} {os.getpid()} ")
         time.sleep(600 if text.endswith(" wait") else 0)
+    if text.startswith("hide"):
+        print("x" * int(text.split()[1]), flush=True)
+        until = time.monotonic() + 20
+        while not os.path.exists(text.split()[2]) and time.monotonic() < until:
+            time.sleep(0.01)
+        os.unlink(os.path.join(os.environ["CORAL_GRADE"], "stdout"))
+        raise SystemExit("bad")
     return {"score": 1.0, "feedback": (private / "hidden.txt").read_text()}
 """
 WORKER = """
@@ -164,6 +175,26 @@ def test_a_node_removes_what_was_not_used_for_long_and_what_it_is_told(shipped, 
     assert kept.stat().st_mtime > time.time() - 60
 
 
+def test_an_archive_that_the_disk_has_no_room_for_leaves_nothing(tmp_path):
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, hard))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            node._kept(tmp_path, "sha", lambda sha: bytes(1000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("kit", [{}, {"a/b": b"", "a": b""}], ids=["no program", "no file"])
+def test_a_guard_that_cannot_be_started_leaves_nothing(tmp_path, monkeypatch, kit):
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(OSError, match=r"No such file|Is a directory"):
+        spare_guard.GradeGuard(tmp_path, {"env": {}}, kit)
+    assert (list(tmp_path.iterdir()), len(list(Path("/proc/self/fd").iterdir()))) == ([], before)
+
+
 def test_a_node_removes_the_archives_that_were_used_longest_ago_when_they_are_too_many(shipped, tmp_path, monkeypatch):
     order, checkout, archive = shipped("1")
     grade(order, checkout, archive)
@@ -177,6 +208,20 @@ def test_a_node_removes_the_archives_that_were_used_longest_ago_when_they_are_to
     assert grade(order, checkout, archive)[1] == 0
     left_there = {path.name for path in kept.parent.iterdir()}
     assert left_there == {"last", "second", f"{node.UNFINISHED}1", kept.name}
+
+
+def test_a_candidate_that_removes_what_it_has_printed_fails_and_its_grade_is_not_lost(shipped, tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "OUTPUT", 1000)
+    events = []
+
+    def tell(event):
+        events.append(event)
+        if len(event.get("output", {}).get("stdout", b"")) == 1000:
+            (tmp_path / "was-read").touch()
+
+    order, checkout, archive = shipped(f"hide 2000 {tmp_path / 'was-read'}")
+    node.grade(order, checkout, lambda sha: archive, tell)
+    assert events[-1]["ended"]["code"] == 1
 
 
 def test_what_a_grade_leaves_behind_is_ended_with_it(shipped, tmp_path):
@@ -224,11 +269,46 @@ def test_nothing_of_a_grade_outlives_its_guard(shipped, tmp_path):
 
 def test_a_folder_that_a_candidate_has_spoiled_keeps_no_other_grade_from_running(shipped, tmp_path):
     grade(*shipped("1"))
-    for number, text in enumerate(("[]", "{}", '{"pid": "x"}', "nonsense")):
+    texts = ("[]", "{}", '{"pid": "x"}', "nonsense", '{"pid": 1e999}', "[" * 1000)
+    for number, text in enumerate(texts):
         spoiled = next((tmp_path / "node").glob("coral-*/*/grades")) / f"grade-{number}"
         spoiled.mkdir()
         (spoiled / "guard.json").write_text(text)
     assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+    wait_until(lambda: not left(tmp_path), what="the end of their folders")
+
+
+def test_a_folder_whose_guard_was_killed_is_removed_however_deep_it_is(shipped, tmp_path):
+    grade(*shipped("1"))
+    wait_until(lambda: not left(tmp_path), what="the end of the grade")
+    spoiled = next((tmp_path / "node").glob("coral-*/*/grades")) / "grade-deep"
+    spoiled.mkdir()
+    (spoiled / "guard.json").write_text("{}")
+    deep_folder(spoiled / "deep")
+    (spoiled / "closed").mkdir(mode=0)
+    try:
+        assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+        wait_until(lambda: not left(tmp_path), what="the end of its folder")
+    finally:
+        remove_tree(spoiled)  # pytest could not
+
+
+def test_a_folder_that_a_candidate_has_closed_keeps_no_other_grade_from_running(shipped, tmp_path, monkeypatch):
+    grade(*shipped("1"))
+    closed = next((tmp_path / "node").glob("coral-*/*/grades")) / "grade-closed"
+    closed.mkdir()
+    (closed / "guard.json").write_text("{}")
+    closed.chmod(0)
+    stat = os.stat
+
+    def refuse(path, *arguments, **named):  # what the kernel does for all but root
+        if str(path).startswith(f"{closed}/") and not stat(closed).st_mode & 0o700:
+            raise PermissionError(errno.EACCES, "no", str(path))
+        return stat(path, *arguments, **named)
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+    wait_until(lambda: not closed.exists(), what="the end of its folder")
 
 
 @pytest.fixture

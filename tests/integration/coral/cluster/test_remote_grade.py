@@ -15,7 +15,7 @@ ENDED = {"ended": {"code": 0}}
 @pytest.fixture
 def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     monkeypatch.setenv("CORAL_LAUNCH", "run:#7:1")
-    order = {"attempt": 7, "env": {}, "environment": {}, "streams": (), "timeout": 60.0}
+    order = {"attempt": 7, "env": {}, "environment": {}, "streams": (), "beats": "beats.jsonl", "timeout": 60.0}
     return {
         "order": order, "folder": str(tmp_path), "bridge": str(tmp_path), "passed": [], "resources": {},
         "max_retries": 1, "wait": 60.0, "impatient": False, "grows": False,
@@ -177,3 +177,15 @@ def test_the_end_of_a_grade_is_not_lost_with_what_it_printed(spec: dict[str, obj
     (tmp_path / "beats.jsonl").symlink_to("/dev/full")
     played(tmp_path, {"1": [{"of": "run:#7:1/1", "events": [{"output": {"beats.jsonl": b"{}\n"}, **ENDED}]}]})
     assert _Remote({**spec, "wait": 0.5}).ended() == ENDED["ended"]
+
+
+@pytest.mark.parametrize("kind", ["output", "tails"])
+def test_a_node_appends_to_no_other_file_than_the_beats(spec: dict[str, object], tmp_path: Path, kind: str) -> None:
+    folder, other = tmp_path / "grade", tmp_path / "other"
+    folder.mkdir()
+    names = [str(other), "../other", "cluster.log", "\0", "beats.jsonl"]
+    events = [*({kind: {name: b"x"}} for name in names), ENDED]
+    played(tmp_path, {"1": [{"of": "run:#7:1/1", "events": events}]})
+    assert _Remote({**spec, "folder": str(folder)}).ended() == ENDED["ended"]
+    assert [path.name for path in folder.iterdir()] == ["beats.jsonl"]
+    assert not other.exists()

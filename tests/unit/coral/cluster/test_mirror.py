@@ -2,10 +2,13 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from files import deep_folder
 
-from coral.cluster.mirror import PIECE, Receiver, kept, messages, scan
+from coral.cluster.mirror import PIECE, Receiver, kept, messages, remove, remove_unused, scan
+from coral.grader.remove_tree import remove_tree
 
 AREAS = ("clone", "state")
 
@@ -22,6 +25,13 @@ def sides(tmp_path: Path) -> tuple[Path, Path]:
     (here / "clone" / "shared").symlink_to("../shared")
     (here / "state" / "large").write_bytes(os.urandom(3 * PIECE + 5))
     return here, there
+
+
+@pytest.fixture
+def deep(tmp_path: Path) -> Any:
+    """Makes deep folders, which pytest could not remove."""
+    yield deep_folder
+    remove_tree(tmp_path)
 
 
 def copy(source: Path, target: Path, areas: tuple[str, ...] = AREAS) -> list[str]:
@@ -84,6 +94,16 @@ def test_no_link_is_followed_to_write_elsewhere(sides: tuple[Path, Path], tmp_pa
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
+def test_no_file_is_read_through_a_link_that_was_laid_after_the_scan(sides: tuple[Path, Path], tmp_path: Path) -> None:
+    here, _ = sides
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "a.py").write_text("secret")
+    made = messages(here, {}, scan(here, ["clone"]))
+    (here / "clone" / "src").rename(here / "clone" / "old")
+    (here / "clone" / "src").symlink_to(tmp_path / "elsewhere")
+    assert [message["put"] for message in made if "put" in message] == ["clone/run.sh"]
+
+
 def test_nothing_is_in_its_place_before_all_of_it_has_come(sides: tuple[Path, Path]) -> None:
     here, there = sides
     receiver = Receiver(there, there.with_name("aside"), AREAS)
@@ -92,6 +112,28 @@ def test_nothing_is_in_its_place_before_all_of_it_has_come(sides: tuple[Path, Pa
     assert list(there.iterdir()) == []
     receiver.apply()
     assert scan(there, AREAS) == scan(here, AREAS)
+
+
+def test_folders_that_are_deeper_than_pythons_stack_are_read_and_removed(sides: tuple[Path, Path], deep: Any) -> None:
+    here, there = sides
+    (there / "clone").mkdir()
+    deep(there / "clone" / "deep")
+    assert len(scan(there, ["clone"])) > 1200
+    remove(there, "clone/deep")
+    assert list(scan(there, ["clone"])) == ["clone"]
+    (here / "clone" / "a").write_text("x")
+    deep(there / "clone" / "a")
+    receiver = Receiver(there, there.with_name("aside"), AREAS)
+    assert all(map(receiver.take, messages(here, {}, scan(here, ["clone/a"]))))
+    assert (receiver.apply(), (there / "clone" / "a").read_text()) == ([], "x")
+
+
+def test_a_mirror_that_was_not_used_for_long_is_removed_however_deep_it_is(tmp_path: Path, deep: Any) -> None:
+    deep(tmp_path / "old")
+    (tmp_path / "new").mkdir()
+    os.utime(tmp_path / "old", (1, 1))
+    remove_unused(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
 def test_what_cannot_be_read_is_not_removed(sides: tuple[Path, Path], unreadable: set[str]) -> None:

@@ -33,7 +33,7 @@ def bridge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RayLaunchBridge:
     connection = SimpleNamespace(ray=ray, nodes=[NODE])
     monkeypatch.setattr("coral.cluster.ray_launch_bridge.RayConnection", lambda *_, **__: connection)
     monkeypatch.setattr("coral.cluster.ray_launch_bridge.import_module", lambda _: SimpleNamespace(RayHost=None))
-    return RayLaunchBridge(tmp_path, "127.0.0.1:1")
+    return RayLaunchBridge(tmp_path, "127.0.0.1:1", [])
 
 
 def test_what_ray_refuses_ends_that_launch_alone_with_the_reason(bridge: RayLaunchBridge) -> None:

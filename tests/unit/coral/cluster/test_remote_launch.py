@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from coral.cluster.growing import Given
+from coral.cluster.orders import WINDOW
 from coral.cluster.remote_launch import NotRunError, RemoteLaunch
 
 INBOX = "attempts/inbox/agent-1"
@@ -41,7 +43,7 @@ def full_disk() -> Iterator[None]:
 @pytest.fixture
 def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr("coral.cluster.remote_launch.DISK_SECONDS", 0.0)
-    for name in (INBOX, "workspace/agents/agent-1", "workspace/shared"):
+    for name in (INBOX, "workspace/agents/agent-1", "workspace/shared", "b"):
         (tmp_path / name).mkdir(parents=True)
     places = {
         "lost": str(tmp_path / "lost"),
@@ -137,12 +139,66 @@ def test_a_launch_begins_once_this_machine_can_read_what_its_node_needs(
     assert "start" in orders(launch)[-1]
 
 
+def test_a_launch_begins_although_a_shared_file_changes_all_the_time(
+    launch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch._spec.update(PROGRAM, kept=str(tmp_path / "kept"))
+    (tmp_path / "in").write_text("the prompt")
+    notes, changed = [f"note {number}" for number in range(5)], launch._knowledge.changed
+
+    def change() -> Any:
+        (tmp_path / "workspace" / "shared" / "note.md").write_text(notes.pop(0))
+        return changed()
+
+    monkeypatch.setattr(launch._knowledge, "changed", change)
+    launch._take({"events": [{"ready": READY}], "at": 0})
+    launch._handle_all()
+    launch._link.pump()
+    assert [order["data"] for order in orders(launch) if "knowledge" in order] == [b"note 0"]
+    assert "start" in orders(launch)[-1]
+
+
+def test_a_node_that_is_slow_gets_the_last_version_of_a_shared_file(launch: Any, tmp_path: Path) -> None:
+    launch._link._bytes = WINDOW
+    for number in range(3):
+        (tmp_path / "workspace" / "shared" / "note.md").write_text(f"note {number}")
+        launch._give(all_of_it=True)
+    launch._link._bytes = 0
+    for _ in range(2):
+        launch._link.pump()
+        launch._give(all_of_it=True)
+    launch._link.pump()
+    assert [order["data"] for order in orders(launch) if "knowledge" in order] == [b"note 0", b"note 2"]
+
+
+def test_of_two_changes_of_one_note_at_the_same_moment_none_is_lost(
+    launch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = RemoteLaunch({**launch._spec, "agent": "agent-2", "aside": str(tmp_path / "aside-2")})
+    other._take({"events": [{"knowledge": "note.md", "data": b"of the other", "base": None}], "at": 0})
+    second, digest_of = threading.Thread(target=other._handle_all), launch._knowledge.digest_of
+
+    def found(name: str) -> Any:
+        before = digest_of(name)
+        second.start()
+        second.join(0.5)
+        return before
+
+    monkeypatch.setattr(launch._knowledge, "digest_of", found)
+    launch._take({"events": [{"knowledge": "note.md", "data": b"of the first", "base": None}], "at": 0})
+    launch._handle_all()
+    second.join()
+    notes = {path.read_bytes() for path in (tmp_path / "workspace" / "shared").iterdir()}
+    assert notes == {b"of the first", b"of the other"}
+
+
 def test_an_answer_is_sent_once_what_comes_before_it_can_be_read(launch: Any, tmp_path: Path, unread: set[str]) -> None:
     (tmp_path / "workspace" / "shared" / "note.md").write_text("n")
     launch._due = [{"remove": "1.json"}]
     unread.add("shared")
     with pytest.raises(OSError, match="the disk fails"):
         launch._give(all_of_it=False)
+    launch._link.pump()
     unread.clear()
     launch._give(all_of_it=False)
     launch._link.pump()

@@ -17,6 +17,11 @@ def test_bytes_come_out_as_they_were() -> None:
         wire.decoded(b"[1]\n")
 
 
+def test_what_a_user_names_base64_is_no_bytes() -> None:
+    message = {"order": {"spec": {"args": {"base64": "no bytes"}}}}
+    assert wire.decoded(wire.encoded(message)) == message
+
+
 def test_a_socket_in_a_deep_folder_answers(tmp_path: Path) -> None:
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
