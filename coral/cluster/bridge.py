@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import resource
 import select
 import socket
 import struct
@@ -48,6 +49,7 @@ def wait_for_lock(folder: Path) -> bool:
 def serve_connections(folder: Path, serve: Callable[[socket.socket], None], has_clients: Callable[[], bool]) -> None:
     """Serve each connection in a thread of its own, until nobody supervises the run, which the end of standard input
     shows, and there has been no client for LINGER_SECONDS. A line there means that none will come."""
+    allow_many_files()
     listening = wire.listen(folder)
     supervised, lingers, last_client = True, LINGER_SECONDS, time.monotonic()
     while True:
@@ -62,6 +64,13 @@ def serve_connections(folder: Path, serve: Callable[[socket.socket], None], has_
             last_client = time.monotonic()
         elif not supervised and time.monotonic() >= last_client + lingers:
             return
+
+
+def allow_many_files() -> None:
+    """Let this process have as many open files as it may: it has a connection for each grade or launch."""
+    with contextlib.suppress(OSError, ValueError):  # macOS knows limits that it does not take
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _end(failed: threading.ExceptHookArgs) -> None:

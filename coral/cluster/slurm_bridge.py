@@ -187,7 +187,7 @@ class SlurmBridge(Bridge):
             present = [(tried, job) for tried in self.present() if (job := self._jobs.get(tried.key)) is not None]
             for _, job in present:
                 if not job.is_over:  # what a lost job writes later does not count
-                    _read(job)
+                    read_events(job)
             if now >= looked + STATE_SECONDS[self._cluster]:
                 looked = now
                 self._find_lost([job for _, job in present if not job.is_over], now)
@@ -269,7 +269,7 @@ def _error(job: _Job) -> str:
     return ""
 
 
-def _read(job: _Job) -> None:
+def read_events(job: _Job) -> None:
     """Read the events that a job has written since the last look."""
     with contextlib.suppress(OSError), (job.folder / slurm_job.EVENTS).open("rb") as file:
         file.seek(job.offset)
@@ -277,7 +277,10 @@ def _read(job: _Job) -> None:
             if not line.endswith(b"\n"):
                 break
             job.offset += len(line)
-            job.events.append(wire.decoded(line))
+            try:
+                job.events.append(wire.decoded(line))
+            except ValueError:  # code of a candidate in the job can write there, too
+                job.events.append({"lost": f"its job {job.id} has an event that cannot be read"})
 
 
 def _name(key: str) -> str:

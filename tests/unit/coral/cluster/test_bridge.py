@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coral.cluster import bridge as bridge_module
-from coral.cluster.bridge import Bridge, Client, Try
+from coral.cluster.bridge import Bridge, Client, Try, allow_many_files
 
 MESSAGE = {"submit": "k", "seen": 0, "again": False, "order": {"attempt": 1}, "resources": {}, "began": {}}
 
@@ -45,6 +45,16 @@ def descriptors(number: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_bridge_may_have_as_many_connections_as_the_machine_allows() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (100, before[1]))
+        allow_many_files()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 @pytest.mark.parametrize("lowest", [3, 1100])

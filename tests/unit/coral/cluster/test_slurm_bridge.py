@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from coral.cluster import slurm_job
-from coral.cluster.slurm_bridge import SlurmBridge
+from coral.cluster import slurm_job, wire
+from coral.cluster.slurm_bridge import SlurmBridge, read_events
 
 pytest.importorskip("submitit")
 
@@ -41,3 +41,18 @@ def test_the_file_of_events_is_there_before_the_job(
     submit(bridge, tmp_path, monkeypatch, job)
     assert found[0][slurm_job.EVENTS] == 0
     assert slurm_job.ALIVE not in found[0], "its time counts as a sign of life"
+
+
+@pytest.mark.parametrize("broken", [b"no JSON\n", b"[1]\n", b'{"x": "\xff"}\n', b'{"\\u0000base64": "x"}\n'])
+def test_an_event_that_cannot_be_read_ends_its_try_alone(
+    bridge: SlurmBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: bytes
+) -> None:
+    def job(place: Path) -> Any:
+        (place / slurm_job.EVENTS).write_bytes(wire.encoded({"started": "node"}) + broken + b'{"half')
+        return SimpleNamespace(job_id="1")
+
+    submit(bridge, tmp_path, monkeypatch, job)
+    (submitted,) = bridge._jobs.values()
+    for _ in range(2):
+        read_events(submitted)
+    assert submitted.events == [{"started": "node"}, {"lost": "its job 1 has an event that cannot be read"}]
