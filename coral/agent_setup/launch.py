@@ -69,7 +69,7 @@ class LaunchSetup:
         command = first_command(self._context, self._agent)
         program = Program(
             argv=job.argv,
-            env=launch_environment(environment.of_agent(self._layout, self._agent), command),
+            env=launch_environment(_environment(self._context, self._agent), command),
             cwd=folder,
             stdin=Path(os.devnull),
             stdout=output,
@@ -94,6 +94,10 @@ def keep_logins(run_context: RunContext, agent: str) -> None:
                 keep_copy(run_context.layout.state(agent), name, source)
 
 
+def _environment(run_context: RunContext, agent: str) -> dict[str, str]:
+    return environment.of_agent(run_context.layout, agent, run_context.config.grader.direction)
+
+
 def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, tag: str) -> tuple[Program, str | None]:
     """Return the program of a launch, and its session if that is known before the program says it."""
     layout = run_context.layout
@@ -103,7 +107,7 @@ def program_of(run_context: RunContext, fleet: Fleet, agent: str, spawn: Spawn, 
     fill_state_folder(command, layout.state(agent), copies=has_copies(run_context, agent))
     program = Program(
         argv=command.argv,
-        env=launch_environment(environment.of_agent(layout, agent), command),
+        env=launch_environment(_environment(run_context, agent), command),
         cwd=layout.clone(agent),
         stdin=layout.prompt(agent, launch),
         stdout=layout.output(agent, launch),

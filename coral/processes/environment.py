@@ -42,10 +42,12 @@ def base() -> dict[str, str]:
     }
 
 
-def of_agent(layout: Layout, agent: str) -> dict[str, str]:
+def of_agent(layout: Layout, agent: str, direction: str) -> dict[str, str]:
     """Return the environment of an agent's program. `coral` is found first in the folder of the interpreter that
-    supervises, so that the agent uses the same version."""
+    supervises, so that the agent uses the same version. `direction`: that of the score, which a sealed agent can read
+    nowhere else."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-    own = {"CORAL_RUN": str(layout.root), "CORAL_AGENT": agent, "CORAL_BEATS": str(layout.pulses(agent))}
+    own = {"CORAL_RUN": str(layout.root), "CORAL_AGENT": agent, "CORAL_DIRECTION": direction}
+    own |= {"CORAL_BEATS": str(layout.pulses(agent))}
     users = {name: value for name, value in base().items() if not name.startswith(_OF_CLUSTERS)}
     return {**users, "PATH": path, **own}

@@ -50,10 +50,11 @@ class RunView:
 
     @cached_property
     def direction(self) -> Direction:
-        """The direction of the score, from status.json, else from the frozen task; maximize if neither can be read."""
-        direction = self.status.text("direction")
-        if direction in set(Direction):
-            return Direction(direction)
+        """The direction of the score, from status.json, which a sealed agent cannot read: from its environment, else
+        from the frozen task; maximize if none of them says it."""
+        for direction in (self.status.text("direction"), visibility.direction_in(self.layout)):
+            if direction in set(Direction):
+                return Direction(direction)
         from coral.config.load import load_frozen
 
         try:
@@ -119,6 +120,26 @@ class RunView:
         """The number of the best attempt, which is the seed's until an attempt has beaten it. It is computed from the
         records, because status.json may be out of date."""
         return self.index.ask(query.best)
+
+    @cached_property
+    def best_and_lead(self) -> tuple[LenientJson, LenientJson]:
+        """The best and the lead as status.json has them. Where it cannot be read, as by a sealed agent, they are
+        computed from the records that may be seen: the lead is the first of their ranking."""
+        if self.status:
+            return self.status.inner("best"), self.status.inner("lead")
+        wanted = query.Wanted(alone=self.alone)
+        ranked = self.index.ask(lambda rows: query.ranked(rows, wanted, self.direction, 1))
+        lead = self._measured(ranked[0].number if ranked else None)
+        return lead if self.alone else self._measured(self.best), lead
+
+    def _measured(self, number: int | None) -> LenientJson:
+        """Return what status.json has of a best or lead."""
+        found = None if number is None else self.index.ask(lambda rows: query.measured(rows, number))
+        record = None if found is None else self.attempt_or_none(found.number)
+        if found is None or record is None:
+            return LenientJson()
+        measured = {"number": number, "median": found.median, "count": len(found.scores)}
+        return LenientJson({**measured, "agent": record.agent, "title": record.title, "proven": number == self.best})
 
     @property
     def proven(self) -> int | None:

@@ -28,6 +28,12 @@ def is_agent() -> bool:
     return bool(os.environ.get("CORAL_AGENT")) or agent_inside() is not None
 
 
+def direction_in(layout: Layout) -> str:
+    """Return the direction of the score that the environment of an agent of this run has; else an empty text."""
+    run = os.environ.get("CORAL_RUN")
+    return os.environ.get("CORAL_DIRECTION", "") if run and Path(run).resolve() == layout.root.resolve() else ""
+
+
 def alone_in(layout: Layout) -> str:
     """Return the agent in whose workspace the current directory is, if the agents of this run do not share; else an
     empty text, which means that everything may be seen. Agents that do not share have folders of their own for their

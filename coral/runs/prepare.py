@@ -90,7 +90,7 @@ def prepare_agent(run_context: RunContext, agent: str, commit: str) -> None:
     create_knowledge(run_context, agent)
     set_up_clone(run_context, agent, commit)
     for command in run_context.config.workspace.setup:
-        _set_up(layout, agent, command)
+        _set_up(run_context, agent, command)
 
 
 def latest_baseline(layout: Layout) -> Attempt:
@@ -126,9 +126,11 @@ def make_workspace(run_context: RunContext, agent: str, commit: str) -> None:
     prepare_agent(run_context, agent, commit)
 
 
-def _set_up(layout: Layout, agent: str, command: str) -> None:
+def _set_up(run_context: RunContext, agent: str, command: str) -> None:
     """Run a set-up command in an agent's clone."""
-    code, output = run_command(["/bin/sh", "-c", command], layout.clone(agent), environment.of_agent(layout, agent))
+    layout = run_context.layout
+    env = environment.of_agent(layout, agent, run_context.config.grader.direction)
+    code, output = run_command(["/bin/sh", "-c", command], layout.clone(agent), env)
     if code != 0:
         raise CoralError(f"cannot set up {agent}: `{command}` ended with exit code {code}", output)
 

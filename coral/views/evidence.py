@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
+from math import isfinite
 
 from attempts.record import Attempt, Direction
 from workspace.dead_ends import names
@@ -138,5 +139,5 @@ def _is_rounded(stated: str, actual: float) -> bool:
     as in a difference of rounded scores."""
     mantissa, _, exponent = stated.lower().partition("e")
     digits = len(mantissa.partition(".")[2])
-    unit = 10.0 ** (int(exponent or 0) - digits)
-    return abs(float(stated) - actual) <= unit * 1.001
+    value, unit = float(stated), float(f"1e{int(exponent or 0) - digits}")  # infinite where a note says 1e400
+    return isfinite(value) and isfinite(unit) and abs(value - actual) <= unit * 1.001

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import json
 import os
 import platform
 import signal
@@ -223,3 +224,28 @@ def test_the_graders_of_a_run_are_sealed_and_leave_files_for_agents(start, tmp_p
     assert (attempt.score, attempt.feedback, attempt.channel) == (3.0, "reached False", "closed")
     plot = run.layout.grade(1) / "plot.txt"
     wait_until(lambda: plot.exists() and plot.read_text() == "of 3\n", what="the grader's file")
+
+
+LESS = """
+def grade(workspace):
+    return float((workspace / "x.txt").read_text())
+"""
+
+
+@pytest.mark.parametrize("level", SEALED)
+def test_an_agent_is_told_the_order_of_scores_the_best_and_the_lead(start, level):
+    """Neither status.json nor the task is in its sandbox."""
+    script = """
+[ "$CORAL_AGENT" = agent-1 ] || exec sleep 600
+for x in 5 3 4; do echo $x > x.txt; coral eval -m "try $x"; done
+(coral log --json; coral status) > .shared/seen 2>&1
+coral checkout lead && cp x.txt .shared/lead
+exec sleep 600
+"""
+    overrides = (f"workspace.seal={level}", "grader.direction=minimize", "heartbeats=[{name: reflect, every: 10}]")
+    run = start(script, grade=LESS, overrides=overrides)
+    lead = run.layout.shared / "lead"
+    wait_until(lambda: lead.exists() and lead.read_text() == "3\n", 60, "the agent at the lead")
+    text = (run.layout.shared / "seen").read_text()
+    assert [row["title"] for row in json.loads(text[: text.rindex("]") + 1])] == ["try 3", "try 4", "try 5"], text
+    assert ("lead 3 #2 by agent-1" in text, "3 attempts" in text) == (True, True), text

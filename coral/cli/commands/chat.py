@@ -95,7 +95,8 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
     from coral.processes import environment
     from coral.runtimes.native_llm import NativeLlm
 
-    roster = Roster(load_frozen(layout.task_file), fold(layout.journal).fleet.run.members)
+    config = load_frozen(layout.task_file)
+    roster = Roster(config, fold(layout.journal).fleet.run.members)
     assignment, runtime = roster.assignment(name), roster.runtime(name)
     if not isinstance(runtime, NativeLlm):
         hint = (
@@ -108,7 +109,8 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
     state, session = layout.state(name), newest_session(layout.state(name)) or SESSION
     snapshots = Snapshots.resume(state, session, LlmMemory) or Snapshots.create(state, session, LlmMemory)
     output = ChatOutput(as_json=as_json)
-    return build(assignment.model, options, snapshots, output, layout.clone(name), environment.of_agent(layout, name))
+    env = environment.of_agent(layout, name, config.grader.direction)
+    return build(assignment.model, options, snapshots, output, layout.clone(name), env)
 
 
 def _typed(terminal: bool) -> Iterator[str]:

@@ -49,7 +49,12 @@ def _lead(layout: Layout) -> str:
     status = read(layout.status)
     alone = alone_in(layout)
     own = (agent.text("best_number") for agent in status.objects("agents") if agent.text("name") == alone)
-    number = next(own, "") if alone else status.inner("lead").text("number")
+    if status:
+        number = next(own, "") if alone else status.inner("lead").text("number")
+    else:
+        from coral.reading.run_view import RunView
+
+        number = RunView(layout).best_and_lead[1].text("number")
     if not number:
         raise CoralError("cannot check out the lead: nothing is known of it yet", "`coral log` lists the attempts")
     return number

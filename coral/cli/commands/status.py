@@ -6,11 +6,13 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from attempts.index.query import totals
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
@@ -104,7 +106,7 @@ def _budget(status: LenientJson) -> list[Text]:
 
 def _best(view: RunView) -> Text:
     """Return the proven best, which is the seed while nobody has beaten it; and the lead, if it is another attempt."""
-    best, lead = view.status.inner("best"), view.status.inner("lead")
+    best, lead = view.best_and_lead
     number = best.integer("number")
     best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
     why = "" if view.status.data.get("confirms") is not False else f": {NOT_CONFIRMED}"
@@ -140,7 +142,8 @@ def _work(view: RunView) -> Text:
         used = f"at least {used}" if used else "use not known"
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
-    attempts = format.plural(status.integer("attempts") or 0, "attempt") + _failed(status)
+    count = status.integer("attempts") or 0 if status else view.index.ask(partial(totals, alone=view.alone)).attempts
+    attempts = format.plural(count, "attempt") + _failed(status)
     parts = [attempts, *again, *([used] if used else [])]
     if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))

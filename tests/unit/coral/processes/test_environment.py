@@ -45,6 +45,7 @@ def test_agents_do_not_get_what_lets_them_into_a_cluster(monkeypatch: pytest.Mon
     for name in ("RAY_AUTH_TOKEN_PATH", "RAY_AUTH_TOKEN", "RAY_ADDRESS"):
         monkeypatch.setenv(name, "secret")
     assert "secret" in environment.base().values()  # the bridge needs it
-    env = environment.of_agent(Layout(tmp_path), "ann")
+    env = environment.of_agent(Layout(tmp_path), "ann", "minimize")
     assert env["ANTHROPIC_API_KEY"] == "secret"
     assert not any(name.startswith("RAY_") for name in env)
+    assert env["CORAL_DIRECTION"] == "minimize"

@@ -76,6 +76,12 @@ def test_where_lower_is_better_a_gain_may_have_either_sign() -> None:
         assert found(f"#14 to #17, {sign}0.0123", direction=Direction.MINIMIZE) == Evidence(1)
 
 
+@pytest.mark.parametrize("figure", ["1e400", "0e400", "1e999", "1e-999"])
+def test_a_figure_beyond_all_numbers_is_disputed(figure: str) -> None:
+    for text in (f"#14 scores {figure}", f"#14 to #17, +{figure}"):
+        assert len(found(text).disputed) == 1
+
+
 def test_scores_of_two_epochs_have_no_difference() -> None:
     later = {**RECORDS, 17: replace(RECORDS[17], epoch=2)}
     checked = check_evidence(note("#14 to #17, +0.0123"), later.get, Direction.MAXIMIZE)

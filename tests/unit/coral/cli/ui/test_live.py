@@ -313,7 +313,7 @@ def test_the_summary_offers_a_patch_where_there_is_no_repository(
 def test_the_summary_of_a_run_in_which_nothing_happened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     summarize(make_run(tmp_path / "runs", scores=(1.0,)))
     said = capsys.readouterr().out
-    assert "no score yet; the seed has 1" in said
+    assert "nobody has beaten the seed (1)" in said
     assert "Leaderboard" not in said
     assert "coral show" not in said
     assert format.NONE not in said
