@@ -1,6 +1,8 @@
 """Eight optimisation problems of four kinds, as plain functions, which a task's check and the plain scripts both call.
 
-A problem's candidate is one JSON object. Standard library only, because the file is copied into the seed of a task.
+A problem's candidate is one JSON object. Each problem is so large that a script does not always come to the best known
+score within a minute: where everybody comes to it, nobody is better. Standard library only, because the file is copied
+into the seed of a task.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Problem:
     score: Callable[[Data], float | Data]
 
 
-CHARGES, AXES = 30, (1.0, 1.5, 2.0)
+CHARGES, AXES = 60, (1.0, 1.5, 2.0)
 
 
 def charges_start(chance: random.Random) -> Data:
@@ -73,7 +75,7 @@ def rotation(size: int) -> list[list[float]]:
     return rows
 
 
-WAVES, STAIRS = 15, 12
+WAVES, STAIRS = 25, 30
 WAVES_TURN, STAIRS_TURN = rotation(WAVES), rotation(STAIRS)
 WAVES_AT, STAIRS_AT = ([DATA.uniform(-2, 2) for _ in range(size)] for size in (WAVES, STAIRS))
 
@@ -105,7 +107,7 @@ def stairs_score(data: Data) -> float:
     return bowl + 0.01 * sum(map(abs, values))
 
 
-POINTS = 25  # few points have one optimum that every method finds
+POINTS = 25
 
 
 def points_start(chance: random.Random) -> Data:
@@ -123,7 +125,7 @@ def points_score(data: Data) -> Data:
     return {"score": least, "slack": slack}
 
 
-CENTRES = 8
+CENTRES = 16
 PLACES = [(DATA.random(), DATA.random() * 0.7) for _ in range(120)]
 
 
@@ -157,7 +159,7 @@ def sequence_score(data: Data) -> float:
     return float(energy)
 
 
-MACHINES = 22
+MACHINES = 36
 
 
 @cache
