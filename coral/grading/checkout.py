@@ -4,9 +4,11 @@ Both may take long, so worker threads do it.
 """
 
 import contextlib
+import os
+from itertools import islice
 from pathlib import Path
 
-from attempts.files import open_plain, write_bytes
+from attempts.files import write_bytes
 from attempts.record import Kind
 from coral.config.load import Config
 from coral.fleet.actions import CheckOut, StartGrader
@@ -19,9 +21,11 @@ from coral.processes.seal import Sandbox
 from workspace.hub import checkout
 from workspace.layout import Layout, folder_of_runs
 from workspace.owner import CANDIDATES
+from workspace.plain_file import folder_of, read_plain
 
 CANDIDATE = "candidate"
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100  # of one grade
+MOST_NAMES = 1000  # that are read of its folder: a candidate may have made millions
 
 
 def prepare_grade(
@@ -93,7 +97,7 @@ def _candidate(folder: Path, launch: int) -> Path:
 
 def end_grade(layout: Layout, number: int) -> None:
     """Copies the artifacts of a published attempt to where agents can read them, then removes its checkouts. Blocks."""
-    keep_artifacts(layout.grading(number) / ARTIFACTS, layout.grade(number))
+    keep_artifacts(layout.grading(number), layout.grade(number))
     remove_checkouts(layout, number)
 
 
@@ -104,19 +108,23 @@ def remove_checkouts(layout: Layout, number: int) -> None:
         remove_tree(path)
 
 
-def keep_artifacts(source: Path, target: Path) -> None:
-    """Copies the plain files that lie directly in a folder, up to MOST_ARTIFACTS files and ARTIFACT_BYTES in all. A
-    candidate may have made them."""
+def keep_artifacts(grade: Path, target: Path) -> None:
+    """Copies the plain files that lie directly in the folder ARTIFACTS of a grade's folder, up to MOST_ARTIFACTS files
+    and ARTIFACT_BYTES in all, of the first MOST_NAMES that the folder lists. A candidate may have made them, and may
+    have put a link to a folder that is closed to agents in the place of theirs."""
     left, kept = ARTIFACT_BYTES, 0
-    with contextlib.suppress(OSError):  # there is no such folder, or no room: the record then has no artifacts
-        for path in sorted(source.iterdir()):
+    # OSError: there is no such folder, or a link, or no room: the record then has no artifacts.
+    with contextlib.suppress(OSError), folder_of(grade, f"{ARTIFACTS}/any") as place:
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in islice(entries, MOST_NAMES))
+        for name in names:
             if kept == MOST_ARTIFACTS:
                 return
-            with contextlib.suppress(ValueError), open_plain(path) as file:
-                if len(data := file.read(left + 1)) <= left and not path.name.startswith("."):
-                    target.mkdir(exist_ok=True)
-                    write_bytes(target / path.name, data, durable=False)
-                    left, kept = left - len(data), kept + 1
+            data = None if name.startswith(".") else read_plain(name, left + 1, place=place)
+            if data is not None and len(data) <= left:
+                target.mkdir(exist_ok=True)
+                write_bytes(target / name, data, durable=False)
+                left, kept = left - len(data), kept + 1
 
 
 def clean_up(layout: Layout, number: int, launch: int, whole: bool) -> None:

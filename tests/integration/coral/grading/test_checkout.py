@@ -3,13 +3,15 @@
 import os
 from pathlib import Path
 
+import pytest
 from files import write_files
 
+from coral.grading import checkout
 from coral.grading.checkout import ARTIFACT_BYTES, MOST_ARTIFACTS, keep_artifacts
 
 
 def kept(folder: Path) -> dict[str, str]:
-    keep_artifacts(folder / "artifacts", folder / "kept")
+    keep_artifacts(folder, folder / "kept")
     return {path.name: path.read_text() for path in (folder / "kept").glob("*")}
 
 
@@ -18,6 +20,21 @@ def test_plain_files_are_kept_and_whatever_else_a_candidate_laid_there_is_not(tm
     (tmp_path / "artifacts" / "link").symlink_to(tmp_path / "secret")
     os.mkfifo(tmp_path / "artifacts" / "pipe")
     assert kept(tmp_path) == {"plot.svg": "<svg/>"}
+
+
+@pytest.mark.parametrize("target", ["../holdout", "/proc/self"])
+def test_nothing_is_kept_of_a_folder_to_which_a_candidate_laid_a_link(tmp_path: Path, target: str) -> None:
+    write_files(tmp_path, {"holdout/hidden": "s", "grade/stdout": ""})
+    (tmp_path / "grade" / "artifacts").symlink_to(target)
+    assert kept(tmp_path / "grade") == {}
+
+
+def test_of_a_folder_with_very_many_files_only_the_first_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkout, "MOST_NAMES", 3)
+    write_files(tmp_path, {f"artifacts/{number}": "x" for number in range(9)})
+    assert len(kept(tmp_path)) == 3
 
 
 def test_too_many_or_too_large_files_are_not_kept(tmp_path: Path) -> None:
