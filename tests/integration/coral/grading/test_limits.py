@@ -99,6 +99,27 @@ def test_without_a_limit_a_grade_may_take_half_of_what_was_free(
     assert check.exceeded() == "its grade wrote 0.0021 GB, half of what was free (grader.disk)"
 
 
+def test_empty_files_count_too(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"{number % 5}/{number}": "" for number in range(1000)})
+    assert disk_check(tmp_path, 600_000).exceeded() == ""
+    assert disk_check(tmp_path, 250_000).exceeded() == "its grade wrote more than 0.00025 GB (grader.disk)"
+
+
+def test_without_a_limit_a_grade_may_make_half_of_the_files_that_the_disk_has_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [300]
+    monkeypatch.setattr(limits, "_free_names", lambda _: free[0])
+    monkeypatch.setattr(limits, "LEAST_NAMES", 100)
+    check = disk_check(tmp_path, None)
+    free[0] = 100  # somebody else made them
+    assert check.exceeded() == ""
+    write_files(tmp_path, {f"a/{number}": "" for number in range(190)})
+    assert check.exceeded() == "its grade made 200 files, half of what was free (grader.disk)"
+    free[0] = 160  # not half of them
+    assert check.exceeded() == ""
+
+
 @pytest.mark.parametrize("names", [17, 16], ids=["folder", "file"])  # of 240 characters each
 def test_what_lies_too_deep_to_be_counted_is_over_the_limit(tmp_path: Path, names: int) -> None:
     check = disk_check(tmp_path, 3_000_000)
