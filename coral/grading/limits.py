@@ -21,6 +21,8 @@ CHECK_SECONDS = 0.5
 GIGABYTE = 10**9
 SHARE_OF_MEMORY = 0.8  # of the machine's
 _REST = 20  # times the seconds that a check took, until the next one: large folders take long
+LONGEST_PAUSE = 3.0  # seconds: one grade with a large folder must not put off the checks of all
+MOST_NAMES = 2_000_000  # files and folders of a grade that has a limit: to count more takes too long
 LEAST_DISK = GIGABYTE  # bytes that a grade may write however little is free: if less is, the disk is full before
 LEAST_NAMES = 100_000  # files and folders that a grade may make however few the disk has room for
 BYTES_OF_NAME = 256  # that a file without content takes of the disk
@@ -70,10 +72,12 @@ class GradeCheck:
 
     def _over_disk(self) -> str:
         if limit := self._limits.disk:
-            size, _ = _held(self._folder, limit)
+            size, names = _held(self._folder, limit, MOST_NAMES)
             self._uncounted = self._uncounted + 1 if size == inf else 0
             if self._uncounted > 1:  # once may be a folder that was just being closed
                 return "its grade wrote into folders that lie too deep or are closed again and again (grader.disk)"
+            if size <= limit and names > MOST_NAMES:
+                return f"its grade made more than {MOST_NAMES} files (grader.disk)"
             return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if limit < size < inf else ""
         free = _free(self._folder)
         taken = self._free - free  # by whomever: it counts as the grade's if its folder holds as much
@@ -90,7 +94,7 @@ class GradeCheck:
 
 def pause_after(seconds: float) -> float:
     """Returns the seconds to wait after a check that took `seconds`."""
-    return max(CHECK_SECONDS, _REST * seconds)
+    return min(max(CHECK_SECONDS, _REST * seconds), LONGEST_PAUSE)
 
 
 def _bytes(gigabytes: float | None) -> int | None:
@@ -129,6 +133,8 @@ def _held(folder: Path, most: float, most_names: float = inf) -> tuple[float, in
                         continue  # removed as well; what is beside it counts
                     total += max(status.st_blocks * 512, BYTES_OF_NAME)
                     names += 1
+                    if total > most or names > most_names:
+                        break
                     if stat.S_ISDIR(status.st_mode):
                         folders.append(entry.path)
         except PermissionError:
