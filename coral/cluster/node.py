@@ -15,10 +15,12 @@ import platform
 import shutil
 import signal
 import socket
+import stat
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ END_SECONDS = 5.0  # for processes that were killed to be gone
 OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of a longer one, the end is sent later
 TAIL = 20_000
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100
+MOST_NAMES = 1000  # that are read of a folder of artifacts: a candidate may have made millions
 
 
 def grade(
@@ -73,7 +76,7 @@ def grade(
             why = guard.errors()
             _end_unguarded(guard.place)
             raise RuntimeError(f"the guard of the grade has ended: {why}")
-        ended = {**status, "artifacts": _artifacts(guard.place / "artifacts")}
+        ended = {**status, "artifacts": _artifacts(guard.place)}
         tell({**streams.news(), **streams.ends(), "ended": ended})
     finally:
         guard.close()
@@ -246,23 +249,36 @@ class _Streams:
         return {"tails": tails} if tails else {}
 
 
-def _artifacts(folder: Path) -> dict[str, bytes]:
-    """Read the plain files of a folder, up to the number and size that a record keeps."""
+def _artifacts(place: Path) -> dict[str, bytes]:
+    """Read the plain files of a grade's folder `artifacts`, up to the number and size that a record keeps. A candidate
+    may have put a link to another folder in its place: it is not followed."""
     kept: dict[str, bytes] = {}
     left = ARTIFACT_BYTES
     with contextlib.suppress(OSError):
-        for path in sorted(folder.iterdir()):
-            if (
-                path.is_file()
-                and not path.is_symlink()
-                and not path.name.startswith(".")
-                and len(kept) < MOST_ARTIFACTS
-            ):
-                data = read(path, 0, left + 1)
-                if len(data) <= left:
-                    kept[path.name] = data
+        folder = os.open(place / "artifacts", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(entry.name for entry in islice(entries, MOST_NAMES))
+            for name in names:
+                data = None if name.startswith(".") or len(kept) == MOST_ARTIFACTS else _plain(name, left + 1, folder)
+                if data is not None and len(data) <= left:
+                    kept[name] = data
                     left -= len(data)
+        finally:
+            os.close(folder)
     return kept
+
+
+def _plain(name: str, most: int, folder: int) -> bytes | None:
+    """Return the first `most` bytes of a regular file in the folder with this descriptor; None if there is none."""
+    with contextlib.suppress(OSError):
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            found = os.fstat(handle)
+            return os.read(handle, min(found.st_size, most)) if stat.S_ISREG(found.st_mode) else None
+        finally:
+            os.close(handle)
+    return None
 
 
 def _sweep(grades: Path) -> None:

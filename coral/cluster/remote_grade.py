@@ -181,10 +181,10 @@ class _Remote:
         return f"no node had room for it in time{made}"
 
     def _note(self, text: str) -> None:
-        """Append a line to cluster.log, which the operator finds beside what the grader prints."""
+        """Append a line to GRADE_LOG, which the operator finds beside what the grader prints."""
         if text != self._last_note:
             with contextlib.suppress(OSError):  # the disk is full, which must not end the grade
-                with (self._folder / "cluster.log").open("a", encoding="utf-8") as file:
+                with (self._folder / wire.GRADE_LOG).open("a", encoding="utf-8") as file:
                     file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
                 self._last_note = text
 

@@ -4,24 +4,43 @@ Both may take long, so worker threads do it.
 """
 
 import contextlib
+import os
+import stat
+from itertools import islice
 from pathlib import Path
 
-from attempts.files import open_plain, write_bytes
+from attempts.files import write_bytes
 from attempts.record import Kind
+from coral.cluster.wire import GRADE_LOG
 from coral.config.load import Config
 from coral.fleet.actions import CheckOut, StartGrader
 from coral.fleet.process_key import holdout_key
-from coral.grader.remove_tree import remove_tree
-from coral.grading.command import ARTIFACTS, SCRATCH, GradeCommand, GradePlace, prepare_folder
+from coral.grader.remove_tree import remove_tree, take_rights
+from coral.grading.command import (
+    ARTIFACTS,
+    BEATS,
+    RESULT,
+    SCRATCH,
+    SPEC,
+    STDERR,
+    STDOUT,
+    GradeCommand,
+    GradePlace,
+    prepare_folder,
+)
 from coral.grading.kinds import kind_of
 from coral.grading.sandbox import sandbox_of
 from coral.processes.seal import Sandbox
 from workspace.hub import checkout
 from workspace.layout import Layout, folder_of_runs
 from workspace.owner import CANDIDATES
+from workspace.plain_file import folder_of, read_plain
 
 CANDIDATE = "candidate"
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100  # of one grade
+MOST_NAMES = 1000  # that are read of its folder: a candidate may have made millions
+OUTPUT = (STDOUT, STDERR, GRADE_LOG, RESULT, SPEC, BEATS)  # what stays of the folder of a grade
+KEPT_BYTES, BLOCK = 1 << 20, 4096  # of the beginning and of the end of each; the rest of a block on the disk
 
 
 def prepare_grade(
@@ -92,31 +111,74 @@ def _candidate(folder: Path, launch: int) -> Path:
 
 
 def end_grade(layout: Layout, number: int) -> None:
-    """Copies the artifacts of a published attempt to where agents can read them, then removes its checkouts. Blocks."""
-    keep_artifacts(layout.grading(number) / ARTIFACTS, layout.grade(number))
+    """Copies the artifacts of a published attempt to where agents can read them, then removes all but its output.
+    Blocks."""
+    keep_artifacts(layout.grading(number), layout.grade(number))
     remove_checkouts(layout, number)
 
 
 def remove_checkouts(layout: Layout, number: int) -> None:
-    """Removes the checkouts, artifacts and temporary files of a grade that is over; its output stays. Blocks."""
+    """Removes all but its output from the folder of a grade that is over, whatever code of the candidate left there; of
+    the output, the first and the last bytes stay. Blocks."""
     folder = layout.grading(number)
-    for path in (folder / ARTIFACTS, *folder.glob(f"{CANDIDATE}-*"), folder / SCRATCH, folder / CANDIDATES):
-        remove_tree(path)
+    with contextlib.suppress(OSError):
+        if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):  # the grade has closed it
+            take_rights(folder)
+        with folder_of(folder, "any") as place:
+            with os.scandir(place) as entries:
+                for entry in entries:
+                    if entry.name not in OUTPUT:
+                        remove_tree(folder / entry.name)
+            for name in OUTPUT:
+                with contextlib.suppress(FileNotFoundError):
+                    found = os.stat(name, dir_fd=place, follow_symlinks=False)
+                    # Blocks may be taken beyond the end of a file.
+                    is_long = max(found.st_size, found.st_blocks * 512) > 2 * KEPT_BYTES + BLOCK
+                    if not stat.S_ISREG(found.st_mode) or (is_long and not _cut(name, place)):
+                        remove_tree(folder / name)
 
 
-def keep_artifacts(source: Path, target: Path) -> None:
-    """Copies the plain files that lie directly in a folder, up to MOST_ARTIFACTS files and ARTIFACT_BYTES in all. A
-    candidate may have made them."""
+def _cut(name: str, place: int) -> bool:
+    """Cuts a file, in the folder with this descriptor, to its first and its last KEPT_BYTES; returns whether that was
+    possible. It is written to in its place, for which there is room on a full disk; but not if it has another name: a
+    candidate may have given one to somebody else's file."""
+    try:
+        file = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place)
+    except OSError:
+        return False
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+            return False
+        size = found.st_size
+        if size > 2 * KEPT_BYTES + BLOCK:
+            end = b"\n[cut: %d bytes]\n" % (size - 2 * KEPT_BYTES) + os.pread(file, KEPT_BYTES, size - KEPT_BYTES)
+            size = KEPT_BYTES + os.pwrite(file, end, KEPT_BYTES)
+        os.ftruncate(file, size)  # also to its own size: that frees what was taken beyond its end
+    except OSError:
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def keep_artifacts(grade: Path, target: Path) -> None:
+    """Copies the plain files that lie directly in the folder ARTIFACTS of a grade's folder, up to MOST_ARTIFACTS files
+    and ARTIFACT_BYTES in all, of the first MOST_NAMES that the folder lists. A candidate may have made them, and may
+    have put a link to a folder that is closed to agents in the place of theirs."""
     left, kept = ARTIFACT_BYTES, 0
-    with contextlib.suppress(OSError):  # there is no such folder, or no room: the record then has no artifacts
-        for path in sorted(source.iterdir()):
+    # OSError: there is no such folder, or a link, or no room: the record then has no artifacts.
+    with contextlib.suppress(OSError), folder_of(grade, f"{ARTIFACTS}/any") as place:
+        with os.scandir(place) as entries:
+            names = sorted(entry.name for entry in islice(entries, MOST_NAMES))
+        for name in names:
             if kept == MOST_ARTIFACTS:
                 return
-            with contextlib.suppress(ValueError), open_plain(path) as file:
-                if len(data := file.read(left + 1)) <= left and not path.name.startswith("."):
-                    target.mkdir(exist_ok=True)
-                    write_bytes(target / path.name, data, durable=False)
-                    left, kept = left - len(data), kept + 1
+            data = None if name.startswith(".") else read_plain(name, left + 1, place=place)
+            if data is not None and len(data) <= left:
+                target.mkdir(exist_ok=True)
+                write_bytes(target / name, data, durable=False)
+                left, kept = left - len(data), kept + 1
 
 
 def clean_up(layout: Layout, number: int, launch: int, whole: bool) -> None:

@@ -21,7 +21,11 @@ CHECK_SECONDS = 0.5
 GIGABYTE = 10**9
 SHARE_OF_MEMORY = 0.8  # of the machine's
 _REST = 20  # times the seconds that a check took, until the next one: large folders take long
+LONGEST_PAUSE = 3.0  # seconds: one grade with a large folder must not put off the checks of all
+MOST_NAMES = 2_000_000  # files and folders of a grade that has a limit: to count more takes too long
 LEAST_DISK = GIGABYTE  # bytes that a grade may write however little is free: if less is, the disk is full before
+LEAST_NAMES = 100_000  # files and folders that a grade may make however few the disk has room for
+BYTES_OF_NAME = 256  # that a file without content takes of the disk
 SHARE_OF_TAKEN = 0.9  # of what the disk has lost: a grade whose folder holds as much has taken it
 
 
@@ -49,7 +53,7 @@ class GradeCheck:
         self._tag = tag
         self._folder = folder
         self._uncounted = 0  # checks in a row that could not count everything
-        self._free = _free(folder)
+        self._free, self._free_names = _free(folder), _free_names(folder)
 
     def exceeded(self) -> str:
         """Returns why the attempt fails, if its grade is over a limit; empty if it is over none. Blocks."""
@@ -68,21 +72,29 @@ class GradeCheck:
 
     def _over_disk(self) -> str:
         if limit := self._limits.disk:
-            size = _size(self._folder, limit)
+            size, names = _held(self._folder, limit, MOST_NAMES)
             self._uncounted = self._uncounted + 1 if size == inf else 0
             if self._uncounted > 1:  # once may be a folder that was just being closed
                 return "its grade wrote into folders that lie too deep or are closed again and again (grader.disk)"
+            if size <= limit and names > MOST_NAMES:
+                return f"its grade made more than {MOST_NAMES} files (grader.disk)"
             return f"its grade wrote more than {limit / GIGABYTE:.3g} GB (grader.disk)" if limit < size < inf else ""
         free = _free(self._folder)
         taken = self._free - free  # by whomever: it counts as the grade's if its folder holds as much
-        if taken > max(free, LEAST_DISK) and _size(self._folder, taken) >= taken * SHARE_OF_TAKEN:
+        if taken > max(free, LEAST_DISK) and _held(self._folder, taken)[0] >= taken * SHARE_OF_TAKEN:
             return f"its grade wrote {taken / GIGABYTE:.3g} GB, half of what was free (grader.disk)"
+        free = _free_names(self._folder)
+        taken = self._free_names - free
+        if taken > max(free, LEAST_NAMES):
+            size, names = _held(self._folder, inf, taken)
+            if size == inf or names >= taken * SHARE_OF_TAKEN:
+                return f"its grade made {taken} files, half of what was free (grader.disk)"
         return ""
 
 
 def pause_after(seconds: float) -> float:
     """Returns the seconds to wait after a check that took `seconds`."""
-    return max(CHECK_SECONDS, _REST * seconds)
+    return min(max(CHECK_SECONDS, _REST * seconds), LONGEST_PAUSE)
 
 
 def _bytes(gigabytes: float | None) -> int | None:
@@ -97,12 +109,20 @@ def _free(folder: Path) -> int:
     return disk.f_bavail * disk.f_frsize
 
 
-def _size(folder: Path, most: int) -> float:
-    """Returns the bytes on the disk of all files below a folder, counted until they are more than `most`; inf if there
-    is a path that is longer than the system takes, or a folder that is closed again once it was opened: anything may
-    lie below."""
-    total, folders, opened = 0, [str(folder)], set[str]()
-    while folders and total <= most:
+def _free_names(folder: Path) -> int:
+    """Returns how many files the disk has room for; 0 if that is not known, or not limited."""
+    try:
+        return os.statvfs(folder).f_favail
+    except OSError:
+        return 0
+
+
+def _held(folder: Path, most: float, most_names: float = inf) -> tuple[float, int]:
+    """Returns the bytes on the disk and the number of all files and folders below a folder, counted until either is
+    more than its `most`. The bytes are inf if there is a path that is longer than the system takes, or a folder that is
+    closed again once it was opened: anything may lie below."""
+    total, names, folders, opened = 0, 0, [str(folder)], set[str]()
+    while folders and total <= most and names <= most_names:
         path = folders.pop()
         try:
             with os.scandir(path) as entries:
@@ -111,18 +131,21 @@ def _size(folder: Path, most: int) -> float:
                         status = entry.stat(follow_symlinks=False)
                     except FileNotFoundError:
                         continue  # removed as well; what is beside it counts
-                    total += status.st_blocks * 512
+                    total += max(status.st_blocks * 512, BYTES_OF_NAME)
+                    names += 1
+                    if total > most or names > most_names:
+                        break
                     if stat.S_ISDIR(status.st_mode):
                         folders.append(entry.path)
         except PermissionError:
             if path in opened:
-                return inf
+                return inf, names
             opened.add(path)
             with contextlib.suppress(OSError):
                 take_rights(path)
             folders.append(path)
         except OSError as error:
             if error.errno == errno.ENAMETOOLONG:
-                return inf
+                return inf, names
             continue  # the grade removed it meanwhile
-    return total
+    return total, names

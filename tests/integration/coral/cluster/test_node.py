@@ -43,6 +43,10 @@ def grade(workspace, private, artifacts):
         with open(text.split()[1], "w") as file:
             file.write(f"{stray.pid} {os.getpid()} ")
         time.sleep(600 if text.endswith(" wait") else 0)
+    if text.startswith("link"):
+        (artifacts / "made.txt").unlink()
+        artifacts.rmdir()
+        artifacts.symlink_to(text.split()[1])
     if text.startswith("hide"):
         print("x" * int(text.split()[1]), flush=True)
         until = time.monotonic() + 20
@@ -222,6 +226,29 @@ def test_a_candidate_that_removes_what_it_has_printed_fails_and_its_grade_is_not
     order, checkout, archive = shipped(f"hide 2000 {tmp_path / 'was-read'}")
     node.grade(order, checkout, lambda sha: archive, tell)
     assert events[-1]["ended"]["code"] == 1
+
+
+def test_no_file_is_sent_of_a_folder_to_which_a_candidate_laid_a_link(shipped, tmp_path):
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed" / "key").write_text("k")
+    events, _ = grade(*shipped(f"link {tmp_path / 'closed'}"))
+    assert events[-1]["ended"]["code"] == 0
+    assert events[-1]["ended"]["artifacts"] == {}
+
+
+def test_of_what_lies_in_the_folder_of_artifacts_only_some_plain_files_are_sent(tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "ARTIFACT_BYTES", 20)
+    monkeypatch.setattr(node, "MOST_ARTIFACTS", 3)
+    folder = tmp_path / "artifacts"
+    (folder / "folder").mkdir(parents=True)
+    for name in (".hidden", "1", "2", "3", "4"):
+        (folder / name).write_text(name)
+    (folder / "0").write_text("x" * 21)
+    (folder / "0-link").symlink_to(folder / "1")
+    os.mkfifo(folder / "0-pipe")
+    assert node._artifacts(tmp_path) == {"1": b"1", "2": b"2", "3": b"3"}
+    monkeypatch.setattr(node, "MOST_NAMES", 0)
+    assert node._artifacts(tmp_path) == {}
 
 
 def test_what_a_grade_leaves_behind_is_ended_with_it(shipped, tmp_path):

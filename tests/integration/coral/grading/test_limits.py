@@ -80,7 +80,20 @@ def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
 
 def test_a_check_that_takes_long_is_repeated_less_often() -> None:
     assert pause_after(0.001) == 0.5
-    assert pause_after(1.0) == 20.0
+    assert pause_after(0.1) == 2.0
+
+
+def test_a_check_that_takes_very_long_does_not_put_off_the_next_one() -> None:
+    assert pause_after(1.0) == pause_after(1000.0) == 3.0
+
+
+def test_more_files_than_can_be_counted_are_over_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_NAMES", 100)
+    write_files(tmp_path, {str(number): "" for number in range(100)})
+    assert disk_check(tmp_path, 3_000_000).exceeded() == ""
+    write_files(tmp_path, {"one/more": ""})
+    assert disk_check(tmp_path, 3_000_000).exceeded() == "its grade made more than 100 files (grader.disk)"
+    assert disk_check(tmp_path, None).exceeded() == ""
 
 
 def test_without_a_limit_a_grade_may_take_half_of_what_was_free(
@@ -97,6 +110,27 @@ def test_without_a_limit_a_grade_may_take_half_of_what_was_free(
     assert check.exceeded() == ""
     (tmp_path / "more").write_bytes(b"x" * 1_700_000)
     assert check.exceeded() == "its grade wrote 0.0021 GB, half of what was free (grader.disk)"
+
+
+def test_empty_files_count_too(tmp_path: Path) -> None:
+    write_files(tmp_path, {f"{number % 5}/{number}": "" for number in range(1000)})
+    assert disk_check(tmp_path, 600_000).exceeded() == ""
+    assert disk_check(tmp_path, 250_000).exceeded() == "its grade wrote more than 0.00025 GB (grader.disk)"
+
+
+def test_without_a_limit_a_grade_may_make_half_of_the_files_that_the_disk_has_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = [300]
+    monkeypatch.setattr(limits, "_free_names", lambda _: free[0])
+    monkeypatch.setattr(limits, "LEAST_NAMES", 100)
+    check = disk_check(tmp_path, None)
+    free[0] = 100  # somebody else made them
+    assert check.exceeded() == ""
+    write_files(tmp_path, {f"a/{number}": "" for number in range(190)})
+    assert check.exceeded() == "its grade made 200 files, half of what was free (grader.disk)"
+    free[0] = 160  # not half of them
+    assert check.exceeded() == ""
 
 
 @pytest.mark.parametrize("names", [17, 16], ids=["folder", "file"])  # of 240 characters each
