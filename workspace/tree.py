@@ -30,13 +30,15 @@ class TreeEntry:
 
 
 def parse(listing: bytes) -> list[TreeEntry]:
-    """Return the entries that `ls-tree -r -l -z --full-tree` lists. A path that is not UTF-8 keeps its bytes as
+    """Return the files that `ls-tree -r -t -l -z --full-tree` lists. A path that is not UTF-8 keeps its bytes as
     surrogates."""
     entries = []
     for line in listing.split(b"\0"):
         about, tab, path = line.partition(b"\t")
         if tab:
-            mode, _, name, size = about.decode("ascii").split()
+            mode, kind, name, size = about.decode("ascii").split()
+            if kind == "tree":
+                continue
             entries.append(TreeEntry(mode, name, int(size) if size.isdecimal() else None, os.fsdecode(path)))
     return entries
 
@@ -80,6 +82,8 @@ def _check_links(links: list[TreeEntry], read: Callable[[list[str]], Mapping[str
     contents = read([link.id for link in links]) if links else {}
     targets = {link.path: os.fsdecode(contents[link.id]) for link in links}
     for path, target in targets.items():
+        if not target or "\0" in target:
+            raise Unacceptable(f"the link {_show(path)} has no target", f"git rm --cached {_show(path)}")
         if leaves(path, targets):
             reason = f"the link {_show(path)} leads out of the repository, to {_show(target)}"
             raise Unacceptable(reason, f"git rm --cached {_show(path)}, or replace the link by a file")

@@ -257,6 +257,11 @@ def test_a_link_out_of_the_tree_is_refused_by_name(layout: Layout, clone: Path) 
     assert "git rm --cached .shared" in hint
 
 
+@pytest.mark.parametrize("target", ["", "x\0y"])
+def test_a_link_without_a_target_is_refused(layout: Layout, clone: Path, target: str) -> None:
+    refused(layout, clone, crafted(clone, f"120000 blob {blob(clone, target)}\tl"), "the link l has no target")
+
+
 def test_a_submodule_is_refused_by_name(layout: Layout, clone: Path) -> None:
     refused(layout, clone, crafted(clone, f"160000 commit {'1' * 40}\tlibrary"), "library is a repository of its own")
 
@@ -270,8 +275,9 @@ def test_too_many_files_are_refused(layout: Layout, clone: Path) -> None:
     refused(layout, clone, too_many, "more than 20,000 files")
 
 
-def test_a_tree_that_unfolds_without_end_is_refused(layout: Layout, clone: Path) -> None:
-    inner = git(clone, "mktree", data=f"100644 blob {blob(clone, 'x')}\tx\n")
+@pytest.mark.parametrize("has_files", [True, False])
+def test_a_tree_that_unfolds_without_end_is_refused(layout: Layout, clone: Path, has_files: bool) -> None:
+    inner = git(clone, "mktree", data=f"100644 blob {blob(clone, 'x')}\tx\n" if has_files else "")
     for _ in range(9):
         inner = git(clone, "mktree", data="".join(f"040000 tree {inner}\t{number}\n" for number in range(10)))
     bomb = git(clone, "commit-tree", inner, "-m", "bomb")
