@@ -58,11 +58,12 @@ def test_a_fleet_on_a_real_problem(start):
     wait_until(lambda: any("HEARTBEAT_OK" in printed(run, name) for name in AGENTS), what="a report on the checklist")
     wait_until(lambda: list_skills(shared), what="a skill")
     wait_until(lambda: loaded_from_another(run), what="a skill that another agent has loaded")
+    # On a busy machine all that comes before they have computed much.
+    wait_until(lambda: max(attempt.score or 0.0 for attempt in run.attempts()) > 2.2, 400, "a good packing")
     run.stop()
     assert run.left() == []
 
     fleet, attempts = run.fleet(), run.attempts()
-    assert max(attempt.score for attempt in attempts if attempt.score is not None) > 2.2
     notes = [note for note in find_notes([shared]) if note.kind in ("note", "synthesis")]
     assert len([note for note in notes if note.is_synthesis]) == 1
     numbers = {attempt.number for attempt in attempts}
