@@ -76,6 +76,14 @@ def totals(rows: Rows, alone: str = "") -> Totals:
     return Totals(int(count), int(now - scored), int(known - readable), int(count - now))
 
 
+def evals(rows: Rows, alone: str = "") -> int:
+    """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void."""
+    where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
+    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ?"
+    (count,) = rows.execute(statement, (*values, Verdict.VOID)).fetchone()
+    return int(count)
+
+
 def last(rows: Rows) -> int:
     """Return the highest number of a record file, readable or not."""
     (number,) = rows.execute("SELECT max(number) FROM known").fetchone()

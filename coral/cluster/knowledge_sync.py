@@ -119,7 +119,7 @@ class KnowledgeFolder:
 
 
 def size_of(news: Iterable[Message]) -> int:
-    """Return the bytes of the files in a list of changes."""
+    """Return how many bytes the files in a list of changes have together."""
     return sum(len(one["data"] or b"") for one in news)
 
 

@@ -1,4 +1,6 @@
-"""Ends the local process of a grade or a launch as the program on the node has ended. Standard library only."""
+"""Ends a local process as the program on its node has ended: with the same exit code, or by the same signal. Standard
+library only.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import sys
 
 
 def end_as(code: int) -> None:
-    """End this process with an exit code; with a negative one, by that signal."""
+    """End this process with the exit code `code`, or, if `code` is negative, by the signal of the number `-code`."""
     if code >= 0:
         os._exit(code)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -22,7 +22,7 @@ REASON = 300  # characters
 
 
 def main(folder: str, address: str, needs: str) -> None:
-    """`needs`: JSON with a list of the resources that a launch may need."""
+    """`needs`: a JSON list; for each assignment on the cluster, the resources that one of its launches reserves."""
     if wait_for_lock(Path(folder)):
         RayLaunchBridge(Path(folder), address, json.loads(needs)).serve()
 

@@ -13,7 +13,7 @@ from attempts.record import Attempt, Direction, Kind
 BLOCK_NAMES = ("plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end
 TRIALS = 60
-UNUSABLE = 200
+UNUSABLE = 200  # attempts that are remembered as unusable
 ANSWERED = 200
 RECENT = 60  # attempts kept in full
 MOST_AWAITED = 200  # numbers still awaited; older ones are given up

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from attempts.index.query import totals
+from attempts.index.query import evals
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
@@ -142,7 +142,7 @@ def _work(view: RunView) -> Text:
         used = f"at least {used}" if used else "use not known"
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
-    count = status.integer("attempts") or 0 if status else view.index.ask(partial(totals, alone=view.alone)).attempts
+    count = status.integer("attempts") or 0 if status else view.index.ask(partial(evals, alone=view.alone))
     attempts = format.plural(count, "attempt") + _failed(status)
     parts = [attempts, *again, *([used] if used else [])]
     if view.state not in ("running", "stopping"):

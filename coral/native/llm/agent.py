@@ -182,7 +182,7 @@ class LlmAgent:
         return self.memory.checked and not self._changes_files(call)
 
     def _changes_files(self, call: ToolCall) -> bool:
-        """Return whether the call, if it succeeds, may have changed files of the workspace."""
+        """Return whether this call may change files of the workspace when it is performed."""
         return call.name not in LEAVES_FILES and self.tools.works(call.name)
 
     def settle(self, text: str, attempt: Attempt, heartbeats: tuple[str, ...]) -> None:

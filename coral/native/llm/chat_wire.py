@@ -123,7 +123,7 @@ class ChatReader:
                 self._call(call)
 
     def _call(self, call: Json) -> None:
-        """Add a piece of a tool call."""
+        """Add one streamed piece of a tool call to the call that it belongs to."""
         given = call.get("function")
         function: Json = given if isinstance(given, Mapping) else {}
         name, arguments = text_of(function.get("name")), function.get("arguments")

@@ -43,7 +43,8 @@ SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between tw
 
 
 def are_gradients_affordable(problem: OptimizationProblem, start: Measurement) -> bool:
-    """Return whether the check is fast enough for gradients."""
+    """Return whether an episode has time for several gradients by finite differences. Each takes one measurement for
+    each real variable."""
     gradients = WITH_CONSTRAINTS if start.slack else AFFORDABLE
     return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
 

@@ -65,7 +65,7 @@ class OptimizationProblem:
 
     @property
     def seconds_per_measurement(self) -> float:
-        """The average of all measurements; 0 before there is one."""
+        """The average time of the measurements so far, in seconds; 0 before the first."""
         return self._measuring / self.evaluations if self.evaluations else 0.0
 
     def cost(self, measurement: Measurement) -> float:

@@ -50,7 +50,7 @@ class EditableFile:
 
     @property
     def form(self) -> list[str]:
-        """The pieces of text between the variables."""
+        """The text of the file without its variables: a piece before each of them, and one after the last."""
         return self._pieces[::2]
 
     def text(self, values: Sequence[float]) -> str:
@@ -109,7 +109,7 @@ class SearchSpace:
 
     @property
     def form(self) -> list[tuple[str, list[str]]]:
-        """The text between the variables, by file."""
+        """The name of each file, and its text without the variables."""
         return [(file.name, file.form) for file in self.files]
 
     def texts(self, vector: Sequence[float]) -> Texts:

@@ -45,7 +45,7 @@ def histories(draw: st.DrawFn) -> list[Attempt]:
                 feedback=draw(TEXTS),
                 verdict=draw(st.sampled_from((Verdict.NEW_BEST, Verdict.OWN_BEST, Verdict.TIED)))
                 if score is not None
-                else Verdict.FAILED,
+                else draw(st.sampled_from((Verdict.FAILED, Verdict.VOID))),
                 order=draw(st.integers(0, 14)),
                 epoch=epoch,
             )
@@ -103,6 +103,8 @@ def test_every_answer_is_the_one_that_all_records_give(
     now = [record for record in attempts if record.epoch == history[-1].epoch]
     assert (totals.attempts, totals.earlier) == (len(attempts), len(attempts) - len(now))
     assert totals.unscored == sum(record.score is None for record in now)
+    counting = [record for record in seen if record.kind is Kind.REAL and record.verdict is not Verdict.VOID]
+    assert query.evals(rows, wanted.alone) == len(counting)
     rows.close()
 
 
