@@ -69,6 +69,7 @@ class Evolution:
         options = {
             "popsize": int(min(most, size)),
             "CMA_diagonal": count > MOST_CORRELATED,
+            "CMA_mirrors": 0,  # the reflected point of a generation that is cut off would be missed later
             "randn": np.random.RandomState(random.getrandbits(32)).randn,  # kept with the strategy
             "seed": np.nan,  # nothing is drawn from generators that others use
             "verbose": -9,

@@ -126,3 +126,19 @@ def test_a_run_that_was_cut_off_goes_on_in_the_next_episode(tmp_path):
     assert load_evolution(tmp_path / "other", range(3), 3, "a") is None
     (tmp_path / "kept").write_bytes(b"damaged")
     assert load_evolution(tmp_path / "kept", range(3), 3, "a") is None
+
+
+def test_a_small_population_that_was_cut_off_goes_on_like_any_other(tmp_path):
+    """cma would reflect some points of a population below six; it loses one when its generation is cut off."""
+    task, evolution = begun([3.0, -2.0], SMALL)
+    assert evolution.strategy.popsize < 6
+    evolution._make_generation(task)
+    task.deadline = -math.inf
+    with pytest.raises(TimeUp):
+        evolution.run(task)
+    save_evolution(tmp_path / "kept", evolution, "a")
+    task, _ = begun([3.0, -2.0])
+    kept = load_evolution(tmp_path / "kept", range(2), 2, "a")
+    for _ in range(6):
+        kept._make_generation(task)
+    assert kept.strategy.countiter == 7
