@@ -151,7 +151,7 @@ class Episode:
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
     optima: list[EvaluatedPoint] = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: time.monotonic())
     reported_at: float = 0.0
     moves_since_best: int = 0
     start: EvaluatedPoint = field(init=False)

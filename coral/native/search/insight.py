@@ -34,7 +34,7 @@ def _limits(slack: Sequence[float]) -> list[str]:
     tight = [f"slack[{number}]" for number, gap in enumerate(slack) if gap < TIGHT]
     if tight:
         return [f"tight constraints of the check limit the score, {len(tight)} of {len(slack)}: {_named(tight)}"]
-    return [f"no constraint of the check is tight, of {len(slack)}: they do not limit the score here"] if slack else []
+    return [f"of the check's {len(slack)} constraints none is tight: they do not limit the score here"] if slack else []
 
 
 def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[str]:

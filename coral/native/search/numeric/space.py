@@ -17,7 +17,7 @@ SMALL_SPREAD = 0.05  # of their size: if values spread less, their spread does n
 RANGE_MARGIN = 0.12  # of the spread of a column's values, beyond the lowest and the highest
 # Files that are no part of a candidate: Coral writes its instructions to agents into some of them.
 LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md", "GEMINI.md"})
-DESCRIBED = 4  # changed values that a description names
+DESCRIBED = 3  # changed values that a description names
 
 Vector = list[float]
 Texts = dict[str, str]
@@ -182,7 +182,7 @@ class SearchSpace:
         changed = [k for k in range(len(self)) if before[k] != after[k]]
         changed.sort(key=lambda k: -abs(after[k] - before[k]) / scales[k])
         described = [f"{self.names[k]} {self._changed(k, before[k], after[k])}" for k in changed[:DESCRIBED]]
-        rest = f", and {len(changed) - DESCRIBED} others by less" if len(changed) > DESCRIBED else ""
+        rest = f"; and {len(changed) - DESCRIBED} more" if len(changed) > DESCRIBED else ""
         text = f"{len(changed)} of {len(self)} values differ; most of all {'; '.join(described)}{rest}"
         return text if changed else "nothing differs"
 

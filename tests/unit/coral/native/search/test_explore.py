@@ -13,8 +13,9 @@ from coral.native.calls import Search
 from coral.native.memory import KnownAttempts, Trial
 from coral.native.options import Options
 from coral.native.run_view import AgentRunView
-from coral.native.search import explore
+from coral.native.search import episode, explore
 from coral.native.search.explore import THREADS, Explorer, one_thread
+from coral.native.search.numeric import problem
 from coral.native.search.numeric.evolution import SMALL, save_evolution
 from coral.native.search.numeric.problem import Measurement
 from coral.native.search.numeric.space import MOST_VARIABLES
@@ -68,8 +69,19 @@ def test_without_a_check_the_step_of_a_family_follows_its_results(agent: LocalAg
     assert agent.bench.explorer.search(SHAKE).candidate.trial.step > first.step > 0
 
 
+class Clock:
+    """A clock of its own, which only measurements advance: how busy the machine is changes no episode."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
 class MeasuredFiles:
-    """A check in this process: the best x is 3."""
+    """A check in this process: the best x is 3. A measurement takes a millisecond."""
+
+    clock = Clock()
 
     def warm_up(self) -> None: ...
 
@@ -77,6 +89,7 @@ class MeasuredFiles:
 
     def measure(self, candidates):
         values = [json.loads(texts["p.json"])["x"] if texts else 1.5 for texts in candidates]
+        self.clock.now += 1e-3 * len(values)
         return [Measurement(-((x - 3.0) ** 2)) for x in values]
 
 
@@ -87,6 +100,8 @@ def checked(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch) -> LocalAgent:
     monkeypatch.setattr(AgentRunView, "tracked", lambda _: {"p.json": "blob 1"})
     monkeypatch.setattr(explore, "PublicCheck", lambda *_: MeasuredFiles())
     explorer.options, explorer.check = Options(seconds=0.05), "check.py"
+    for module in (episode, problem):
+        monkeypatch.setattr(module, "time", MeasuredFiles.clock)
     agent.snapshots.memory = replace(agent.snapshots.memory, known=KnownAttempts(recent=(attempt(1, 0.5),)))
     return agent
 

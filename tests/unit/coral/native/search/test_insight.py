@@ -23,7 +23,7 @@ def test_tight_constraints_and_values_that_matter_are_named():
 def test_constraints_that_are_not_tight_do_not_limit():
     task = problem(lambda x: (x[0] + x[1], [1 + x[0]]), [1.0, 1.0])
     assert findings(task, [1.0, 1.0], None, []) == [
-        "no constraint of the check is tight, of 1: they do not limit the score here"
+        "of the check's 1 constraints none is tight: they do not limit the score here"
     ]
 
 
