@@ -29,6 +29,10 @@ from coral.native.tool_error import ToolError
 
 CONTINUE = "Heartbeat. Please continue."
 CORRECT = "Heartbeat: a call failed. Read its error, put it right, or do something else."
+CUT = (
+    "Heartbeat: the limit of its length cut your answer off, so that its end is missing. Go on in shorter answers: "
+    "a long file in several edits."
+)
 HELD_STEPS = 10  # before which a held call is offered to the gates again; then it is dropped
 LEAVES_FILES = ("submit", "notes", "skills", "hand_over")  # tools that do something and change no file of the workspace
 MOST_CALLS = 16  # of one answer that are performed
@@ -97,6 +101,7 @@ class LlmAgent:
 
     def chain(self) -> ChainEnd:
         """Make steps until the agent yields or may go no further. ModelError if the model cannot be asked."""
+        cut = False
         while True:
             if self.memory.last_answer is None or not self.memory.unfinished:
                 if self.steps <= 0:
@@ -107,15 +112,16 @@ class LlmAgent:
                 self._offer_held()
                 reply = self.perception.reason()
                 self._take(reply)
+                cut = reply.cut
                 if reply.refused and not reply.calls:
                     return ChainEnd.REFUSED
             for call in self.memory.unfinished:
                 self._pass(call)
             results = self.memory.last_results
-            if not any(result.chains for result in results):
+            if not cut and not any(result.chains for result in results):
                 return ChainEnd.YIELDED
             failed = any(result.failed for result in results)
-            self._tell(CORRECT if failed else CONTINUE)
+            self._tell(CUT if cut else CORRECT if failed else CONTINUE)
 
     def _take(self, reply: Reply) -> None:
         """Add the answer to memory before any of its calls is performed. The calls get ids of ours: servers repeat

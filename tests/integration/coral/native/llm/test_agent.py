@@ -12,7 +12,7 @@ from llm_agent import KEY, LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
 from sample import attempt
 
-from coral.native.llm.agent import CONTINUE, CORRECT, ChainEnd
+from coral.native.llm.agent import CONTINUE, CORRECT, CUT, ChainEnd
 from coral.native.llm.conversation import AnswerMessage, ToolCall
 from coral.native.llm.gates import Decision, DeferredCall, GateSignal
 from coral.native.llm.request import ModelError
@@ -95,6 +95,21 @@ def test_a_chain_ends_at_the_cap(begin) -> None:
     desk.agent.steps = 3
     assert desk.agent.chain() is ChainEnd.BUDGET
     assert len(desk.server.turns) == 13
+
+
+@pytest.mark.parametrize(("wire", "finish"), [("chat", "length"), ("messages", "max_tokens")])
+def test_an_answer_that_its_limit_cut_off_goes_on_in_shorter_ones(begin, wire: str, finish: str) -> None:
+    """The words would pass for a yield, and the call for one that is only misspelt."""
+    cut = [
+        Step(say="I think that", finish=finish),
+        Step(calls=[("write_file", '{"path": "b.py", "content": "x = ')], finish=finish),
+    ]
+    if wire == "messages":  # there the calls of a cut answer end where they are
+        cut = cut[:1]
+    desk = begin([*cut, Step(calls=[call("send_message", False, message="done")])], wire)
+    assert chain(desk) is ChainEnd.YIELDED
+    assert len(desk.server.turns) == len(cut) + 1
+    assert all(json.dumps(asked.body).count(CUT) == number for number, asked in enumerate(desk.server.turns))
 
 
 WRONG = [
