@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import combinations
+from dataclasses import dataclass
 from random import Random
+from typing import Self
 
 from attempts.record import IMPROVED, Attempt, Direction
 from coral.native.memory import Trial
@@ -15,6 +16,7 @@ from workspace.claims import claims_of
 
 START_FROM_BEST = 0.5  # how often one that is behind, and gained nothing in its last attempt, starts from the best
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
+COMPARED = 16  # attempts of the fleet, the latest: what has gained at first need not gain later
 CONSTRAINED = 0.2  # expected wins in two comparisons of a kind that does not follow constraints
 RECENT = 6  # trials that a redirect looks back at
 
@@ -26,7 +28,7 @@ def choose_family(situation: Situation, random: Random) -> str:
     families: Sequence[str] = situation.families
     if memory.redirected.family in families:
         return memory.redirected.family
-    compared = compare_kinds(situation.known.recent, situation.direction)
+    compared = compare_kinds(situation.known.all, situation.direction)
     first = _first_families(situation)[len(memory.trials) :] if not (memory.trials and compared) else ()
     for family in first:
         if family in families:
@@ -66,25 +68,48 @@ def _choose_kind(
 
 
 def compare_kinds(attempts: Sequence[Attempt], direction: Direction) -> Compared:
-    """Return, for each kind, how often it gained more than another kind from the same start, and how often one of the
-    two did. From different starts, a larger gain may only mean a worse start; and of two that gained nothing, the one
-    that stayed nearer to the start is not the better one."""
+    """Return, for each kind, how many of its latest attempts can be compared with one of another kind, and the sum of
+    the shares of these comparisons that they win. Two can be compared if they began at the same attempt, or if the one
+    that reached more did not begin better. Of two that gained nothing, the one that stayed nearer to its start is not
+    the better one."""
     scores = {attempt.number: attempt.score for attempt in attempts if attempt.score is not None}
-    tried = list[tuple[str, int, float]]()
-    for attempt in attempts:
+    tried = list[_Tried]()
+    for attempt in attempts[-COMPARED:]:
         family, start = parse_title(attempt.title)
         if family and attempt.score is not None:
-            before = scores.get(start, attempt.score)
-            reached = before if direction.better(before, attempt.score) else attempt.score
-            tried.append((FAMILIES[family].kind, start, reached))
+            before = scores.get(start)
+            reached = attempt.score
+            if before is not None and direction.better(before, reached):
+                reached = before
+            tried.append(_Tried(FAMILIES[family].kind, start, before, reached))
     compared: dict[str, tuple[float, int]] = {}
-    for (one, start, reached), (other, same, after) in combinations(tried, 2):
-        gained = gain(reached, after, direction)
-        if start == same and one != other and is_win(abs(gained), reached):
-            for kind, won in ((one, gained < 0.0), (other, gained > 0.0)):
-                wins, tries = compared.get(kind, (0.0, 0))
-                compared[kind] = wins + won, tries + 1
+    for one in tried:
+        won = [one.leads(other, direction) for other in tried if one.can_be_compared(other, direction)]
+        if won:
+            wins, tries = compared.get(one.kind, (0.0, 0))
+            compared[one.kind] = wins + sum(won) / len(won), tries + 1
     return compared
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    """An attempt of a kind. `before`: the score of its start, None if that is not known; `reached`: the better of the
+    two scores."""
+
+    kind: str
+    start: int
+    before: float | None
+    reached: float
+
+    def leads(self, other: Self, direction: Direction) -> bool:
+        return direction.better(self.reached, other.reached)
+
+    def can_be_compared(self, other: Self, direction: Direction) -> bool:
+        gained = gain(other.reached, self.reached, direction)
+        if self.kind == other.kind or not is_win(abs(gained), self.reached):
+            return False
+        known = self.before is not None and other.before is not None
+        return self.start == other.start or (known and gain(other.before, self.before, direction) * gained <= 0.0)
 
 
 def _first_families(situation: Situation) -> tuple[str, ...]:

@@ -91,6 +91,24 @@ def test_kinds_of_families_are_compared_from_the_same_start():
     assert 60 < picks.count("evolution") < 90
 
 
+def test_from_another_start_more_is_won_only_by_one_that_did_not_begin_better():
+    attempts = [
+        attempt(0, 1.0),
+        attempt(1, 5.0, title="rows from #0: x"),
+        attempt(2, 4.0, title="rows from #0: x"),
+        attempt(3, 8.0, title="evolution from #2: x"),
+        attempt(4, 9.0, title="rows from #3: x"),
+    ]
+    assert compare_kinds(attempts[:3], Direction.MAXIMIZE) == {}
+    # #3 began better than #1 and #2: a start is worth something. #4 began better than #3.
+    assert compare_kinds(attempts, Direction.MAXIMIZE) == {}
+    # From #2, a worse start than that of #5, it reached more.
+    fell = attempt(5, 6.0, title="rows from #1: x")
+    assert compare_kinds([*attempts, fell], Direction.MAXIMIZE) == {"evolution": (1.0, 1), "local": (0.0, 1)}
+    of_each = [attempt(6, 7.0, title="rows from #2: x"), attempt(7, 7.5, title="evolution from #1: x")]
+    assert compare_kinds([*attempts, fell, *of_each], Direction.MAXIMIZE) == {"evolution": (2.0, 2), "local": (0.0, 2)}
+
+
 def test_of_two_kinds_that_gained_nothing_none_is_better():
     """The one that begins anywhere ends farther from the start than the one that stays near it."""
     attempts = [
