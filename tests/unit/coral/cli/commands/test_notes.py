@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-from sample import stamp, write_status
+from sample import attempt, stamp, write_status
 
+from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli.ui.notes_export import harmless
 from workspace import knowledge
@@ -70,6 +71,13 @@ def test_what_the_records_speak_against_is_listed(fleet: Layout, shown: Shown) -
     assert states["wide-rings-gain"] == "disputed"
     assert states["narrow-rings-gain"] == "supported"
     assert states["narrow-rings-lose"] == "unchecked"
+
+
+def test_the_median_of_several_grades_is_not_disputed(fleet: Layout, shown: Shown) -> None:
+    write(fleet, "medians", 100, "#4 scores 2.5 now, #1 to #4, +1")
+    assert "Medians (disputed)" in shown("notes", "--disputed")
+    Store(fleet.attempts).publish(attempt(5, 3.0, kind=Kind.CONFIRM, of=4, verdict=Verdict.TIED))
+    assert "Medians" not in shown("notes", "--disputed")
 
 
 def test_a_note_that_another_supersedes_says_so(fleet: Layout, shown: Shown) -> None:
