@@ -92,11 +92,13 @@ class RunView:
 
     @cached_property
     def baseline(self) -> float | None:
-        """The score of the seed; None before it is graded."""
+        """The score of the seed, the median of its grades; None before it is graded."""
         score = self.status.number("baseline")
-        if score is not None:
+        if score is not None or self.seed is None:
             return score
-        return self.seed.score if self.seed else None
+        number = self.seed.number
+        found = self.index.ask(lambda rows: query.measured(rows, number))
+        return found.median if found is not None else self.seed.score
 
     @cached_property
     def seed(self) -> Attempt | None:

@@ -5,11 +5,14 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from sample import write_status
+from sample import attempt, make_run, write_status
 from scribe import FOLDER, RULES, Scribe, moment
 
+from attempts.record import Kind, Verdict
+from attempts.store import Store
 from coral import __version__
 from coral.cli.report.page import page
+from coral.cli.report.results import lineage
 from coral.journal import writer
 from coral.reading.run_view import RunView
 from workspace.layout import Layout
@@ -48,6 +51,16 @@ class Page(HTMLParser):
 
     def of(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+
+def test_the_line_of_the_best_has_medians(tmp_path) -> None:
+    """#4 got 2.0, and now 3.0; #3 got 1.25."""
+    layout = make_run(tmp_path / "runs")
+    Store(layout.attempts).publish(attempt(5, 3.0, kind=Kind.CONFIRM, of=4, verdict=Verdict.TIED))
+    write_status(layout)
+    found = Page(str(lineage(RunView(layout)))).text
+    at = found.index("#4")
+    assert found[at : at + 3] == ["#4", "2.5", "+1.25"]
 
 
 def test_hostile_content_stays_text(hostile: Layout) -> None:
