@@ -150,6 +150,20 @@ def test_a_run_without_an_attempt(finished: Layout) -> None:
     assert "No attempt has a score." in text
 
 
+def test_a_run_whose_seed_has_failed(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs", scores=(None, -50.0, 2.62, 2.63, 2.64))
+    write_status(layout, baseline=None)
+    found = Page(page(RunView(layout)))
+    text = "".join(found.text)
+    assert "#4 by agent-1, the seed has no score" in text
+    assert "The axis begins at #2, 2.62; #1, -50, lies below it." in text
+    assert ("in 4 steps" in text, "the seed's" in text) == (True, False)
+    for number in range(1, 5):
+        (layout.attempts / f"{number:06}.json").unlink()
+    layout.status.unlink()
+    assert "no attempt has a score" in "".join(Page(page(RunView(layout))).text)
+
+
 def test_each_version_that_supervised_the_run_is_named(finished: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(finished.journal, ignore_errors=True)
     scribe = Scribe(finished.journal)

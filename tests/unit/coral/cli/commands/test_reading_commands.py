@@ -298,6 +298,15 @@ def test_without_status_the_seed_has_its_median(layout: Layout, shown: Shown) ->
     assert shown("show", "4").splitlines()[0] == "#4 2  new best  +0.75 against the seed"
 
 
+def test_a_seed_that_has_failed_is_said_to_have_no_score(tmp_path: Path, shown: Shown) -> None:
+    layout = make_run(tmp_path / "more", scores=(None, 1.5))
+    write_status(layout, baseline=None)
+    best = shown("status", "--run", str(layout.root)).splitlines()[1]
+    assert best == "best 1.5 #1 by agent-2  the seed has no score  try 1"
+    write_status(layout, baseline=None, best=None, lead=None)
+    assert shown("status", "--run", str(layout.root)).splitlines()[1] == "no score yet"
+
+
 def test_show_prints_all_of_one_attempt(layout: Layout, shown: Shown) -> None:
     Store(layout.attempts).publish(
         attempt(5, 1.75, metrics={"gap": 1 / 3, "\x1b[31mrows": 5}, feedback="two rows\x1b[2J\ntouch", seconds=2.5)
