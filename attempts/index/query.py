@@ -77,11 +77,12 @@ def totals(rows: Rows, alone: str = "") -> Totals:
     return Totals(int(count), int(now - scored), int(known - readable), int(count - now))
 
 
-def evals(rows: Rows, alone: str = "") -> int:
-    """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void."""
+def evals(rows: Rows, alone: str = "", after: int = -1) -> int:
+    """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void. `after`: only
+    those with a higher number."""
     where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
-    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ?"
-    (count,) = rows.execute(statement, (*values, Verdict.VOID)).fetchone()
+    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ? AND number > ?"
+    (count,) = rows.execute(statement, (*values, Verdict.VOID, after)).fetchone()
     return int(count)
 
 

@@ -130,6 +130,12 @@ class KnowledgeView:
         """Return the number of the latest attempt that the note names; None if it names none that exists."""
         return as_of(note, self.find)
 
+    def attempts_since(self, note: Note) -> int | None:
+        """Return how many attempts that count have come after the latest that the note names; None if it names none
+        that exists."""
+        last, alone = self.as_of(note), self.view.alone
+        return None if last is None else self.view.index.ask(lambda rows: query.evals(rows, alone, last))
+
     def about(self, word: str) -> list[NumberedNote]:
         """Return the notes about a file, a parameter or a technique: those with the word in `about` of their head or,
         if they have no `about`, in their title."""

@@ -108,11 +108,6 @@ class RunView:
             number = self.index.ask(query.seed)
         return None if number is None else self.attempt_or_none(number)
 
-    @cached_property
-    def last_attempt(self) -> int | None:
-        """The number of the last attempt that was published; None before the first."""
-        return self.index.ask(query.last) or None
-
     @property
     def epoch(self) -> int:
         return self.status.integer("epoch") or (self.seed.epoch if self.seed else 1)

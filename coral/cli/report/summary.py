@@ -64,7 +64,7 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
         yield "Lead", lead_score, who
     attempts, failed = status.integer("attempts"), status.integer("failed") or 0
     if attempts is None:
-        attempts = view.index.ask(lambda rows: query.totals(rows, view.alone)).attempts
+        attempts = view.index.ask(lambda rows: query.evals(rows, view.alone))
     yield "Attempts", str(attempts), f"{failed} failed" if failed else "none failed"
     agents = len(status.objects("agents")) or len(view.agents())
     yield "Time", format.duration(curve.end), f"with {format.plural(agents, 'agent')}"

@@ -110,6 +110,7 @@ def test_every_answer_is_the_one_that_all_records_give(
     assert totals.unscored == sum(record.score is None for record in now)
     counting = [record for record in seen if record.kind is Kind.REAL and record.verdict is not Verdict.VOID]
     assert query.evals(rows, wanted.alone) == len(counting)
+    assert query.evals(rows, wanted.alone, 3) == sum(record.number > 3 for record in counting)
     rows.close()
 
 

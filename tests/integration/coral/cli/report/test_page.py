@@ -150,6 +150,13 @@ def test_a_run_without_an_attempt(finished: Layout) -> None:
     assert "No attempt has a score." in text
 
 
+def test_without_status_trials_of_numbers_are_no_attempts_either(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs")
+    Store(layout.attempts).publish(attempt(5, 3.0, kind=Kind.TUNE, verdict=Verdict.TIED))
+    found = Page(page(RunView(layout))).text
+    assert found[found.index("Attempts") + 1] == "4"
+
+
 def test_a_run_whose_seed_has_failed(tmp_path) -> None:
     layout = make_run(tmp_path / "runs", scores=(None, -50.0, 2.62, 2.63, 2.64))
     write_status(layout, baseline=None)
