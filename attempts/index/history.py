@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attempts.index.query import THIS_EPOCH, Rows
+from attempts.index.query import THIS_EPOCH, Rows, measured_again
+from attempts.noise import median
 from attempts.record import Kind, Verdict
 
 _COLUMNS = "number, agent, kind, verdict, score, published_at, again_of"
@@ -27,7 +28,7 @@ class GradedRecord:
 @dataclass(frozen=True, slots=True)
 class Child:
     """An attempt, and the attempt whose commit it was built on: None for the seed, and if that commit was never
-    graded."""
+    graded. `score`: the median of its grades."""
 
     number: int
     parent: int | None
@@ -108,8 +109,15 @@ def family(rows: Rows, alone: str = "") -> list[Child]:
     first: dict[str, int] = {}
     for number, *_, commit, _parent in found:
         first.setdefault(str(commit), int(number))
+    medians = {number: median(scores) for number, scores in measured_again(rows).items()}
     children = [
-        Child(int(number), _earlier(first.get(str(parent)), int(number)), str(agent), Verdict(verdict), score)
+        Child(
+            number=int(number),
+            parent=_earlier(first.get(str(parent)), int(number)),
+            agent=str(agent),
+            verdict=Verdict(verdict),
+            score=None if score is None else medians.get(int(number), score),
+        )
         for number, agent, verdict, score, _, parent in found
     ]
     return sorted(children, key=lambda child: child.number)

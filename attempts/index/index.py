@@ -43,6 +43,7 @@ class Index:
         self._store = Store(folder)
         self._on_rebuild = on_rebuild
         self._rows: sqlite3.Connection | None = None
+        self._can_peek = True
 
     def __del__(self) -> None:
         self.close()
@@ -70,6 +71,22 @@ class Index:
                 return question(self._rows)
         except Unusable:
             return question(self._make())
+
+    def peek(self, question: Callable[[sqlite3.Connection], T]) -> T | None:
+        """Return the answer from the file as it is, which may lack the latest records: to bring it up to date may take
+        seconds. None if the file cannot be used, and from then on."""
+        try:
+            with file.foreign_database():
+                if self._rows is None and self._can_peek:
+                    self._can_peek = False
+                    self._rows = file.opened(self.folder, CHECK_PATIENCE)
+                if self._rows is None:
+                    return None
+                file.limit(self._rows)
+                return question(self._rows)
+        except Unusable:
+            self.close()
+            return None
 
     def add(self, attempts: Iterable[Attempt]) -> bool:
         """Add records that were just published, at a cost that does not grow with the run; False if that failed, and

@@ -19,6 +19,7 @@ from attempts.record import Direction, Kind, Verdict
 from attempts.standing import FAILURES
 
 MAX_SORTED = 2000  # attempts found by a text search: up to so many are sorted, more are read in the order of an index
+FEW = 500  # attempts: to look up each takes less time than to read all that was measured again
 MAX_TRIGRAMS = 30  # of a text that is searched for
 _COUNTING = (Kind.REAL, Kind.CONFIRM)
 NOT_THE_SEED = "agent != ''"  # and no confirmation of the seed
@@ -76,11 +77,12 @@ def totals(rows: Rows, alone: str = "") -> Totals:
     return Totals(int(count), int(now - scored), int(known - readable), int(count - now))
 
 
-def evals(rows: Rows, alone: str = "") -> int:
-    """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void."""
+def evals(rows: Rows, alone: str = "", after: int = -1) -> int:
+    """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void. `after`: only
+    those with a higher number."""
     where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
-    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ?"
-    (count,) = rows.execute(statement, (*values, Verdict.VOID)).fetchone()
+    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ? AND number > ?"
+    (count,) = rows.execute(statement, (*values, Verdict.VOID, after)).fetchone()
     return int(count)
 
 
@@ -170,6 +172,25 @@ def measured(rows: Rows, number: int) -> Ranked | None:
     statement = "SELECT score FROM records WHERE score IS NOT NULL AND kind != ? AND (number = ? OR again_of = ?)"
     found = rows.execute(f"{statement} ORDER BY ord, number", (Kind.TUNE, number, number)).fetchall()
     return Ranked(number, tuple(float(score) for (score,) in found)) if found else None
+
+
+def measured_again(rows: Rows) -> dict[int, tuple[float, ...]]:
+    """Return what `measured` gives for each attempt that was measured again, by number, in one pass."""
+    again = "SELECT again_of FROM records WHERE again_of IS NOT NULL"
+    which = "score IS NOT NULL AND kind != ?"
+    statement = f"SELECT again_of AS of, ord, number, score FROM records WHERE again_of IS NOT NULL AND {which}"
+    statement += f" UNION ALL SELECT number, ord, number, score FROM records WHERE number IN ({again}) AND {which}"
+    found: dict[int, list[float]] = {}
+    for of, _, _, score in rows.execute(f"{statement} ORDER BY of, ord, number", (Kind.TUNE, Kind.TUNE)):
+        found.setdefault(int(of), []).append(float(score))
+    return {number: tuple(scores) for number, scores in found.items()}
+
+
+def scores_of(rows: Rows, numbers: Sequence[int]) -> dict[int, tuple[float, ...]]:
+    """Return what `measured` gives for some attempts, by number; those that were graded once may be left out."""
+    if len(numbers) > FEW:
+        return measured_again(rows)
+    return {number: found.scores for number in numbers if (found := measured(rows, number))}
 
 
 def best(rows: Rows) -> int | None:

@@ -23,9 +23,9 @@ _POINT = ("at", "number", "agent", "verdict", "score")
 class RunCurve(Curve):
     """The best of the present epoch over time, in seconds of the run's clock, which stops while nobody supervises.
 
-    `steps`: the fleet's proven best, first the seed. `own`: each agent's own best. `points`: every attempt of an agent.
-    `end`: the clock now, or when the run ended. `best`: the last of the steps; `to_best`: when that was proven, None
-    while it is the seed.
+    `steps`: the fleet's proven best, first the seed if `has_seed`. `own`: each agent's own best. `points`: every
+    attempt of an agent. `end`: the clock now, or when the run ended. `best`: the last of the steps; `to_best`: when
+    that was proven, None while it is the seed.
     """
 
     steps: Rows[BestStep] = field(default_factory=lambda: _steps(()))
@@ -36,7 +36,8 @@ class RunCurve(Curve):
         """Return the curve as plain data, as `--json` prints it."""
         own = {agent: steps.data() for agent, steps in self.own.items()}
         parts = {"steps": self.steps.data(), "own": own, "points": self.points.data()}
-        return {"direction": self.direction, "end": self.end, "best": self.best, "to_best": self.to_best, **parts}
+        figures = {"end": self.end, "best": self.best, "to_best": self.to_best, "has_seed": self.has_seed}
+        return {"direction": self.direction, **figures, **parts}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each step. `agent`: whose own best rose; empty if the fleet's best did."""
@@ -48,7 +49,7 @@ class RunCurve(Curve):
 def curve_of_run(view: RunView) -> RunCurve:
     found = read_curve(view, read_figures(view.layout).clocks)
     own = {agent: _steps(steps) for agent, steps in found.own.items()}
-    return RunCurve(found.direction, _steps(found.steps), own, _points(found.points), found.end)
+    return RunCurve(found.direction, _steps(found.steps), own, _points(found.points), found.end, found.has_seed)
 
 
 def _steps(steps: Sequence[BestStep]) -> Rows[BestStep]:

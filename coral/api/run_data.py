@@ -122,9 +122,13 @@ class RunData:
     def attempts(self) -> Rows[Attempt]:
         """Every record by number, the seed first, of all epochs: also what failed, and what was only measured again."""
         found = attempt_rows.recent(self._view, Wanted(alone=self._view.alone), None)
-        lines = [line.attempt for line in reversed(found)]
+        lines = {line.attempt.number: line for line in reversed(found)}
         columns = [name for name in COLUMNS if name not in attempt_rows.MEASURED]
-        return Rows(lines, columns, _flat, _nested)
+
+        def nested(attempt: Attempt) -> dict[str, object]:
+            return attempt_rows.nested(lines[attempt.number])
+
+        return Rows([line.attempt for line in lines.values()], columns, _flat, nested)
 
     @cached_property
     def leaderboard(self) -> Rows[MeasuredAttempt]:
@@ -180,10 +184,6 @@ class RunData:
 
 def _flat(attempt: Attempt) -> dict[str, object]:
     return attempt_rows.flat(MeasuredAttempt(attempt))
-
-
-def _nested(attempt: Attempt) -> dict[str, object]:
-    return attempt_rows.nested(MeasuredAttempt(attempt))
 
 
 def _note(judged: JudgedNote) -> dict[str, object]:

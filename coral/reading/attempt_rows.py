@@ -1,6 +1,10 @@
-"""Lists the attempts of a run, ranked or latest first; each ranked one has the scores of all grades of its tree."""
+"""Lists the attempts of a run, ranked or latest first, each with the scores of all its grades.
 
-from collections.abc import Sequence
+Every screen that shows one score of an attempt shows the median of these. What came of one grade, as `coral eval`
+prints it, and the points of a curve are the score of that grade.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -16,7 +20,8 @@ COLUMNS = (*(name for name in Attempt.__slots__ if name != "metrics"), *MEASURED
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAttempt:
-    """An attempt with the scores of all grades of its tree. `scores` is empty where it has none."""
+    """An attempt with the scores of all its grades: in a ranking those of its tree, else its own and those of its
+    confirmations. `scores` is empty where it has none."""
 
     attempt: Attempt
     scores: tuple[float, ...] = ()
@@ -28,7 +33,7 @@ class MeasuredAttempt:
 
     @property
     def median(self) -> float | None:
-        """The key by which attempts are ranked."""
+        """The attempt's score on screens, and the key by which attempts are ranked."""
         return median(self.scores) if self.scores else None
 
     @property
@@ -58,10 +63,21 @@ def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAtt
 
 
 def recent(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAttempt]:
-    """Return the attempts that `wanted` selects, highest number first, failed ones too, at most `most`; without
-    `scores`."""
+    """Return the attempts that `wanted` selects, highest number first, failed ones too, at most `most`."""
     found = view.index.shown(lambda rows: map(Named, islice(query.recent(rows, wanted), most)))
-    return [MeasuredAttempt(attempt) for _, attempt in found]
+    return with_scores(view, (attempt for _, attempt in found))
+
+
+def with_scores(view: RunView, attempts: Iterable[Attempt]) -> list[MeasuredAttempt]:
+    """Return the attempts with the scores of all their grades."""
+    held = list(attempts)
+    numbers = [attempt.number for attempt in held if attempt.score is not None]
+    found = view.index.ask(lambda rows: query.scores_of(rows, numbers))
+    return [MeasuredAttempt(attempt, _scores(attempt, found)) for attempt in held]
+
+
+def _scores(attempt: Attempt, found: Mapping[int, tuple[float, ...]]) -> tuple[float, ...]:
+    return () if attempt.score is None else found.get(attempt.number, (attempt.score,))
 
 
 def measured(view: RunView, number: int | None) -> MeasuredAttempt | None:

@@ -6,7 +6,7 @@ from attempts.index import history, query
 from attempts.index.history import GradedRecord
 from coral.reading.run_view import RunView
 from coral.views import format
-from coral.views.curve import Curve, curve_of, last_of, own_steps, point_of, steps_of
+from coral.views.curve import Curve, curve_of, has_seed, last_of, own_steps, point_of, steps_of
 
 Clock = Callable[[int], float | None]  # when an attempt was published, on the run's clock
 
@@ -37,7 +37,8 @@ def read_sample(view: RunView, clock: Clock, most: int, agent: str = "") -> tupl
     own = own_steps(view.direction, deciding, lambda number: of_own[number])
     end = last_of(view.status.number("clock") or 0.0, steps, points)
     shown = {name: found for name, found in own.items() if name == agent}
-    return Curve(view.direction, steps, shown, points, end), chosen.total - len(points)
+    curve = Curve(view.direction, steps, shown, points, end, has_seed(proofs))
+    return curve, chosen.total - len(points)
 
 
 def _published(records: Iterable[GradedRecord]) -> list[tuple[int, str]]:

@@ -17,7 +17,7 @@ from coral.reading import lenient_json, visibility
 from coral.reading.run_view import RunView
 from coral.reading.visibility import alone_in
 from coral.views.conflicts import Conflict, open_conflicts
-from coral.views.evidence import Evidence, Find, NoteState, as_of, check_evidence, judge
+from coral.views.evidence import Evidence, Find, NoteState, Records, as_of, check_evidence, judge
 from workspace.claims import LATEST, Claim, claims_of
 from workspace.dead_ends import KINDS, names
 from workspace.layout import Layout
@@ -101,17 +101,26 @@ class KnowledgeView:
         again."""
         return cache(self.view.attempt_or_none)
 
+    @cached_property
+    def records(self) -> Records:
+        """The scores that figures in notes are compared with."""
+        return Records(self.find, self._scores, self.view.direction)
+
+    def _scores(self, number: int) -> tuple[float, ...]:
+        found = self.view.index.ask(lambda rows: query.measured(rows, number))
+        return () if found is None else found.scores
+
     def parse(self, note: NumberedNote) -> Note:
         return note[1].parse(note[0])
 
     def evidence(self, note: Note) -> Evidence:
         if self.view.alone:
             return Evidence()  # the reader may not see attempts of others that a note may name
-        return judge(note, self.find, self.view.direction, self.view.epoch, self._new_bests)
+        return judge(note, self.records, self.view.epoch, self._new_bests)
 
     def checked(self, note: Note) -> Evidence:
         """Return the evidence without whether the note is stale."""
-        return Evidence() if self.view.alone else check_evidence(note, self.find, self.view.direction)
+        return Evidence() if self.view.alone else check_evidence(note, self.records)
 
     def judged(self, note: NumberedNote) -> JudgedNote:
         parsed = self.parse(note)
@@ -120,6 +129,12 @@ class KnowledgeView:
     def as_of(self, note: Note) -> int | None:
         """Return the number of the latest attempt that the note names; None if it names none that exists."""
         return as_of(note, self.find)
+
+    def attempts_since(self, note: Note) -> int | None:
+        """Return how many attempts that count have come after the latest that the note names; None if it names none
+        that exists."""
+        last, alone = self.as_of(note), self.view.alone
+        return None if last is None else self.view.index.ask(lambda rows: query.evals(rows, alone, last))
 
     def about(self, word: str) -> list[NumberedNote]:
         """Return the notes about a file, a parameter or a technique: those with the word in `about` of their head or,

@@ -92,11 +92,13 @@ class RunView:
 
     @cached_property
     def baseline(self) -> float | None:
-        """The score of the seed; None before it is graded."""
+        """The score of the seed, the median of its grades; None before it is graded."""
         score = self.status.number("baseline")
-        if score is not None:
+        if score is not None or self.seed is None:
             return score
-        return self.seed.score if self.seed else None
+        number = self.seed.number
+        found = self.index.ask(lambda rows: query.measured(rows, number))
+        return found.median if found is not None else self.seed.score
 
     @cached_property
     def seed(self) -> Attempt | None:
@@ -105,11 +107,6 @@ class RunView:
         if number is None:
             number = self.index.ask(query.seed)
         return None if number is None else self.attempt_or_none(number)
-
-    @cached_property
-    def last_attempt(self) -> int | None:
-        """The number of the last attempt that was published; None before the first."""
-        return self.index.ask(query.last) or None
 
     @property
     def epoch(self) -> int:

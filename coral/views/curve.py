@@ -39,14 +39,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The scores of one epoch over time. `steps`: the fleet's proven best, first the seed. `own`: each agent's own
-    best, first the seed. `end`: the run's clock now, or when the run ended."""
+    """The scores of one epoch over time. `steps`: the fleet's proven best. `own`: each agent's own best. Both begin
+    with the seed if `has_seed`: it may have failed, where the task lets it. `end`: the run's clock now, or when the run
+    ended."""
 
     direction: Direction
     steps: Sequence[BestStep] = ()
     own: Mapping[str, Sequence[BestStep]] = field(default_factory=dict)
     points: Sequence[Point] = ()
     end: float = 0.0
+    has_seed: bool = True
 
     @property
     def best(self) -> float | None:
@@ -60,7 +62,12 @@ class Curve:
     @property
     def to_best(self) -> float | None:
         """Seconds until the best was found and proven; None while it is the seed."""
-        return self.steps[-1].at if len(self.steps) > 1 else None
+        return self.gained[-1].at if self.gained else None
+
+    @property
+    def gained(self) -> Sequence[BestStep]:
+        """The steps that attempts of agents made."""
+        return self.steps[1:] if self.has_seed else self.steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +136,13 @@ def curve_of(
         for record in records
         if record.agent and record.kind in (Kind.REAL, Kind.TUNE) and record.verdict is not Verdict.VOID
     ]
-    return Curve(direction, steps, own_steps(direction, records, at), points, last_of(end, steps, points))
+    own, last = own_steps(direction, records, at), last_of(end, steps, points)
+    return Curve(direction, steps, own, points, last, has_seed(records))
+
+
+def has_seed(records: Iterable[GradedRecord]) -> bool:
+    """Whether the seed has a score. `records`: at least those that proved a best, of one epoch."""
+    return any(record.kind is Kind.BASELINE and record.score is not None for record in records)
 
 
 def steps_of(

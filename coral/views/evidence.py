@@ -8,24 +8,32 @@ came from another run is *elsewhere*: the attempts of this run are no evidence f
 Only figures with one possible meaning are compared: `#14 to #17, +0.0123`, the form in which prompts ask for a
 difference of two scores; `#17 scores 2.5312`; and the numbers of attempts in the note's head. All other text is
 ignored.
+
+An attempt that was graded several times has several scores, and its median and mean change with each. A figure agrees
+with any of those that prompts and commands have shown: a note is older than the grades that came after it.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import islice
+from functools import cache
+from itertools import islice, product
 from math import isfinite
 
+from attempts.noise import mean, median
 from attempts.record import Attempt, Direction
 from workspace.dead_ends import names
 from workspace.notes import Note
 
-_NUMBER = r"\d{1,9}(?:\.\d{1,17})?(?:[eE][+-]?\d{1,3})?"
-_DIFFERENCE = re.compile(rf"(?<!\w)#(\d{{1,9}}) to #(\d{{1,9}}),? \(?([+-]{_NUMBER})(?![\d.]*\s*%)")
-_SCORE = re.compile(rf"(?<!\w)#(\d{{1,9}}) scores? (-?{_NUMBER})(?![\d.]*\s*%)")
+_NUMBER = r"\d{1,20}(?:\.\d{1,25})?(?:[eE][+-]?\d{1,3})?"  # a float has no more digits
+_END = r"(?!\.?\d|,\d{3}(?!\d)|[\d.]*\s*%)"  # not within a longer number, as in 1,234; no percentage
+_DIFFERENCE = re.compile(rf"(?<!\w)#(\d{{1,9}}) to #(\d{{1,9}}),? \(?([+-]{_NUMBER}){_END}")
+_SCORE = re.compile(rf"(?<!\w)#(\d{{1,9}}) scores? (-?{_NUMBER}){_END}")
 _ATTEMPT = re.compile(r"(?<!\w)#(\d{1,9})\b")
 _CHECKED = 30  # figures of each form in one note, and attempts in its head: each may be a record to read
+_GRADES = 50  # of one attempt, the first and the latest: the best of a long run may have thousands
 
 Find = Callable[[int], Attempt | None]
 
@@ -61,25 +69,57 @@ class Evidence:
         return NoteState.SUPPORTED if self.agreeing else NoteState.UNCHECKED
 
 
-def check_evidence(note: Note, find: Find, direction: Direction) -> Evidence:
-    """Compare the note's figures with the records; `stale` stays empty. `find`: the record of an attempt, None if there
-    is none."""
+class Records:
+    """The scores that figures are compared with. `find`: the record of an attempt, None if there is none; `scores`: the
+    scores of an attempt and of its confirmations, in the order of publication, empty if none is known."""
+
+    def __init__(self, find: Find, scores: Callable[[int], Sequence[float]], direction: Direction) -> None:
+        self.find = find
+        self.direction = direction
+        self._scores = cache(scores)
+        self._shown = cache(self._all_shown)
+
+    def shown(self, attempt: Attempt) -> Sequence[float]:
+        """Return all that was ever shown as the score of an attempt: each score, and the median and the mean after each
+        grade. In ascending order."""
+        return self._shown(attempt.number)
+
+    def median(self, number: int, score: float) -> float:
+        """Return the median of an attempt; `score` is its own."""
+        return median(self._scores(number) or (score,))
+
+    def _all_shown(self, number: int) -> Sequence[float]:
+        record = self.find(number)
+        if record is None or record.score is None:
+            return ()
+        shown = {record.score}
+        # Where a list is filtered, a copy stands for the candidate, with the scores of both.
+        for scores in (self._scores(of) for of in (number, record.of) if of is not None):
+            counts = range(1, len(scores) + 1)
+            for count in {*counts[:_GRADES], *counts[-_GRADES:]}:
+                grades = scores[:count]
+                shown |= {grades[-1], median(grades), mean(grades)}
+        return sorted(shown)
+
+
+def check_evidence(note: Note, records: Records) -> Evidence:
+    """Compare the note's figures with the records; `stale` stays empty."""
     if note.is_earlier:
         return Evidence(elsewhere=True)
-    text = f"{note.title}\n{note.body}"
-    found = list(_problems(text, find, direction))
+    text, find = f"{note.title}\n{note.body}", records.find
+    found = [*_differences(text, records), *_scores(text, records)]
     missing = [f"#{number}: there is no such attempt" for number in note.attempts[:_CHECKED] if find(number) is None]
     disputed = dict.fromkeys([*missing, *(problem for problem in found if problem)])
     return Evidence(sum(not problem for problem in found), tuple(disputed))
 
 
-def judge(note: Note, find: Find, direction: Direction, epoch: int, new_bests: Sequence[int]) -> Evidence:
+def judge(note: Note, records: Records, epoch: int, new_bests: Sequence[int]) -> Evidence:
     """Compare the note's figures with the records, and find out whether the note is stale. `new_bests`: the attempts of
     the present epoch that were proven to be the best, in the order of their numbers."""
-    evidence = check_evidence(note, find, direction)
+    evidence = check_evidence(note, records)
     if evidence.state in (NoteState.DISPUTED, NoteState.ELSEWHERE):
         return evidence
-    return replace(evidence, stale=_stale(note, find, epoch, new_bests))
+    return replace(evidence, stale=_stale(note, records.find, epoch, new_bests))
 
 
 def as_of(note: Note, find: Find) -> int | None:
@@ -108,30 +148,56 @@ def _is_about(note: Note, title: str) -> bool:
     return bool(note.about) and all(names(title, word) for word in note.about)
 
 
-def _problems(text: str, find: Find, direction: Direction) -> Iterator[str]:
-    """Yield for each figure what is wrong with it; an empty text if it agrees with the records."""
+def _differences(text: str, records: Records) -> Iterator[str]:
+    """Yield for each difference what is wrong with it; an empty text if it agrees with the records."""
     for match in islice(_DIFFERENCE.finditer(text), _CHECKED):
-        first, second = find(int(match[1])), find(int(match[2]))
+        first, second = records.find(int(match[1])), records.find(int(match[2]))
         if first is None or second is None:
             number = match[1] if first is None else match[2]
             yield f"#{number}: there is no such attempt"
         elif first.score is None or second.score is None or first.epoch != second.epoch:
             yield f"{match[0]}: the records have no such difference"
+        elif _is_difference(match[3], first, second, records):
+            yield ""
         else:
-            difference = second.score - first.score
-            # Where lower is better, a gain may be written with a minus, as a decrease, or with a plus, as a gain.
-            signs = (1.0,) if direction is Direction.MAXIMIZE else (1.0, -1.0)
-            agrees = any(_is_rounded(match[3], sign * difference) for sign in signs)
-            yield "" if agrees else f"{match[0]}: the records say {difference:+.6g}"
+            difference = records.median(second.number, second.score) - records.median(first.number, first.score)
+            yield f"{match[0]}: the records say {difference:+.6g}"
+
+
+def _is_difference(stated: str, first: Attempt, second: Attempt, records: Records) -> bool:
+    """Whether the figure `stated` is the difference that a verdict rests on, or that of two scores that were shown."""
+    # Where lower is better, a gain may be written with a minus, as a decrease, or with a plus, as a gain.
+    signs = (1.0,) if records.direction is Direction.MAXIMIZE else (1.0, -1.0)
+    of_verdicts = [
+        sign * one.delta
+        for one, other, sign in ((second, first, 1.0), (first, second, -1.0))
+        if one.delta is not None and one.against == other.number
+    ]
+    of_scores = (second.score or 0.0) - (first.score or 0.0)
+    if any(_is_rounded(stated, sign * difference) for difference in (*of_verdicts, of_scores) for sign in signs):
+        return True
+    value, before = float(stated), records.shown(first)
+    for score, sign in product(records.shown(second), signs):
+        at = bisect_left(before, score - sign * value)
+        if any(_is_rounded(stated, sign * (score - other)) for other in before[max(0, at - 1) : at + 1]):
+            return True
+    return False
+
+
+def _scores(text: str, records: Records) -> Iterator[str]:
+    """Yield for each score what is wrong with it; an empty text if it agrees with the records."""
     for match in islice(_SCORE.finditer(text), _CHECKED):
-        attempt = find(int(match[1]))
+        attempt = records.find(int(match[1]))
         if attempt is None:
             yield f"#{match[1]}: there is no such attempt"
         elif attempt.score is None:
             yield f"{match[0]}: the record has no score"
+        elif _is_rounded(match[2], attempt.score) or any(
+            _is_rounded(match[2], score) for score in records.shown(attempt)
+        ):
+            yield ""
         else:
-            agrees = _is_rounded(match[2], attempt.score)
-            yield "" if agrees else f"{match[0]}: the record says {attempt.score:.10g}"
+            yield f"{match[0]}: the record says {records.median(attempt.number, attempt.score):.10g}"
 
 
 def _is_rounded(stated: str, actual: float) -> bool:

@@ -4,11 +4,14 @@ method."""
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from attempts.index import query
+from attempts.index.index import Index
 from attempts.noise import mean
 from attempts.record import Attempt, Kind, Verdict, to_dict
 from attempts.standing import Measured, lead, noise_of, own_best, ranked
@@ -23,7 +26,7 @@ from coral.grading.kinds import kind_of
 from coral.processes.cores import usable_cores
 from coral.supervisor.context import RunContext
 from coral.views import checkpoint
-from coral.views.evidence import check_evidence
+from coral.views.evidence import Records, check_evidence
 from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
 from coral.views.format import duration, money, some_of, spending, tokens
 from coral.views.scale import Scale
@@ -62,7 +65,7 @@ def context_of(run_context: RunContext, fleet: Fleet, agent: str, last_seen: int
         "heartbeats": _heartbeats(fleet, agent),
         "stall": _stall(fleet.agents[agent]),
         "jobs": _jobs(fleet, agent, clock),
-        "notes": _notes(run_context, notes[:NOTES_SHOWN]),
+        "notes": _notes(run_context, fleet, notes[:NOTES_SHOWN]),
         "claims": [asdict(claim) for claim in claims_of(notes)],
         "synthesis": _synthesis(shared),
         "earlier": [{"name": note.name, "title": note.title} for note in earlier_notes(shared, EARLIER_SHOWN)],
@@ -188,22 +191,36 @@ def _grading(run_context: RunContext) -> dict[str, Any]:
     }
 
 
-def _notes(run_context: RunContext, notes: Sequence[Note]) -> list[dict[str, Any]]:
+def _notes(run_context: RunContext, fleet: Fleet, notes: Sequence[Note]) -> list[dict[str, Any]]:
     """Return the latest notes that are not superseded. `disputed`: figures in a note that the records contradict."""
-    config, find = run_context.config, cache(Store(run_context.layout.attempts).find)
     held = [note for note in notes if not note.superseded_by and not note.is_earlier]
-    if not config.workspace.share:  # an agent must not learn what others did
+    if not run_context.config.workspace.share:  # an agent must not learn what others did
         return [{"name": note.name, "title": note.title, "author": note.author, "disputed": []} for note in held]
-    direction = config.grader.direction
-    return [
-        {
-            "name": note.name,
-            "title": note.title,
-            "author": note.author,
-            "disputed": list(check_evidence(note, find, direction).disputed[:DISPUTED_SHOWN]),
-        }
-        for note in held
-    ]
+    with closing(Index(run_context.layout.attempts)) as index:
+        records = _records(run_context, fleet, index)
+        return [
+            {
+                "name": note.name,
+                "title": note.title,
+                "author": note.author,
+                "disputed": list(check_evidence(note, records).disputed[:DISPUTED_SHOWN]),
+            }
+            for note in held
+        ]
+
+
+def _records(run_context: RunContext, fleet: Fleet, index: Index) -> Records:
+    """Return the scores that notes are compared with. The standing has those that matter now; what it has dropped is in
+    the index."""
+    measured = fleet.standing.measured
+
+    def scores(number: int) -> Sequence[float]:
+        if number in measured:
+            return measured[number].scores
+        found = index.peek(lambda rows: query.measured(rows, number))
+        return found.scores if found else ()
+
+    return Records(cache(Store(index.folder).find), scores, run_context.config.grader.direction)
 
 
 def _synthesis(shared: Path) -> dict[str, str] | None:

@@ -12,7 +12,7 @@ from attempts.record import Attempt, Kind, Verdict
 from coral.errors import CoralError
 from coral.views import format
 from coral.web import artifacts, diff_data
-from coral.web.reading import RunView
+from coral.web.reading import RunView, with_scores
 from workspace.hub import cut_diff
 
 ROWS = 50  # of one page
@@ -36,8 +36,9 @@ def table(view: RunView, asked: Mapping[str, str]) -> Json:
     down = asked.get("way", "down") != "up"
     found = view.index.ask(lambda rows: page(rows, sought, order, down=down, offset=offset, most=most))
     records = view.index.shown(lambda _: found.numbers)
-    scores = format.scores([record.score for _, record in records])
-    rows = [_row(view, record, score) for (_, record), score in zip(records, scores, strict=True)]
+    lines = with_scores(view, (record for _, record in records))
+    scores = format.scores([line.median for line in lines])
+    rows = [_row(view, line.attempt, score) for line, score in zip(lines, scores, strict=True)]
     if metric is not None:
         values = [format.metric(record.metrics.get(metric.name)) for _, record in records]
         rows = [{**row, "metric": value} for row, value in zip(rows, values, strict=True)]
@@ -99,29 +100,29 @@ def _row(view: RunView, record: Attempt, score: str) -> Json:
 
 def hint(view: RunView, number: int) -> Json:
     """Return the summary that appears when a reader points at `#17` in a text."""
-    record = view.attempt(number)
-    return _row(view, record, format.score(record.score))
+    (line,) = with_scores(view, [view.attempt(number)])
+    return _row(view, line.attempt, format.score(line.median))
 
 
 def one(view: RunView, number: int) -> Json:
     """Return all that is known of an attempt. CoralError if there is none of that number."""
     record = view.attempt(number)
-    measured = view.index.ask(lambda rows: query.measured(rows, number))
     line = view.index.shown(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
     children = view.index.ask(lambda rows: built_on(rows, record.commit, number))
-    ancestors = [held for _, held in line if held.number != number and held.epoch == record.epoch]
+    above = [held for _, held in line if held.number != number and held.epoch == record.epoch]
+    measured, *ancestors = with_scores(view, [record, *above])
     return {
-        **_row(view, record, format.score(record.score)),
-        "gain": format.delta(record.score, view.baseline) if record.agent and record.epoch == view.epoch else "",
+        **_row(view, record, format.score(measured.median)),
+        "gain": format.delta(measured.median, view.baseline) if record.agent and record.epoch == view.epoch else "",
         "feedback": format.clean(record.feedback)[:LONGEST_FEEDBACK],
         "metrics": [[format.line(name, 60), format.metric(value)] for name, value in record.metrics.items()],
         "commit": record.commit,
         "channel": record.channel,
         "sealed_by": record.seal,
         "seconds": format.duration(record.seconds),
-        "measured": summary(measured.scores) if measured is not None and len(measured.scores) > 1 else None,
+        "measured": summary(measured.scores) if measured.count > 1 else None,
         "files": artifacts.listed(view, number),
-        "ancestors": [{"number": held.number, "score": format.score(held.score)} for held in ancestors],
+        "ancestors": [{"number": held.attempt.number, "score": format.score(held.median)} for held in ancestors],
         "children": children[:CHILDREN],
         "more_children": max(0, len(children) - CHILDREN),
     }

@@ -55,6 +55,7 @@ class Curves:
             "own": {name: _steps(steps) for name, steps in found.own.items()},
             "points": [_point(point) for point in found.points],
             "left_out": left_out,
+            "has_seed": found.has_seed,
             "axis": _axis(found, agent),
         }
 

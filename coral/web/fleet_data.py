@@ -67,6 +67,7 @@ def _score(view: RunView) -> Json:
         "title": best.text("title", 200),
         "gain": format.delta(best.number("median"), view.baseline) if beaten else "",
         "seed": seed,
+        "has_seed": view.baseline is not None,
         "lead": {"score": lead_score, "number": lead.integer("number"), "agent": lead.text("agent", 80)}
         if lead.data.get("proven") is False
         else None,

@@ -19,6 +19,7 @@ from coral.cli.ui.agents_table import activity, coming
 from coral.cli.ui.events import event_text, is_step
 from coral.cli.ui.notes_diff import changes
 from coral.cli.ui.notes_page import body_of
+from coral.reading.attempt_rows import with_scores
 from coral.reading.budgets import per_hour, uses
 from coral.reading.curve import read_sample
 from coral.reading.knowledge_view import KnowledgeView
@@ -60,6 +61,7 @@ __all__ = [
     "text_of",
     "uses",
     "warnings",
+    "with_scores",
 ]
 
 

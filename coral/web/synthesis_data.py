@@ -9,7 +9,7 @@ from pathlib import Path
 
 from coral.errors import CoralError
 from coral.views import format
-from coral.web.reading import KnowledgeView, RunView, changes, rendered
+from coral.web.reading import KnowledgeView, RunView, changes, rendered, with_scores
 from workspace.history import versions
 from workspace.notes import Note, NumberedNote, RawNote
 
@@ -44,7 +44,7 @@ def conclusion(held: KnowledgeView, note: Note, text: str) -> Json:
     numbers = cited[:CITED]
     evidence = held.checked(replace(note, title="", body=text, attempts=numbers))
     found = [record for number in numbers if (record := held.find(number)) is not None]
-    scores = format.scores([record.score for record in found])
+    scores = format.scores([line.median for line in with_scores(held.view, found)])
     return {
         "html": rendered(text),
         "attempts": [

@@ -10,7 +10,7 @@ _PLACES = {
         "coral.cli.ui: agents_table markdown",
     ],
     "integration/coral/cli/report/test_page": [
-        "coral.cli.report: figures parts results summary",
+        "coral.cli.report: figures parts summary",
         "coral.reading: curve",
     ],
     "unit/coral/cli/commands/test_compare": ["coral.cli.run_data: comparison"],

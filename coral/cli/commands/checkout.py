@@ -95,10 +95,15 @@ def _visible(layout: Layout, commit: str) -> str:
 
 def _name(layout: Layout, commit: str) -> str:
     """Return the number and the score of the last attempt with this commit, confirmations left out; else the commit."""
-    for attempt in reversed(_with_commit(layout, commit)):
-        who = f" by {attempt.agent}" if attempt.agent else " (the seed)"
-        return f"#{attempt.number}{who}: {format.score(attempt.score)}"
-    return commit[:12]
+    from attempts.index import query
+
+    there = _with_commit(layout, commit)
+    if not there:
+        return commit[:12]
+    last = there[-1]
+    who = f" by {last.agent}" if last.agent else " (the seed)"
+    found = _index(layout).ask(lambda rows: query.measured(rows, last.number))
+    return f"#{last.number}{who}: {format.score(found.median if found else last.score)}"
 
 
 def _with_commit(layout: Layout, start: str) -> list[Attempt]:

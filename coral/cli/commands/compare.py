@@ -123,7 +123,7 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
         str(len(view.agents())),
         best,
         format.delta(outcome.curve.best, view.baseline) if view.proven is not None else "",
-        f"#{view.proven}" if view.proven is not None else "the seed",
+        _which(view),
         f"{lead} #{status.inner('lead').text('number')}" if is_leading else "",
         str(outcome.attempts),
         str(status.integer("failed") or 0),
@@ -133,6 +133,13 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
         f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else "",
         f"{outcome.gain_per_attempt:.3g}" if outcome.gain_per_attempt else "",
     ]
+
+
+def _which(view: RunView) -> str:
+    """Return which attempt is the best; empty where nothing has a score."""
+    if view.proven is not None:
+        return f"#{view.proven}"
+    return "" if view.best is None else "the seed"
 
 
 def _lead(outcome: RunOutcome) -> float | None:

@@ -14,7 +14,7 @@ from attempts.record import OPEN, Attempt, Kind, Verdict, to_dict
 from coral.cli.parser import attempt_number, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.ui.table import console, dim, verdict_text
-from coral.reading.attempt_rows import measured_again
+from coral.reading.attempt_rows import measured_again, with_scores
 from coral.reading.run_view import RunView, names_in
 from coral.views import format
 from coral.views.holdout import divergence_text
@@ -55,7 +55,7 @@ def _head(out: Console, view: RunView, attempt: Attempt) -> None:
     is_earlier = attempt.epoch < view.epoch
     scores = _scores(view, attempt)
     gain = "" if is_seed or is_earlier else format.delta(median(scores) if scores else None, view.baseline)
-    head = (f"#{attempt.number} {format.score(attempt.score)}", "bold")
+    head = (f"#{attempt.number} {format.score(median(scores) if scores else attempt.score)}", "bold")
     verdict = "the seed" if is_seed else verdict_text(attempt)
     is_proven_later = attempt.number == view.proven and attempt.verdict is not Verdict.NEW_BEST
     standing = (", the best", "green") if is_proven_later else ""
@@ -134,7 +134,7 @@ def _lineage(view: RunView, attempt: Attempt) -> str:
         return ""
     found = view.index.shown(lambda rows: map(Named, query.lineage(rows, attempt.number, ANCESTORS + 2, view.alone)))
     line = [held for _, held in found if held.number != attempt.number and held.epoch == attempt.epoch]
-    shown = [f"#{ancestor.number} {format.score(ancestor.score)}" for ancestor in line[-ANCESTORS:]]
+    shown = [f"#{held.attempt.number} {format.score(held.median)}" for held in with_scores(view, line[-ANCESTORS:])]
     whole = len(line) <= ANCESTORS and (not line or line[0].kind is Kind.BASELINE)
     return ("" if whole else "… → ") + " → ".join(shown)
 

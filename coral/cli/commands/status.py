@@ -116,12 +116,12 @@ def _best(view: RunView) -> Text:
         else Text()
     )
     if number is None:
-        return Text(f"no score yet; the seed has {seed}")
+        return Text("no score yet" if view.baseline is None else f"no score yet; the seed has {seed}")
     if is_seed(best):
         proven = " for certain" if unproven else ""
         return Text.assemble(f"nobody has beaten the seed ({seed}){proven}", unproven)
     gain = format.delta(best.number("median"), view.baseline)
-    than = dim(f"  seed {seed}" + (f" ({gain})" if gain else ""))
+    than = dim(f"  seed {seed} ({gain})" if gain else "  the seed has no score")
     who = _attempt(view, best)
     return Text.assemble("best ", (best_score, "bold green"), who, than, unproven, f"  {best.text('title', 200)}")
 

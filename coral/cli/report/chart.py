@@ -102,13 +102,23 @@ def description(curve: Curve) -> str:
     if not curve.steps:
         return "There is no score yet."
     first, last = curve.steps[0], curve.steps[-1]
+    value = format.score(first.value)
+    end, attempts = format.duration(curve.end), format.plural(len(curve.points), "attempt")
+    if not curve.gained:
+        return f"The seed scores {value}; nothing has beaten it for {end}."
     if first is last:
-        return f"The seed scores {format.score(first.value)}; nothing has beaten it for {format.duration(curve.end)}."
+        found = f"#{first.number} was the first to have one, {value}, after {format.duration(first.at)} of {end}"
+        return f"The seed has no score. {found}, and nothing has beaten it; {attempts}."
+    begins = f"From the seed's {value}" if curve.has_seed else f"The seed has no score. From {value} (#{first.number})"
     return (
-        f"From the seed's {format.score(first.value)} to {format.score(last.value)} (#{last.number}) in "
-        f"{format.plural(len(curve.steps) - 1, 'step')}, the last after {format.duration(last.at)} of "
-        f"{format.duration(curve.end)}; {format.plural(len(curve.points), 'attempt')}."
+        f"{begins} to {format.score(last.value)} (#{last.number}) in {format.plural(len(curve.steps) - 1, 'step')}, "
+        f"the last after {format.duration(last.at)} of {end}; {attempts}."
     )
+
+
+def first_named(curve: Curve) -> str:
+    """Return what the curve begins with: the seed, or the first attempt that had a score."""
+    return "the seed" if curve.has_seed or not curve.steps else f"#{curve.steps[0].number}"
 
 
 def bounds(curve: Curve, scale: AxisScale) -> tuple[float, float] | None:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from attempts.record import Direction, Verdict
-from coral.cli.report.chart import COLOURS, AxisScale, Chart, colour_of, description, draw
+from coral.cli.report.chart import COLOURS, AxisScale, Chart, colour_of, description, draw, first_named
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import section
 from coral.views import format
@@ -53,9 +53,9 @@ def _omissions(curve: Curve, chart: Chart) -> str:
     parts = []
     if chart.begins is not None:
         worse = "above" if curve.direction is Direction.MINIMIZE else "below"
-        seed = format.score(curve.steps[0].value)
+        first = f"{first_named(curve)}, {format.score(curve.steps[0].value)}"
         begins = format.score(chart.begins.value)
-        parts.append(f"The axis begins at #{chart.begins.number}, {begins}; the seed, {seed}, lies {worse} it.")
+        parts.append(f"The axis begins at #{chart.begins.number}, {begins}; {first}, lies {worse} it.")
     if chart.outside:
         parts.append(f"At its edge: {format.plural(chart.outside, 'attempt')} with a worse score than it shows.")
     if chart.left_out:

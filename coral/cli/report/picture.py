@@ -8,7 +8,7 @@ from io import BytesIO
 from pathlib import Path
 
 from attempts.record import Verdict
-from coral.cli.report.chart import AxisScale, bounds, draw, edge_note
+from coral.cli.report.chart import AxisScale, bounds, draw, edge_note, first_named
 from coral.cli.report.markup import Html, element
 from coral.errors import CoralError
 from coral.extras import installs
@@ -29,7 +29,9 @@ def picture(curve: Curve, scale: AxisScale, title: str, suffix: str) -> bytes:
         known = ", ".join((SVG, *DRAWN))
         raise CoralError(f"cannot draw a picture of the kind {suffix or 'without an ending'!r}", f"name it {known}")
     if bounds(curve, scale) is None:
-        what = "there is no score yet" if not curve.steps else "nothing has beaten the seed, so that there is no gap"
+        what = "there is no score yet"
+        if curve.steps:
+            what = f"nothing has beaten {first_named(curve)}, so that there is no gap"
         raise CoralError(f"cannot draw the curve: {what}", "`coral status` shows where the run stands")
     return _svg(curve, scale, title) if suffix == SVG else _by_matplotlib(curve, scale, title, suffix)
 

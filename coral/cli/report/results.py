@@ -10,7 +10,7 @@ from attempts.noise import deviation, median
 from attempts.record import Attempt, Kind, Verdict
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, section
-from coral.reading.attempt_rows import MeasuredAttempt, ranking
+from coral.reading.attempt_rows import MeasuredAttempt, ranking, with_scores
 from coral.reading.run_view import RunView
 from coral.views import format
 from coral.views.holdout import divergence_text
@@ -68,20 +68,20 @@ def lineage(view: RunView) -> Html | None:
     if best is None:
         return None
     found = view.index.shown(lambda rows: map(Named, query.lineage(rows, best, ANCESTORS, view.alone)))
-    line = [attempt for _, attempt in found if attempt.epoch == view.epoch]
-    steps = [None, *(format.delta(after.score, before.score) for before, after in pairwise(line))]
+    line = with_scores(view, (attempt for _, attempt in found if attempt.epoch == view.epoch))
+    steps = [None, *(format.delta(after.median, before.median) for before, after in pairwise(line))]
     rows = [
         [
-            f"#{attempt.number}",
-            format.score(attempt.score),
+            f"#{held.attempt.number}",
+            format.score(held.median),
             step or "",
-            _verdict(attempt),
-            attempt.agent,
-            _title(attempt),
+            _verdict(held.attempt),
+            held.attempt.agent,
+            _title(held.attempt),
         ]
-        for attempt, step in zip(line, steps, strict=True)
+        for held, step in zip(line, steps, strict=True)
     ]
-    whole = bool(line) and line[0].kind is Kind.BASELINE
+    whole = bool(line) and line[0].attempt.kind is Kind.BASELINE
     says = f"#{best} was built on these, the oldest first" + ("" if whole else "; earlier ones are not shown")
     columns = (">attempt", ">score", ">change", "verdict", "agent", "title")
     return section("lineage", "How the best came about", data_table(says, columns, rows))

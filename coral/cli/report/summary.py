@@ -48,14 +48,15 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     value = curve.best if best else None
     best_score, lead_score, seed = format.scores([value, lead.number("median"), view.baseline])
     if best is None:
-        yield "Best", seed, "the seed: nobody has beaten it"
+        yield "Best", seed, "no attempt has a score" if view.baseline is None else "the seed: nobody has beaten it"
     else:
         gain = format.delta(value, view.baseline)
+        than = f"{gain} against the seed's {seed}" if gain else "the seed has no score"
         checked = verified(view.layout).get(str(best.number), {}).get("is_same") is True
         yield (
             "Best, proven",
             best_score,
-            f"#{best.number} by {format.line(best.agent, 60)}, {gain} against the seed's {seed}"
+            f"#{best.number} by {format.line(best.agent, 60)}, {than}"
             + (", graded again with the same score" if checked else ""),
         )
     if lead.data.get("proven") is False:
@@ -63,12 +64,12 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
         yield "Lead", lead_score, who
     attempts, failed = status.integer("attempts"), status.integer("failed") or 0
     if attempts is None:
-        attempts = view.index.ask(lambda rows: query.totals(rows, view.alone)).attempts
+        attempts = view.index.ask(lambda rows: query.evals(rows, view.alone))
     yield "Attempts", str(attempts), f"{failed} failed" if failed else "none failed"
     agents = len(status.objects("agents")) or len(view.agents())
     yield "Time", format.duration(curve.end), f"with {format.plural(agents, 'agent')}"
     if curve.to_best is not None:
-        yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.steps) - 1, 'step')}"
+        yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.gained), 'step')}"
     money, tokens = format.money(status.inner("spent").data.get("money")), status.inner("spent").number("tokens")
     unknown = status.texts("use_unknown_of")
     if money or tokens:

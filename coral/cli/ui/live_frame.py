@@ -196,7 +196,7 @@ def progress(watch: RunFollower) -> Text:
     conclusion."""
     view = watch.view
     clock = (view.status.number("clock") or 0.0) + view.lateness
-    gained = [at for at, _ in watch.points[1:]]
+    gained = watch.gained
     recent = sum(at > clock - HOUR for at in gained)
     parts = [Text(f"{format.plural(recent, 'new best')} in the last hour", style="green" if recent else "yellow")]
     if gained:

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from coral.cli.commands.status import heading
-from coral.cli.ui.notes_page import body_of, reasons_against
+from coral.cli.ui.notes_page import body_of, current_text, reasons_against
 from coral.errors import CoralError
 from coral.reading.knowledge_view import KnowledgeView
 from coral.views import format
@@ -98,10 +98,10 @@ def _beginning(knowledge: KnowledgeView) -> Iterator[str]:
     yield f"# What {format.line(view.task)} has taught"
     yield "  \n".join(line.plain for line in heading(view))
     if (note := knowledge.synthesis) is not None:
-        last = knowledge.as_of(note)
+        since = knowledge.attempts_since(note)
         yield f"## {note.title}"
         yield body_of(note).strip()
-        yield "" if last is None else f"As of #{last}, of #{view.last_attempt or last}."
+        yield "" if since is None else f"As of #{knowledge.as_of(note)}: {current_text(since)}."
     if knowledge.conflicts:
         yield "## In conflict"
         yield "\n".join(f"- {c.claim.title}, but {c.other.title}" for c in knowledge.conflicts)

@@ -43,13 +43,15 @@ def print_page(out: Console, knowledge: KnowledgeView, last_look: float | None) 
 def print_synthesis(out: Console, knowledge: KnowledgeView, note: Note) -> None:
     """Print a synthesis in full, and how many attempts came after it."""
     print_in_full(out, knowledge, [note])
-    last = knowledge.as_of(note)
-    attempts = knowledge.view.last_attempt
-    if last is None or attempts is None:
-        return
-    since = attempts - last
-    current = "it knows of all attempts" if since <= 0 else f"{format.plural(since, 'attempt')} came since"
-    out.print(Text.assemble(f"as of #{last}: ", (current, "" if since <= 0 else "yellow")))
+    since = knowledge.attempts_since(note)
+    if since is not None:
+        current = Text(current_text(since), style="yellow" if since else "")
+        out.print(Text.assemble(f"as of #{knowledge.as_of(note)}: ", current))
+
+
+def current_text(since: int) -> str:
+    """Return in words how current a synthesis is. `since`: how many attempts that count came after it."""
+    return f"{format.plural(since, 'attempt')} came since" if since else "it knows of all attempts"
 
 
 def print_in_full(out: Console, knowledge: KnowledgeView, notes: Sequence[Note]) -> None:

@@ -25,7 +25,8 @@ LOOK_AT_NOTES = 10.0  # seconds between two looks for a new conclusion
 
 class RunFollower:
     """Reads the data of a run that the live view draws, again and again. `points`: pairs of the run's clock in seconds
-    and the best score from then on. `attempts`: the latest attempts that have a score."""
+    and the best score from then on, first the seed's if it has one. `attempts`: the latest attempts that have a
+    score."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -57,6 +58,12 @@ class RunFollower:
         if time.monotonic() - self._looked_at_notes >= LOOK_AT_NOTES:
             self._looked_at_notes = time.monotonic()
             self.conclusion = latest_synthesis(self.layout.shared)
+
+    @property
+    def gained(self) -> list[float]:
+        """When attempts of agents were proven to be the best, in seconds of the run's clock."""
+        seed = None if self.view.seed is None else self.view.seed.number
+        return [at for (at, _), (_, number, _) in zip(self.points, self._curve, strict=True) if number != seed]
 
     def until_now(self) -> list[tuple[float, float]]:
         """Return the points up to the present, so that a fleet without improvement shows as a flat line."""

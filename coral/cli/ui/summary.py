@@ -41,7 +41,7 @@ def summarize(layout: Layout) -> None:
     if len(view.holdouts) > 1:
         print_title(out, "The hold-out, which agents never saw")
         out.print(holdout_table(view, out.width))
-    if len(watch.points) > 1:
+    if watch.gained:
         print_title(out, "Best score over time")
         for text in curve(watch, min(out.width - 2, 100), CURVE):
             out.print(text)

@@ -169,7 +169,7 @@ function Edge({ run, curve, rows }) {
   const begins = rows.edge !== null && curve.axis.begins;
   if (!begins && !rows.outside) return null;
   const worse = curve.direction === "maximize" ? "below" : "above";
-  return html`<p class="quiet"><${Linked} run=${run} text=${begins ? `The axis begins at #${begins[2]}, ${figure(begins[1])}; the seed, ${figure(curve.steps[0][1])}, lies ${worse} it. ` : ""} />
+  return html`<p class="quiet"><${Linked} run=${run} text=${begins ? `The axis begins at #${begins[2]}, ${figure(begins[1])}; ${curve.has_seed ? "the seed" : `#${curve.steps[0][2]}`}, ${figure(curve.steps[0][1])}, lies ${worse} it. ` : ""} />
     ${rows.outside ? `At its edge: ${rows.outside} attempt${rows.outside === 1 ? "" : "s"} with a worse score than it shows.` : ""}</p>`;
 }
 

@@ -32,7 +32,9 @@ function Notices({ run, fleet }) {
 export function Score({ run, fleet }) {
   const score = fleet.score;
   const tile = (name, value, more) => html`<div><dt>${name}</dt><dd><span class="figure">${value}</span> <span class="quiet">${more}</span></dd></div>`;
-  const best = score.number === null ? "the seed: nobody has beaten it" : html`<${Attempt} run=${run} number=${score.number} /> by <bdi>${score.agent}</bdi>, ${score.gain} against the seed's ${score.seed}`;
+  const than = score.has_seed ? `${score.gain} against the seed's ${score.seed}` : "the seed has no score";
+  const seed = score.has_seed ? "the seed: nobody has beaten it" : "no attempt has a score";
+  const best = score.number === null ? seed : html`<${Attempt} run=${run} number=${score.number} /> by <bdi>${score.agent}</bdi>, ${than}`;
   return html`<dl class="tiles" aria-label="Where the run stands">
     ${tile(score.number === null ? "Best" : "Best, proven", score.best || "none", best)}
     ${score.lead ? tile("Lead", score.lead.score, html`<${Attempt} run=${run} number=${score.lead.number} /> by <bdi>${score.lead.agent}</bdi>, not proven`) : null}

@@ -31,7 +31,7 @@ function Comparison({ runs }) {
     <${Waiting} state=${state}>${(data) => html`${data.concerns.map((text) => html`<p class="notice">${text}</p>`)}
       <${Curves} runs=${data.runs} over=${over} scale=${scale} direction=${data.direction} edge=${data.edge} />
       <${Figures} label="Comparison" runs=${data.runs} rows=${[["best", best], ["seed", (one) => figure(one.seed)], ["attempts", (one) => one.attempts], ["failed", (one) => one.failed], ["agents", (one) => one.agents], ["time", (one) => one.clock], ["time to the best", (one) => one.to_best], ["used", (one) => one.used], ["gain per attempt", (one) => figure(one.gain_per_attempt)]]} />
-      <h3>Best changes</h3>${data.runs.map((one) => html`<h4>${one.label}</h4>${one.changes.length ? html`<ul>${one.changes.map((change) => html`<li><a href=${link(one.run, "attempts", change.number)}>#${change.number}</a> gained ${figure(change.gain)} <span class="quiet">${change.agent}</span> <bdi>${change.title}</bdi></li>`)}</ul>` : html`<p class="quiet">Nothing has beaten its seed.</p>`}`)}
+      <h3>Best changes</h3>${data.runs.map((one) => html`<h4>${one.label}</h4>${one.changes.length ? html`<ul>${one.changes.map((change) => html`<li><a href=${link(one.run, "attempts", change.number)}>#${change.number}</a> gained ${figure(change.gain)} <span class="quiet">${change.agent}</span> <bdi>${change.title}</bdi></li>`)}</ul>` : html`<p class="quiet">Nothing has beaten ${one.seed === null && one.best !== null ? "its first attempt with a score" : "its seed"}.</p>`}`)}
       ${data.settings.length ? html`<h3>Settings that differ</h3><${Figures} label="Settings" runs=${data.runs} rows=${data.settings.map(([key, values]) => [key, (_, place) => values[place]])} />` : null}`}<//></section>`;
 }
 

@@ -342,3 +342,15 @@ def test_a_writer_killed_at_any_moment_leaves_nothing_wrong(store: Store) -> Non
                 assert child.stdout.readline()
             child.send_signal(signal.SIGKILL)
         assert numbers(store.root) == [record.number for record in reversed(readable(store))]
+
+
+def test_a_peek_takes_the_file_as_it_is(store: Store) -> None:
+    with closing(Index(store.root)) as index:
+        assert index.peek(query.last) is None  # there is none, and it is not looked for again
+        numbers(store.root)
+        assert index.peek(query.last) is None
+    store.publish(attempt(5, 6.0))
+    with closing(Index(store.root)) as index:
+        assert index.peek(query.last) == 4
+        assert index.peek(lambda rows: rows.execute("SELECT nothing")) is None
+        assert index.ask(query.last) == 5

@@ -3,6 +3,9 @@
 from real_runs import context_of as run_context_of
 from sample import attempt
 
+from attempts.index.index import Index
+from attempts.record import Kind
+from attempts.standing import Measured
 from attempts.store import Store
 from coral.fleet.agent_state import Agent
 from coral.fleet.run_state import Fleet
@@ -32,3 +35,18 @@ def test_a_prompt_is_given_the_conclusions_the_disputed_notes_and_what_others_ar
     assert (claim["agent"], claim["gap"], claim["note"]) == ("agent-2", "rows", "claiming")
     text = render_file("consolidate", {**given, "next_step": ""})
     assert "- `wrong`: #1 to #2, +7.0: the records say +1" in text
+
+
+def test_a_median_that_prompts_gave_is_not_disputed(start) -> None:
+    """The median of #1 is in the index alone, that of #2 in the standing alone."""
+    run_context = run_context_of(start(["hang"], supervise=False).layout)
+    layout = run_context.layout
+    for record in (attempt(1, 1.0), attempt(2, 4.0), attempt(3, 3.0, kind=Kind.CONFIRM, of=1)):
+        Store(layout.attempts).publish(record)
+    Index(layout.attempts).refresh()
+    write_note(layout.shared, "right", {"title": "Right"}, "#1 scores 2; #2 scores 5; #1 to #2, +3")
+    plain = {"agent": "agent-1", "commit": "", "tree": "", "parent": "", "title": ""}
+    measured = {2: Measured(number=2, scores=(4.0, 6.0), **plain)}
+    fleet = Fleet(agents={"agent-1": Agent(name="agent-1")}, measured=measured)
+    (given,) = context_of(run_context, fleet, "agent-1", 0, 60.0)["notes"]
+    assert given["disputed"] == []

@@ -95,6 +95,11 @@ def test_every_answer_is_the_one_that_all_records_give(
     assert query.curve(rows, wanted.alone) == board.curve(seen, history)
     for number in range(len(history)):
         assert query.measured(rows, number) == board.measured(history, number)
+    numbers = range(len(history))
+    each = query.scores_of(rows, numbers)
+    again = query.measured_again(rows)
+    assert {**each, **again} == each
+    assert all(len(each[number]) == 1 for number in each.keys() - again)
     proofs = [record for record in history if record.verdict is Verdict.NEW_BEST]
     last = max(proofs, key=lambda record: record.order, default=None)
     assert query.best(rows) is None or last is not None
@@ -105,6 +110,7 @@ def test_every_answer_is_the_one_that_all_records_give(
     assert totals.unscored == sum(record.score is None for record in now)
     counting = [record for record in seen if record.kind is Kind.REAL and record.verdict is not Verdict.VOID]
     assert query.evals(rows, wanted.alone) == len(counting)
+    assert query.evals(rows, wanted.alone, 3) == sum(record.number > 3 for record in counting)
     rows.close()
 
 

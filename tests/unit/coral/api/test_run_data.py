@@ -178,7 +178,7 @@ def test_the_curve_has_steps_points_and_a_table(operators_shell: None, tmp_path:
     curve = api.open_run(finished(tmp_path / "runs").root).curve
     assert [(step.at, step.number, step.value) for step in curve.steps] == [(0, 0, 1), (10, 1, 1.5), (40, 4, 2)]
     assert [point.number for point in curve.points if point.score is None] == [2]
-    assert curve.data()["steps"] == curve.steps.data()
+    assert (curve.data()["steps"], curve.data()["has_seed"]) == (curve.steps.data(), True)
     frame = curve.to_pandas()
     assert list(frame.columns) == ["agent", "at", "number", "value"]
     assert frame[frame.agent == ""].value.max() == curve.best

@@ -92,6 +92,16 @@ def test_a_curve_counts_what_agents_tried() -> None:
     assert (curve.best, curve.to_best, curve.end) == (2.1, 50.0, 70.0)
 
 
+def test_a_curve_may_begin_without_the_seed_which_has_failed() -> None:
+    first = attempt(1, 2.0, agent="ann", verdict=Verdict.NEW_BEST)
+    for seed, has_seed, to_best in ((None, False, 10.0), (1.0, True, 10.0)):
+        bests = [("", 0, 1.0), ("", 1, 2.0)] if has_seed else [("", 1, 2.0)]
+        records = [graded(attempt(0, seed)), graded(first)]
+        curve = curve_of(Direction.MAXIMIZE, bests, records, lambda number: number * 10.0)
+        assert (curve.has_seed, curve.to_best) == (has_seed, to_best)
+        assert list(curve.gained) == [BestStep(10.0, 1, 2.0)]
+
+
 def test_a_gap_is_how_much_worse_it_is() -> None:
     steps = [BestStep(0.0, 0, 5.0), BestStep(9.0, 1, 3.0)]
     assert Curve(Direction.MINIMIZE, steps).gap(3.5) == 0.5

@@ -4,6 +4,7 @@ import pytest
 from dashboard import visitor
 from sample import attempt, make_run, write_status
 
+from attempts.record import Kind
 from attempts.store import Store
 from workspace.layout import Layout
 
@@ -110,6 +111,30 @@ def test_one_attempt_has_its_family_and_its_figures(layout: Layout) -> None:
     assert one["feedback"].startswith("slow <img")
     assert "\x1b" not in one["feedback"]
     assert client.get(f"/api/runs/{layout.root.name}/attempts/4").json()["children"] == [5]
+
+
+def test_of_what_was_measured_again_the_median_is_shown_and_sorted_by(layout: Layout) -> None:
+    """#4 with 2, 1.1 and 1.2 falls behind #1 with 1.5; a confirmation is shown with its own score."""
+    for number, score in ((5, 1.1), (6, 1.2)):
+        Store(layout.attempts).publish(attempt(number, score, kind=Kind.CONFIRM, of=4, verdict="tied"))
+    client, run = visitor(layout), f"/api/runs/{layout.root.name}/attempts"
+    found = table(layout, order="score")
+    assert [(row["number"], row["score"]) for row in found["rows"]] == [
+        (1, "1.5"),
+        (3, "1.25"),
+        (6, "1.2"),
+        (4, "1.2"),
+        (5, "1.1"),
+        (0, "1"),
+        (2, "–"),
+    ]
+    assert numbers(table(layout, order="score", most=2, offset=2)) == [6, 4]
+    one = client.get(f"{run}/4").json()
+    assert (one["score"], one["gain"], one["measured"]["count"]) == ("1.2", "+0.2", 3)
+    assert client.get(f"{run}/4/hint").json()["score"] == "1.2"
+    Store(layout.attempts).publish(attempt(7, 1.75, parent=f"{4:040x}"))
+    above = client.get(f"{run}/7").json()["ancestors"]
+    assert [(held["number"], held["score"]) for held in above][-2:] == [(3, "1.25"), (4, "1.2")]
 
 
 def test_an_attempt_that_is_not_there_is_named(layout: Layout) -> None:

@@ -43,6 +43,14 @@ def test_the_curve_has_the_best_and_every_attempt(layout: Layout) -> None:
     assert curve["left_out"] == 0
 
 
+def test_the_curve_says_whether_it_begins_with_the_seed(tmp_path) -> None:
+    for scores, has_seed in (((None, 1.0), False), ((1.0, None), True)):
+        made = make_run(tmp_path / "more", scores=scores)
+        write_status(made)
+        curve = visitor(made).get(f"/api/runs/{made.root.name}/curve").json()
+        assert (len(curve["steps"]), curve["has_seed"]) == (1, has_seed)
+
+
 def test_a_far_seed_hides_no_step_here_in_a_terminal_or_in_a_report(tmp_path) -> None:
     """One axis for all three: it begins at #1, and the seed and #3 are at its edge."""
     far = make_run(tmp_path / "far", scores=(-50.0, 2.62, 2.63, 1.5, 2.636))

@@ -22,6 +22,13 @@ def fleet_of(layout: Layout) -> dict:
     return answer.json()
 
 
+def test_a_seed_that_has_failed_is_no_reference(layout: Layout) -> None:
+    write_status(layout, baseline=None)
+    (layout.attempts / "000000.json").unlink()
+    score = fleet_of(layout)["score"]
+    assert (score["best"], score["gain"], score["has_seed"]) == ("2", "", False)
+
+
 def test_the_score_and_the_agents_are_told(layout: Layout) -> None:
     fleet = fleet_of(layout)
     score = fleet["score"]
@@ -32,6 +39,7 @@ def test_the_score_and_the_agents_are_told(layout: Layout) -> None:
         "1",
         "+1",
     )
+    assert score["has_seed"]
     (first, _) = fleet["agents"]
     assert (first["name"], first["phase"], first["launch"], first["best"]) == ("agent-1", "running", 3, "2")
     assert first["beat"].endswith("thinking about rows")

@@ -56,6 +56,18 @@ def test_whose_best_came_from_whom(layout: Layout) -> None:
     assert (first["agent"], first["more"]) == ("agent-1", 0)
 
 
+def test_scores_are_medians(layout: Layout) -> None:
+    """#6 got 0.5 twice, and now 0.7; #5 got 1.8, and now 1.4."""
+    for number, of, score in ((8, 6, 0.7), (9, 6, 0.7), (10, 5, 1.4)):
+        confirmation = attempt(number, score, agent="agent-2", kind=Kind.CONFIRM, of=of, verdict="tied")
+        Store(layout.attempts).publish(confirmation)
+    found = lineage(layout)
+    assert {node["number"]: node["score"] for node in found["nodes"]} | {5: "1.6", 6: "0.6"} == {
+        node["number"]: node["score"] for node in found["nodes"]
+    }
+    assert [own["score"] for own in found["bests"]] == ["2", "1.6"]
+
+
 def test_around_an_attempt_is_what_it_was_built_on_and_what_was_built_on_it(layout: Layout, monkeypatch) -> None:
     monkeypatch.setattr(lineage_data, "MOST_NODES", 3)
     assert [node["number"] for node in lineage(layout)["nodes"]] == [0, 1, 4]

@@ -2,8 +2,10 @@
 
 import pytest
 from dashboard import visitor
-from sample import make_run, stamp, write_status
+from sample import attempt, make_run, stamp, write_status
 
+from attempts.record import Kind
+from attempts.store import Store
 from coral.web.synthesis_data import CONCLUSIONS, divided
 from workspace import knowledge
 from workspace.layout import Layout
@@ -25,6 +27,13 @@ def got(layout: Layout, path: str, status: int = 200, **asked: object) -> dict:
     answer = visitor(layout).get(f"/api/runs/{layout.root.name}/{path}", params=asked)
     assert answer.status_code == status, answer.text
     return answer.json()
+
+
+def test_what_a_conclusion_cites_is_shown_with_its_median(layout: Layout) -> None:
+    Store(layout.attempts).publish(attempt(5, 3.0, kind=Kind.CONFIRM, of=4, verdict="tied"))
+    write(layout, "one", 60, "## Conclusions\n\n- #4 scores 2.5\n")
+    (told,) = got(layout, "knowledge")["synthesis"]["conclusions"]
+    assert (told["state"], [held["score"] for held in told["attempts"]]) == ("supported", ["2.5"])
 
 
 def test_each_conclusion_is_judged_by_its_own_figures(layout: Layout) -> None:

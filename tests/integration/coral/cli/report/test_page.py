@@ -5,11 +5,14 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from sample import write_status
+from sample import attempt, make_run, write_status
 from scribe import FOLDER, RULES, Scribe, moment
 
+from attempts.record import Kind, Verdict
+from attempts.store import Store
 from coral import __version__
 from coral.cli.report.page import page
+from coral.cli.report.results import lineage
 from coral.journal import writer
 from coral.reading.run_view import RunView
 from workspace.layout import Layout
@@ -48,6 +51,16 @@ class Page(HTMLParser):
 
     def of(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.elements if name == tag]
+
+
+def test_the_line_of_the_best_has_medians(tmp_path) -> None:
+    """#4 got 2.0, and now 3.0; #3 got 1.25."""
+    layout = make_run(tmp_path / "runs")
+    Store(layout.attempts).publish(attempt(5, 3.0, kind=Kind.CONFIRM, of=4, verdict=Verdict.TIED))
+    write_status(layout)
+    found = Page(str(lineage(RunView(layout)))).text
+    at = found.index("#4")
+    assert found[at : at + 3] == ["#4", "2.5", "+1.25"]
 
 
 def test_hostile_content_stays_text(hostile: Layout) -> None:
@@ -135,6 +148,27 @@ def test_a_run_without_an_attempt(finished: Layout) -> None:
     text = "".join(Page(page(RunView(finished))).text)
     assert "There is no score yet." in text
     assert "No attempt has a score." in text
+
+
+def test_without_status_trials_of_numbers_are_no_attempts_either(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs")
+    Store(layout.attempts).publish(attempt(5, 3.0, kind=Kind.TUNE, verdict=Verdict.TIED))
+    found = Page(page(RunView(layout))).text
+    assert found[found.index("Attempts") + 1] == "4"
+
+
+def test_a_run_whose_seed_has_failed(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs", scores=(None, -50.0, 2.62, 2.63, 2.64))
+    write_status(layout, baseline=None)
+    found = Page(page(RunView(layout)))
+    text = "".join(found.text)
+    assert "#4 by agent-1, the seed has no score" in text
+    assert "The axis begins at #2, 2.62; #1, -50, lies below it." in text
+    assert ("in 4 steps" in text, "the seed's" in text) == (True, False)
+    for number in range(1, 5):
+        (layout.attempts / f"{number:06}.json").unlink()
+    layout.status.unlink()
+    assert "no attempt has a score" in "".join(Page(page(RunView(layout))).text)
 
 
 def test_each_version_that_supervised_the_run_is_named(finished: Layout, monkeypatch: pytest.MonkeyPatch) -> None:

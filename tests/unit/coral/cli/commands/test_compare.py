@@ -67,6 +67,17 @@ def test_for_programs(layout: Layout, other: Layout, shown: Shown) -> None:
     assert [row["best"] for row in rows] == ["2.0", "1.75"]
 
 
+def test_a_run_whose_seed_has_failed(layout: Layout, tmp_path: Path, shown: Shown) -> None:
+    failed, empty = (make_run(tmp_path / "runs", scores=scores) for scores in ((None, 1.5), (None, None)))
+    for one in (failed, empty):
+        one.status.write_text("{}")
+    said = shown("compare", str(layout.root), str(failed.root), str(empty.root))
+    assert "the seed" not in said
+    write_status(failed, baseline=None)
+    write_events(failed, {"clock": 40.0, "type": "published", "text": "x", "attempt": 1})
+    assert outcome_of(RunView(failed)).data()["seconds_to_best"] == 40.0
+
+
 def test_what_cannot_be_compared(layout: Layout, other: Layout, tmp_path: Path, shown: Shown) -> None:
     here, there = str(layout.root), str(other.root)
     assert "cannot compare 1 runs: it takes 2 to 10" in shown("compare", here, code=1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sample import attempt, write_status
 
-from attempts.record import Kind
+from attempts.record import Kind, Verdict
 from attempts.store import Store
 from workspace.layout import Layout
 
@@ -37,6 +37,12 @@ def test_one_attempt_and_what_is_left_out(layout: Layout, shown: Shown) -> None:
 def test_a_confirmation_means_the_attempt_that_it_measured(layout: Layout, shown: Shown) -> None:
     Store(layout.attempts).publish(attempt(5, 2.0, kind=Kind.CONFIRM, of=4))
     assert shown("lineage", "5").splitlines()[-1].startswith("#4")
+
+
+def test_scores_are_medians(layout: Layout, shown: Shown) -> None:
+    Store(layout.attempts).publish(attempt(5, 3.0, kind=Kind.CONFIRM, of=4, verdict=Verdict.TIED))
+    assert shown("lineage", "4").splitlines()[-1].split()[:2] == ["#4", "2.5"]
+    assert json.loads(shown("lineage", "--json"))[4]["score"] == 2.5
 
 
 def test_for_programs(layout: Layout, shown: Shown) -> None:

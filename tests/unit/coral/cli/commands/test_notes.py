@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
-from sample import stamp, write_status
+from sample import attempt, stamp, write_status
 
+from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli.ui.notes_export import harmless
 from workspace import knowledge
@@ -52,6 +53,22 @@ def test_the_page_flags_what_is_wrong_contradictory_and_stale(fleet: Layout, sho
     assert [line.split()[-1] for line in dead_ends if "useless" in line or "Overlaps" in line] == ["#2", "stale"]
 
 
+def test_what_came_since_a_synthesis_are_attempts_and_no_other_grades(
+    fleet: Layout, shown: Shown, tmp_path: Path
+) -> None:
+    store = Store(fleet.attempts)
+    store.publish(attempt(5, 2.0, kind=Kind.CONFIRM, of=4, verdict=Verdict.TIED))
+    store.publish(attempt(6, 2.0, kind=Kind.TUNE, verdict=Verdict.TIED))
+    store.publish(attempt(7, None, verdict=Verdict.VOID))
+    assert "as of #3: 1 attempt came since" in shown("notes")
+    shown("notes", "export", str(tmp_path / "page.md"))
+    assert "As of #3: 1 attempt came since." in (tmp_path / "page.md").read_text()
+    write(fleet, "synthesis-4", 100, "#4 leads", kind="synthesis")
+    assert "as of #4: it knows of all attempts" in shown("notes")
+    store.publish(attempt(8, None))
+    assert "as of #4: 1 attempt came since" in shown("notes"), "one that failed counts"
+
+
 def test_a_conflict_is_listed_until_an_attempt_decides(fleet: Layout, shown: Shown) -> None:
     write(fleet, "narrow-rings-lose", 480, attempts=[3], decided_by=[3])
     assert "not decided: #3 is no later than what they rest on" in shown("notes")
@@ -70,6 +87,13 @@ def test_what_the_records_speak_against_is_listed(fleet: Layout, shown: Shown) -
     assert states["wide-rings-gain"] == "disputed"
     assert states["narrow-rings-gain"] == "supported"
     assert states["narrow-rings-lose"] == "unchecked"
+
+
+def test_the_median_of_several_grades_is_not_disputed(fleet: Layout, shown: Shown) -> None:
+    write(fleet, "medians", 100, "#4 scores 2.5 now, #1 to #4, +1")
+    assert "Medians (disputed)" in shown("notes", "--disputed")
+    Store(fleet.attempts).publish(attempt(5, 3.0, kind=Kind.CONFIRM, of=4, verdict=Verdict.TIED))
+    assert "Medians" not in shown("notes", "--disputed")
 
 
 def test_a_note_that_another_supersedes_says_so(fleet: Layout, shown: Shown) -> None:

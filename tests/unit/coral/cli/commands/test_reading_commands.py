@@ -266,14 +266,22 @@ def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(lay
     assert "median" not in shown("log")
     for number, score, verdict in ((5, 1.9, Verdict.TIED), (6, 1.85, Verdict.NEW_BEST)):
         store.publish(attempt(number, score, kind=Kind.CONFIRM, of=4, tree=store.read(4).tree, verdict=verdict))
-    recent = shown("log", "--recent").splitlines()[1:3]
+    heading, *recent = shown("log", "--recent").splitlines()
     assert ["proves #4" in recent[0], "confirm of #4" in recent[1]] == [True, True]
+    assert heading.split()[:6] == ["#", "score", "median", "mean", "±sd", "n"]
+    assert recent[0].split()[:7] == ["6", "1.85", "–", "–", "–", "–", "+0.85"]
+    assert recent[2].split()[:7] == ["4", "2", "1.9", "1.916666667", "0.076", "3", "+0.9"]
     assert shown("show", "6").splitlines()[0].split()[2:4] == ["proves", "#4"]
+    assert shown("show", "4").splitlines()[0].startswith("#4 1.9  new best  +0.9 against the seed")
+    store.publish(attempt(7, 1.0, parent=f"{4:040x}"))
+    assert "#3 1.25 → #4 1.9" in shown("show", "7")
     head, first, second, *_ = shown("log").splitlines()
     assert head.split()[:6] == ["#", "score", "median", "mean", "±sd", "n"]
     assert first.split()[:7] == ["4", "2", "1.9", "1.916666667", "0.076", "3", "+0.9"]
     assert second.split()[:7] == ["1", "1.5", "–", "–", "–", "–", "+0.5"]
     best, *_ = json.loads(shown("log", "--json"))
+    latest = {line["number"]: line for line in json.loads(shown("log", "--recent", "--json"))}
+    assert latest[4] == best
     assert best["measured"] == {
         "median": 1.9,
         "mean": pytest.approx(1.91667, 1e-4),
@@ -282,6 +290,21 @@ def test_what_was_measured_again_is_one_line_with_its_own_score_and_with_all(lay
     }
     assert json.loads(shown("show", "4", "--json"))["measured"] == best["measured"]
     assert "median 1.9, mean 1.916666667, standard deviation 0.076: 2, 1.9, 1.85" in shown("show", "4")
+
+
+def test_without_status_the_seed_has_its_median(layout: Layout, shown: Shown) -> None:
+    Store(layout.attempts).publish(attempt(5, 1.5, agent="", kind=Kind.CONFIRM, of=0, verdict=Verdict.TIED))
+    layout.status.unlink()
+    assert shown("show", "4").splitlines()[0] == "#4 2  new best  +0.75 against the seed"
+
+
+def test_a_seed_that_has_failed_is_said_to_have_no_score(tmp_path: Path, shown: Shown) -> None:
+    layout = make_run(tmp_path / "more", scores=(None, 1.5))
+    write_status(layout, baseline=None)
+    best = shown("status", "--run", str(layout.root)).splitlines()[1]
+    assert best == "best 1.5 #1 by agent-2  the seed has no score  try 1"
+    write_status(layout, baseline=None, best=None, lead=None)
+    assert shown("status", "--run", str(layout.root)).splitlines()[1] == "no score yet"
 
 
 def test_show_prints_all_of_one_attempt(layout: Layout, shown: Shown) -> None:

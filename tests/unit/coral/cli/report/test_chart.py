@@ -1,13 +1,14 @@
 """Curves as SVG: nothing that counts is left out, what is left out is said, and of any figures a picture comes."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, strategies as st
 
 from attempts.record import Direction, Verdict
-from coral.cli.report.chart import COLOURS, AxisScale, Chart, bounds, colour_of, draw
+from coral.cli.report.chart import COLOURS, AxisScale, Chart, bounds, colour_of, description, draw
 from coral.views.curve import BestStep, Curve, Point
 
 NEW, OWN, WORSE, FAILED = Verdict.NEW_BEST, Verdict.OWN_BEST, Verdict.WORSE, Verdict.FAILED
@@ -26,6 +27,28 @@ def drawn(of: Curve, scale: AxisScale = AxisScale.SCORE, **more: object) -> tupl
 
 def classes(picture: ElementTree.Element) -> list[str]:
     return [str(part.get("class")) for part in picture.iter() if part.get("class")]
+
+
+@pytest.mark.parametrize(
+    ("values", "has_seed", "said"),
+    [
+        ((1.0,), True, "The seed scores 1; nothing has beaten it for 1 min 40 s."),
+        ((1.0, 2.0), True, "From the seed's 1 to 2 (#1) in 1 step, the last after 10 s of 1 min 40 s; 0 attempts."),
+        (
+            (1.0,),
+            False,
+            "The seed has no score. #0 was the first to have one, 1, after 0 s of 1 min 40 s, and nothing has beaten "
+            "it; 0 attempts.",
+        ),
+        (
+            (1.0, 2.0),
+            False,
+            "The seed has no score. From 1 (#0) to 2 (#1) in 1 step, the last after 10 s of 1 min 40 s; 0 attempts.",
+        ),
+    ],
+)
+def test_a_picture_is_described_with_what_it_begins_with(values: tuple[float], has_seed: bool, said: str) -> None:
+    assert description(replace(curve(*values), has_seed=has_seed)) == said
 
 
 def test_attempts_are_coloured_by_their_verdict() -> None:

@@ -42,6 +42,8 @@ def test_what_cannot_be_drawn(layout: Layout, shown: Shown, tmp_path: Path) -> N
     assert "cannot write no/a.svg: No such file or directory" in shown("plot", "-o", "no/a.svg", code=1)
     only_seed = make_run(tmp_path / "more", scores=(1.0,))
     assert "nothing has beaten the seed" in shown("plot", str(only_seed.root), "--gap", code=1)
+    only_first = make_run(tmp_path / "more", scores=(None, 1.0))
+    assert "nothing has beaten #1, so that" in shown("plot", str(only_first.root), "--gap", code=1)
     for path in only_seed.attempts.glob("*.json"):
         path.unlink()
     assert "there is no score yet" in shown("plot", str(only_seed.root), code=1)

@@ -15,7 +15,7 @@ from attempts.store import Store
 from coral.cli.ui import live, live_frame
 from coral.cli.ui.events import event_line
 from coral.cli.ui.live import follow
-from coral.cli.ui.live_frame import frame
+from coral.cli.ui.live_frame import frame, progress
 from coral.cli.ui.live_keys import Key
 from coral.cli.ui.live_state import KEYS, ViewState
 from coral.cli.ui.live_transcript import LiveTranscript
@@ -80,6 +80,18 @@ def test_the_curve_runs_on_the_runs_own_clock(layout: Layout) -> None:
     write_events(layout, published(5, 61))
     watch.update()
     assert watch.points[3:] == [(61.0, 2.5)]
+
+
+def test_where_the_seed_has_failed_the_first_attempt_with_a_score_is_a_new_best(tmp_path: Path) -> None:
+    for scores, gained in (((None, 1.0, 0.5), [5.0]), ((1.0, 0.5), [])):
+        layout = make_run(tmp_path / "runs", scores=scores)
+        write_status(layout, baseline=scores[0], clock=100.0)
+        write_events(layout, published(1, 5), published(2, 60))
+        watch = RunFollower(layout)
+        watch.update()
+        assert len(watch.points) == 1
+        assert watch.gained == gained
+        assert progress(watch).plain.startswith("1 new best in" if gained else "0 new bests in")
 
 
 def test_a_curve_without_a_timeline_follows_the_wall_clock(layout: Layout) -> None:
