@@ -10,6 +10,8 @@ from coral.web.reading import (
     is_seed,
     is_step,
     per_hour,
+    used,
+    used_by,
     uses,
     warnings,
 )
@@ -34,14 +36,14 @@ def fleet(view: RunView) -> Json:
         "score": _score(view),
         "attempts": status.integer("attempts") or 0,
         "failed": status.integer("failed") or 0,
-        "used": format.spending(status.inner("spent").data),
+        "used": used(status),
         "per_hour": per_hour(status, late),
         "seal": status.text("seal"),
         "budgets": [
             {"key": use.key, "share": use.share, "amounts": use.amounts, "left": use.left} for use in uses(status, late)
         ],
         "limits": status.inner("budget").texts("lines"),
-        "agents": [_agent(agent, best, late) for agent, best in zip(agents, bests, strict=True)],
+        "agents": [_agent(agent, status, best, late) for agent, best in zip(agents, bests, strict=True)],
         "grading": _grading(status),
         "alerts": [_alert(alert) for alert in status.objects("alerts") if alert.data.get("acknowledged") is not True][
             -ALERTS:
@@ -73,7 +75,7 @@ def _score(view: RunView) -> Json:
     }
 
 
-def _agent(agent: LenientJson, best: str, late: float) -> Json:
+def _agent(agent: LenientJson, status: LenientJson, best: str, late: float) -> Json:
     beat = agent.inner("beat")
     return {
         "name": agent.text("name", 80),
@@ -86,7 +88,7 @@ def _agent(agent: LenientJson, best: str, late: float) -> Json:
         "best": best,
         "best_number": agent.integer("best_number"),
         "stagnant": agent.integer("stagnant"),
-        "used": format.spending(agent.inner("spent").data),
+        "used": used_by(agent, status),
         "next": coming(agent).plain,
     }
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 from attempts.record import Direction
 from coral.views import format
 from coral.views.curve import reach, with_margin
-from coral.web.reading import RunOutcome, RunView, comparison, opened
+from coral.web.reading import RunOutcome, RunView, comparison, opened, used
 from coral.web.runs import Runs
 
 MOST = 200  # runs of the list
@@ -34,7 +34,7 @@ def _line(view: RunView) -> Json:
         "best": format.score(best.number("median")),
         "attempts": view.status.integer("attempts"),
         "agents": len(view.status.objects("agents")),
-        "used": format.spending(view.status.inner("spent").data),
+        "used": used(view.status),
         "clock": format.duration(view.status.number("clock") or 0.0),
         "started": view.status.text("started_at")[:16].replace("T", " "),
     }
@@ -55,7 +55,7 @@ def compared(runs: Runs, names: list[str]) -> Json:
                 {
                     **one.data(),
                     "label": label,
-                    "used": format.spending(one.view.status.inner("spent").data),
+                    "used": used(one.view.status),
                     "clock": format.duration(one.curve.end),
                     "to_best": "" if one.curve.to_best is None else format.duration(one.curve.to_best),
                     "changes": _changes(one),

@@ -84,8 +84,10 @@ def _data(
 
 def _csv(outcomes: Sequence[RunOutcome]) -> int:
     rows = [
-        {key: value for key, value in outcome.data().items() if key not in ("reason", "use_unknown_of")}
+        {key: value for key, value in data.items() if key != "reason"}
+        | {"use_unknown_of": " ".join(outcome.view.status.texts("use_unknown_of"))}
         for outcome in outcomes
+        if (data := outcome.data())
     ]
     writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
     writer.writeheader()

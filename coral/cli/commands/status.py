@@ -24,6 +24,7 @@ from coral.fleet.health import HealthLevel
 from coral.fleet.reasons import ReasonKind, RunEndKind
 from coral.reading import visibility
 from coral.reading.beat_spans import spans
+from coral.reading.budgets import used
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView, is_seed
@@ -137,14 +138,11 @@ def _attempt(view: RunView, measured: LenientJson) -> str:
 
 def _work(view: RunView) -> Text:
     status, grading = view.status, view.status.inner("grading")
-    used = format.spending(status.inner("spent").data)
-    if status.texts("use_unknown_of"):
-        used = f"at least {used}" if used else "use not known"
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
     count = status.integer("attempts") or 0 if status else view.index.ask(partial(evals, alone=view.alone))
     attempts = format.plural(count, "attempt") + _failed(status)
-    parts = [attempts, *again, *([used] if used else [])]
+    parts = [attempts, *again, *([use] if (use := used(status)) else [])]
     if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))
     if running := grading.integers("running"):

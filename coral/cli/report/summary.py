@@ -13,6 +13,7 @@ from coral.errors import CoralError
 from coral.journal.lines import Lines
 from coral.journal.segments import segments
 from coral.reading import settings
+from coral.reading.budgets import used, used_by
 from coral.reading.run_view import RunView
 from coral.runs.verify import verified
 from coral.views import format
@@ -69,14 +70,8 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     yield "Time", format.duration(curve.end), f"with {format.plural(agents, 'agent')}"
     if curve.to_best is not None:
         yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.steps) - 1, 'step')}"
-    money, tokens = format.money(status.inner("spent").data.get("money")), status.inner("spent").number("tokens")
-    unknown = status.texts("use_unknown_of")
-    if money or tokens:
-        yield (
-            "Use",
-            money or format.tokens(tokens),
-            ("at least; " if unknown else "") + (f"{format.tokens(tokens)} tokens" if tokens else "of models"),
-        )
+    if use := used(status):
+        yield "Use", use, "by the models of the agents"
 
 
 def _ended(view: RunView) -> str:
@@ -137,7 +132,7 @@ def _agents(view: RunView) -> Html | None:
             agent.text("attempts"),
             score,
             f"#{number}" if (number := agent.integer("best_number")) is not None else "",
-            format.spending(agent.inner("spent").data),
+            used_by(agent, view.status),
         ]
         for agent, score in zip(agents, scores, strict=True)
     ]

@@ -91,7 +91,7 @@ def test_a_page_says_what_came_of_the_run(finished: Layout) -> None:
         "#4 by agent-1, +1 against the seed's 1",
         "It stopped: the budget of 4 attempts is used up.",
         "From the seed's 1 to 2 (#4) in 2 steps, the last after 40 s of 10 min; 4 attempts.",
-        "$2.50 1.0k tokens",
+        "1.0k tokens, $2.50 by the models",
         "two circles overlap",
         "-one +two",
     ):

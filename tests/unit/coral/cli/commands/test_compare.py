@@ -16,12 +16,13 @@ from coral.reading.run_view import RunView
 from workspace.layout import Layout
 
 Shown = Callable[..., str]
+UNKNOWN = ["agent-1", "agent-2"]
 
 
 @pytest.fixture
 def other(layout: Layout, tmp_path: Path) -> Layout:
     made = make_run(tmp_path / "runs", scores=(1.0, 1.25, 1.5, 1.75))
-    write_status(made, "stopped", spent={"money": 2.0, "tokens": 5000}, failed=0)
+    write_status(made, "stopped", spent={"money": 2.0, "tokens": 5000}, failed=0, use_unknown_of=UNKNOWN)
     for number, clock in enumerate((0.0, 10.0, 20.0, 30.0)):
         write_events(made, {"clock": clock, "type": "published", "text": "x", "attempt": number})
     return made
@@ -42,7 +43,7 @@ def test_results_side_by_side(layout: Layout, other: Layout, shown: Shown) -> No
     first, second = (layout.root.name.rpartition("-")[2], other.root.name.rpartition("-")[2])
     assert lines[1].split()[:2] == [first, "dead"]
     assert lines[2].split() == [
-        *(second, "stopped", "2", "1.75", "+0.75", "#3", "3", "0", "10", "min", "30", "s"), *("$2.00", "5.0k", "0.25")
+        *(second, "stopped", "2", "1.75", "+0.75", "#3", "3", "0", "10", "min", "30", "s"), *("≥$2.00", "≥5.0k", "0.25")
     ]  # fmt: skip
     row = next(line for line in lines if line.startswith("budget.attempts"))
     assert row.split() == ["budget.attempts", "10", "20"]
@@ -65,6 +66,7 @@ def test_for_programs(layout: Layout, other: Layout, shown: Shown) -> None:
     assert data["runs"][1]["seconds_to_best"] == 30.0
     rows = list(csv.DictReader(io.StringIO(shown("compare", str(layout.root), str(other.root), "--csv"))))
     assert [row["best"] for row in rows] == ["2.0", "1.75"]
+    assert [row["use_unknown_of"] for row in rows] == ["", "agent-1 agent-2"]
 
 
 def test_what_cannot_be_compared(layout: Layout, other: Layout, tmp_path: Path, shown: Shown) -> None:
