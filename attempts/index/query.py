@@ -76,10 +76,11 @@ def totals(rows: Rows, alone: str = "") -> Totals:
     return Totals(int(count), int(now - scored), int(known - readable), int(count - now))
 
 
-def evals(rows: Rows, alone: str = "") -> int:
+def evals(rows: Rows, alone: str = "", *, of_all_epochs: bool = True) -> int:
     """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void."""
     where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
-    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ?"
+    epochs = "" if of_all_epochs else f" AND {THIS_EPOCH}"
+    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ?{epochs}"
     (count,) = rows.execute(statement, (*values, Verdict.VOID)).fetchone()
     return int(count)
 

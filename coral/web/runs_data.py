@@ -78,8 +78,10 @@ def _edge(direction: Direction, outcomes: Sequence[RunOutcome]) -> float | None:
 def _changes(one: RunOutcome) -> list[Json]:
     """Return the attempts that improved the best most, the largest gain first."""
     steps = one.curve.steps
-    gains = sorted(((abs(step.value - before.value), step) for before, step in pairwise(steps)), key=itemgetter(0))
-    found = [(gain, record) for gain, step in gains[::-1] if (record := one.view.attempt_or_none(step.number))]
+    steps_up = ((one.curve.gain(step.value, before.value), step) for before, step in pairwise(steps))
+    # A proven best is worse than the one before it where later grades of it were.
+    gains = sorted(((gain, step) for gain, step in steps_up if gain > 0), key=itemgetter(0), reverse=True)
+    found = [(gain, record) for gain, step in gains if (record := one.view.attempt_or_none(step.number))]
     return [
         {"number": record.number, "gain": gain, "agent": record.agent, "title": format.line(record.title)}
         for gain, record in found[:CHANGES]

@@ -133,7 +133,7 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
         "" if outcome.curve.to_best is None else format.duration(outcome.curve.to_best),
         f"{at_least}{format.money(outcome.money)}" if outcome.money is not None else "",
         f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else "",
-        f"{outcome.gain_per_attempt:.3g}" if outcome.gain_per_attempt else "",
+        "" if outcome.gain_per_attempt is None else f"{outcome.gain_per_attempt:.3g}",
     ]
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from sample import make_run, write_events, write_status
+from sample import attempt, make_run, write_events, write_status
 
+from attempts.record import Kind, Verdict
+from attempts.store import Store
 from coral.cli.run_data.comparison import outcome_of
 from coral.config.load import frozen
 from coral.config.model import TaskFile
@@ -67,6 +69,36 @@ def test_for_programs(layout: Layout, other: Layout, shown: Shown) -> None:
     rows = list(csv.DictReader(io.StringIO(shown("compare", str(layout.root), str(other.root), "--csv"))))
     assert [row["best"] for row in rows] == ["2.0", "1.75"]
     assert [row["use_unknown_of"] for row in rows] == ["", "agent-1 agent-2"]
+
+
+def test_a_best_that_later_grades_made_worse_than_the_seed_is_no_gain(layout: Layout, other: Layout) -> None:
+    for number in (4, 5):
+        again = attempt(number, 0.25, kind=Kind.CONFIRM, of=3, tree=f"{3:040x}", verdict=Verdict.WORSE)
+        Store(other.attempts).publish(again)
+    found = outcome_of(RunView(other))
+    assert (found.curve.best, found.gain, found.gain_per_attempt) == (0.25, -0.75, -0.25)
+    write_status(layout, direction="minimize")
+    lower = outcome_of(RunView(layout))
+    assert (lower.curve.best, lower.gain) == (2.0, -1.0), "to minimize, a best of 2 is worse than a seed of 1"
+
+
+def test_while_the_seed_is_the_best_nothing_is_gained_whatever_its_grades(layout: Layout, tmp_path: Path) -> None:
+    made = make_run(tmp_path / "runs", scores=(1.0, 0.5))
+    write_status(made, baseline=1.25)
+    assert (outcome_of(RunView(made)).gain, outcome_of(RunView(made)).gain_per_attempt) == (0.0, 0.0)
+
+
+def test_what_an_attempt_gains_is_reckoned_in_the_present_epoch(layout: Layout, other: Layout, shown: Shown) -> None:
+    store = Store(other.attempts)
+    store.publish(attempt(4, 0.5, kind=Kind.BASELINE, agent="", epoch=2, verdict=Verdict.NEW_BEST))
+    store.publish(attempt(5, 0.75, epoch=2, verdict=Verdict.NEW_BEST))
+    store.publish(attempt(6, None, epoch=2))
+    write_status(other, epoch=2, baseline=0.5, baseline_number=4, attempts=5)
+    data = json.loads(shown("compare", str(layout.root), str(other.root), "--json"))
+    found = data["runs"][1]
+    assert (found["gain"], found["attempts"], found["attempts_of_epoch"]) == (0.25, 5, 2)
+    assert found["gain_per_attempt"] == 0.125
+    assert [concern for concern in data["concerns"] if other.root.name in concern and "in epoch 2" in concern]
 
 
 def test_what_cannot_be_compared(layout: Layout, other: Layout, tmp_path: Path, shown: Shown) -> None:
