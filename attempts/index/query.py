@@ -85,6 +85,14 @@ def evals(rows: Rows, alone: str = "", *, of_all_epochs: bool = True) -> int:
     return int(count)
 
 
+def failed(rows: Rows, alone: str = "") -> int:
+    """Return how many of the attempts that count have failed."""
+    where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
+    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict = ?"
+    (count,) = rows.execute(statement, (*values, Verdict.FAILED)).fetchone()
+    return int(count)
+
+
 def last(rows: Rows) -> int:
     """Return the highest number of a record file, readable or not."""
     (number,) = rows.execute("SELECT max(number) FROM known").fetchone()

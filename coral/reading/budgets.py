@@ -55,7 +55,8 @@ def forecast(used: float, limit: float, clock: float) -> float | None:
 
 
 def _is_partly_known(status: LenientJson) -> bool:
-    return bool(status.texts("use_unknown_of"))
+    """Whether the use is not known of some agents, or of all because status.json cannot be read."""
+    return not status or bool(status.texts("use_unknown_of"))
 
 
 def _use(budget: LenientJson, clock: float, late: float, partly: bool) -> BudgetUse | None:

@@ -24,18 +24,18 @@ Json = dict[str, object]
 def fleet(view: RunView) -> Json:
     """Return the whole page but for the curve. All texts are worded as `coral status` words them."""
     status, late = view.status, view.lateness
-    agents = status.objects("agents")
+    agents, clock = status.objects("agents"), status.number("clock")
     bests = format.scores([agent.number("best") for agent in agents])
     return {
         "run": view.name,
         "task": view.task,
         "state": view.state,
         "supervised": view.supervisor is not None,
-        "clock": (status.number("clock") or 0.0) + late,
+        "clock": None if clock is None else clock + late,
         "warnings": [line.plain for line in warnings(view)],
         "score": _score(view),
-        "attempts": status.integer("attempts") or 0,
-        "failed": status.integer("failed") or 0,
+        "attempts": view.attempts,
+        "failed": view.failed,
         "used": used(status),
         "per_hour": per_hour(status, late),
         "seal": status.text("seal"),
@@ -58,7 +58,7 @@ def fleet(view: RunView) -> Json:
 def _score(view: RunView) -> Json:
     """Return the proven best, and the lead if it is another attempt. The best's number is None while the seed is the
     best."""
-    best, lead = view.status.inner("best"), view.status.inner("lead")
+    best, lead = view.best_and_lead
     best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
     beaten = best.integer("number") is not None and not is_seed(best)
     return {

@@ -26,16 +26,16 @@ def listing(runs: Runs) -> Json:
 def _line(view: RunView) -> Json:
     """Return one row of the list, from the run's status alone: opening the indexes of a hundred runs would take
     long."""
-    best = view.status.inner("best")
+    best, clock = view.status.inner("best"), view.status.number("clock")
     return {
         "run": view.name,
         "task": view.task,
         "state": view.state,
         "best": format.score(best.number("median")),
         "attempts": view.status.integer("attempts"),
-        "agents": len(view.status.objects("agents")),
+        "agents": len(view.agents()),
         "used": used(view.status),
-        "clock": format.duration(view.status.number("clock") or 0.0),
+        "clock": "" if clock is None else format.duration(clock),
         "started": view.status.text("started_at")[:16].replace("T", " "),
     }
 
@@ -56,7 +56,7 @@ def compared(runs: Runs, names: list[str]) -> Json:
                     **one.data(),
                     "label": label,
                     "used": used(one.view.status),
-                    "clock": format.duration(one.curve.end),
+                    "clock": one.took,
                     "to_best": "" if one.curve.to_best is None else format.duration(one.curve.to_best),
                     "changes": _changes(one),
                     "time": one.over_time()[-POINTS:],

@@ -126,10 +126,10 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
         best,
         format.delta(outcome.curve.best, view.baseline) if view.proven is not None else "",
         f"#{view.proven}" if view.proven is not None else "the seed",
-        f"{lead} #{status.inner('lead').text('number')}" if is_leading else "",
+        f"{lead} #{outcome.lead.text('number')}" if is_leading else "",
         str(outcome.attempts),
-        str(status.integer("failed") or 0),
-        format.duration(outcome.curve.end),
+        str(view.failed),
+        outcome.took,
         "" if outcome.curve.to_best is None else format.duration(outcome.curve.to_best),
         f"{at_least}{format.money(outcome.money)}" if outcome.money is not None else "",
         f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else "",
@@ -139,7 +139,7 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
 
 def _lead(outcome: RunOutcome) -> float | None:
     """Return the score of the lead; None if the lead is the proven best."""
-    lead = outcome.view.status.inner("lead")
+    lead = outcome.lead
     return lead.number("median") if lead.data.get("proven") is False else None
 
 

@@ -4,7 +4,6 @@ made."""
 import contextlib
 from collections.abc import Iterable, Sequence
 
-from attempts.index import query
 from coral import __version__
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, pairs, section
@@ -44,7 +43,7 @@ def _tile(name: str, value: str, more: str) -> Html:
 
 
 def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
-    status, lead = view.status, view.status.inner("lead")
+    status, lead = view.status, view.best_and_lead[1]
     best = view.attempt_or_none(view.proven)  # from the records, which remain if status.json is lost
     value = curve.best if best else None
     best_score, lead_score, seed = format.scores([value, lead.number("median"), view.baseline])
@@ -62,12 +61,10 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     if lead.data.get("proven") is False:
         who = f"#{lead.text('number')} by {lead.text('agent', 60)}, not proven to be better"
         yield "Lead", lead_score, who
-    attempts, failed = status.integer("attempts"), status.integer("failed") or 0
-    if attempts is None:
-        attempts = view.index.ask(lambda rows: query.totals(rows, view.alone)).attempts
-    yield "Attempts", str(attempts), f"{failed} failed" if failed else "none failed"
+    yield "Attempts", str(view.attempts), f"{view.failed} failed" if view.failed else "none failed"
     agents = len(status.objects("agents")) or len(view.agents())
-    yield "Time", format.duration(curve.end), f"with {format.plural(agents, 'agent')}"
+    at_least = "at least " if status.number("clock") is None else ""  # the last attempt was published then
+    yield "Time", f"{at_least}{format.duration(curve.end)}", f"with {format.plural(agents, 'agent')}"
     if curve.to_best is not None:
         yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.steps) - 1, 'step')}"
     if use := used(status):

@@ -7,9 +7,11 @@ from functools import cached_property, partial
 from attempts.index.query import evals
 from coral.errors import CoralError
 from coral.reading.curve import read_curve
+from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from coral.reading.settings import config_of, settings
 from coral.reading.timeline import read_figures
+from coral.views import format
 from coral.views.curve import Curve
 
 MOST = 10  # runs: more cannot be told apart on a screen
@@ -35,7 +37,7 @@ class RunOutcome:
     @property
     def attempts(self) -> int:
         """The number of real attempts with any verdict but void, of all epochs."""
-        return self.view.status.integer("attempts") or 0
+        return self.view.attempts
 
     @cached_property
     def attempts_of_epoch(self) -> int:
@@ -45,6 +47,20 @@ class RunOutcome:
     @property
     def gain_per_attempt(self) -> float | None:
         return self.gain / self.attempts_of_epoch if self.gain is not None and self.attempts_of_epoch else None
+
+    @property
+    def lead(self) -> LenientJson:
+        return self.view.best_and_lead[1]
+
+    @property
+    def is_time_known(self) -> bool:
+        """Whether status.json says how long the run was supervised. The end of the curve is a lower bound else."""
+        return self.view.status.number("clock") is not None
+
+    @property
+    def took(self) -> str:
+        """In words, how long the run was supervised."""
+        return ("" if self.is_time_known else "≥") + format.duration(self.curve.end)
 
     @property
     def money(self) -> float | None:
@@ -84,14 +100,14 @@ class RunOutcome:
             "seed": self.view.baseline,
             "best": self.curve.best,
             "best_number": self.view.proven,
-            "lead": status.inner("lead").number("median"),
-            "lead_number": status.inner("lead").integer("number"),
+            "lead": self.lead.number("median"),
+            "lead_number": self.lead.integer("number"),
             "gain": self.gain,
             "attempts": self.attempts,
             "attempts_of_epoch": self.attempts_of_epoch,
-            "failed": status.integer("failed"),
+            "failed": self.view.failed,
             "agents": len(self.view.agents()),
-            "seconds": self.curve.end,
+            "seconds": self.curve.end if self.is_time_known else None,
             "seconds_to_best": self.curve.to_best,
             "money": self.money,
             "tokens": self.tokens,

@@ -105,6 +105,7 @@ def test_every_answer_is_the_one_that_all_records_give(
     assert totals.unscored == sum(record.score is None for record in now)
     counting = [record for record in seen if record.kind is Kind.REAL and record.verdict is not Verdict.VOID]
     assert query.evals(rows, wanted.alone) == len(counting)
+    assert query.failed(rows, wanted.alone) == sum(record.verdict is Verdict.FAILED for record in counting)
     present = [record for record in counting if record.epoch == history[-1].epoch]
     assert query.evals(rows, wanted.alone, of_all_epochs=False) == len(present)
     rows.close()

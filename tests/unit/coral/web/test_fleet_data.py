@@ -87,6 +87,14 @@ def test_a_damaged_status_is_told_and_shows_the_rest(layout: Layout, content: st
     assert fleet["warnings"]
 
 
+def test_without_its_status_the_figures_of_a_run_are_those_of_its_records(layout: Layout) -> None:
+    layout.status.unlink()
+    fleet = fleet_of(layout)
+    assert (fleet["attempts"], fleet["failed"], fleet["clock"], fleet["used"]) == (4, 1, None, "use not known")
+    score = fleet["score"]
+    assert (score["best"], score["number"], score["seed"], score["gain"]) == ("2", 4, "1", "+1")
+
+
 def test_an_agent_that_rests_says_why(layout: Layout) -> None:
     held = {"account": "work", "by": "limit", "left": 120}
     write_status(layout, agents=[agent_status("agent-1", phase="parked", held=held, beat=None)])

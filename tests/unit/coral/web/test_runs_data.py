@@ -51,6 +51,12 @@ def test_a_step_to_a_worse_best_is_no_gain(tmp_path) -> None:
     assert [(one["number"], one["gain"]) for one in found["changes"]] == [(1, 1.0)]
 
 
+def test_a_run_without_its_status_is_listed_with_what_is_known(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs")
+    (found,) = visitor(layout).get("/api/runs").json()["runs"]
+    assert (found["clock"], found["attempts"], found["agents"], found["used"]) == ("", None, 2, "use not known")
+
+
 def test_a_far_seed_does_not_hide_the_steps_of_the_runs_compared(tmp_path) -> None:
     layouts = [make_run(tmp_path / "runs", scores=scores) for scores in ((0.0, 2.6, 2.7, 2.8), (0.0, 2.5, 2.6))]
     for layout in layouts:

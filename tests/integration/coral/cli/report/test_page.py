@@ -5,9 +5,11 @@ import shutil
 from html.parser import HTMLParser
 
 import pytest
-from sample import write_status
+from sample import attempt, write_status
 from scribe import FOLDER, RULES, Scribe, moment
 
+from attempts.record import Verdict
+from attempts.store import Store
 from coral import __version__
 from coral.cli.report.page import page
 from coral.journal import writer
@@ -127,6 +129,14 @@ def test_a_damaged_run_has_a_report(harm: str, finished: Layout) -> None:
     found = Page(page(RunView(finished)))
     assert found.open == []
     assert "Score over time" in "".join(found.text)
+
+
+def test_a_report_without_status_counts_the_records_and_says_at_least(finished: Layout) -> None:
+    Store(finished.attempts).publish(attempt(5, None, verdict=Verdict.VOID))
+    finished.status.unlink()
+    text = " ".join(" ".join(Page(page(RunView(finished))).text).split())
+    for part in ("Attempts 4 1 failed", "Time at least ", "Use use not known"):
+        assert part in text
 
 
 def test_a_run_without_an_attempt(finished: Layout) -> None:

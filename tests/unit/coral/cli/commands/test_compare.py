@@ -101,6 +101,23 @@ def test_what_an_attempt_gains_is_reckoned_in_the_present_epoch(layout: Layout, 
     assert [concern for concern in data["concerns"] if other.root.name in concern and "in epoch 2" in concern]
 
 
+@pytest.mark.parametrize("content", [None, "{", "{}"])
+def test_a_run_without_its_status_is_compared_by_its_records(
+    content: str | None, layout: Layout, other: Layout, shown: Shown
+) -> None:
+    write_status(layout, failed=1)
+    before = json.loads(shown("compare", str(layout.root), str(other.root), "--json"))["runs"][0]
+    layout.status.unlink() if content is None else layout.status.write_text(content)
+    after = json.loads(shown("compare", str(layout.root), str(other.root), "--json"))["runs"][0]
+    for known in ("best", "seed", "gain", "attempts", "attempts_of_epoch", "failed", "gain_per_attempt", "lead"):
+        assert after[known] == before[known], known
+    assert (before["failed"], before["seconds"], after["seconds"]) == (1, 600.0, None)
+    assert (after["money"], after["tokens"]) == (None, None)
+    row = next(line for line in shown("compare", str(layout.root), str(other.root)).splitlines() if " dead " in line)
+    assert " #4  " in row
+    assert row.split()[6:9] == ["4", "1", f"≥{row.split('≥')[1].split()[0]}"], "how long it took is a lower bound"
+
+
 def test_what_cannot_be_compared(layout: Layout, other: Layout, tmp_path: Path, shown: Shown) -> None:
     here, there = str(layout.root), str(other.root)
     assert "cannot compare 1 runs: it takes 2 to 10" in shown("compare", here, code=1)
