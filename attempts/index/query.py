@@ -181,6 +181,16 @@ def measured(rows: Rows, number: int) -> Ranked | None:
     return Ranked(number, tuple(float(score) for (score,) in found)) if found else None
 
 
+def repeated(rows: Rows) -> list[tuple[float, ...]]:
+    """Return all scores of each attempt of the present epoch that was measured twice or more."""
+    statement = "SELECT coalesce(again_of, number), score FROM records"
+    statement += f" WHERE {THIS_EPOCH} AND kind != ? AND score IS NOT NULL ORDER BY ord, number"
+    found: dict[int, list[float]] = {}
+    for number, score in rows.execute(statement, (Kind.TUNE,)):
+        found.setdefault(int(number), []).append(float(score))
+    return [tuple(scores) for scores in found.values() if len(scores) > 1]
+
+
 def best(rows: Rows) -> int | None:
     """Return the attempt that is proven to be the best of the present epoch: the one that the last verdict "new best"
     is about. None before the first, as where the seed has failed."""
