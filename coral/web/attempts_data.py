@@ -109,10 +109,11 @@ def one(view: RunView, number: int) -> Json:
     measured = view.index.ask(lambda rows: query.measured(rows, number))
     line = view.index.shown(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
     children = view.index.ask(lambda rows: built_on(rows, record.commit, number))
+    is_compared = bool(record.agent) and record.epoch == view.epoch
     ancestors = [held for _, held in line if held.number != number and held.epoch == record.epoch]
     return {
         **_row(view, record, format.score(record.score)),
-        "gain": format.delta(record.score, view.baseline) if record.agent and record.epoch == view.epoch else "",
+        "gain": format.delta(measured and measured.median, view.baseline) if is_compared else "",
         "feedback": format.clean(record.feedback)[:LONGEST_FEEDBACK],
         "metrics": [[format.line(name, 60), format.metric(value)] for name, value in record.metrics.items()],
         "commit": record.commit,

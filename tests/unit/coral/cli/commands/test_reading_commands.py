@@ -126,6 +126,10 @@ def test_without_its_status_a_run_has_the_figures_of_its_records(layout: Layout,
     assert RunView(layout).baseline == 1.5, "the median of the seed's grades, as in the status"
     beats = json.loads(shown("status", "--timeline", "--json"))["agents"]
     assert list(beats) == ["agent-1", "agent-2"]
+    layout.holdout_scores.parent.mkdir(parents=True, exist_ok=True)
+    scores = [{"number": number, "score": score, "reason": ""} for number, score in ((0, 1.0), (4, 1.5))]
+    layout.holdout_scores.write_text(json.dumps({"scores": scores}))
+    assert "hold-out #4 1.5, the seed 1" in shown("status")
 
 
 def test_status_shows_what_was_done_about_a_stalled_agent(layout: Layout, shown: Shown) -> None:
@@ -258,6 +262,7 @@ def test_log_filters(layout: Layout, shown: Shown) -> None:
     assert numbers() == [4, 1, 3]
     assert numbers("--agent", "agent-2") == [1, 3]
     assert numbers("--kind", "tune") == [5]
+    assert "+8" not in shown("log", "--kind", "tune"), "its grader may have another rule, so it is not compared"
     assert numbers("--kind", "baseline") == [0]
     assert numbers("--recent", "--search", "gap FOUND") == [5]
     assert numbers("--search", "TRY 4") == [4]
