@@ -77,12 +77,21 @@ def totals(rows: Rows, alone: str = "") -> Totals:
     return Totals(int(count), int(now - scored), int(known - readable), int(count - now))
 
 
-def evals(rows: Rows, alone: str = "", after: int = -1) -> int:
+def evals(rows: Rows, alone: str = "", after: int = -1, *, of_all_epochs: bool = True) -> int:
     """Return how many attempts count, as `Progress.evals` does: the real ones with any verdict but void. `after`: only
     those with a higher number."""
     where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
-    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ? AND number > ?"
+    epochs = "" if of_all_epochs else f" AND {THIS_EPOCH}"
+    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict != ? AND number > ?{epochs}"
     (count,) = rows.execute(statement, (*values, Verdict.VOID, after)).fetchone()
+    return int(count)
+
+
+def failed(rows: Rows, alone: str = "") -> int:
+    """Return how many of the attempts that count have failed."""
+    where, values = conditions(Wanted(kind=Kind.REAL, alone=alone))
+    statement = f"SELECT count(*) FROM records WHERE {where} AND verdict = ?"
+    (count,) = rows.execute(statement, (*values, Verdict.FAILED)).fetchone()
     return int(count)
 
 
@@ -191,6 +200,16 @@ def scores_of(rows: Rows, numbers: Sequence[int]) -> dict[int, tuple[float, ...]
     if len(numbers) > FEW:
         return measured_again(rows)
     return {number: found.scores for number in numbers if (found := measured(rows, number))}
+
+
+def repeated(rows: Rows) -> list[tuple[float, ...]]:
+    """Return all scores of each attempt of the present epoch that was measured twice or more."""
+    statement = "SELECT coalesce(again_of, number), score FROM records"
+    statement += f" WHERE {THIS_EPOCH} AND kind != ? AND score IS NOT NULL ORDER BY ord, number"
+    found: dict[int, list[float]] = {}
+    for number, score in rows.execute(statement, (Kind.TUNE,)):
+        found.setdefault(int(number), []).append(float(score))
+    return [tuple(scores) for scores in found.values() if len(scores) > 1]
 
 
 def best(rows: Rows) -> int | None:

@@ -1,4 +1,5 @@
-"""Reads from status.json how much of each budget is used, and forecasts when it will be used up."""
+"""Reads from status.json what the agents used and how much of each budget that is, and forecasts when it will be used
+up. What is not known is never shown as 0: a sum that leaves something out is a lower bound."""
 
 from dataclasses import dataclass
 
@@ -6,25 +7,42 @@ from coral.fleet.reasons import BudgetKey
 from coral.reading.lenient_json import LenientJson
 from coral.views import format
 
+AT_LEAST, NOT_KNOWN = "at least ", "use not known"
 ENOUGH = 0.02  # share of a budget below which a forecast would be a guess
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetUse:
-    """How much of one budget is used. `share`: 0 to 1. `amounts`: in words, `$3.20 of $10.00`. `left`: in words, for
-    how long the rest lasts; empty if that is unknown."""
+    """How much of one budget is used. `share`: 0 to 1, None if that is not known. `amounts`: in words, `$3.20 of
+    $10.00`. `left`: in words, for how long the rest lasts; empty if that is unknown."""
 
     key: str
-    share: float
+    share: float | None
     amounts: str
     left: str
+
+
+def used(status: LenientJson) -> str:
+    """Return in words what all agents used: `at least 12.3k tokens, $0.12`, or `use not known`; empty if none of them
+    uses a model."""
+    known = format.spending(status.inner("spent").data)
+    if not _is_partly_known(status):
+        return known
+    return f"{AT_LEAST}{known}" if known else NOT_KNOWN
+
+
+def used_by(agent: LenientJson, status: LenientJson) -> str:
+    """Return in words what one agent of the status used; empty if it uses no model."""
+    known = format.spending(agent.inner("spent").data)
+    is_unknown = agent.text("name") in status.texts("use_unknown_of")
+    return NOT_KNOWN if is_unknown and not known else known
 
 
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:
     """Return the use of each budget. `late`: the age of the status in seconds."""
     clock = (status.number("clock") or 0.0) + late
-    unknown = bool(status.texts("use_unknown_of"))
-    found = (_use(budget, clock, late, unknown) for budget in status.objects("budgets"))
+    partly = _is_partly_known(status)
+    found = (_use(budget, clock, late, partly) for budget in status.objects("budgets"))
     return [use for use in found if use is not None]
 
 
@@ -36,31 +54,39 @@ def forecast(used: float, limit: float, clock: float) -> float | None:
     return (limit - used) * clock / used
 
 
-def _use(budget: LenientJson, clock: float, late: float, unknown: bool) -> BudgetUse | None:
+def _is_partly_known(status: LenientJson) -> bool:
+    """Whether the use is not known of some agents, or of all because status.json cannot be read."""
+    return not status or bool(status.texts("use_unknown_of"))
+
+
+def _use(budget: LenientJson, clock: float, late: float, partly: bool) -> BudgetUse | None:
     key, used, limit = budget.text("key", 20), budget.number("used"), budget.number("limit")
-    if used is None or not limit or key not in set(BudgetKey):
+    if not limit or key not in set(BudgetKey):
         return None
+    partly = partly and key in (BudgetKey.MONEY, BudgetKey.TOKENS)
+    if used is None or (partly and not used):
+        return BudgetUse(key, None, f"{NOT_KNOWN}, limit {_amount(key, limit)}", "")
     if key == BudgetKey.HOURS:
         used = min(used + late / 3600, limit)
     lasts, left = forecast(used, limit, clock), ""
     if key == BudgetKey.HOURS:
         left = f"{format.duration((limit - used) * 3600)} left"
     elif lasts is not None:
-        at_most = "at most " if unknown and key in (BudgetKey.MONEY, BudgetKey.TOKENS) else ""
-        left = f"{at_most}~{format.duration(lasts, units=1)} left"
-    return BudgetUse(key, min(max(used / limit, 0.0), 1.0), _amounts(key, used, limit), left)
+        left = f"{'at most ' if partly else ''}~{format.duration(lasts, units=1)} left"
+    amounts = f"{AT_LEAST if partly else ''}{_amount(key, used)} of {_amount(key, limit)}"
+    return BudgetUse(key, min(max(used / limit, 0.0), 1.0), amounts, left)
 
 
-def _amounts(key: str, used: float, limit: float) -> str:
+def _amount(key: str, value: float) -> str:
     match key:
         case BudgetKey.MONEY:
-            return f"{format.money(used)} of {format.money(limit)}"
+            return format.money(value)
         case BudgetKey.TOKENS:
-            return f"{format.tokens(used)} of {format.tokens(limit)}"
+            return format.tokens(value)
         case BudgetKey.HOURS:
-            return f"{format.duration(used * 3600)} of {format.duration(limit * 3600)}"
+            return format.duration(value * 3600)
         case _:
-            return f"{used:.0f} of {limit:.0f}"
+            return f"{value:.0f}"
 
 
 def per_hour(status: LenientJson, late: float) -> str:
@@ -69,4 +95,4 @@ def per_hour(status: LenientJson, late: float) -> str:
     money, clock = status.inner("spent").number("money"), (status.number("clock") or 0.0) + late
     if not money or clock < 60:
         return ""
-    return f"{format.money(money * 3600 / clock)} an hour"
+    return f"{AT_LEAST if _is_partly_known(status) else ''}{format.money(money * 3600 / clock)} an hour"

@@ -4,6 +4,7 @@ Any file may be missing or damaged: then less is shown. An agent that works alon
 """
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -91,14 +92,27 @@ class RunView:
         return state if state in ("stopped", "left") else "dead"
 
     @cached_property
+    def attempts(self) -> int:
+        """How many attempts count: the real ones of all epochs with any verdict but void."""
+        return self._counted("attempts", query.evals)
+
+    @cached_property
+    def failed(self) -> int:
+        """How many of these have failed."""
+        return self._counted("failed", query.failed)
+
+    def _counted(self, key: str, count: Callable[[query.Rows, str], int]) -> int:
+        """Return a figure of status.json; where that cannot be read, the same from the records that may be seen."""
+        found = self.status.integer(key)
+        return self.index.ask(lambda rows: count(rows, self.alone)) if found is None else found
+
+    @cached_property
     def baseline(self) -> float | None:
         """The score of the seed, the median of its grades; None before it is graded."""
         score = self.status.number("baseline")
         if score is not None or self.seed is None:
             return score
-        number = self.seed.number
-        found = self.index.ask(lambda rows: query.measured(rows, number))
-        return found.median if found is not None else self.seed.score
+        return self._measured(self.seed.number).number("median")
 
     @cached_property
     def seed(self) -> Attempt | None:

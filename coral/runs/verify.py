@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from attempts.files import read_bytes, write_json
+from attempts.noise import tiny
 from attempts.record import Attempt
 from coral.config.load import load_frozen
 from coral.errors import CoralError
@@ -24,13 +25,13 @@ from workspace.errors import GitError
 from workspace.layout import Layout, folder_of_runs
 
 DEVIATIONS = 3.0  # two grades of one commit may differ by so many standard deviations of the noise
-ROUNDING = 1e-9  # two grades may differ by this, relative to the score, where a grader is exact
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
     """The result of grading one attempt again. `recorded`: the median of the scores in its records. `score`: the new
-    score; None if there is none, and `reason` says why."""
+    score; None if there is none, and `reason` says why. `noise`: the standard deviation of its grades; None if that is
+    not known, and the score must be the same then."""
 
     number: int
     recorded: float
@@ -38,6 +39,7 @@ class Verification:
     reason: str
     channel: str
     is_same: bool
+    noise: float | None
 
     @property
     def text(self) -> str:
@@ -45,13 +47,15 @@ class Verification:
         score = format.score(self.score)
         if self.is_same:
             return f"#{self.number} is verified: it scores {score} again (channel {self.channel})"
-        now = f"it scores {score}" if self.score is not None else self.reason
+        unknown = "; how far grades of one commit differ here is not known" if self.noise is None else ""
+        now = f"it scores {score}{unknown}" if self.score is not None else self.reason
         return f"#{self.number} is not verified: its record says {format.score(self.recorded)}, and now {now}"
 
 
-def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> Verification:
+def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float | None) -> Verification:
     """Grade the attempt again, and keep the result. `recorded`: the score to compare with; `noise`: its standard
-    deviation, 0 if the grader is exact. CoralError if it cannot be graded under the same conditions. Blocks."""
+    deviation, 0 if the grader is exact, None if it is not known. CoralError if it cannot be graded under the same
+    conditions. Blocks."""
     name = f"cannot verify #{attempt.number}"
     memory = fold(layout.journal)
     if files := changed(layout.private, memory.files, memory.expected):
@@ -94,11 +98,15 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float) -> V
         remove_tree(folder)
     if result.outcome in (Outcome.VOID, Outcome.LOST):
         raise CoralError(f"{name}: it could not be graded: {result.reason}", "verify it again when that is over")
-    differs = DEVIATIONS * noise + ROUNDING * max(1.0, abs(recorded))
-    is_same = result.score is not None and abs(result.score - recorded) <= differs
-    made = Verification(attempt.number, recorded, result.score, result.reason, result.channel, is_same)
+    is_same = result.score is not None and scores_the_same(result.score, recorded, noise)
+    made = Verification(attempt.number, recorded, result.score, result.reason, result.channel, is_same, noise)
     write_json(layout.verified, {**verified(layout), str(attempt.number): asdict(made)}, durable=True, mode=0o600)
     return made
+
+
+def scores_the_same(score: float, recorded: float, noise: float | None) -> bool:
+    """Return whether a score differs from the recorded one by no more than rounding and the noise explain."""
+    return abs(score - recorded) <= DEVIATIONS * (noise or 0.0) + max(tiny(score), tiny(recorded))
 
 
 def verified(layout: Layout) -> dict[str, dict[str, object]]:

@@ -155,9 +155,9 @@ class Supervisor:
             return
         now = self._clock.now()
         self._report.write_line(now, "verifying", f"#{best.number}, the best: it is graded again", attempt=best.number)
-        noise = noise_of(standing, self._rules.scoring)
+        noise = noise_of(standing, self._rules.scoring, best.value)
         try:
-            found = verify(self._layout, attempt, best.value, noise.deviation if noise.freedom else 0.0)
+            found = verify(self._layout, attempt, best.value, noise.deviation if noise.freedom else None)
             type, text = "verified" if found.is_same else "warning", found.text
         except (CoralError, OSError) as error:
             type, text = "warning", str(error)

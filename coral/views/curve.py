@@ -56,8 +56,11 @@ class Curve:
 
     def gap(self, value: float) -> float:
         """How much worse a score is than the best; below 0 where a single score is better."""
-        best = self.best or 0.0
-        return best - value if self.direction is Direction.MAXIMIZE else value - best
+        return self.gain(self.best or 0.0, value)
+
+    def gain(self, value: float, before: float) -> float:
+        """How much better a score is than one before; below 0 where it is worse."""
+        return value - before if self.direction is Direction.MAXIMIZE else before - value
 
     @property
     def to_best(self) -> float | None:

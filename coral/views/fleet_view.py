@@ -191,16 +191,18 @@ def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
 
 def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]:
     """Returns for each of the run's budgets that can be used up its limit and how much is used, in the unit of
-    task.yaml."""
+    task.yaml. What is used is None if nothing is known of it."""
+    unknown = use_unknown_of(fleet, rules)
     spent, rules = fleet.run.spent, in_force(rules, fleet.run)
-    found: dict[BudgetKey, tuple[float | None, float]] = {
+    nothing = None if unknown else 0
+    found: dict[BudgetKey, tuple[float | None, float | None]] = {
         BudgetKey.ATTEMPTS: (rules.budget_attempts, fleet.run.progress.graded),
         BudgetKey.HOURS: (None if rules.budget_seconds is None else rules.budget_seconds / 3600, clock / 3600),
-        BudgetKey.MONEY: (rules.budget_money, spent.money or 0.0),
-        BudgetKey.TOKENS: (rules.budget_tokens, spent.tokens),
+        BudgetKey.MONEY: (rules.budget_money, spent.money or nothing),
+        BudgetKey.TOKENS: (rules.budget_tokens, spent.tokens or nothing),
     }
     return [
-        {"key": key.value, "limit": limit, "used": round(used, 6)}
+        {"key": key.value, "limit": limit, "used": None if used is None else round(used, 6)}
         for key, (limit, used) in found.items()
         if limit is not None
     ]
@@ -208,17 +210,19 @@ def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]
 
 def use_unknown_of(fleet: Fleet, rules: Rules) -> list[str]:
     """Returns the agents whose use is not known: their program has reported none yet, or reports no money although
-    other programs do. Sums over all agents do not include them."""
-    total, rules = fleet.run.spent, in_force(rules, fleet.run)
+    other programs do or a budget limits it. Sums over all agents do not include them."""
+    rules = in_force(rules, fleet.run)
+    limits = (rules.budget_money, rules.own.money)
+    in_money = fleet.run.spent.money is not None or any(limit is not None for limit in limits)
     return [
         agent.name
         for agent in fleet.agents.values()
-        if agent.launch and rules.accounts.get(agent.name) and _leaves_out(agent.spent, total)
+        if agent.launch and rules.accounts.get(agent.name) and _leaves_out(agent.spent, in_money)
     ]
 
 
-def _leaves_out(spent: Spent, total: Spent) -> bool:
-    return spent == Spent() or (spent.money is None and total.money is not None)
+def _leaves_out(spent: Spent, in_money: bool) -> bool:
+    return spent == Spent() or (spent.money is None and in_money)
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:

@@ -121,10 +121,14 @@ def money(dollars: object) -> str:
 
 
 def usage(figures: Mapping[str, object]) -> str:
-    """Format what one answer of a model used: `12.3k in, 4.56M from cache, 812 out, $0.12`."""
+    """Format what one answer of a model used: `12.3k in, 4.56M from cache, 812 out, $0.12`. A cost of 0 is left out:
+    programs report it for models whose price they do not know. So are tokens where a cost alone is reported."""
+    cost = money(figures.get("cost") or None)
+    if cost and not any(figures.get(part) for part in ("input", "cached", "output")):
+        return cost
     cached = f"{tokens(figures['cached'])} from cache" if figures.get("cached") else ""
     parts = [f"{tokens(figures.get('input'))} in", cached, f"{tokens(figures.get('output'))} out"]
-    return ", ".join(part for part in (*parts, money(figures.get("cost"))) if part)
+    return ", ".join(part for part in (*parts, cost) if part)
 
 
 def some_of(names: Sequence[str], most: int = 4) -> str:

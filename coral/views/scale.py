@@ -26,7 +26,7 @@ class Scale:
             return ""
         other = "the seed" if attempt.against == self.seed else f"#{attempt.against}"
         parts = [f"{delta:+.6g} against {other}"]
-        if attempt.verdict is Verdict.TIED and abs(delta) <= NEGLIGIBLE * max(1.0, abs(score)):
+        if attempt.verdict is Verdict.TIED and abs(delta) <= NEGLIGIBLE * abs(score):
             return f"{parts[0]}, practically the same"
         if self.gain > 0:
             parts.append(f"{abs(delta) / self.gain:.2g} of the gain so far")

@@ -109,11 +109,13 @@ def one(view: RunView, number: int) -> Json:
     record = view.attempt(number)
     line = view.index.shown(lambda rows: map(Named, query.lineage(rows, number, 12, view.alone)))
     children = view.index.ask(lambda rows: built_on(rows, record.commit, number))
+    # A trial of numbers may be graded by another rule.
+    is_compared = bool(record.agent) and record.kind is not Kind.TUNE and record.epoch == view.epoch
     above = [held for _, held in line if held.number != number and held.epoch == record.epoch]
     measured, *ancestors = with_scores(view, [record, *above])
     return {
         **_row(view, record, format.score(measured.median)),
-        "gain": format.delta(measured.median, view.baseline) if record.agent and record.epoch == view.epoch else "",
+        "gain": format.delta(measured.median, view.baseline) if is_compared else "",
         "feedback": format.clean(record.feedback)[:LONGEST_FEEDBACK],
         "metrics": [[format.line(name, 60), format.metric(value)] for name, value in record.metrics.items()],
         "commit": record.commit,

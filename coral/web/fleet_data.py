@@ -10,6 +10,8 @@ from coral.web.reading import (
     is_seed,
     is_step,
     per_hour,
+    used,
+    used_by,
     uses,
     warnings,
 )
@@ -22,26 +24,26 @@ Json = dict[str, object]
 def fleet(view: RunView) -> Json:
     """Return the whole page but for the curve. All texts are worded as `coral status` words them."""
     status, late = view.status, view.lateness
-    agents = status.objects("agents")
+    agents, clock = status.objects("agents"), status.number("clock")
     bests = format.scores([agent.number("best") for agent in agents])
     return {
         "run": view.name,
         "task": view.task,
         "state": view.state,
         "supervised": view.supervisor is not None,
-        "clock": (status.number("clock") or 0.0) + late,
+        "clock": None if clock is None else clock + late,
         "warnings": [line.plain for line in warnings(view)],
         "score": _score(view),
-        "attempts": status.integer("attempts") or 0,
-        "failed": status.integer("failed") or 0,
-        "used": format.spending(status.inner("spent").data),
+        "attempts": view.attempts,
+        "failed": view.failed,
+        "used": used(status),
         "per_hour": per_hour(status, late),
         "seal": status.text("seal"),
         "budgets": [
             {"key": use.key, "share": use.share, "amounts": use.amounts, "left": use.left} for use in uses(status, late)
         ],
         "limits": status.inner("budget").texts("lines"),
-        "agents": [_agent(agent, best, late) for agent, best in zip(agents, bests, strict=True)],
+        "agents": [_agent(agent, status, best, late) for agent, best in zip(agents, bests, strict=True)],
         "grading": _grading(status),
         "alerts": [_alert(alert) for alert in status.objects("alerts") if alert.data.get("acknowledged") is not True][
             -ALERTS:
@@ -56,7 +58,7 @@ def fleet(view: RunView) -> Json:
 def _score(view: RunView) -> Json:
     """Return the proven best, and the lead if it is another attempt. The best's number is None while the seed is the
     best."""
-    best, lead = view.status.inner("best"), view.status.inner("lead")
+    best, lead = view.best_and_lead
     best_score, lead_score, seed = format.scores([best.number("median"), lead.number("median"), view.baseline])
     beaten = best.integer("number") is not None and not is_seed(best)
     return {
@@ -74,7 +76,7 @@ def _score(view: RunView) -> Json:
     }
 
 
-def _agent(agent: LenientJson, best: str, late: float) -> Json:
+def _agent(agent: LenientJson, status: LenientJson, best: str, late: float) -> Json:
     beat = agent.inner("beat")
     return {
         "name": agent.text("name", 80),
@@ -87,7 +89,7 @@ def _agent(agent: LenientJson, best: str, late: float) -> Json:
         "best": best,
         "best_number": agent.integer("best_number"),
         "stagnant": agent.integer("stagnant"),
-        "used": format.spending(agent.inner("spent").data),
+        "used": used_by(agent, status),
         "next": coming(agent).plain,
     }
 

@@ -2,7 +2,7 @@
 was due."""
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from operator import itemgetter
 
@@ -34,11 +34,19 @@ def lane(view: RunView, agent: str) -> Json:
     is_whole = not start and len(found) < EVENTS
     return {
         "begin": 0.0 if is_whole or not found else found[0].number("clock") or 0.0,
-        "end": (view.status.number("clock") or 0.0) + view.lateness,
+        "end": _now(view, found),
         "whole": is_whole,
         "pending": [format.line(name, 80) for name in status.texts("pending")],
         "items": [item for _, item in sorted(life.items, key=itemgetter(0))],
     }
+
+
+def _now(view: RunView, found: Iterable[LenientJson]) -> float:
+    """Return the run's clock now; where status.json does not say it, that of the last event."""
+    clock = view.status.number("clock")
+    if clock is None:
+        clock = max((event.number("clock") or 0.0 for event in found), default=0.0)
+    return clock + view.lateness
 
 
 class _Life:

@@ -8,7 +8,7 @@ from operator import itemgetter
 from attempts.record import Direction
 from coral.views import format
 from coral.views.curve import reach, with_margin
-from coral.web.reading import RunOutcome, RunView, comparison, opened
+from coral.web.reading import RunOutcome, RunView, comparison, opened, used
 from coral.web.runs import Runs
 
 MOST = 200  # runs of the list
@@ -26,16 +26,16 @@ def listing(runs: Runs) -> Json:
 def _line(view: RunView) -> Json:
     """Return one row of the list, from the run's status alone: opening the indexes of a hundred runs would take
     long."""
-    best = view.status.inner("best")
+    best, clock = view.status.inner("best"), view.status.number("clock")
     return {
         "run": view.name,
         "task": view.task,
         "state": view.state,
         "best": format.score(best.number("median")),
         "attempts": view.status.integer("attempts"),
-        "agents": len(view.status.objects("agents")),
-        "used": format.spending(view.status.inner("spent").data),
-        "clock": format.duration(view.status.number("clock") or 0.0),
+        "agents": len(view.agents()),
+        "used": used(view.status),
+        "clock": "" if clock is None else format.duration(clock),
         "started": view.status.text("started_at")[:16].replace("T", " "),
     }
 
@@ -55,8 +55,8 @@ def compared(runs: Runs, names: list[str]) -> Json:
                 {
                     **one.data(),
                     "label": label,
-                    "used": format.spending(one.view.status.inner("spent").data),
-                    "clock": format.duration(one.curve.end),
+                    "used": used(one.view.status),
+                    "clock": one.took,
                     "to_best": "" if one.curve.to_best is None else format.duration(one.curve.to_best),
                     "changes": _changes(one),
                     "time": one.over_time()[-POINTS:],
@@ -78,8 +78,10 @@ def _edge(direction: Direction, outcomes: Sequence[RunOutcome]) -> float | None:
 def _changes(one: RunOutcome) -> list[Json]:
     """Return the attempts that improved the best most, the largest gain first."""
     steps = one.curve.steps
-    gains = sorted(((abs(step.value - before.value), step) for before, step in pairwise(steps)), key=itemgetter(0))
-    found = [(gain, record) for gain, step in gains[::-1] if (record := one.view.attempt_or_none(step.number))]
+    steps_up = ((one.curve.gain(step.value, before.value), step) for before, step in pairwise(steps))
+    # A proven best is worse than the one before it where later grades of it were.
+    gains = sorted(((gain, step) for gain, step in steps_up if gain > 0), key=itemgetter(0), reverse=True)
+    found = [(gain, record) for gain, step in gains if (record := one.view.attempt_or_none(step.number))]
     return [
         {"number": record.number, "gain": gain, "agent": record.agent, "title": format.line(record.title)}
         for gain, record in found[:CHANGES]

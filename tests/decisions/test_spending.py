@@ -141,7 +141,7 @@ def test_a_part_of_the_figure_that_falls_alone_counts_nothing_twice(
         ((10, 1, 0.25), (10, 1, 0.25), 7, (10, 7, 1, 0.25)),  # equal figures have not fallen
         ((10, 1, 0.25), (12, 2, None), 0, (12, 0, 2, 0.25)),
         ((10, 1, None), (12, 2, None), 0, (12, 0, 2, None)),
-        ((10, 1, 0.0), (12, 2, 0.0), 0, (12, 0, 2, 0.0)),
+        ((10, 1, 0.0), (12, 2, 0.0), 0, (12, 0, 2, None)),
     ],
     ids=["equal", "no longer told", "never told", "told as nothing"],
 )
@@ -196,6 +196,17 @@ def test_what_the_program_says_itself_goes_before_the_prices() -> None:
     # But one that knows no price says that it costs nothing.
     stage.at(3, used(stage, "ann", 2_000_000, 0, 0.125))
     assert total(stage)[3] == 3.125
+
+
+def test_a_cost_of_nothing_that_no_price_supports_is_not_known() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 1_000_000, 0, 0.0))
+    assert total(stage) == (1_000_000, 0, 0, None)
+    stage.at(3, used(stage, "ann", 2_000_000, 0, 0.5))
+    assert total(stage)[3] == 0.5
+    free = Stage(rules=replace(QUIET_RULES, prices={"ann": Prices(input=0.0, cached=0.0, output=0.0)}))
+    free.at(2, used(free, "ann", 1_000_000, 0, 0.0))
+    assert total(free)[3] == 0.0
 
 
 ALONE, MORE_ALONE, TOKENS = (0, 3.0), (0, 4.0), (1_000_000, None)
@@ -270,7 +281,7 @@ def test_over_random_launches_and_rereadings_all_is_counted_once(
             stage.at(clock, figures[-1])
             if deaths:
                 stage.at(clock, *figures[: deaths.pop()])
-            assert total(stage) == (sums[0], sums[1], sums[2], float(sum(sums)))
+            assert total(stage) == (*sums, float(sum(sums)) or None)
         again(stage, clock + 1)
         clock += 200
         start = start if whole else list(sums)

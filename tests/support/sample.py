@@ -121,6 +121,7 @@ def put_status(layout: Layout, records: Sequence[Attempt], state: str = "running
         "noise": 0.0,
         "confirmations": 0,
         "attempts": len(records) - 1,
+        "failed": 0,
         "grading": {"slots": 2, "running": [], "queued": [], "paused": False},
         "seal": "none",
         "budget": {"lines": ["6 of 10 attempts are left"]},

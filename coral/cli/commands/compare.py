@@ -84,8 +84,10 @@ def _data(
 
 def _csv(outcomes: Sequence[RunOutcome]) -> int:
     rows = [
-        {key: value for key, value in outcome.data().items() if key not in ("reason", "use_unknown_of")}
+        {key: value for key, value in data.items() if key != "reason"}
+        | {"use_unknown_of": " ".join(outcome.view.status.texts("use_unknown_of"))}
         for outcome in outcomes
+        if (data := outcome.data())
     ]
     writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -124,14 +126,14 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
         best,
         format.delta(outcome.curve.best, view.baseline) if view.proven is not None else "",
         _which(view),
-        f"{lead} #{status.inner('lead').text('number')}" if is_leading else "",
+        f"{lead} #{outcome.lead.text('number')}" if is_leading else "",
         str(outcome.attempts),
-        str(status.integer("failed") or 0),
-        format.duration(outcome.curve.end),
+        str(view.failed),
+        outcome.took,
         "" if outcome.curve.to_best is None else format.duration(outcome.curve.to_best),
         f"{at_least}{format.money(outcome.money)}" if outcome.money is not None else "",
         f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else "",
-        f"{outcome.gain_per_attempt:.3g}" if outcome.gain_per_attempt else "",
+        "" if outcome.gain_per_attempt is None else f"{outcome.gain_per_attempt:.3g}",
     ]
 
 
@@ -144,7 +146,7 @@ def _which(view: RunView) -> str:
 
 def _lead(outcome: RunOutcome) -> float | None:
     """Return the score of the lead; None if the lead is the proven best."""
-    lead = outcome.view.status.inner("lead")
+    lead = outcome.lead
     return lead.number("median") if lead.data.get("proven") is False else None
 
 

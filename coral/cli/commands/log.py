@@ -22,6 +22,7 @@ from coral.reading.run_view import RunView
 from coral.views import format
 
 COLUMNS = (">#", ".score", ".median", ".mean?", ".±sd", ">n", ".±seed?", "verdict", "agent", "when?", "title*")
+NOT_COMPARED = (Kind.BASELINE, Kind.TUNE)  # a trial of numbers may be graded by another rule
 SHOWN = 5  # attempts that are named for one reason of failure
 MEASURED_AGAIN = (".median", ".mean?", ".±sd", ">n")  # left out where every attempt was graded once
 
@@ -123,7 +124,7 @@ def _row(line: MeasuredAttempt, view: RunView) -> list[str | Text]:
         format.score(mean(line.scores)) if again else "",
         f"{deviation(line.scores):.2g}" if again else "",
         str(len(line.scores)) if again else "",
-        format.delta(middle, view.baseline) if attempt.kind is not Kind.BASELINE and not earlier else "",
+        format.delta(middle, view.baseline) if attempt.kind not in NOT_COMPARED and not earlier else "",
         Text.assemble(
             _verdict(attempt, kind, view), dim(f", epoch {attempt.epoch}" if earlier else ""), _open(attempt)
         ),

@@ -28,6 +28,6 @@ def run(args: argparse.Namespace) -> int:
     write_result(target, data, force=args.force or args.output is None)
     if args.json:
         return print_json({"run": view.name, "file": str(target), "bytes": len(data)}, None)
-    attempts = format.plural(view.status.integer("attempts") or 0, "attempt")
+    attempts = format.plural(view.attempts, "attempt")
     print(f"{target}: {view.task}, {attempts}, {max(1, len(data) // 1000)} kB")
     return 0

@@ -6,13 +6,11 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from attempts.index.query import evals
 from coral.cli.parser import print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.run_data.run_lookup import command
@@ -24,6 +22,7 @@ from coral.fleet.health import HealthLevel
 from coral.fleet.reasons import ReasonKind, RunEndKind
 from coral.reading import visibility
 from coral.reading.beat_spans import spans
+from coral.reading.budgets import used
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView, is_seed
@@ -62,7 +61,7 @@ def _timeline(view: RunView, *, as_json: bool) -> int:
     """Print when each agent was alive, up to now; for a run that nobody supervises, up to its last status."""
     clock = time.time()
     until = clock - (format.age(view.status.text("wall"), clock) or 0.0) + view.lateness
-    names = [agent.text("name") for agent in view.status.objects("agents")]
+    names = [agent.text("name") for agent in view.status.objects("agents")] or view.agents()
     agents = {name: spans(beats_in(view.layout.beats(name)), until) for name in names}
     if as_json:
         return print_json(
@@ -137,14 +136,10 @@ def _attempt(view: RunView, measured: LenientJson) -> str:
 
 def _work(view: RunView) -> Text:
     status, grading = view.status, view.status.inner("grading")
-    used = format.spending(status.inner("spent").data)
-    if status.texts("use_unknown_of"):
-        used = f"at least {used}" if used else "use not known"
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
-    count = status.integer("attempts") or 0 if status else view.index.ask(partial(evals, alone=view.alone))
-    attempts = format.plural(count, "attempt") + _failed(status)
-    parts = [attempts, *again, *([used] if used else [])]
+    attempts = format.plural(view.attempts, "attempt") + _failed(view)
+    parts = [attempts, *again, *([use] if (use := used(status)) else [])]
     if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))
     if running := grading.integers("running"):
@@ -163,12 +158,11 @@ def _work(view: RunView) -> Text:
     return Text(" · ".join(parts))
 
 
-def _failed(status: LenientJson) -> str:
+def _failed(view: RunView) -> str:
     """Return how many attempts failed, and the most frequent reason: `, 71 failed (70: its result has no score)`."""
-    failed = status.integer("failed") or 0
-    most = next(iter(status.objects("failures")), LenientJson({}))
+    most = next(iter(view.status.objects("failures")), LenientJson({}))
     reason = f" ({most.text('count')}: {most.text('reason', 80)})" if most.text("reason") else ""
-    return f", {failed} failed{reason}" if failed else ""
+    return f", {view.failed} failed{reason}" if view.failed else ""
 
 
 def resume_command(view: RunView) -> str:

@@ -4,7 +4,6 @@ made."""
 import contextlib
 from collections.abc import Iterable, Sequence
 
-from attempts.index import query
 from coral import __version__
 from coral.cli.report.markup import Html, element, join
 from coral.cli.report.parts import data_table, pairs, section
@@ -13,6 +12,7 @@ from coral.errors import CoralError
 from coral.journal.lines import Lines
 from coral.journal.segments import segments
 from coral.reading import settings
+from coral.reading.budgets import used, used_by
 from coral.reading.run_view import RunView
 from coral.runs.verify import verified
 from coral.views import format
@@ -43,7 +43,7 @@ def _tile(name: str, value: str, more: str) -> Html:
 
 
 def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
-    status, lead = view.status, view.status.inner("lead")
+    status, lead = view.status, view.best_and_lead[1]
     best = view.attempt_or_none(view.proven)  # from the records, which remain if status.json is lost
     value = curve.best if best else None
     best_score, lead_score, seed = format.scores([value, lead.number("median"), view.baseline])
@@ -62,22 +62,14 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     if lead.data.get("proven") is False:
         who = f"#{lead.text('number')} by {lead.text('agent', 60)}, not proven to be better"
         yield "Lead", lead_score, who
-    attempts, failed = status.integer("attempts"), status.integer("failed") or 0
-    if attempts is None:
-        attempts = view.index.ask(lambda rows: query.evals(rows, view.alone))
-    yield "Attempts", str(attempts), f"{failed} failed" if failed else "none failed"
+    yield "Attempts", str(view.attempts), f"{view.failed} failed" if view.failed else "none failed"
     agents = len(status.objects("agents")) or len(view.agents())
-    yield "Time", format.duration(curve.end), f"with {format.plural(agents, 'agent')}"
+    at_least = "at least " if status.number("clock") is None else ""  # the last attempt was published then
+    yield "Time", f"{at_least}{format.duration(curve.end)}", f"with {format.plural(agents, 'agent')}"
     if curve.to_best is not None:
         yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.gained), 'step')}"
-    money, tokens = format.money(status.inner("spent").data.get("money")), status.inner("spent").number("tokens")
-    unknown = status.texts("use_unknown_of")
-    if money or tokens:
-        yield (
-            "Use",
-            money or format.tokens(tokens),
-            ("at least; " if unknown else "") + (f"{format.tokens(tokens)} tokens" if tokens else "of models"),
-        )
+    if use := used(status):
+        yield "Use", use, "by the models of the agents"
 
 
 def _ended(view: RunView) -> str:
@@ -138,7 +130,7 @@ def _agents(view: RunView) -> Html | None:
             agent.text("attempts"),
             score,
             f"#{number}" if (number := agent.integer("best_number")) is not None else "",
-            format.spending(agent.inner("spent").data),
+            used_by(agent, view.status),
         ]
         for agent, score in zip(agents, scores, strict=True)
     ]

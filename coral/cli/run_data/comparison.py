@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 
+from attempts.index.query import evals
 from coral.errors import CoralError
 from coral.reading.curve import read_curve
+from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from coral.reading.settings import config_of, settings
 from coral.reading.timeline import read_figures
+from coral.views import format
 from coral.views.curve import Curve
 
 MOST = 10  # runs: more cannot be told apart on a screen
@@ -23,18 +27,40 @@ class RunOutcome:
 
     @property
     def gain(self) -> float | None:
-        """By how much the proven best is better than the seed, in units of the score; 0 while the seed is the best."""
+        """By how much the proven best is better than the seed, in units of the score; below 0 where later grades of it
+        are worse, 0 while the seed is the best."""
         best, seed = self.curve.best, self.view.baseline
-        return None if best is None or seed is None else abs(best - seed)
+        if best is None or seed is None:
+            return None
+        return 0.0 if self.view.proven is None else self.curve.gain(best, seed)
 
     @property
     def attempts(self) -> int:
-        """The number of real attempts with any verdict but void."""
-        return self.view.status.integer("attempts") or 0
+        """The number of real attempts with any verdict but void, of all epochs."""
+        return self.view.attempts
+
+    @cached_property
+    def attempts_of_epoch(self) -> int:
+        """The number of these in the present epoch, in which the gain was made."""
+        return self.view.index.ask(partial(evals, alone=self.view.alone, of_all_epochs=False))
 
     @property
     def gain_per_attempt(self) -> float | None:
-        return self.gain / self.attempts if self.gain is not None and self.attempts else None
+        return self.gain / self.attempts_of_epoch if self.gain is not None and self.attempts_of_epoch else None
+
+    @property
+    def lead(self) -> LenientJson:
+        return self.view.best_and_lead[1]
+
+    @property
+    def is_time_known(self) -> bool:
+        """Whether status.json says how long the run was supervised. The end of the curve is a lower bound else."""
+        return self.view.status.number("clock") is not None
+
+    @property
+    def took(self) -> str:
+        """In words, how long the run was supervised."""
+        return ("" if self.is_time_known else "≥") + format.duration(self.curve.end)
 
     @property
     def money(self) -> float | None:
@@ -74,13 +100,14 @@ class RunOutcome:
             "seed": self.view.baseline,
             "best": self.curve.best,
             "best_number": self.view.proven,
-            "lead": status.inner("lead").number("median"),
-            "lead_number": status.inner("lead").integer("number"),
+            "lead": self.lead.number("median"),
+            "lead_number": self.lead.integer("number"),
             "gain": self.gain,
             "attempts": self.attempts,
-            "failed": status.integer("failed"),
+            "attempts_of_epoch": self.attempts_of_epoch,
+            "failed": self.view.failed,
             "agents": len(self.view.agents()),
-            "seconds": self.curve.end,
+            "seconds": self.curve.end if self.is_time_known else None,
             "seconds_to_best": self.curve.to_best,
             "money": self.money,
             "tokens": self.tokens,
@@ -114,7 +141,12 @@ def check_comparable(views: Sequence[RunView]) -> list[str]:
     seeds = {view.baseline for view in views if view.baseline is not None}
     if len(seeds) > 1 and len(tasks) == 1:
         concerns.append("the seeds score differently: the seed or the grader is not the same")
-    return concerns
+    return concerns + [
+        f"{view.name} is in epoch {view.epoch}: its scores, its gain and its curve are of that epoch alone, "
+        "its attempts, its time and its use of all epochs"
+        for view in views
+        if view.epoch > 1
+    ]
 
 
 def differing(outcomes: Sequence[RunOutcome]) -> list[tuple[str, list[str]]]:

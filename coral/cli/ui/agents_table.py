@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from rich.text import Text
 
 from coral.cli.ui.table import Table, dim, table, tone
+from coral.reading.budgets import used_by
 from coral.reading.lenient_json import LenientJson
 from coral.views import format
 from heartbeats.beat import SILENT_SECONDS
@@ -39,9 +40,10 @@ def agents_table(
     shown = agents[first:][:most]
     best = status.inner("best").text("agent")
     bests = format.scores([agent.number("best") for agent in shown])
+    colors = [(styles or {}).get(agent.text("name"), "") for agent in shown]
     rows = [
-        dict(zip(COLUMNS, _row(agent, own, late, best, (styles or {}).get(agent.text("name"), "")), strict=True))
-        for agent, own in zip(shown, bests, strict=True)
+        dict(zip(COLUMNS, _row(status, agent, own, late, best, color), strict=True))
+        for agent, own, color in zip(shown, bests, colors, strict=True)
     ]
     # Some programs use no model, or do not report it.
     columns = [name for name in COLUMNS if name != ">used?" or any(row[name] for row in rows)]
@@ -64,8 +66,8 @@ def _marked(name: object, *, is_chosen: bool) -> Text:
     return Text.assemble(("> ", "bold") if is_chosen else "  ", text)
 
 
-def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
-    stagnant, spent = agent.integer("stagnant"), agent.inner("spent").data
+def _row(status: LenientJson, agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
+    stagnant, money = agent.integer("stagnant"), agent.inner("spent").number("money")
     return [
         Text(agent.text("name"), style=f"bold {style}" if agent.text("name") == best else style),
         tone(agent.text("phase")),
@@ -73,7 +75,7 @@ def _row(agent: LenientJson, own: str, late: float, best: str, style: str) -> li
         agent.text("attempts"),
         own,
         "" if stagnant is None else str(stagnant),
-        format.money(spent.get("money")) or format.spending(spent),  # in money where that is known, else in tokens
+        format.money(money) or used_by(agent, status),  # in money where that is known, else in tokens
         activity(agent, late),
         coming(agent),
     ]

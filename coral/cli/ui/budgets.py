@@ -15,6 +15,8 @@ def bars(status: LenientJson, late: float) -> list[Text]:
 
 
 def _bar(use: BudgetUse) -> Text:
+    if use.share is None:
+        return Text(f"{use.key} {use.amounts}")
     style = "red" if use.share >= 0.95 else "yellow" if use.share >= 0.8 else "green"
     text = Text.assemble(f"{use.key} ", bar(use.share, WIDTH, style), f" {use.amounts}")
     if use.left:

@@ -21,7 +21,7 @@ def holdout_table(view: RunView, width: int) -> Table:
 
 def holdout_line(view: RunView) -> Text | None:
     """Return what the hold-out says of the best; None if the best is the seed or was not graded on the hold-out yet."""
-    best = view.status.inner("best").integer("number")
+    best = view.best_and_lead[0].integer("number")
     found = next((one for one in view.holdouts[1:] if one.row.number == best), None)
     if found is None:
         return None

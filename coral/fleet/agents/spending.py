@@ -67,13 +67,16 @@ def _counted(before: Meter, now: Spent, prices: Prices | None) -> tuple[Meter, S
     )
     money = None if now.money is None else max(now.money - (old.money or 0.0), 0.0)
     estimated, is_ahead = before.estimated, before.is_ahead and tokens == Spent()
-    # A program that does not know a model's price reports a cost of 0.
+    # A program that does not know a model's price reports a cost of 0: what a model costs that is free for certain,
+    # the task's prices say.
     if money:
         is_ahead = tokens == Spent() and not estimated
         money, estimated = max(money - estimated, 0.0), max(estimated - money, 0.0)
     elif prices is not None:
         money = 0.0 if before.is_ahead else cost(tokens, prices)
         estimated += money
+    else:
+        money = None
     meter = replace(before, figure=highest(old, now), estimated=estimated, is_ahead=is_ahead)
     return meter, replace(tokens, money=money)
 

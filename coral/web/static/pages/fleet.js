@@ -47,7 +47,7 @@ export function Budgets({ fleet }) {
   if (!fleet.budgets.length) return html`<p class="quiet">${fleet.limits.join(" - ")}</p>`;
   return html`<section aria-label="Budgets" class="budgets">
     ${fleet.budgets.map(
-      (budget) => html`<div><label>${budget.key} <progress max="1" value=${budget.share} class=${budget.share >= 0.95 ? "full" : budget.share >= 0.8 ? "high" : ""}></progress></label>
+      (budget) => html`<div><label>${budget.key} ${budget.share === null ? null : html`<progress max="1" value=${budget.share} class=${budget.share >= 0.95 ? "full" : budget.share >= 0.8 ? "high" : ""}></progress>`}</label>
       <span>${budget.amounts}${budget.left ? `, ${budget.left}` : ""}</span></div>`,
     )}
   </section>`;

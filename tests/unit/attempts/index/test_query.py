@@ -1,5 +1,6 @@
 """Every answer of the index is the one that reading all records would give."""
 
+from collections import Counter
 from contextlib import closing
 from sqlite3 import Connection
 
@@ -111,6 +112,14 @@ def test_every_answer_is_the_one_that_all_records_give(
     counting = [record for record in seen if record.kind is Kind.REAL and record.verdict is not Verdict.VOID]
     assert query.evals(rows, wanted.alone) == len(counting)
     assert query.evals(rows, wanted.alone, 3) == sum(record.number > 3 for record in counting)
+    assert query.failed(rows, wanted.alone) == sum(record.verdict is Verdict.FAILED for record in counting)
+    scored = (record for record in board.this_epoch(history) if record.score is not None)
+    groups = Counter(
+        record.number if record.of is None else record.of for record in scored if record.kind is not Kind.TUNE
+    )
+    assert sorted(map(len, query.repeated(rows))) == sorted(count for count in groups.values() if count > 1)
+    present = [record for record in counting if record.epoch == history[-1].epoch]
+    assert query.evals(rows, wanted.alone, of_all_epochs=False) == len(present)
     rows.close()
 
 

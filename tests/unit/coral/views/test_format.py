@@ -55,6 +55,8 @@ def test_usage_in_a_line() -> None:
         "1.2k in, 5 from cache, 3 out, $0.10"
     )
     assert format.usage({"input": 1, "cached": 0, "output": 2, "cost": None}) == "1 in, 2 out"
+    assert format.usage({"input": 1, "cached": 0, "output": 2, "cost": 0.0}) == "1 in, 2 out"
+    assert format.usage({"input": 0, "cached": 0, "output": 0, "cost": 0.1}) == "$0.10"
     assert format.spending({"tokens": 1200, "money": 0.1}) == "1.2k tokens, $0.10"
     assert format.spending({"tokens": 0, "money": None}) == format.spending({}) == ""
 

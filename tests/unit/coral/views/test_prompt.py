@@ -33,6 +33,9 @@ def test_of_a_budget_at_most_so_much_is_left_where_some_use_is_not_known() -> No
     assert budget(rules, fleet, 0.0, "ben")["lines"][1] == "at most $3.00 of $3.00 of your own are left"
     known = Fleet(agents={"ann": told}, run=Run(spent=told.spent))
     assert budget(rules, known, 0.0)["lines"] == ["$4.00 of $5.00 are left to the fleet"]
+    unpriced = Agent(name="ann", launch=1, spent=Spent(input=10))
+    lines = budget(rules, Fleet(agents={"ann": unpriced}, run=Run(spent=unpriced.spent)), 0.0, "ann")["lines"]
+    assert [line.startswith("at most ") for line in lines] == [True, True], "what its tokens cost is not known"
     without = replace(rules, budget_money=None)
     assert budget(without, fleet, 0.0)["text"] == "at least 10 tokens, $1.00 used so far"
 

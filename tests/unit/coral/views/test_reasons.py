@@ -203,6 +203,16 @@ def test_budgets_are_amounts_in_the_units_of_the_task() -> None:
     assert budgets_of(fleet, Rules(budget_tokens=1000), 0.0) == [{"key": "tokens", "limit": 1000, "used": 800}]
 
 
+def test_of_a_budget_nothing_is_used_before_the_first_launch_and_then_it_is_not_known() -> None:
+    rules = Rules(budget_money=5.0, budget_tokens=1000, accounts={"ann": "claude"})
+    for launch, amount in ((0, 0), (1, None)):
+        fleet = Fleet(agents={"ann": Agent(name="ann", launch=launch)})
+        assert [budget["used"] for budget in budgets_of(fleet, rules, 0.0)] == [amount, amount]
+    tokens = Spent(input=600)
+    fleet = Fleet(agents={"ann": Agent(name="ann", launch=1, spent=tokens)}, run=Run(spent=tokens))
+    assert [budget["used"] for budget in budgets_of(fleet, rules, 0.0)] == [None, 600], "no price is known"
+
+
 def test_what_the_timeline_says_of_a_message_has_no_empty_fields() -> None:
     assert logged_data(LoggedMessage(name="reflect", id="h1", attempt=0, since=0.12345)) == {
         "name": "reflect",

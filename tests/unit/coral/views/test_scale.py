@@ -33,3 +33,5 @@ def test_a_difference_of_rounding_is_none() -> None:
         "+1e-07 against #3, practically the same",
         "+1e-07 against #3, 1e-07 of the gain so far, 1e+02 times the noise",
     ]
+    small = attempt(7, 4e-7, verdict=Verdict.TIED, against=3, delta=1e-7)
+    assert Scale().of(small) == "+1e-07 against #3", "a quarter of the score, however small that is"

@@ -4,7 +4,7 @@ import pytest
 from dashboard import visitor
 from sample import attempt, make_run, write_status
 
-from attempts.record import Kind
+from attempts.record import Kind, Verdict
 from attempts.store import Store
 from workspace.layout import Layout
 
@@ -61,6 +61,15 @@ MEASURED = [
     ({"metric": "speed' OR 1=1 --"}, []),
     ({"metric": "name"}, []),  # a text is no number
 ]
+
+
+def test_the_gain_of_an_attempt_is_that_of_all_its_grades_as_the_terminal_says(layout: Layout) -> None:
+    store, client = Store(layout.attempts), visitor(layout)
+    for number in (5, 6):
+        store.publish(attempt(number, 1.25, kind=Kind.CONFIRM, of=4, tree=f"{4:040x}", verdict=Verdict.WORSE))
+    store.publish(attempt(7, 9.0, kind=Kind.TUNE))
+    gains = {n: client.get(f"/api/runs/{layout.root.name}/attempts/{n}").json()["gain"] for n in (0, 3, 4, 7)}
+    assert gains == {0: "", 3: "+0.25", 4: "+0.25", 7: ""}, "a trial of numbers may be graded by another rule"
 
 
 @pytest.mark.parametrize(("asked", "expected"), MEASURED)

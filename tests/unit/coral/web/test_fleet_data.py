@@ -53,6 +53,20 @@ def test_a_budget_has_its_share_and_its_forecast(layout: Layout) -> None:
     assert budget["left"] == "~30 min left"
 
 
+def test_use_that_is_not_known_is_not_told_as_nothing(layout: Layout) -> None:
+    budgets = [{"key": "money", "limit": 5.0, "used": 1.5}, {"key": "tokens", "limit": 10_000, "used": 0}]
+    agents = [agent_status("agent-1", spent={"money": None}), agent_status("agent-2", spent={"money": 1.5})]
+    spent = {"tokens": None, "money": 1.5}
+    write_status(layout, budgets=budgets, agents=agents, spent=spent, use_unknown_of=["agent-1"])
+    fleet = fleet_of(layout)
+    assert (fleet["used"], fleet["per_hour"]) == ("at least $1.50", "at least $9.00 an hour")
+    assert [(budget["share"], budget["amounts"]) for budget in fleet["budgets"]] == [
+        (0.3, "at least $1.50 of $5.00"),
+        (None, "use not known, limit 10.0k"),
+    ]
+    assert [agent["used"] for agent in fleet["agents"]] == ["use not known", "$1.50"]
+
+
 def test_what_needs_a_person_is_on_top(layout: Layout) -> None:
     alerts = [
         {"id": "a-1", "number": 1, "text": "seen", "at": stamp(60), "acknowledged": True},
@@ -79,6 +93,14 @@ def test_a_damaged_status_is_told_and_shows_the_rest(layout: Layout, content: st
     fleet = fleet_of(layout)
     assert fleet["agents"] == []
     assert fleet["warnings"]
+
+
+def test_without_its_status_the_figures_of_a_run_are_those_of_its_records(layout: Layout) -> None:
+    layout.status.unlink()
+    fleet = fleet_of(layout)
+    assert (fleet["attempts"], fleet["failed"], fleet["clock"], fleet["used"]) == (4, 1, None, "use not known")
+    score = fleet["score"]
+    assert (score["best"], score["number"], score["seed"], score["gain"]) == ("2", 4, "1", "+1")
 
 
 def test_an_agent_that_rests_says_why(layout: Layout) -> None:

@@ -44,6 +44,13 @@ def told(layout: Layout, *kinds: str) -> list[dict]:
         return [item for item in lane_data.lane(view, AGENT)["items"] if item["kind"] in kinds]
 
 
+def test_a_lane_without_the_status_ends_with_its_last_event(layout: Layout) -> None:
+    write_events(layout, *LIFE)
+    layout.status.unlink()
+    with opened(layout) as view:
+        assert lane_data.lane(view, AGENT)["end"] == 40.0
+
+
 def test_a_heartbeat_is_told_from_when_it_fell_due_to_the_end_of_the_work_on_it(layout: Layout) -> None:
     write_events(layout, *LIFE)
     checkpoint, reflect, skipped, withdrawn = told(layout, "heartbeat")

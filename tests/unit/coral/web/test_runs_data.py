@@ -2,7 +2,10 @@
 
 import pytest
 from dashboard import visitor
-from sample import make_run, write_events, write_status
+from sample import attempt, make_run, write_events, write_status
+
+from attempts.record import Kind, Verdict
+from attempts.store import Store
 
 
 def test_the_runs_beside_it_are_listed_and_compared(tmp_path) -> None:
@@ -20,6 +23,38 @@ def test_the_runs_beside_it_are_listed_and_compared(tmp_path) -> None:
     gains = [[(one["number"], one["gain"]) for one in run["changes"]] for run in found["runs"]]
     assert gains == [[(1, 1.0)], [(1, 0.5), (2, 0.25)]]
     assert found["runs"][0]["changes"][0]["title"] == "try 1"
+
+
+def test_the_use_of_a_run_is_a_lower_bound_where_not_all_is_known(tmp_path) -> None:
+    known, partly, unknown = (make_run(tmp_path / "runs") for _ in range(3))
+    write_status(known, spent={"tokens": 5000, "money": 2.0})
+    write_status(partly, spent={"tokens": 5000, "money": 2.0}, use_unknown_of=["agent-1"])
+    write_status(unknown, spent={"tokens": None, "money": None}, use_unknown_of=["agent-1"])
+    client, names = visitor(known), [layout.root.name for layout in (known, partly, unknown)]
+    words = ["5.0k tokens, $2.00", "at least 5.0k tokens, $2.00", "use not known"]
+    listed = {run["run"]: run["used"] for run in client.get("/api/runs").json()["runs"]}
+    assert [listed[name] for name in names] == words
+    compared = client.get("/api/compare", params={"run": names}).json()["runs"]
+    assert [run["used"] for run in compared] == words
+
+
+def test_a_step_to_a_worse_best_is_no_gain(tmp_path) -> None:
+    first, second = make_run(tmp_path / "runs", scores=(1.0, 2.0, 3.0)), make_run(tmp_path / "runs")
+    for number in (3, 4):
+        again = attempt(number, 1.5, kind=Kind.CONFIRM, of=2, tree=f"{2:040x}", verdict=Verdict.WORSE)
+        Store(first.attempts).publish(again)
+    for layout in (first, second):
+        write_status(layout)
+    names = [layout.root.name for layout in (first, second)]
+    found = visitor(first).get("/api/compare", params={"run": names}).json()["runs"][0]
+    assert found["best"] == 1.5, "#2 was worse, measured again"
+    assert [(one["number"], one["gain"]) for one in found["changes"]] == [(1, 1.0)]
+
+
+def test_a_run_without_its_status_is_listed_with_what_is_known(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs")
+    (found,) = visitor(layout).get("/api/runs").json()["runs"]
+    assert (found["clock"], found["attempts"], found["agents"], found["used"]) == ("", None, 2, "use not known")
 
 
 def test_a_far_seed_does_not_hide_the_steps_of_the_runs_compared(tmp_path) -> None:

@@ -13,6 +13,7 @@ from real_runs import Run, tries
 from attempts.store import Store
 from coral.journal import fold
 from coral.runs.task_files import changed
+from coral.runs.verify import Verification, scores_the_same
 
 GRADE = """
 import pathlib
@@ -58,13 +59,63 @@ def test_what_scores_the_same_again_is_verified_and_an_export_says_so(run: Run, 
     assert changed(run.layout.private, fold(run.layout.journal).files, {}) == []
 
 
-def test_noise_is_allowed_for(run: Run, coral, said: Path) -> None:
-    status = json.loads(run.layout.status.read_text())
-    run.layout.status.write_text(json.dumps({**status, "noise": 0.2}))
-    said.write_text("0.5")
-    assert coral("verify", "2", "--run", str(run.layout.root))[0] == 0
-    said.write_text("0.7")
-    assert coral("verify", "2", "--run", str(run.layout.root))[0] == 1
+def test_the_noise_at_the_score_of_an_attempt_is_allowed_for(start, coral, said: Path) -> None:
+    """It is a tenth of the score here: 0.2 at the first attempt, 3 at the best. status.json is not needed for it."""
+    noisy = ("grader.noise=10%", "grader.confirm=0")
+    run: Run = start(tries(2, 30), grade=GRADE.format(said=str(said)), overrides=noisy)
+    run.wait_for_attempts(2)
+    run.stop()
+    words = ("--run", str(run.layout.root))
+    for harm in (lambda: None, run.layout.status.unlink):
+        harm()
+        said.write_text("0.5")
+        assert coral("verify", "1", *words)[0] == 0
+        said.write_text("0.7")
+        assert coral("verify", "1", *words)[0] == 1
+        assert coral("verify", "2", *words)[0] == 0
+        assert json.loads(coral("verify", "2", "--json", *words)[1])["noise"] == pytest.approx(3.0)
+
+
+def test_a_trial_of_numbers_is_not_verified_by_the_rule_of_an_attempt(start, coral, said: Path) -> None:
+    script = GRADE.format(said=str(said)).replace("(workspace, private)", "(workspace, private, kind)")
+    script = script.replace("    return ", "    return (kind == 'tune') + ")
+    steps = [{"edit": {"file": "x.txt", "content": "2"}}, {"submit": {"message": "a trial", "tune": True}}]
+    run: Run = start(steps, grade=script)
+    run.wait_for_attempts(1)
+    run.stop()
+    assert Store(run.layout.attempts).read(1).score == 3.0
+    code, _, error = coral("verify", "1", "--run", str(run.layout.root))
+    assert (code, error.splitlines()[0]) == (
+        1,
+        "coral: cannot verify #1: it is a trial of numbers (--tune), which graders may score by another rule",
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "recorded", "noise", "is_same"),
+    [
+        (0.1 + 0.2, 0.3, 0.0, True),
+        (3e-10, 1e-10, 0.0, False),  # a difference that is small beside 1, and not beside the score
+        (1e-10, 1e-10, None, True),
+        (0.0, 0.0, 0.0, True),
+        (1e-300, 0.0, 0.0, False),
+        (1e12 + 1, 1e12, 0.0, True),
+        (1.0 + 3e-5, 1.0, 1e-5, True),
+        (1.0 + 4e-5, 1.0, 1e-5, False),
+    ],
+)
+def test_a_score_is_the_same_relative_to_its_size(
+    score: float, recorded: float, noise: float | None, is_same: bool
+) -> None:
+    assert scores_the_same(score, recorded, noise) is is_same
+
+
+def test_that_the_noise_is_not_known_is_said() -> None:
+    found = Verification(2, 3.0, 3.5, "", "closed", False, None)
+    assert found.text == (
+        "#2 is not verified: its record says 3, and now it scores 3.5; how far grades of one commit differ here is not "
+        "known"
+    )
 
 
 def test_another_grader_or_another_commit_proves_nothing(run: Run, coral) -> None:

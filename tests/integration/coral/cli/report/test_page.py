@@ -104,7 +104,7 @@ def test_a_page_says_what_came_of_the_run(finished: Layout) -> None:
         "#4 by agent-1, +1 against the seed's 1",
         "It stopped: the budget of 4 attempts is used up.",
         "From the seed's 1 to 2 (#4) in 2 steps, the last after 40 s of 10 min; 4 attempts.",
-        "$2.50 1.0k tokens",
+        "1.0k tokens, $2.50 by the models",
         "two circles overlap",
         "-one +two",
     ):
@@ -140,6 +140,14 @@ def test_a_damaged_run_has_a_report(harm: str, finished: Layout) -> None:
     found = Page(page(RunView(finished)))
     assert found.open == []
     assert "Score over time" in "".join(found.text)
+
+
+def test_a_report_without_status_counts_the_records_and_says_at_least(finished: Layout) -> None:
+    Store(finished.attempts).publish(attempt(5, None, verdict=Verdict.VOID))
+    finished.status.unlink()
+    text = " ".join(" ".join(Page(page(RunView(finished))).text).split())
+    for part in ("Attempts 4 1 failed", "Time at least ", "Use use not known"):
+        assert part in text
 
 
 def test_a_run_without_an_attempt(finished: Layout) -> None:

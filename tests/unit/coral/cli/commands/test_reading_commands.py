@@ -14,6 +14,7 @@ from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli.commands.diff import coloured
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
+from coral.reading.run_view import RunView
 from coral.supervisor.lock import hold_lock
 from coral.views.fleet_view import Unit, due_data
 from coral.views.reasons import reason_data, run_end_text
@@ -116,6 +117,19 @@ def test_use_that_no_program_has_reported_is_not_known(layout: Layout, shown: Sh
     assert shown("status").splitlines()[2] == "4 attempts · use not known"
     write_status(layout, spent={"tokens": 2000, "money": None}, use_unknown_of=["agent-1"])
     assert shown("status").splitlines()[2] == "4 attempts · at least 2.0k tokens"
+
+
+def test_without_its_status_a_run_has_the_figures_of_its_records(layout: Layout, shown: Shown) -> None:
+    Store(layout.attempts).publish(attempt(5, 2.0, kind=Kind.CONFIRM, of=0, tree=f"{0:040x}", verdict=Verdict.TIED))
+    layout.status.unlink()
+    assert "4 attempts, 1 failed · use not known" in shown("status").splitlines()
+    assert RunView(layout).baseline == 1.5, "the median of the seed's grades, as in the status"
+    beats = json.loads(shown("status", "--timeline", "--json"))["agents"]
+    assert list(beats) == ["agent-1", "agent-2"]
+    layout.holdout_scores.parent.mkdir(parents=True, exist_ok=True)
+    scores = [{"number": number, "score": score, "reason": ""} for number, score in ((0, 1.0), (4, 1.5))]
+    layout.holdout_scores.write_text(json.dumps({"scores": scores}))
+    assert "hold-out #4 1.5, the seed 1" in shown("status")
 
 
 def test_status_shows_what_was_done_about_a_stalled_agent(layout: Layout, shown: Shown) -> None:
@@ -248,6 +262,7 @@ def test_log_filters(layout: Layout, shown: Shown) -> None:
     assert numbers() == [4, 1, 3]
     assert numbers("--agent", "agent-2") == [1, 3]
     assert numbers("--kind", "tune") == [5]
+    assert "+8" not in shown("log", "--kind", "tune"), "its grader may have another rule, so it is not compared"
     assert numbers("--kind", "baseline") == [0]
     assert numbers("--recent", "--search", "gap FOUND") == [5]
     assert numbers("--search", "TRY 4") == [4]

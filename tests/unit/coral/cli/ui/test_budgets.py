@@ -3,7 +3,7 @@
 import pytest
 
 from coral.cli.ui.budgets import bars
-from coral.reading.budgets import forecast, per_hour
+from coral.reading.budgets import forecast, per_hour, used, used_by
 from coral.reading.lenient_json import LenientJson
 
 
@@ -30,7 +30,39 @@ def test_a_budget_is_a_bar_with_a_forecast(budget: dict[str, object], says: str)
 
 def test_what_is_not_known_of_the_use_makes_a_forecast_an_upper_bound() -> None:
     text = shown({"key": "money", "limit": 50, "used": 25.0}, use_unknown_of=["agent-1"])
-    assert text.endswith(", at most ~1 h left")
+    assert text.endswith(" at least $25.00 of $50.00, at most ~1 h left")
+    assert " 25 of 50, " in shown({"key": "attempts", "limit": 50, "used": 25}, use_unknown_of=["agent-1"])
+
+
+@pytest.mark.parametrize("used", [None, 0, 0.0])
+def test_a_budget_of_which_nothing_is_known_has_no_empty_bar(used: float | None) -> None:
+    unknown = {"use_unknown_of": ["agent-1"]}
+    assert shown({"key": "money", "limit": 50, "used": used}, **unknown) == "money use not known, limit $50.00"
+    assert shown({"key": "tokens", "limit": 5000, "used": used}, **unknown) == "tokens use not known, limit 5.0k"
+    assert shown({"key": "money", "limit": 50, "used": 0.0}) == "money ░░░░░░░░░░░░ $0.00 of $50.00", "nobody began"
+
+
+@pytest.mark.parametrize(
+    ("spent", "unknown_of", "words"),
+    [
+        ({"tokens": 1200, "money": 0.5}, [], "1.2k tokens, $0.50"),
+        ({"tokens": 1200, "money": 0.5}, ["agent-1"], "at least 1.2k tokens, $0.50"),
+        ({"tokens": None, "money": None}, ["agent-1"], "use not known"),
+        ({"tokens": None, "money": None}, [], ""),
+    ],
+)
+def test_what_was_used_is_a_lower_bound_where_not_all_is_known(
+    spent: dict[str, object], unknown_of: list[str], words: str
+) -> None:
+    assert used(LenientJson({"spent": spent, "use_unknown_of": unknown_of})) == words
+
+
+def test_the_use_of_an_agent_that_reports_nothing_is_not_known() -> None:
+    silent, told = ({"name": name, "spent": {"money": money}} for name, money in (("agent-1", None), ("agent-2", 1.5)))
+    status = LenientJson({"use_unknown_of": ["agent-1"]})
+    assert used_by(LenientJson(silent), status) == "use not known"
+    assert used_by(LenientJson(told), status) == "$1.50"
+    assert used_by(LenientJson(silent), LenientJson()) == "", "it uses no model"
 
 
 def test_time_goes_on_while_the_status_grows_old() -> None:
@@ -48,3 +80,5 @@ def test_the_cost_of_an_hour() -> None:
     assert per_hour(LenientJson({"clock": 1800.0, "spent": {"money": 2.0}}), 0.0) == "$4.00 an hour"
     assert per_hour(LenientJson({"clock": 30.0, "spent": {"money": 2.0}}), 0.0) == ""
     assert per_hour(LenientJson({"clock": 1800.0, "spent": {"money": None}}), 0.0) == ""
+    partly = {"clock": 1800.0, "spent": {"money": 2.0}, "use_unknown_of": ["agent-1"]}
+    assert per_hour(LenientJson(partly), 0.0) == "at least $4.00 an hour"
