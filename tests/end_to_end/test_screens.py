@@ -91,7 +91,7 @@ def test_all_that_is_said_of_a_run_agrees(name: str, tmp_path: Path) -> None:
     said = Said(tmp_path)
     status = said("status")
     records = [record for record in readable(Store(layout.attempts)) if record.kind is Kind.REAL]
-    assert_counts(said, status, records, case)
+    assert_counts(said, status, layout, records, case)
     assert_best(said, status, layout, case, started.stdout)
     assert_money_and_reason(said, status, started.stdout, layout)
     assert_hold_out(said, status, layout, case)
@@ -127,7 +127,7 @@ class Said:
         return done.stdout
 
 
-def assert_counts(said: Said, status: Any, records: list[Attempt], case: Case) -> None:
+def assert_counts(said: Said, status: Any, layout: Layout, records: list[Attempt], case: Case) -> None:
     (listed,) = said("runs")
     replayed = said("replay", "--at", "99h")
     failed = [record.number for record in records if record.verdict is Verdict.FAILED]
@@ -141,13 +141,19 @@ def assert_counts(said: Said, status: Any, records: list[Attempt], case: Case) -
         (group["reason"], group["count"]) for group in groups
     ]
     shown = {row["number"]: row for row in said("log", "--recent", "-n", "1000")}
+    ancestry = {row["number"]: row["score"] for row in said("lineage", "-n", "0")}
+    everything = readable(Store(layout.attempts))
     assert {row["number"] for row in shown.values() if row["kind"] == "real"} == {record.number for record in records}
     for record in records:
         assert (shown[record.number]["score"], shown[record.number]["verdict"]) == (record.score, record.verdict.value)
         one = said("show", str(record.number))
         assert (one["score"], one["verdict"], one["reason"]) == (record.score, record.verdict.value, record.reason)
+        middle = None if record.score is None else median(measured(everything, record.number))
+        assert ancestry[record.number] == middle
+        if (again := shown[record.number].get("measured")) is not None:
+            assert (again["median"], one["measured"]) == (middle, again)
         assert re.match(
-            rf"#{record.number} {re.escape(score(record.score))}  {record.verdict}",
+            rf"#{record.number} {re.escape(score(middle))}  {record.verdict}",
             said.words("show", str(record.number)),
         )
     confirmations = [row for row in shown.values() if row["kind"] == "confirm"]
