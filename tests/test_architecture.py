@@ -66,6 +66,7 @@ MAY_IMPORT = {
     # The packages of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "workspace.layout"),
     "coral.processes.cgroup": (),
+    "coral.processes.launch_tags": ("workspace.layout", "workspace.plain_file"),
     "coral.processes.rlimit_tag": ("workspace.plain_file",),  # the numbers of our own users
     "coral.processes.process_tree": (
         "coral.processes.cgroup",
