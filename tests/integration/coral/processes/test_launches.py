@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import strangers
 from real_runs import wait_until
 
 from coral.processes import cgroup, process, process_tree, rlimit_tag
@@ -392,5 +393,22 @@ def test_a_child_inherits_its_tag_until_it_gets_another(tmp_path) -> None:
         assert rlimit_tag.put(child.pid, "two")
         assert rlimit_tag.read(child.pid) == rlimit_tag.value_of("two")
         assert rlimit_tag.read(os.getpid()) not in (rlimit_tag.value_of("one"), rlimit_tag.value_of("two"))
+    finally:
+        child.communicate(b"\n")
+
+
+def test_a_process_that_nobody_may_look_into_keeps_its_mark(tmp_path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can start a process of somebody else")
+    # To become another user has that effect.
+    line = f"import os; os.setuid({strangers.NOBODY}); print(flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert rlimit_tag.put(child.pid, "one")
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert Path(f"/proc/{child.pid}/limits").stat().st_uid == 0
+        with strangers.owning(tmp_path):
+            assert rlimit_tag.read(child.pid) == rlimit_tag.value_of("one")
     finally:
         child.communicate(b"\n")
