@@ -66,6 +66,7 @@ MAY_IMPORT = {
     # The packages of the supervisor, from the ground up.
     "coral.processes": ("coral.processes", "workspace.layout"),
     "coral.processes.cgroup": (),
+    "coral.processes.launch_tags": ("workspace.layout", "workspace.plain_file"),
     "coral.processes.rlimit_tag": ("workspace.plain_file",),  # the numbers of our own users
     "coral.processes.process_tree": (
         "coral.processes.cgroup",
@@ -86,7 +87,9 @@ MAY_IMPORT = {
         "workspace.owner",
         "workspace.seal",
     ),
+    "coral.processes.end_users": (),
     "coral.processes.own_user": (
+        "coral.processes.end_users",
         "coral.processes.restricted",
         "coral.grader.sandbox",
         "workspace.owner",
@@ -362,6 +365,7 @@ PROCESSES += ("coral.runtimes.scripted.steps", "workspace.cancellation", "coral.
 PROCESSES += ("coral.runtimes.acp.program", "coral.grader.candidate", "coral.grader.inside")
 PROCESSES += ("coral.grader.as_user", "coral.grader.starter")
 PROCESSES += ("coral.grader.landlock", "coral.processes.seal", "coral.processes.own_user")
+PROCESSES += ("coral.processes.end_users",)
 PROCESSES += ("coral.api.handle",)  # the command line
 PROCESSES += ("coral.notify.target",)  # a program that is told of alerts
 PROCESSES += ("coral.grader.task_grader", "coral.templates.benchmark")  # in graders, of candidates

@@ -87,6 +87,7 @@ class Layout:
     notes_looked = _Below("private/notes-looked.json")  # when the operator last looked at the notes
     skill_tests = _Below("private/skill-tests.json")  # results of tests of skills, by the folder of the skill
     checklist = _Below("private/HEARTBEAT.md")  # the task's own, if it has one
+    launch_secret = _Below("private/launch.secret")  # by which tags of launches cannot be guessed
     lock = _Below("private/supervisor.lock")
     log = _Below("private/supervisor.log")
 

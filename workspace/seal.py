@@ -126,9 +126,11 @@ def _lies_in(path: Path, folders: Iterable[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool = True) -> list[str]:
+def bubblewrap(
+    argv: Sequence[str], view: View, folder: Path, *, network: bool = True, space: int | None = None
+) -> list[str]:
     """Return the arguments that start a program in the sandbox, in `folder`. Paths of the view that do not exist are
-    left out."""
+    left out. `space`: bytes that each of its folders in memory may hold, if this bubblewrap can limit that."""
     line = [shutil.which("bwrap") or "bwrap", "--as-pid-1", "--new-session", "--cap-drop", "ALL"]
     line += [] if os.geteuid() == 0 else ["--unshare-user", "--disable-userns"]
     line += [] if network else ["--unshare-net"]
@@ -137,19 +139,23 @@ def bubblewrap(argv: Sequence[str], view: View, folder: Path, *, network: bool =
     line += ["--ro-bind", "/proc/sys", "/proc/sys"]
     for device in map(str, _graphics()):
         line += ["--dev-bind-try", device, device]
+    in_memory = ["--size", str(space), "--tmpfs"] if space is not None and _has_sizes() else ["--tmpfs"]
+    line += [*in_memory, "/dev/shm"]
     found = [(str(path), access) for path, access in sorted(view.items()) if path.exists()]
     for place, access in found:
         match access:
             case Access.HIDDEN if not Path(place).is_dir():
                 line += ["--ro-bind", os.devnull, place]
-            case Access.HIDDEN | Access.PRIVATE:
+            case Access.HIDDEN:
                 line += ["--tmpfs", place]
+            case Access.PRIVATE:
+                line += [*in_memory, place]
             case Access.READ:
                 line += ["--ro-bind", place, place]
             case Access.WRITE:
                 line += ["--bind", place, place]
     # After the rest, for which bubblewrap makes folders in there. Read-only, or what a program writes there is lost.
-    folders = [place for place, access in found if access is Access.HIDDEN and Path(place).is_dir()]
+    folders = ["/dev", *(place for place, access in found if access is Access.HIDDEN and Path(place).is_dir())]
     line += [word for place in folders for word in ("--remount-ro", place)]
     return [*line, "--chdir", str(folder), "--", *_INIT, *argv]
 
@@ -163,6 +169,18 @@ def with_devices(view: View) -> dict[Path, Access]:
 
 def _graphics() -> list[Path]:
     return sorted(path for name in _GRAPHICS for path in Path("/dev").glob(name))
+
+
+@cache
+def _has_sizes() -> bool:
+    """Return whether bubblewrap can limit a folder in memory, which it can from version 0.7 on."""
+    try:
+        words = subprocess.run(
+            ["bwrap", "--help"], capture_output=True, text=True, timeout=PROBE_SECONDS, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return "--size " in words.stdout + words.stderr
 
 
 @cache

@@ -1,7 +1,8 @@
 """What a commit may contain, so that its checkout for a grade stays inside the folder made for it.
 
 A tree is refused with a reason that its author can act on: a link that leads out of it, a repository inside it, too
-many or too large files. Links are resolved as the file system does, one by one: `a/..` is not `.` if `a` is a link.
+many or too large files, attributes with which git ends. Links are resolved as the file system does, one by one: `a/..`
+is not `.` if `a` is a link.
 """
 
 import os
@@ -13,10 +14,12 @@ from workspace.errors import Unacceptable
 MAX_FILES = 20_000
 MAX_BYTES = 200_000_000
 MAX_LINKS = 1_000
+MAX_ATTRIBUTES = 1_000_000  # bytes of all files with attributes
 _MAX_FOLLOWED = 40
 _MAX_PATH = 1024
 _MAX_NAME = 255
 _LINK, _REPOSITORY = "120000", "160000"
+_ATTRIBUTES, _ENCODING = ".gitattributes", b"working-tree-encoding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ def parse(listing: bytes) -> list[TreeEntry]:
 
 def check(entries: list[TreeEntry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
     """Raise Unacceptable if the tree must be refused. `read` returns the contents of blobs, here the targets of
-    links."""
+    links and the files with attributes."""
     if len(entries) > MAX_FILES:
         raise too_many()
     total = sum(entry.size or 0 for entry in entries)
@@ -67,6 +70,8 @@ def check(entries: list[TreeEntry], read: Callable[[list[str]], Mapping[str, byt
         if len(path) > _MAX_PATH or any(len(name) > _MAX_NAME for name in path.split(b"/")):
             raise Unacceptable(f"the name {_show(entry.path)} is too long")
     _check_links([entry for entry in entries if entry.mode == _LINK], read)
+    # Git reads a link with that name, too, as if its target were the file's text.
+    _check_attributes([entry for entry in entries if entry.path.rpartition("/")[2] == _ATTRIBUTES], read)
 
 
 def too_many() -> Unacceptable:
@@ -87,6 +92,24 @@ def _check_links(links: list[TreeEntry], read: Callable[[list[str]], Mapping[str
         if leaves(path, targets):
             reason = f"the link {_show(path)} leads out of the repository, to {_show(target)}"
             raise Unacceptable(reason, f"git rm --cached {_show(path)}, or replace the link by a file")
+
+
+def _check_attributes(files: list[TreeEntry], read: Callable[[list[str]], Mapping[str, bytes]]) -> None:
+    if sum(file.size or 0 for file in files) > MAX_ATTRIBUTES:
+        raise Unacceptable(f"its {_ATTRIBUTES} are larger than {MAX_ATTRIBUTES // 1_000_000} MB")
+    contents = read([file.id for file in files]) if files else {}
+    for file in files:
+        if any(map(_names_no_encoding, contents[file.id].split(b"\n"))):
+            reason = f"{_show(file.path)} has {_ENCODING.decode()} without a value, with which git checks nothing out"
+            raise Unacceptable(reason, f"write {_ENCODING.decode()}=UTF-16, or which encoding the files have")
+
+
+def _names_no_encoding(line: bytes) -> bool:
+    """Return whether a line of a file with attributes may set the encoding of files to none."""
+    pattern, *attributes = line.split() or [b"#"]
+    if pattern.startswith(b'"'):  # it may hold spaces, and no space need follow it
+        attributes = [word.rpartition(b'"')[2] for word in (pattern, *attributes)]
+    return not pattern.startswith(b"#") and _ENCODING in attributes
 
 
 def leaves(path: str, links: Mapping[str, str]) -> bool:

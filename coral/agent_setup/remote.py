@@ -20,6 +20,7 @@ from coral.config.cluster import PlaceSection
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.grading.remote import resources_of
+from coral.processes.launch_tags import name_of_run
 from coral.processes.process import Program
 from coral.supervisor.context import RunContext
 from workspace.knowledge import FOLDERS
@@ -94,7 +95,7 @@ def _kept(layout: Layout, agent: str) -> Path:
 
 def _spec(run_context: RunContext, agent: str, launch: int, program: Program, place: PlaceSection) -> dict[str, Any]:
     layout, config, folder = run_context.layout, run_context.config, _bridge(run_context.layout)
-    run, kept = f"{layout.root.name}.{layout.root.stat().st_ino}", _kept(layout, agent)
+    run, kept = name_of_run(layout), _kept(layout, agent)
     before = _launch_before(kept)
     return {
         "launch": f"{agent}/{launch}",

@@ -99,28 +99,38 @@ def starter_rules(number: int, groups: Sequence[int], place: str) -> dict[str, o
     return {**user_rules(number, groups, 0o077, network=False), "place": place, "source": source}
 
 
-# By the machine: its number; the calls of the kernel's keys; of System V's shared memory; `prlimit64`, `socket`.
+# By the machine: its number; the calls of the kernel's keys; of System V's shared memory; `prlimit64` and `setrlimit`;
+# `socket`.
 _CALLS = {
-    "x86_64": (0xC000003E, (248, 249, 250), (29, 64, 68), 302, 41),
-    "aarch64": (0xC00000B7, (217, 218, 219), (194, 190, 186), 261, 198),
+    "x86_64": (0xC000003E, (248, 249, 250), (29, 64, 68), (302, 160), 41),
+    "aarch64": (0xC00000B7, (217, 218, 219), (194, 190, 186), (261, 164), 198),
 }
 _IO_URING = 425  # its setup, on every machine: it makes sockets without a call
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of a filter
-_FIRST_ARGUMENT = 16  # its place in what a filter looks at
+_FIRST_ARGUMENT, _SECOND, _THIRD = (
+    16,
+    24,
+    32,
+)  # their places in what a filter looks at; 8 bytes each, the low ones first
 _ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+_MARK = 10  # RLIMIT_LOCKS, the limit by which the supervisor knows whose a process is
 _AF_UNIX, _AF_VSOCK = 1, 40  # sockets of the file system; of the host of this virtual machine
 
 
 def system_calls(machine: str = "", *, network: bool = True) -> bytes:
     """Return a seccomp filter, as bytes. It refuses system calls that Landlock does not refuse: those of the user's
-    keyrings, of System V shared memory, and of the limits of other processes; without `network`, also sockets but those
-    of the file system. Empty for an unknown machine."""
+    keyrings, of System V shared memory, of the limits of other processes, and of the own limit that is the mark of a
+    launch, because the marks of others can be read; without `network`, also sockets but those of the file system. Empty
+    for an unknown machine."""
     known = _CALLS.get(machine or platform.machine())
     if known is None:
         return b""
     number, keys, shared, limits, socket = known
     refused = (*keys, *shared) if network else (*keys, *shared, _IO_URING)
-    return _filter(number, refused, ((limits, 0),) if network else ((limits, 0), (socket, _AF_UNIX)))
+    own_limits, set_limit = limits
+    return _filter(
+        number, refused, () if network else ((socket, _AF_UNIX),), ((set_limit, _MARK),), _own_limits(own_limits)
+    )
 
 
 def calls_in_namespaces(machine: str = "", *, network: bool = True) -> bytes:
@@ -138,10 +148,11 @@ def _filter(
     refused: Sequence[int],
     first_arguments: Sequence[tuple[int, int]],
     not_first: Sequence[tuple[int, int]] = (),
+    more: Sequence[tuple[int, int, int, int]] = (),
 ) -> bytes:
     """Return a filter that refuses the calls `refused`; each call of `first_arguments` unless its first argument is the
-    one beside it; each call of `not_first` if its first argument is the one beside it. Programs made for another
-    machine than `number` can make no call at all."""
+    one beside it; each call of `not_first` if its first argument is the one beside it. `more`: further instructions.
+    Programs made for another machine than `number` can make no call at all."""
     lines = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, number), (_RETURN, 0, 0, _UNKNOWN), (_LOAD, 0, 0, 0)]
     lines += [(_AT_LEAST, 0, 1, 0x40000000), (_RETURN, 0, 0, _UNKNOWN)]  # other numbers for the same calls
     for call in refused:
@@ -152,5 +163,14 @@ def _filter(
     for call, wrong in not_first:
         lines += [(_EQUAL, 0, 4, call), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 0, 1, wrong)]
         lines += [(_RETURN, 0, 0, _REFUSE), (_RETURN, 0, 0, _ALLOW)]
-    lines += [(_RETURN, 0, 0, _ALLOW)]
+    lines += [*more, (_RETURN, 0, 0, _ALLOW)]
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+def _own_limits(call: int) -> list[tuple[int, int, int, int]]:
+    """Return the instructions that refuse `prlimit64` for other processes, and with a new value for _MARK."""
+    lines = [(_EQUAL, 0, 11, call), (_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 1, 0, 0), (_RETURN, 0, 0, _REFUSE)]
+    lines += [(_LOAD, 0, 0, _SECOND), (_EQUAL, 1, 0, _MARK), (_RETURN, 0, 0, _ALLOW)]
+    # The third argument is where the new value lies: nowhere, if the limit is only read.
+    lines += [(_LOAD, 0, 0, _THIRD), (_EQUAL, 0, 2, 0), (_LOAD, 0, 0, _THIRD + 4), (_EQUAL, 1, 0, 0)]
+    return [*lines, (_RETURN, 0, 0, _REFUSE)]

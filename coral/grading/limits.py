@@ -42,6 +42,11 @@ class GradeLimits:
     def of(cls, grader: GraderSection) -> "GradeLimits":
         return cls(grader.threads, _bytes(grader.memory), _bytes(grader.disk))
 
+    @property
+    def most_memory(self) -> int:
+        """The bytes of memory that the grade may use."""
+        return self.memory or int(machine_memory() * SHARE_OF_MEMORY)
+
 
 class GradeCheck:
     """Checks one grade, from its beginning on. `identity` and `tag`: of its launch; `folder`: the one that it writes
@@ -62,7 +67,7 @@ class GradeCheck:
         pids = cgroup.members(self._identity.group) or [found.pid for found in members(self._identity, self._tag)]
         if len(pids) > limits.threads:
             return too_many
-        memory = limits.memory or int(machine_memory() * SHARE_OF_MEMORY)
+        memory = limits.most_memory
         use = usage_of(pids, exact_above=memory)
         if use.threads > limits.threads:
             return too_many

@@ -24,6 +24,7 @@ from coral.grading.result import GradeResult, read_result
 from coral.grading.sandbox import sandbox_of
 from coral.grading.venv import make
 from coral.processes import cgroup, namespaces, process, received_signals
+from coral.processes.launch_tags import tag_of_one
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process_tree import Identity
 from workspace import hub
@@ -127,4 +128,4 @@ def _wait(
 
 def _prestarted(command: GradeCommand) -> PrestartedInterpreter:
     name = f"grade-{os.getpid()}-{command.folder.name}"
-    return command.prestart(name, cgroup.Groups(name).make("grade"))
+    return command.prestart(tag_of_one(name), cgroup.Groups(name).make("grade"))

@@ -13,6 +13,7 @@ from pathlib import Path
 from coral.config.load import Config
 from coral.config.model import GraderSection
 from coral.errors import CoralError
+from coral.grading.limits import GradeLimits
 from coral.processes import seal
 from coral.processes.own_user import Places
 from coral.processes.seal import ANYWHERE, UNSEALED, Sandbox
@@ -74,7 +75,7 @@ def sandbox_of(
     more = {} if venv is None else {venv.parent: Access.READ}
     closed = dict.fromkeys(_TERMINALS, Access.HIDDEN) if level is Level.LANDLOCK else {}
     view = {**view, **closed, **more, private.resolve(): Access.READ, folder.resolve(): Access.WRITE}
-    return Sandbox(level, view, network=grader.network)
+    return Sandbox(level, view, network=grader.network, space=GradeLimits.of(grader).most_memory)
 
 
 def hand_over(sandbox: Sandbox, folder: Path, workspace: Path) -> None:

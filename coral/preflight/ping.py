@@ -28,6 +28,7 @@ from coral.errors import CoralError
 from coral.fleet.events import Ending
 from coral.preflight.doctor import Check, Health
 from coral.processes import environment, process
+from coral.processes.launch_tags import tag_of_one
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_lines import Reader
@@ -190,7 +191,7 @@ def _ask(runtime: Runtime, layout: Layout, model: str, seconds: float, stop: thr
     fill_state_folder(command, state)
     output, errors = layout.output(AGENT, 1), layout.errors(AGENT, 1)
     env = launch_environment(environment.base(), command)
-    tag = f"{layout.root.name}/{os.getpid()}"
+    tag = tag_of_one(f"{layout.root.name}/{os.getpid()}")
     program = process.Program(command.argv, env, clone, layout.prompt(AGENT, 1), output, errors, tag)
     began = time.monotonic()
     monitor = OutputMonitor(AGENT, 1, runtime, LineTail(output), errors, command.session or None)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from coral.processes import cgroup, namespaces, process
+from coral.processes.launch_tags import LaunchTags
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.processes.process import HeldChild, Program
 from coral.processes.process_tree import Identity, ProcessTable, is_alive
@@ -43,26 +44,21 @@ class Launch:
     check_at: float = 0.0
 
 
-def launch_tag(run: str, who: str, number: int) -> str:
-    """The mark of a launch's processes. `run`: what tells this run from all others, copies of its folder included."""
-    return f"{run}/{who}/{number}"
-
-
 class Launches:
-    def __init__(self, run: str, wakeup: Wakeup) -> None:
-        self._run = run
+    def __init__(self, tags: LaunchTags, wakeup: Wakeup) -> None:
+        self._tags = tags
         self._wakeup = wakeup
         self._live: dict[str, Launch] = {}
         self._suspects: set[str] = set()
         self._table = ProcessTable()
-        self._groups = cgroup.Groups(run)
+        self._groups = cgroup.Groups(tags.run)
 
     def close(self) -> None:
         """Leaves no control group behind but those with a living process."""
         self._groups.remove_empty()
 
     def tag(self, who: str, number: int) -> str:
-        return launch_tag(self._run, who, number)
+        return self._tags.of(who, number)
 
     def make_group(self, who: str, number: int) -> str:
         """A control group for a launch; empty where none may be made."""

@@ -11,11 +11,13 @@ from functools import cache
 from pathlib import Path
 
 from coral.grader.sandbox import starter_rules, user_rules
+from coral.processes import end_users
 from coral.processes.restricted import restricted
 from workspace.owner import User, candidate_of, closed_to_others, open_to_others
 from workspace.plain_file import OWN_USERS, number_of_candidates
 
 PROBE_SECONDS, END_SECONDS = 20.0, 5.0
+_ENDERS = (OWN_USERS[-1], OWN_USERS[-3])  # as whom other users are ended: no grade or agent is likely to have one
 # What root needs for it: to change owners and modes, to pass closed folders, to signal, to become another user.
 _CAPABILITIES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 4: "FSETID", 5: "KILL", 6: "SETGID", 7: "SETUID"}
 _SHELL = "/bin/sh"
@@ -44,20 +46,15 @@ def user_line(argv: Sequence[str], user: User, *, network: bool, candidates: Pat
 
 def end_user(number: int) -> None:
     """Send SIGKILL to every process of one of our users and of its candidates' user, all at once: none can escape by a
-    fork. ValueError if the number is not one of OWN_USERS."""
+    fork, or by ending who ends it. ValueError if the number is not one of OWN_USERS."""
     if number not in OWN_USERS:
         raise ValueError(f"{number} is not a user of our own")
-    line, null, started = [_SHELL, "-c", "kill -9 -1"], subprocess.DEVNULL, []
-    for one in (number, number_of_candidates(number)):
-        with contextlib.suppress(OSError, subprocess.SubprocessError):
-            started.append(
-                subprocess.Popen(
-                    line, user=one, group=one, extra_groups=[], cwd="/", stdin=null, stdout=null, stderr=null
-                )
-            )
-    for child in started:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(END_SECONDS)
+    users = (number, number_of_candidates(number))
+    ender = next(one for one in _ENDERS if one not in users)
+    line = [sys.executable, "-I", "-S", "-B", str(Path(end_users.__file__)), *map(str, (ender, *users))]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        null = subprocess.DEVNULL
+        subprocess.run(line, cwd="/", stdin=null, stdout=null, stderr=null, timeout=END_SECONDS, check=False)
 
 
 def problem_of_places(places: Places) -> str:

@@ -177,7 +177,7 @@ class ProcessTable:
         known = self._users.get((pid, started))
         if known is not None:
             return known
-        user = _user_of(pid)
+        user = rlimit_tag.user_of(pid)
         if user in OWN_USERS or not self._tag(pid, started):
             self._users[pid, started] = user
         return user
@@ -255,16 +255,6 @@ def _stat(pid: int) -> _Stat | None:
     if part[0] in (b"Z", b"X", b"x"):
         return None
     return _Stat(parent=int(part[1]), group=int(part[2]), session=int(part[3]), started=int(part[19]))
-
-
-def _user_of(pid: int) -> int:
-    """Return the real user of a process, which may not be the owner of its files in /proc; 0 if the process is gone."""
-    try:
-        with open(f"{_PROC}/{pid}/status", "rb", buffering=0) as file:
-            _, _, rest = file.readall().partition(b"\nUid:")
-    except OSError:
-        return 0
-    return int(rest.split(None, 1)[0]) if rest else 0
 
 
 def _portable_table() -> dict[int, _Stat]:

@@ -84,13 +84,14 @@ def missing(level: Level, places: Places = ANYWHERE) -> str:
 @dataclass(frozen=True, slots=True)
 class Sandbox:
     """A level and what its programs may reach. `network`: whether they have the machine's network. `user`: under which
-    user they run, at that level; `candidates`: see `user_line`."""
+    user they run, at that level; `candidates`: see `user_line`; `space`: see `bubblewrap`."""
 
     level: Level
     view: View
     network: bool
     user: User | None = None
     candidates: Path | None = None
+    space: int | None = None
 
     @property
     def has_namespace(self) -> bool:
@@ -106,7 +107,7 @@ class Sandbox:
         """Return the arguments that start a program in this sandbox, with `folder` as its current folder."""
         match self.level:
             case Level.BUBBLEWRAP:
-                return bubblewrap(argv, self.view, folder, network=self.network)
+                return bubblewrap(argv, self.view, folder, network=self.network, space=self.space)
             case Level.LANDLOCK:
                 return _landlocked(argv, self.view, network=self.network)
             case Level.USER:

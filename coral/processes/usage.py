@@ -5,6 +5,8 @@ out.
 """
 
 import contextlib
+import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 # The kernel adds so many thousandths of all memory to what a process uses, and ends the largest. An agent goes before
 # the supervisor, and a grade, which can be repeated, before an agent.
 AGENT, GRADE = 300, 800
+_ESCAPE = re.compile(r"\\([0-7]{3})")  # a character of a path, where the kernel lists mounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +32,9 @@ class ProcessUse:
 
 
 def usage_of(pids: Iterable[int], exact_above: int) -> ProcessUse:
-    """Return how much these processes use together. Memory that several of them share counts once for each; if the sum
-    is more than `exact_above` bytes, shared memory is divided among them, which takes longer to find out."""
+    """Return how much these processes use together, with the files that lie in memory in their sandboxes. Memory that
+    several of them share counts once for each; if the sum is more than `exact_above` bytes, shared memory is divided
+    among them, which takes longer to find out."""
     import psutil
 
     processes = []
@@ -41,9 +45,60 @@ def usage_of(pids: Iterable[int], exact_above: int) -> ProcessUse:
             threads += process.num_threads()
             memory += process.memory_info().rss
             processes.append(process)
-    if memory > exact_above:
+    files = files_in_memory([process.pid for process in processes])
+    if memory + files > exact_above:
         memory = sum(map(_proportional, processes))
-    return ProcessUse(threads, memory)
+        files -= min(files, sum(_shared(process.pid) for process in processes))  # what of the files is in use by them
+    return ProcessUse(threads, memory + files)
+
+
+def files_in_memory(pids: Iterable[int]) -> int:
+    """Return how many bytes lie in file systems in memory that these processes have and this one has not: those of
+    their sandboxes."""
+    known, looked, size = {device for device, _ in _in_memory("self")}, {_mounts_of("self"), ""}, 0
+    for pid in pids:
+        mounts = _mounts_of(pid)
+        if mounts in looked:
+            continue
+        for device, place in _in_memory(pid):
+            with contextlib.suppress(OSError):
+                path = f"/proc/{pid}/root{place}"
+                if device not in known and Path(path).stat().st_dev == device:  # nothing else was mounted there later
+                    disk = os.statvfs(path)
+                    size += (disk.f_blocks - disk.f_bfree) * disk.f_frsize
+                    known.add(device)
+                looked.add(mounts)
+    return size
+
+
+def _mounts_of(pid: int | str) -> str:
+    """Return what names the mounts that a process sees; "" if it is gone, or that is not known."""
+    with contextlib.suppress(OSError):
+        return str(Path(f"/proc/{pid}/ns/mnt").readlink())
+    return ""
+
+
+def _in_memory(pid: int | str) -> Iterator[tuple[int, str]]:
+    """Yield the device and the place of each file system in memory that a process sees."""
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+    for line in lines:
+        about, _, kind = line.partition(" - ")
+        if kind.startswith(("tmpfs ", "ramfs ")):
+            _, _, device, _, place, *_ = about.split(" ")
+            major, minor = device.split(":")
+            yield os.makedev(int(major), int(minor)), _ESCAPE.sub(lambda found: chr(int(found[1], 8)), place)
+
+
+def _shared(pid: int) -> int:
+    """Return how many bytes of files in memory, and of memory that has no file and is shared, a process has mapped:
+    each byte divided among the processes that have it."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss_Shmem:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def cpu_seconds(pids: Iterable[int]) -> float:

@@ -25,6 +25,7 @@ from coral.grading.checkout import sandbox_of_attempt
 from coral.grading.kinds import copy_grader_files, prestart
 from coral.grading.venv import make as make_venv, note, venv_of
 from coral.processes import cgroup, received_signals
+from coral.processes.launch_tags import tag_of_one
 from coral.processes.prestarted import PrestartedInterpreter
 from coral.supervisor.workers import WorkerPool
 from workspace import git, hub, owner
@@ -134,7 +135,7 @@ def _interpreter(layout: Layout, config: Config) -> Iterator[PrestartedInterpret
     """Yield the prestarted interpreter that grades the seed; None where the grader uses none."""
     name = f"grade-{os.getpid()}-0"
     group, venv = cgroup.Groups(name).make("grade"), venv_of(layout.grader)
-    interpreter = prestart(config.grader, name, group, sandbox_of_attempt(layout, config, 0, venv), venv)
+    interpreter = prestart(config.grader, tag_of_one(name), group, sandbox_of_attempt(layout, config, 0, venv), venv)
     try:
         yield interpreter
     finally:

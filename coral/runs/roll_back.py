@@ -18,7 +18,7 @@ from coral.fleet.events import Moment, RolledBack
 from coral.journal.damage import KEPT, Damage, examine, roll_back
 from coral.journal.lost_lines import LostLines, read_lost
 from coral.processes import process
-from coral.processes.launches import launch_tag
+from coral.processes.launch_tags import tags_of
 from coral.processes.process_tree import Identity, ProcessTable, members, unidentified
 from coral.records.ledger_file import published_since
 from coral.views.report import alerts_in
@@ -73,9 +73,9 @@ def end_processes(layout: Layout) -> int:
     found = layout.root.stat()
     if plan is None or plan.damage.state.folder != (found.st_dev, found.st_ino):
         return 0
-    run, ended = f"{layout.root.name}.{found.st_ino}", 0
+    tags, ended = tags_of(layout), 0
     for who, (number, identity) in plan.damage.state.identities.items():
-        tag = launch_tag(run, who, number)
+        tag = tags.of(who, number)
         ended += bool(members(identity, tag))
         process.kill(identity, tag)
     return ended + _end_unknown(layout, plan)
@@ -118,11 +118,11 @@ def _end_unknown(layout: Layout, plan: Rollback) -> int:
     found = layout.root.stat()
     if plan.damage.state.folder != (found.st_dev, found.st_ino):
         return 0  # a copy: its processes are the original's
-    run = f"{layout.root.name}.{found.st_ino}"
+    tags = tags_of(layout)
     known, table, ended = plan.damage.state.identities, ProcessTable(), 0
     for who, number, identity in _unknown(plan):
         if known.get(who, (0, None))[0] != number:
-            tag = launch_tag(run, who, number)
+            tag = tags.of(who, number)
             ended += bool(members(identity, tag, table))
             process.kill(identity, tag, table)
     return ended

@@ -38,7 +38,8 @@ from coral.grading.venv import venv_of
 from coral.journal import Journal, fold, salvaged
 from coral.notify.notifier import Notifier
 from coral.processes import process, received_signals
-from coral.processes.launches import Launches, launch_tag
+from coral.processes.launch_tags import tags_of
+from coral.processes.launches import Launches
 from coral.processes.process_tree import members
 from coral.processes.wakeup import Wakeup
 from coral.records.ledger import Ledger
@@ -105,7 +106,7 @@ class Supervisor:
         results = RecentResults(self._ledger.outline(RECENT) or [Store(layout.attempts).read(0)])
         level, config = divided_for_level(layout, config, roster)
         run_context = RunContext(layout, config, self._rules, results, roster, level, venv_of(layout.grader))
-        self._launches = Launches(_tag(layout), self._wakeup)
+        self._launches = Launches(tags_of(layout), self._wakeup)
         self._agents = tuple(dict.fromkeys([*self._fleet.agents, *roster]))
         self._monitors = OutputMonitors(run_context)
         self._report = Report(run_context, self._clock.now().wall_time)
@@ -321,9 +322,9 @@ def end_processes(layout: Layout) -> int:
     with hold_lock(layout.lock):
         memory = fold(layout.journal)
         started = memory.identities if memory.folder == _folder(layout) else {}
-        ended = 0
+        tags, ended = tags_of(layout), 0
         for who, (number, identity) in started.items():
-            tag = launch_tag(_tag(layout), who, number)
+            tag = tags.of(who, number)
             ended += bool(members(identity, tag))
             process.kill(identity, tag)
         return ended
@@ -370,11 +371,6 @@ def _folder(layout: Layout) -> tuple[int, int]:
     """Return device and inode of the run's folder: a copy of the run has others."""
     found = layout.root.stat()
     return found.st_dev, found.st_ino
-
-
-def _tag(layout: Layout) -> str:
-    """Return the tag of the run's processes: with the inode, so that a copy never meets the original's processes."""
-    return f"{layout.root.name}.{layout.root.stat().st_ino}"
 
 
 def _differs(before: Fleet, after: Fleet) -> bool:

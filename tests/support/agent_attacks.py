@@ -15,10 +15,10 @@ ask() {
 }
 """
 _DAEMON = """
-import os, resource, sys, time
+import contextlib, os, resource, sys, time
 if os.fork(): os._exit(0)
 os.setsid()
-resource.prlimit(0, 10, (resource.getrlimit(10)[1],) * 2)
+with contextlib.suppress(OSError): resource.prlimit(0, 10, (resource.getrlimit(10)[1],) * 2)
 if os.fork(): os._exit(0)
 if sys.argv[2:]: open(sys.argv[2] + "/cgroup.procs", "w").write("0")
 beat = "while :; do echo $$ >" + sys.argv[1] + "; sleep 0.05; done"
@@ -41,6 +41,17 @@ _KEY = (
     "sys.exit(ctypes.CDLL(None).syscall(call, 10, -4, b'user', sys.argv[1].encode(), 0) < 0)"
 )
 _LIMITS = "import resource, sys; resource.prlimit(int(sys.argv[1]), resource.RLIMIT_NOFILE)"
+# The mark of a launch, on its processes; `own` is ours.
+_MARK = """
+import contextlib, os, resource
+def mark(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/limits") as file:
+        soft = next(line for line in file if line.startswith("Max file locks"))[14:].split()[0]
+        return int(soft) if soft.isdigit() else 0
+own = mark("self")
+others = {mark(pid) for pid in os.listdir("/proc") if pid.isdigit()} - {own, 0, None}
+resource.prlimit(0, 10, (others.pop(), -1))
+"""
 _TERMINAL = "import os, sys; os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY)"
 _CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1].replace('@', chr(0)))"
 _PORT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
@@ -120,6 +131,7 @@ ATTACKS = {
         "change times and modes", 'chmod 600 "$USERS_HOME/key" || chmod 644 "$OUTSIDE"'
     ),
     "sees another's limits": Attack("limits of other processes", f'python "{_LIMITS}" "$SUPERVISOR"'),
+    "marks a process as another's": Attack("have its processes taken for", f"python '{_MARK}'"),
     "reaches another's shared memory": Attack("limits of other processes", f'python "{_SHM}" "$SHM"'),
     "reaches another's memory by name": Attack("shared memory of others by name", 'cat "$MEMORY"'),
     "reads what you type": Attack("read and write your terminals", f'python "{_TERMINAL}" "$TERMINAL"'),

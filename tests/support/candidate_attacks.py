@@ -95,7 +95,8 @@ reading, writing = os.pipe()
 if os.fork() == 0:
     try:
         os.setsid()
-        resource.prlimit(0, 10, (resource.getrlimit(10)[1],) * 2)
+        try: resource.prlimit(0, 10, (resource.getrlimit(10)[1],) * 2)
+        except OSError: pass
         if OUTSIDE:
             open(known["group"] + "/cgroup.procs", "w").write("0")
         if os.fork() == 0:

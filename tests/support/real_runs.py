@@ -225,7 +225,7 @@ def context_of(layout: Layout) -> RunContext:
 def left_of(layout: Layout) -> list[int]:
     """The processes that carry the tag of a launch of a run, whoever is their parent."""
     found = []
-    mark = f"{TAG}={layout.root.name}.{layout.root.stat().st_ino}/".encode()
+    mark = f"{TAG}={layout.root.name}.{layout.root.stat().st_ino}.".encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

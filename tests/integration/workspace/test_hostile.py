@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from clones import blob, commit, crafted, git, refused
 
-from workspace import hub, intake
+from workspace import hub, intake, tree
 from workspace.errors import GitError
 from workspace.git import Git
 from workspace.layout import Layout
@@ -135,3 +135,63 @@ def test_a_pipe_at_the_head_of_a_pack_is_bounded_too(layout: Layout, clone: Path
     with pytest.raises(GitError) as caught:
         store.pipe(("-c", "alias.wait=!sleep 300", "wait"), store, ("cat-file",), data=b"", timeout=0.2, head=(12, str))
     assert caught.value.timed_out
+
+
+NO_ENCODING = "has working-tree-encoding without a value"
+
+
+def checks_out(layout: Layout, clone: Path, name: str, target: Path) -> bool:
+    """Whether git alone, without a look at the tree, can check the commit out."""
+    target.mkdir()
+    store = Git(clone / ".git", GIT_INDEX_FILE=target.with_name("index"), GIT_WORK_TREE=target)
+    try:
+        store.run("read-tree", "-u", "--reset", name)
+    except GitError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("mode", ["100644", "120000"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "* working-tree-encoding\n",
+        "*\tworking-tree-encoding\r\n",
+        "x y\n  *.txt text working-tree-encoding eol=lf",
+        '"a.txt" working-tree-encoding\n',
+        '"a.txt"working-tree-encoding\n',
+        '"a\\056txt"working-tree-encoding\n',
+        "[attr]text working-tree-encoding\n* text\n",
+    ],
+)
+def test_attributes_with_which_git_ends_are_their_authors_fault(layout, clone, tmp_path, text, mode) -> None:
+    mine = crafted(clone, f"{mode} blob {blob(clone, text)}\t.gitattributes", f"100644 blob {blob(clone, 'x')}\ta.txt")
+    assert not checks_out(layout, clone, mine, tmp_path / "out")
+    refused(layout, clone, mine, rf"\.gitattributes {NO_ENCODING}")
+
+
+def test_attributes_in_a_folder_are_named_and_many_are_refused(layout: Layout, clone: Path, monkeypatch) -> None:
+    inner = git(clone, "mktree", data=f"100644 blob {blob(clone, '* working-tree-encoding')}\t.gitattributes\n")
+    refused(layout, clone, crafted(clone, f"040000 tree {inner}\tdeep"), f"deep/.gitattributes {NO_ENCODING}")
+    monkeypatch.setattr(tree, "MAX_ATTRIBUTES", 10)
+    refused(layout, clone, crafted(clone, f"040000 tree {inner}\tdeep"), r"its \.gitattributes are larger than")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# * working-tree-encoding\n",
+        "* working-tree-encoding=UTF-16\n",
+        "* working-tree-encoding=UTF-16LE-BOM eol=crlf\n",
+        "* -working-tree-encoding\n",
+        "* !working-tree-encoding\n",
+        "working-tree-encoding text\n",
+        "\n* text=auto\n*.png binary\n",
+        "",
+    ],
+)
+def test_other_attributes_are_taken_in_and_checked_out(layout: Layout, clone: Path, tmp_path, text: str) -> None:
+    rows = (f"100644 blob {blob(clone, text)}\t.gitattributes", f"100644 blob {blob(clone, 'x')}\ta.txt")
+    mine = crafted(clone, *rows)
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
+    hub.checkout(layout.hub, mine, tmp_path / "out")

@@ -31,6 +31,15 @@ THREADS = "import threading, time\nfor _ in range(100): threading.Thread(target=
 MEMORY = "import os, time\nheld = [bytearray(os.urandom(1 << 20)) * 10 for _ in range(40)]\n"
 SHARED = f"{MEMORY}for _ in range(3):\n    if os.fork() == 0: time.sleep(600)\ntime.sleep(2)\nos._exit(7)\n"
 DISK = "import tempfile\nfile = tempfile.TemporaryFile(dir='{}')\nfile.write(b'x' * 40_000_000)\nfile.flush()\n"
+IN_MEMORY = "for folder in ('/dev/shm', '/tmp', '/var/tmp'): open(folder + '/x', 'wb').write(bytes(150_000_000))\n"
+MAPPED = """
+import mmap, os, time
+with open("/dev/shm/x", "wb") as file: file.write(bytes(200_000_000))
+held = mmap.mmap(os.open("/dev/shm/x", os.O_RDWR), 0)
+sum(held[at] for at in range(0, len(held), 4096))
+time.sleep(2)
+os._exit(7)
+"""
 FILES = "import os\nfor i in range(300): open(os.environ['TMPDIR'] + f'/{i}', 'wb').write(b'x' * 200_000)\n"
 OUTPUT = "import os\nfor _ in range(400): os.write(1, b'x' * 100_000)\n"
 
@@ -69,6 +78,32 @@ def test_a_grade_over_a_limit_is_ended_and_its_candidate_has_failed(
     result = grade_once(config, tmp_path / "work")
     assert (result.outcome, result.reason, result.score) == (Outcome.FAILED, reason, None)
     assert time.monotonic() - began < 50  # it did not wait for the timeout
+
+
+@pytest.mark.parametrize("level", params(Level.BUBBLEWRAP))
+def test_files_in_the_memory_of_a_sandbox_count_as_memory(tmp_path: Path, level: Level) -> None:
+    """No single folder takes more than the limit; together they would."""
+    result = grade_once(load(task(tmp_path, IN_MEMORY + ENDLESS, level)), tmp_path / "work")
+    reason = "its grade used more than 0.3 GB of memory (grader.memory)"
+    assert (result.outcome, result.reason) == (Outcome.FAILED, reason)
+
+
+@pytest.mark.parametrize("level", params(Level.BUBBLEWRAP))
+def test_files_that_a_process_has_mapped_count_once(tmp_path: Path, level: Level) -> None:
+    config = load(task(tmp_path, MAPPED, level))
+    result = grade_once(config, tmp_path / "work")
+    assert result.outcome is Outcome.CRASHED, result.reason  # by its own exit code
+
+
+@pytest.mark.parametrize("level", params(Level.BUBBLEWRAP))
+@pytest.mark.parametrize("place", ["/dev/shm", "/dev", "/tmp", "/run"])
+def test_no_folder_in_memory_holds_more_than_the_limit(tmp_path: Path, level: Level, place: str) -> None:
+    write = f"with open('{place}/x', 'wb') as file:\n    for _ in range(400): file.write(bytes(1_000_000))\n"
+    config = load(task(tmp_path, write, level))
+    result = grade_once(config, tmp_path / "work")
+    # OSError, but it may be ended before.
+    assert result.outcome in (Outcome.FAILED, Outcome.CRASHED)
+    assert result.score is None
 
 
 def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import strangers
 from real_runs import wait_until
 
 from coral.processes import cgroup, process, process_tree, rlimit_tag
+from coral.processes.launch_tags import LaunchTags
 from coral.processes.launches import Launches, LaunchState
 from coral.processes.process import Program
 from coral.processes.wakeup import Wakeup
@@ -53,7 +55,8 @@ class FolderLaunches:
         self.folder = folder
         self.run = f"test-{os.getpid()}-{folder.name}"
         self.wakeup = Wakeup()
-        self.launches = Launches(self.run, self.wakeup)
+        self.tags = LaunchTags(self.run, b"secret")
+        self.launches = Launches(self.tags, self.wakeup)
         self.held: list[process.HeldChild] = []
 
     def start(self, who: str, script: str) -> process.HeldChild:
@@ -162,12 +165,12 @@ def test_a_new_supervisor_adopts_a_launch_by_its_leftovers(way: str, mine: Folde
     held = mine.start("agent-1", mine.daemonizing("left"))
     left = mine.daemon("left")
     held.child.wait(120)
-    after = Launches(mine.run, mine.wakeup)
+    after = Launches(mine.tags, mine.wakeup)
     assert after.adopt("agent-1", 1, held.identity, 0.0)
     assert [(launch.who, state) for launch, state in after.ended()] == [("agent-1", LaunchState.LEFT_PROCESSES)]
     process.kill(held.identity, after.tag("agent-1", 1))
     wait_until(lambda: not process_tree.is_alive(left))
-    again = Launches(mine.run, mine.wakeup)
+    again = Launches(mine.tags, mine.wakeup)
     assert not again.adopt("agent-1", 1, held.identity, 0.0)
     assert not held.identity.group or not Path(held.identity.group).exists()
 
@@ -179,7 +182,7 @@ def test_a_daemon_started_after_the_scan_is_found(way: str, mine: FolderLaunches
     os.mkfifo(mine.folder / "go")
     second = mine.start("agent-2", f"touch begun; read go <go; {mine.daemonizing('left')}")
     wait_until((mine.folder / "begun").exists)
-    after = Launches(mine.run, mine.wakeup)
+    after = Launches(mine.tags, mine.wakeup)
     assert not after.adopt("agent-1", 1, first.identity, 0.0)
     (mine.folder / "go").write_text("go\n")
     left = mine.daemon("left")
@@ -217,7 +220,7 @@ def test_empty_groups_are_removed_and_others_stay(way: str, mine: FolderLaunches
     mine.launches.close()
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["agent-1.1"]
     (folder / "agent-2.7").mkdir()
-    Launches(mine.run, mine.wakeup)
+    Launches(mine.tags, mine.wakeup)
     assert [path.name for path in folder.iterdir() if path.is_dir()] == ["agent-1.1"]
 
 
@@ -228,11 +231,11 @@ def test_old_groups_of_other_runs_are_removed(way: str, mine: FolderLaunches) ->
         for name in ("old", "new"):
             (other / name).mkdir(parents=True)
         os.utime(other / "old", (0, 0))
-        Launches(mine.run, mine.wakeup)
+        Launches(mine.tags, mine.wakeup)
         assert [path.name for path in other.iterdir() if path.is_dir()] == ["new"]
         os.utime(other / "new", (0, 0))
         os.utime(other, (0, 0))
-        Launches(mine.run, mine.wakeup)
+        Launches(mine.tags, mine.wakeup)
         assert not (other / "new").exists()
     finally:
         cgroup.remove(str(other / "new"))
@@ -283,6 +286,24 @@ def test_a_process_of_another_user_belongs_to_no_launch(mine: FolderLaunches, si
         for child in both:
             child.kill()
             child.wait(120)
+
+
+@pytest.mark.parametrize("sign", ["tag", "mark"])
+def test_a_process_with_what_everybody_knows_of_a_launch_does_not_belong_to_it(mine: FolderLaunches, sign: str) -> None:
+    """An agent names its own processes as it likes: those of another would be ended, or fail its grade, for them."""
+    guessed = f"{mine.run}/#7/1"
+    env = {**os.environ, process_tree.TAG: guessed if sign == "tag" else "another"}
+    held = mine.start("#7", "exec sleep 300")
+    child = subprocess.Popen(["sleep", "300"], env=env, start_new_session=True)
+    try:
+        if sign == "mark" and not rlimit_tag.put(child.pid, guessed):
+            pytest.skip("no marks on this system")
+        wait_until(lambda: Path(f"/proc/{child.pid}/comm").read_text() == "sleep\n")
+        found = process_tree.members(held.identity, mine.launches.tag("#7", 1))
+        assert [member.pid for member in found] == [held.identity.pid]
+    finally:
+        child.kill()
+        child.wait(120)
 
 
 def test_a_launch_that_replaces_its_process_at_every_scan_has_not_ended() -> None:
@@ -372,5 +393,22 @@ def test_a_child_inherits_its_tag_until_it_gets_another(tmp_path) -> None:
         assert rlimit_tag.put(child.pid, "two")
         assert rlimit_tag.read(child.pid) == rlimit_tag.value_of("two")
         assert rlimit_tag.read(os.getpid()) not in (rlimit_tag.value_of("one"), rlimit_tag.value_of("two"))
+    finally:
+        child.communicate(b"\n")
+
+
+def test_a_process_that_nobody_may_look_into_keeps_its_mark(tmp_path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can start a process of somebody else")
+    # To become another user has that effect.
+    line = f"import os; os.setuid({strangers.NOBODY}); print(flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", line], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert rlimit_tag.put(child.pid, "one")
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert Path(f"/proc/{child.pid}/limits").stat().st_uid == 0
+        with strangers.owning(tmp_path):
+            assert rlimit_tag.read(child.pid) == rlimit_tag.value_of("one")
     finally:
         child.communicate(b"\n")

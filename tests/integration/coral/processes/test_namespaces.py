@@ -10,6 +10,7 @@ import pytest
 from real_runs import wait_until
 
 from coral.processes import namespaces, process, process_tree
+from coral.processes.launch_tags import LaunchTags
 from coral.processes.launches import Launches, LaunchState
 from coral.processes.process import Program
 from coral.processes.wakeup import Wakeup
@@ -27,7 +28,9 @@ SAVES += "while not heard: time.sleep(0.01)\ntime.sleep(0.3)\nopen('heard', 'w')
 def launched(tmp_path: Path):
     """A launch of a sealed program, and all launches."""
     wakeup = Wakeup()
-    launches = Launches(f"sealed-{os.getpid()}", wakeup)  # another worker has other control groups
+    launches = Launches(
+        LaunchTags(f"sealed-{os.getpid()}", b"secret"), wakeup
+    )  # another worker has other control groups
     (tmp_path / "empty").touch()
 
     def begin(*argv: str, code: Path | None = None):

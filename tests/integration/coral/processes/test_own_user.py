@@ -10,7 +10,7 @@ import pytest
 from levels import params
 from real_runs import wait_until
 
-from coral.processes import own_user, process
+from coral.processes import end_users, own_user, process
 from coral.processes.own_user import Places, end_user, problem_of_places, user_line
 from coral.processes.process import HeldChild, Program
 from coral.processes.process_tree import ProcessTable, identify
@@ -20,9 +20,10 @@ from workspace.plain_file import OWN_USERS
 from workspace.seal import Level
 
 ANN, BOB = (User(number, (OWN_USERS[9],), 0o077) for number in OWN_USERS[1000:1004:2])
-# Gives up its session, parent, mark and environment.
+# Gives up its session, parent, mark and environment; its mark only where it may.
 DAEMON = """
-setsid env -i prlimit --locks=unlimited /bin/sh -c 'sh -c "echo \\$\\$ >{sign}; exec sleep 600" &' &
+unmarked="prlimit --locks=unlimited"; $unmarked true || unmarked=
+setsid env -i $unmarked /bin/sh -c 'sh -c "echo \\$\\$ >{sign}; exec sleep 600" &' &
 """
 needs_users = pytest.mark.parametrize("level", params(Level.USER))
 
@@ -116,6 +117,33 @@ def test_a_job_outlives_the_launch_of_the_same_user_and_a_foreign_tag_is_not_bel
         process.kill(child.identity, tag, table)
     for child in (launch, job, forger):
         child.child.wait(60)
+
+
+# Ends who would end it, and is another process each time that somebody looks; not for ever, whatever we do.
+FORKING = """
+import os, time
+end = time.monotonic() + 20
+open("{sign}", "w").write(str(os.getpid()))
+while time.monotonic() < end:
+    for _ in range(3000):
+        try: os.kill(-1, 9)
+        except OSError: pass
+    if os.fork(): os._exit(0)
+"""
+
+
+@needs_users
+def test_processes_that_fork_and_end_others_all_the_time_are_ended(tmp_path: Path, level: Level) -> None:
+    tmp_path.chmod(0o777)
+    (tmp_path / "forking.py").write_text(FORKING.format(sign=tmp_path / "sign"))
+    for _ in range(4):  # who can be ended is not ended each time
+        launch = held(ANN, f"exec {sys.executable} -S {tmp_path}/forking.py", tmp_path, "run/ann/1")
+        written(tmp_path / "sign")
+        launch.child.wait(60)
+        wait_until(lambda: end_users._is_left([ANN.number]), what="a process")
+        end_user(ANN.number)
+        wait_until(lambda: not end_users._is_left([ANN.number]), seconds=3, what="their end")
+        (tmp_path / "sign").unlink()
 
 
 def test_only_a_user_of_our_own_is_ended() -> None:

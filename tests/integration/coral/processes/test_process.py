@@ -14,6 +14,7 @@ import pytest
 from real_runs import wait_until
 
 from coral.processes import process, process_tree
+from coral.processes.launch_tags import LaunchTags
 from coral.processes.launches import Launches, LaunchState
 from coral.processes.process import NEVER_RELEASED, Program
 from coral.processes.wakeup import Wakeup
@@ -254,7 +255,7 @@ def test_one_scan_serves_every_launch_that_ended(make, tmp_path, monkeypatch):
     monkeypatch.setattr(process_tree.ProcessTable, "scan", lambda self: looks.append(1) or look(self))
     monkeypatch.setattr(process_tree, "_stat", lambda pid: asked.append(pid) or stat(pid))
     monkeypatch.setattr(process_tree, "_environment", lambda pid: read.append(pid) or environment(pid))
-    launches = Launches("run", wakeup)
+    launches = Launches(LaunchTags("run", b"secret"), wakeup)
     tags = {who: launches.tag(who, 1) for who in ("agent-1", "agent-2", "agent-3", "agent-4")}
     held = {who: launches.hold(who, 1, make("exec sleep 600", tag=tag), 0.0) for who, tag in tags.items()}
     for child in held.values():
