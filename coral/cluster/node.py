@@ -56,7 +56,7 @@ def grade(
     _remove_excess(base / "archives", {order["archive"], order["base"]})
     archive = _kept(base / "archives", order["archive"], fetch)
     start, kit = spare_guard.start_of(_with_variables(order)), _kit(archive)
-    guard = spare_guard.take(start, kit) or spare_guard.GradeGuard(base / "grades", start, kit)
+    guard = spare_guard.take(start, kit) or spare_guard.start_guard(base / "grades", start, kit)
     try:
         guard.hold()
         _unpack(archive, guard.place, left_out=KIT)
@@ -81,7 +81,7 @@ def grade(
     finally:
         guard.close()
     if not is_last:
-        spare_guard.put(spare_guard.GradeGuard(base / "grades", start, kit))
+        spare_guard.put(spare_guard.start_guard(base / "grades", start, kit))
 
 
 def described() -> dict[str, Any]:

@@ -64,6 +64,13 @@ node.grade(order, checkout, lambda sha: archive, lambda event: None)
 """
 
 
+@pytest.fixture(autouse=True)
+def _own_server():
+    spare_guard.close_server()
+    yield
+    spare_guard.close_server()
+
+
 @pytest.fixture
 def shipped(tmp_path, monkeypatch):
     """What is sent to a node for a grade of a text."""
