@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import socket
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from typing import Any
 
 from coral.cluster.guard_protocol import BEGUN, FRESH_SECONDS, GUARD, ORDER, START, STATUS, TAKEN
 
-ERRORS, KIT = "guard.err", "kit"
+ERRORS, KIT, COMPILED = "guard.err", "kit", "__pycache__"
 FORK_SECONDS = 60.0  # for a process that has forked guards before to fork another, on a machine that is overloaded
 _CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard_server import main; main()"
 _spare: list[GradeGuard] = []
@@ -39,9 +38,10 @@ class GradeGuard:
         self._start, self._kit = start, kit
         with contextlib.ExitStack() as undo:
             undo.callback(remove_folder, self.place)
-            for name, data in kit.items():
-                path = self.place / KIT / name
-                path.parent.mkdir(parents=True, exist_ok=True)
+            paths = {self.place / KIT / name: data for name, data in kit.items()}
+            for folder in {path.parent for path in paths}:
+                folder.mkdir(parents=True, exist_ok=True)
+            for path, data in paths.items():
                 path.write_bytes(data)
             env = {**start["env"], "CORAL_GRADE": str(self.place)}
             (self.place / START).write_text(json.dumps({**start, "env": env}), encoding="utf-8")
@@ -75,13 +75,15 @@ class GradeGuard:
         return False
 
     def _modules(self) -> dict[str, bytes]:
-        """Return what is in its folder of modules by path, and remove those that Python has compiled."""
+        """Return what is in its folder of modules by path, and remove what Python has compiled there besides."""
         found = {}
         for path in sorted((self.place / KIT).rglob("*")):
-            if path.name == "__pycache__":
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.is_symlink() or path.is_file():
-                found[str(path.relative_to(self.place / KIT))] = read(path, 0, 1 << 20)
+            name = str(path.relative_to(self.place / KIT))
+            if path.is_symlink() or path.is_file():
+                if path.parent.name == COMPILED and name not in self._kit:
+                    path.unlink(missing_ok=True)
+                else:
+                    found[name] = read(path, 0, 1 << 20)
         return found
 
     def hold(self) -> None:

@@ -31,7 +31,7 @@ time.sleep(600)
 @pytest.fixture
 def kit(tmp_path):
     (tmp_path / "private").mkdir()
-    return node._kit(Shipping().archive(tmp_path / "private")[1])
+    return node._kit(*Shipping().archive(tmp_path / "private"))
 
 
 @pytest.fixture
