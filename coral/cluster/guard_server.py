@@ -31,13 +31,20 @@ def main() -> None:
             break
         for descriptor in given:
             os.close(descriptor)
-        _, status = os.waitpid(starter, 0)
-        worker.send(b"-" if status else BEGUN)
+        worker.send(BEGUN if _has_begun(starter) else b"-")
     worker.detach()
     errors, alive, done = given
     _take_streams(errors)
     guard.main(os.fsdecode(place), alive, done)
     os._exit(0)  # else Python frees all it has loaded: in a fork that copies the memory first, for 10 ms
+
+
+def _has_begun(starter: int) -> bool:
+    """Return whether the process that was to fork a guard has ended without an error."""
+    try:
+        return os.waitpid(starter, 0)[1] == 0
+    except ChildProcessError:  # what started the worker ignores SIGCHLD, so nobody learns how it has ended
+        return True
 
 
 def _take_streams(errors: int) -> None:

@@ -127,6 +127,17 @@ def test_a_process_that_was_killed_or_stopped_is_replaced(start, monkeypatch, nu
     assert (server() == pid, is_alive(pid)) == (False, False)
 
 
+def test_a_worker_may_ignore_the_end_of_its_children(start):
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        start()
+        pid = server()
+        assert is_alive(start()[1])
+        assert server() == pid
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_another_process_forks_the_guards_of_a_worker_with_other_variables(start, monkeypatch):
     start()
     pid = server()
