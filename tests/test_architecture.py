@@ -130,6 +130,7 @@ MAY_IMPORT = {
         "coral.processes.result_channel",
     ),
     "coral.cluster.guard_protocol": (),
+    "coral.cluster.guard_server": ("coral.cluster.guard", "coral.cluster.guard_protocol"),
     "coral.cluster.node": ("coral.cluster.guard_protocol", "coral.cluster.spare_guard"),  # a node has none of the rest
     "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),
     "coral.cluster.shipping": ("coral.grading.parts",),
@@ -316,6 +317,7 @@ STDLIB_ONLY += (
 )
 STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.guard", "coral.cluster.slurm_job")
 STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard_protocol")
+STDLIB_ONLY += ("coral.cluster.guard_server",)
 STDLIB_ONLY += ("coral.cluster.remote_launch", "coral.cluster.program_end")
 STDLIB_ONLY += ("coral.cluster.host", "coral.cluster.launch_guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")
@@ -374,6 +376,7 @@ PROCESSES += ("coral.cli.commands.ui",)  # the dashboard beside a run that is wa
 PROCESSES += ("coral.audit.audit", "coral.audit.payload")  # the second runs in a candidate
 PROCESSES += ("coral.cluster.keeper",)  # the bridge
 PROCESSES += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard")  # graders on a node
+PROCESSES += ("coral.cluster.guard_server",)  # guards
 PROCESSES += ("coral.cluster.slurm_bridge",)  # squeue
 PROCESSES += ("coral.cluster.program_end",)  # itself, as its program was ended
 PROCESSES += ("coral.cluster.host", "coral.cluster.launch_guard")  # the programs of agents on a node

@@ -10,23 +10,26 @@ import contextlib
 import hashlib
 import io
 import json
+import marshal
 import os
 import platform
 import shutil
 import signal
 import socket
 import stat
+import sys
 import tarfile
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterable
+from importlib.util import MAGIC_NUMBER, source_hash
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from coral.cluster import spare_guard
 from coral.cluster.guard_protocol import GUARD
-from coral.cluster.spare_guard import KIT, read, remove_folder
+from coral.cluster.spare_guard import COMPILED, KIT, read, remove_folder
 
 POLL_SECONDS = 0.05
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
@@ -36,6 +39,12 @@ END_SECONDS = 5.0  # for processes that were killed to be gone
 OUTPUT = 10 << 20  # bytes of one stream that are sent while the grade runs; of a longer one, the end is sent later
 TAIL = 20_000
 ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100
+# Modules that every Python grader imports, and what most of them import of Coral.
+_COMMON = (
+    *(f"coral/{name}.py" for name in ("__init__", "types", "grader/__init__", "grading/__init__")),
+    *(f"coral/grading/{name}.py" for name in ("finite_score", "foreign_code", "runner")),
+)
+_kits: dict[str, dict[str, bytes]] = {}  # by the hash of the archive; one at most
 MOST_NAMES = 1000  # that are read of a folder of artifacts: a candidate may have made millions
 
 
@@ -55,8 +64,8 @@ def grade(
     _remove_unused(base)
     _remove_excess(base / "archives", {order["archive"], order["base"]})
     archive = _kept(base / "archives", order["archive"], fetch)
-    start, kit = spare_guard.start_of(_with_variables(order)), _kit(archive)
-    guard = spare_guard.take(start, kit) or spare_guard.GradeGuard(base / "grades", start, kit)
+    start, kit = spare_guard.start_of(_with_variables(order)), _kit(order["archive"], archive)
+    guard = spare_guard.take(start, kit) or spare_guard.start_guard(base / "grades", start, kit)
     try:
         guard.hold()
         _unpack(archive, guard.place, left_out=KIT)
@@ -81,7 +90,7 @@ def grade(
     finally:
         guard.close()
     if not is_last:
-        spare_guard.put(spare_guard.GradeGuard(base / "grades", start, kit))
+        spare_guard.put(spare_guard.start_guard(base / "grades", start, kit))
 
 
 def described() -> dict[str, Any]:
@@ -180,14 +189,28 @@ def _unpack(data: bytes, folder: Path, without: Collection[str] = (), left_out: 
         archive.extractall(folder, members, filter="fully_trusted", numeric_owner=True)
 
 
-def _kit(data: bytes) -> dict[str, bytes]:
-    """Return the modules of Coral that an archive has, by their path below its folder KIT."""
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        return {
-            member.name.removeprefix(f"{KIT}/"): file.read()
-            for member in archive.getmembers()
-            if member.name.startswith(f"{KIT}/") and (file := archive.extractfile(member)) is not None
-        }
+def _kit(sha: str, data: bytes) -> dict[str, bytes]:
+    """Return the modules of Coral that an archive with this hash has, by their path below its folder KIT, with those
+    that all graders import compiled: to compile them takes longer than a small grade."""
+    if sha not in _kits:
+        _kits.clear()
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            modules = {
+                member.name.removeprefix(f"{KIT}/"): file.read()
+                for member in archive.getmembers()
+                if member.name.startswith(f"{KIT}/") and (file := archive.extractfile(member)) is not None
+            }
+        _kits[sha] = {**modules, **dict(_compiled(name, modules[name]) for name in _COMMON if name in modules)}
+    return _kits[sha]
+
+
+def _compiled(name: str, source: bytes) -> tuple[str, bytes]:
+    """Return the path and the content of a compiled module that Python takes without a look at the source (PEP 552)."""
+    folder, _, file = name.rpartition("/")
+    flags = (1).to_bytes(4, "little")  # by the hash of the source, which is not checked
+    code = marshal.dumps(compile(source, name, "exec", dont_inherit=True, optimize=0))
+    path = f"{folder}/{COMPILED}/{file.removesuffix('.py')}.{sys.implementation.cache_tag}.pyc"
+    return path, MAGIC_NUMBER + flags + source_hash(source) + code
 
 
 def _placed(order: dict[str, Any], place: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ _GUARD = (
     "cluster/__init__.py",
     "cluster/guard.py",
     "cluster/guard_protocol.py",
+    "cluster/guard_server.py",
 )
 _NOT_PACKED = frozenset({"__pycache__", ".git"})
 MOST_BASES = 4

@@ -1,7 +1,8 @@
 """The guards that a worker starts: each with the interpreter of a grader, before it is known which grade they will run.
 
-To start the two takes longer than a small grade. So a worker that has run a grade starts those of the next one. Ray
-sends this module to the nodes by value, for they have no Coral: it imports the standard library only.
+To start the two takes longer than a small grade. So a worker that has run a grade starts those of the next one, and all
+its guards are forks of one process, which has their modules loaded. Ray sends this module to the nodes by value, for
+they have no Coral: it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import json
 import os
 import select
-import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -19,11 +20,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.guard_protocol import FRESH_SECONDS, GUARD, ORDER, START, STATUS, TAKEN
+from coral.cluster.guard_protocol import BEGUN, FRESH_SECONDS, GUARD, ORDER, START, STATUS, TAKEN
 
-ERRORS, KIT = "guard.err", "kit"
-_CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard import main; main(sys.argv[2], *map(int, sys.argv[3:]))"  # noqa: E501
+ERRORS, KIT, COMPILED = "guard.err", "kit", "__pycache__"
+FORK_SECONDS = 60.0  # for a process that has forked guards before to fork another, on a machine that is overloaded
+_CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard_server import main; main()"
 _spare: list[GradeGuard] = []
+_servers: list[GuardServer] = []  # one at most
 
 
 class GradeGuard:
@@ -35,9 +38,10 @@ class GradeGuard:
         self._start, self._kit = start, kit
         with contextlib.ExitStack() as undo:
             undo.callback(remove_folder, self.place)
-            for name, data in kit.items():
-                path = self.place / KIT / name
-                path.parent.mkdir(parents=True, exist_ok=True)
+            paths = {self.place / KIT / name: data for name, data in kit.items()}
+            for folder in {path.parent for path in paths}:
+                folder.mkdir(parents=True, exist_ok=True)
+            for path, data in paths.items():
                 path.write_bytes(data)
             env = {**start["env"], "CORAL_GRADE": str(self.place)}
             (self.place / START).write_text(json.dumps({**start, "env": env}), encoding="utf-8")
@@ -53,20 +57,17 @@ class GradeGuard:
             self._done, done_there = os.pipe()
             undo.callback(os.close, self._done)
             theirs.callback(os.close, done_there)
-            place, given = str(self.place), (there, done_there)
-            line = [sys.executable, "-P", "-c", _CALL, str(self.place / KIT), place, *map(str, given)]
-            others = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
             with (self.place / ERRORS).open("ab") as errors:
-                self._starter = subprocess.Popen(
-                    line, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, pass_fds=given, env=others
-                )
+                server = _server(self._kit, self.place / KIT, errors.fileno())
+                if not server.fork(self.place, errors.fileno(), there, done_there):
+                    raise _NotBegunError(f"the guard of the grade did not begin: {self.errors()}")
 
     def is_for(self, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> bool:
         """Return whether it was started for such a grade, still waits and will for long, and nobody has changed its
         folder: the candidate of another grade might have."""
         if time.monotonic() > self._since + FRESH_SECONDS:
             return False
-        if (self._start, self._kit) != (start, kit) or self._starter.wait() or self.is_done(0):
+        if (self._start, self._kit) != (start, kit) or self.is_done(0):
             return False
         with contextlib.suppress(OSError, RecursionError):  # its folder is gone, or somebody made a deep one in it
             names = {path.name for path in self.place.iterdir() if not path.name.startswith(f".{GUARD}.")}
@@ -74,13 +75,15 @@ class GradeGuard:
         return False
 
     def _modules(self) -> dict[str, bytes]:
-        """Return what is in its folder of modules by path, and remove those that Python has compiled."""
+        """Return what is in its folder of modules by path, and remove what Python has compiled there besides."""
         found = {}
         for path in sorted((self.place / KIT).rglob("*")):
-            if path.name == "__pycache__":
-                shutil.rmtree(path, ignore_errors=True)
-            elif path.is_symlink() or path.is_file():
-                found[str(path.relative_to(self.place / KIT))] = read(path, 0, 1 << 20)
+            name = str(path.relative_to(self.place / KIT))
+            if path.is_symlink() or path.is_file():
+                if path.parent.name == COMPILED and name not in self._kit:
+                    path.unlink(missing_ok=True)
+                else:
+                    found[name] = read(path, 0, 1 << 20)
         return found
 
     def hold(self) -> None:
@@ -90,8 +93,6 @@ class GradeGuard:
 
     def begin(self, order: Mapping[str, Any]) -> None:
         """Have it run a grade, whose files are in `place`."""
-        if self._starter.wait():
-            raise RuntimeError(f"the guard of the grade did not begin: {self.errors()}")
         (self.place / ORDER).write_text(json.dumps(order), encoding="utf-8")
         with contextlib.suppress(BrokenPipeError):  # it has ended: `is_done`, and there is no status
             os.write(self._alive, b"\n")
@@ -114,8 +115,70 @@ class GradeGuard:
         """Let it end all that is left of the grade, and remove the folder."""
         os.close(self._alive)
         os.close(self._done)
-        if self._starter.wait():  # it has not begun
-            remove_folder(self.place)
+
+
+class _NotBegunError(RuntimeError):
+    pass
+
+
+class GuardServer:
+    """The process that forks the guards of this worker, see `coral.cluster.guard_server`. It ends with the worker."""
+
+    def __init__(self, kit: Mapping[str, bytes], env: Mapping[str, str], modules: Path, errors: int) -> None:
+        """Start it. `modules`: a folder with the files of `kit`, which it needs until it has forked once."""
+        self._kit, self._env = kit, env
+        there, self._socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        line = [sys.executable, "-P", "-c", _CALL, str(modules)]
+        try:
+            with there:
+                self._process = subprocess.Popen(line, stdin=there.fileno(), stdout=errors, stderr=errors, env=env)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def is_for(self, kit: Mapping[str, bytes], env: Mapping[str, str]) -> bool:
+        return (self._kit, self._env) == (kit, env) and self._process.poll() is None
+
+    def fork(self, place: Path, *given: int) -> bool:
+        """Have it fork a guard with these descriptors for the folder of a grade; return False if it cannot."""
+        try:
+            socket.send_fds(self._socket, [os.fsencode(place)], given)
+            has_begun = self._socket.recv(1) == BEGUN
+        except OSError:  # it was killed, or stopped
+            return False
+        self._socket.settimeout(FORK_SECONDS)
+        return has_begun
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.kill()
+        self._process.wait()
+
+
+def _server(kit: Mapping[str, bytes], modules: Path, errors: int) -> GuardServer:
+    """Return the process that forks guards with these modules and this worker's variables. It is started where there is
+    none."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    if _servers and not _servers[0].is_for(kit, env):
+        close_server()
+    if not _servers:
+        _servers.append(GuardServer(kit, env, modules, errors))
+    return _servers[0]
+
+
+def close_server() -> None:
+    """End the process that forks guards, if there is one. The guards go on."""
+    while _servers:
+        _servers.pop().close()
+
+
+def start_guard(grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> GradeGuard:
+    """Start a guard, see `GradeGuard`. RuntimeError if it does not begin, though the process that forks guards was
+    replaced once."""
+    with contextlib.suppress(_NotBegunError):
+        return GradeGuard(grades, start, kit)
+    close_server()
+    return GradeGuard(grades, start, kit)
 
 
 def start_of(order: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,10 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False  # as in typing: each import here is paid by every grade on a cluster
+if TYPE_CHECKING:
+    from typing import Any
 
 SOCKET, LOCK, TROUBLE, CAPACITY, LOG = "socket", "lock", "trouble", "capacity", "bridge.log"
 GRADE_LOG = "cluster.log"  # in the folder of a grade

@@ -240,9 +240,12 @@ class RayCluster:
 
     def guards(self) -> list[int]:
         """The processes that run grades, without those that wait for a grade to come."""
-        words = {pid: _file(pid, "cmdline").split(b"\0") for pid in self._processes()}
-        guards = {pid: line for pid, line in words.items() if any(b"coral.cluster.guard" in word for word in line)}
-        return [pid for pid, line in guards.items() if not _is_spare(line[5])]
+        spare = {_guard_of(folder) for folder in self._folders_of_grades() if _is_spare(bytes(folder))}
+        forked = [pid for pid in self._processes() if b"coral.cluster.guard_server" in _file(pid, "cmdline")]
+        return [pid for pid in forked if _has_own_session(pid) and pid not in spare]
+
+    def _folders_of_grades(self) -> list[Path]:
+        return list(Path(self._temp).glob("*/coral-*/*/grades/*"))
 
     def wait_until_idle(self) -> None:
         wait_until(lambda: not self.graded() and not self.guards(), 30, "the end of all grades on the nodes")
@@ -286,6 +289,21 @@ def _is_spare(place: bytes) -> bool:
     """Whether this is the folder of a guard that has no grade yet."""
     folder = Path(os.fsdecode(place))
     return folder.is_dir() and not (folder / "order.json").exists()
+
+
+def _guard_of(folder: Path) -> int:
+    """The process of the guard of a grade; 0 if it has not begun."""
+    try:
+        return int(json.loads((folder / "guard.json").read_text())["pid"])
+    except (OSError, ValueError):
+        return 0
+
+
+def _has_own_session(pid: int) -> bool:
+    """Whether a process has a session of its own: a guard has, and the process that forks guards has not."""
+    with contextlib.suppress(ProcessLookupError):
+        return os.getsid(pid) == pid
+    return False
 
 
 def attempt_of(pid: int) -> int | None:

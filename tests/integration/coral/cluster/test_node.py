@@ -56,12 +56,20 @@ def grade(workspace, private, artifacts):
         raise SystemExit("bad")
     return {"score": 1.0, "feedback": (private / "hidden.txt").read_text()}
 """
+COMPILED = f"kit/coral/grading/__pycache__/runner.{sys.implementation.cache_tag}.pyc"
 WORKER = """
 import pickle, sys
 from coral.cluster import node, spare_guard
 order, checkout, archive = pickle.load(sys.stdin.buffer)
 node.grade(order, checkout, lambda sha: archive, lambda event: None)
 """
+
+
+@pytest.fixture(autouse=True)
+def _own_server():
+    spare_guard.close_server()
+    yield
+    spare_guard.close_server()
 
 
 @pytest.fixture
@@ -385,10 +393,39 @@ def test_a_guard_that_was_ended_while_it_waited_is_replaced(shipped, tmp_path, r
     assert pids_of(shipped, tmp_path) != ready[1]
 
 
-@pytest.mark.parametrize("name", ["private", "kit/grade.py", "kit/coral/grading/runner.py"])
+@pytest.mark.parametrize("name", ["private", "kit/grade.py", "kit/coral/grading/runner.py", COMPILED])
 def test_what_waits_is_not_used_where_somebody_wrote_into_its_folder(shipped, tmp_path, ready, name):
     (ready[0].place / name).write_text("another grader")
     assert pids_of(shipped, tmp_path) != ready[1]
+
+
+def test_what_somebody_compiled_into_the_folder_of_what_waits_is_removed(shipped, tmp_path, ready):
+    (other,) = cached(ready[0].place / "kit", "coral/grader/candidate.py")
+    other.write_bytes(b"of another grader")
+    assert pids_of(shipped, tmp_path) == ready[1]
+    assert not other.exists()
+
+
+def cached(kit, *names):
+    tag = sys.implementation.cache_tag
+    return [(kit / name).parent / "__pycache__" / f"{Path(name).stem}.{tag}.pyc" for name in names]
+
+
+def test_a_grader_imports_modules_of_coral_that_are_compiled_already(shipped, tmp_path):
+    order, _, archive = shipped("1")
+    kit = node._kit(order["archive"], archive)
+    for name, data in kit.items():
+        (tmp_path / "kit" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "kit" / name).write_bytes(data)
+    before = set((tmp_path / "kit").rglob("*.pyc"))
+    assert before == set(cached(tmp_path / "kit", *node._COMMON))
+    source = tmp_path / "kit" / "coral" / "grading" / "runner.py"
+    source.write_text("raise RuntimeError('it is compiled again')")
+    code = "from coral.grading.runner import main; import coral.grader; print(main.__code__.co_filename)"
+    here = f"import sys; sys.path.insert(0, {str(tmp_path / 'kit')!r}); {code}"
+    shown = subprocess.run([sys.executable, "-P", "-c", here], capture_output=True, text=True, check=True).stdout
+    assert shown == f"{source}\n"
+    assert set((tmp_path / "kit").rglob("*.pyc")) == before
 
 
 def test_what_waits_is_not_used_for_a_grade_with_other_variables(shipped, tmp_path, ready, monkeypatch):
@@ -404,8 +441,8 @@ def test_what_has_waited_for_long_is_not_used(shipped, tmp_path, ready, monkeypa
 def test_to_unpack_may_take_longer_than_a_guard_waits_for_a_grade(shipped, monkeypatch):
     kit, unpack, name = node._kit, node._unpack, "coral/cluster/guard_protocol.py"
 
-    def impatient(archive):
-        modules = kit(archive)
+    def impatient(sha, archive):
+        modules = kit(sha, archive)
         shorter = modules[name].replace(b"IDLE_SECONDS = 600.0", b"IDLE_SECONDS = 0.5")
         assert shorter != modules[name]
         return {**modules, name: shorter}

@@ -1,0 +1,55 @@
+"""Forks the guards of a worker on a node: each begins with its modules loaded, which takes longer than a small grade.
+
+A forked guard differs from one that is started in its command line alone: this process has one thread, sets no signal
+handler, has the environment that a guard gets, and closes for a guard what is its own. It ends with its worker.
+"""
+
+import os
+import socket
+
+from coral.cluster import guard
+from coral.cluster.guard_protocol import BEGUN
+
+MOST = 1 << 16  # bytes of a path, which is far shorter
+
+
+def main() -> None:
+    """Fork a guard for each message on standard input, a socket, until the worker has closed its end. A message is the
+    folder of a grade, with three descriptors: the file of the guard's errors, and its two pipes, see `guard.main`. Each
+    is answered by BEGUN, or by another byte if the guard could not begin."""
+    worker = socket.socket(fileno=0)
+    while True:
+        place, given, _, _ = socket.recv_fds(worker, MOST, 3, socket.MSG_CMSG_CLOEXEC)
+        if not place:
+            return
+        try:
+            starter = os.fork()
+        except OSError:  # there are too many processes
+            worker.send(b"-")
+            return
+        if starter == 0:
+            break
+        for descriptor in given:
+            os.close(descriptor)
+        worker.send(BEGUN if _has_begun(starter) else b"-")
+    worker.detach()
+    errors, alive, done = given
+    _take_streams(errors)
+    guard.main(os.fsdecode(place), alive, done)
+    os._exit(0)  # else Python frees all it has loaded: in a fork that copies the memory first, for 10 ms
+
+
+def _has_begun(starter: int) -> bool:
+    """Return whether the process that was to fork a guard has ended without an error."""
+    try:
+        return os.waitpid(starter, 0)[1] == 0
+    except ChildProcessError:  # what started the worker ignores SIGCHLD, so nobody learns how it has ended
+        return True
+
+
+def _take_streams(errors: int) -> None:
+    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    for descriptor, stream in ((null, 0), (errors, 1), (errors, 2)):
+        os.dup2(descriptor, stream)
+    os.close(null)
+    os.close(errors)
