@@ -26,7 +26,7 @@ def used(status: LenientJson) -> str:
     """Return in words what all agents used: `at least 12.3k tokens, $0.12`, or `use not known`; empty if none of them
     uses a model."""
     known = format.spending(status.inner("spent").data)
-    if not _is_partly_known(status):
+    if not is_partly_known(status):
         return known
     return f"{AT_LEAST}{known}" if known else NOT_KNOWN
 
@@ -41,7 +41,7 @@ def used_by(agent: LenientJson, status: LenientJson) -> str:
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:
     """Return the use of each budget. `late`: the age of the status in seconds."""
     clock = (status.number("clock") or 0.0) + late
-    partly = _is_partly_known(status)
+    partly = is_partly_known(status)
     found = (_use(budget, clock, late, partly) for budget in status.objects("budgets"))
     return [use for use in found if use is not None]
 
@@ -54,7 +54,7 @@ def forecast(used: float, limit: float, clock: float) -> float | None:
     return (limit - used) * clock / used
 
 
-def _is_partly_known(status: LenientJson) -> bool:
+def is_partly_known(status: LenientJson) -> bool:
     """Whether the use is not known of some agents, or of all because status.json cannot be read."""
     return not status or bool(status.texts("use_unknown_of"))
 
@@ -95,4 +95,4 @@ def per_hour(status: LenientJson, late: float) -> str:
     money, clock = status.inner("spent").number("money"), (status.number("clock") or 0.0) + late
     if not money or clock < 60:
         return ""
-    return f"{AT_LEAST if _is_partly_known(status) else ''}{format.money(money * 3600 / clock)} an hour"
+    return f"{AT_LEAST if is_partly_known(status) else ''}{format.money(money * 3600 / clock)} an hour"

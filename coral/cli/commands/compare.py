@@ -14,6 +14,7 @@ from coral.cli.ui.curve import RUN_STYLES, BestLine, draw
 from coral.cli.ui.table import console, dim, print_title, table, tone
 from coral.errors import CoralError
 from coral.reading import run_folder
+from coral.reading.budgets import is_partly_known
 from coral.reading.run_view import RunView
 from coral.views import format
 
@@ -99,8 +100,8 @@ def _columns(outcomes: Sequence[RunOutcome]) -> list[str]:
     """Return the columns for which at least one run has a value."""
     has = {
         ".lead?": any(_lead(outcome) is not None for outcome in outcomes),
-        ">cost": any(outcome.money is not None for outcome in outcomes),
-        ">tokens?": any(outcome.tokens for outcome in outcomes),
+        ">cost": any(outcome.money is not None or is_partly_known(outcome.view.status) for outcome in outcomes),
+        ">tokens?": any(outcome.tokens or is_partly_known(outcome.view.status) for outcome in outcomes),
     }
     return [column for column in COLUMNS if has.get(column, True)]
 
@@ -116,8 +117,8 @@ def _rows(outcomes: Sequence[RunOutcome], names: Sequence[str]) -> list[list[obj
 
 
 def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> list[object]:
-    view, status = outcome.view, outcome.view.status
-    at_least = "≥" if status.texts("use_unknown_of") else ""
+    view, is_partly = outcome.view, is_partly_known(outcome.view.status)
+    at_least, unknown = ("≥", "not known") if is_partly else ("", "")
     is_leading = _lead(outcome) is not None
     return [
         Text(name, style=_style(place)),
@@ -131,8 +132,8 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
         str(view.failed),
         outcome.took,
         "" if outcome.curve.to_best is None else format.duration(outcome.curve.to_best),
-        f"{at_least}{format.money(outcome.money)}" if outcome.money is not None else "",
-        f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else "",
+        f"{at_least}{format.money(outcome.money)}" if outcome.money is not None else unknown,
+        f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else unknown,
         "" if outcome.gain_per_attempt is None else f"{outcome.gain_per_attempt:.3g}",
     ]
 

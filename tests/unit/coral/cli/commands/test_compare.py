@@ -116,6 +116,7 @@ def test_a_run_without_its_status_is_compared_by_its_records(
     row = next(line for line in shown("compare", str(layout.root), str(other.root)).splitlines() if " dead " in line)
     assert " #4  " in row
     assert row.split()[6:9] == ["4", "1", f"≥{row.split('≥')[1].split()[0]}"], "how long it took is a lower bound"
+    assert row.count("not known") == 2, "neither money nor tokens"
 
 
 def test_a_run_whose_seed_has_failed(layout: Layout, tmp_path: Path, shown: Shown) -> None:
