@@ -246,6 +246,16 @@ def test_an_empty_and_a_damaged_run_are_shown_for_what_they_are(tmp_path, tab: T
         expect(page.locator("main")).to_contain_text("status.json is missing or damaged")
 
 
+def test_a_budget_of_which_no_use_is_known_has_no_bar(tmp_path, tab: Tab) -> None:
+    layout = make_run(tmp_path / "runs")
+    budgets = [{"key": "money", "limit": 5.0, "used": None}, {"key": "attempts", "limit": 8, "used": 4}]
+    write_status(layout, budgets=budgets, use_unknown_of=["agent-1"])
+    with serving(layout) as served:
+        shown = tab(served.address).get_by_label("Budgets")
+        expect(shown).to_contain_text("use not known, limit $5.00")
+        expect(shown.locator("progress")).to_have_count(1)
+
+
 def test_a_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(tmp_path, tab: Tab) -> None:
     layout, token = make_run(tmp_path / "runs"), {"CORAL_UI_TOKEN": "a-token-for-two-starts"}
     write_status(layout)
