@@ -19,6 +19,7 @@ from workspace.loose_object import object_file, parse_header
 from workspace.plain_file import folder_of, read_plain
 
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.(pack|idx)")
+_REST = re.compile("[0-9a-f]{38}|[0-9a-f]{62}")  # of an id, behind the name of its folder
 _PACKS = 10_000  # names that are read of the folder of packs
 _HEAD = 65536  # bytes of an object that are read to see what it is
 _READ = 500_000_000  # bytes of folders and commits that are looked through; git reads no more of a commit in good time
@@ -36,9 +37,12 @@ class OwnObjects:
         self._left = _READ
 
     def collect_commit(self, commit: str, known: Path, most: int) -> None:
-        """Collect a commit, what it refers to and all packs, up to `most` objects. What the object store `known` has is
-        left out, and what a commit there refers to. Unacceptable if the clone has no repository."""
-        self._collect_packs()
+        """Collect a commit and what it refers to, up to `most` objects. What the object store `known` has is left out,
+        and what a commit there refers to. From a clone with packs all is collected, since what is in a pack may refer
+        to anything. Unacceptable if the clone has no repository."""
+        if self._collect_packs():
+            self._collect_loose(most)
+            return
         ahead, looked = [(commit, _COMMIT)], set[str]()
         while ahead and len(looked) < most:
             name, kind = ahead.pop()
@@ -61,15 +65,24 @@ class OwnObjects:
         for name in wanted:
             self._take(name[:2], name[2:])
 
-    def _collect_packs(self) -> None:
+    def _collect_packs(self) -> bool:
+        """Collect all packs; return whether there are any."""
         self._check_store()
-        names: list[str] = []
-        packs = folder_of(self._clone, f"{_STORE}/pack/any")
-        with contextlib.suppress(OSError), packs as place, os.scandir(place) as entries:
-            names = [entry.name for entry in islice(entries, _PACKS)]
-        for name in filter(_PACK.fullmatch, names):
-            self._take("pack", name)
+        taken = [self._take("pack", name) for name in self._names("pack", _PACKS) if _PACK.fullmatch(name)]
         self._note_link("pack")
+        return any(taken)
+
+    def _collect_loose(self, most: int) -> None:
+        for folder in (f"{number:02x}" for number in range(256)):
+            for name in filter(_REST.fullmatch, self._names(folder, most)):
+                most -= self._take(folder, name)
+
+    def _names(self, folder: str, most: int) -> list[str]:
+        """Return the first names in a folder of the store; none if there is no such folder."""
+        place = folder_of(self._clone, f"{_STORE}/{folder}/any")
+        with contextlib.suppress(OSError), place as descriptor, os.scandir(descriptor) as entries:
+            return [entry.name for entry in islice(entries, most)]
+        return []
 
     def _check_store(self) -> None:
         try:

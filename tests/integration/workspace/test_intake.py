@@ -57,6 +57,17 @@ def test_a_rewritten_history_is_taken_in_like_any_other(layout: Layout, clone: P
     assert git(layout.hub, "cat-file", "-t", first) == "commit"
 
 
+def test_what_a_pack_refers_to_may_lie_outside_of_all_packs(layout: Layout, clone: Path) -> None:
+    """As where a fetch brings a commit whose files were there before."""
+    mine = commit(clone, "one")
+    git(clone, "pack-objects", "-q", ".git/objects/pack/pack", data=f"{mine}\n")
+    git(clone, "prune-packed")
+    packed, folder = (clone / ".git" / "objects" / mine[:2] / mine[2:]), git(clone, "rev-parse", "HEAD^{tree}")
+    assert not packed.exists()
+    assert intake.take_in(layout.hub, clone, mine, 1).tree == folder
+    assert git(layout.hub, "fsck", "--strict") == ""
+
+
 def test_a_merge_and_many_commits_at_once(layout: Layout, clone: Path) -> None:
     git(clone, "checkout", "-q", "-b", "side")
     lines = ["commit refs/heads/side\ncommitter a <a@x> 1 +0000\ndata 1\nx\nfrom refs/heads/agent-1^0\n"]
