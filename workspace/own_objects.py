@@ -41,7 +41,7 @@ class OwnObjects:
         and what a commit there refers to. From a clone with packs all is collected, since what is in a pack may refer
         to anything. Unacceptable if the clone has no repository."""
         if self._collect_packs():
-            self._collect_loose(most)
+            self._collect_unpacked(most)
             return
         ahead, looked = [(commit, _COMMIT)], set[str]()
         while ahead and len(looked) < most:
@@ -72,7 +72,7 @@ class OwnObjects:
         self._note_link("pack")
         return any(taken)
 
-    def _collect_loose(self, most: int) -> None:
+    def _collect_unpacked(self, most: int) -> None:
         for folder in (f"{number:02x}" for number in range(256)):
             for name in filter(_REST.fullmatch, self._names(folder, most)):
                 most -= self._take(folder, name)
