@@ -97,7 +97,6 @@ _PLACES = {
         "coral.grading: remote",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
-    "integration/workspace/test_hostile": ["workspace: own_objects"],
     "tests/cluster/test_remote_launch, in which launches go through them": [
         "coral.cluster: launch_guard program_end",
     ],

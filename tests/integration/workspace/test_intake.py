@@ -57,17 +57,6 @@ def test_a_rewritten_history_is_taken_in_like_any_other(layout: Layout, clone: P
     assert git(layout.hub, "cat-file", "-t", first) == "commit"
 
 
-def test_what_a_pack_refers_to_may_lie_outside_of_all_packs(layout: Layout, clone: Path) -> None:
-    """As where a fetch brings a commit whose files were there before."""
-    mine = commit(clone, "one")
-    git(clone, "pack-objects", "-q", ".git/objects/pack/pack", data=f"{mine}\n")
-    git(clone, "prune-packed")
-    packed, folder = (clone / ".git" / "objects" / mine[:2] / mine[2:]), git(clone, "rev-parse", "HEAD^{tree}")
-    assert not packed.exists()
-    assert intake.take_in(layout.hub, clone, mine, 1).tree == folder
-    assert git(layout.hub, "fsck", "--strict") == ""
-
-
 def test_a_merge_and_many_commits_at_once(layout: Layout, clone: Path) -> None:
     git(clone, "checkout", "-q", "-b", "side")
     lines = ["commit refs/heads/side\ncommitter a <a@x> 1 +0000\ndata 1\nx\nfrom refs/heads/agent-1^0\n"]
@@ -376,6 +365,22 @@ def test_taking_in_walks_what_is_new_and_not_the_history(layout: Layout, clone: 
         spoiled.write_text("who walks past this stumbles")
     last = commit(clone, "last", GIT_COMMITTER_DATE="4000000012 +0000")
     assert intake.take_in(layout.hub, clone, last, 13).parent == mine[-1]
+
+
+def test_the_view_of_a_clone_is_put_right_where_it_leads_elsewhere(layout: Layout, clone: Path, tmp_path: Path) -> None:
+    intake.take_in(layout.hub, clone, commit(clone, "one"), 1)
+    view, mine = layout.hub / "views" / "agent-1", commit(clone, "two")
+    shutil.rmtree(view)
+    view.mkdir()
+    (view / mine[:2]).symlink_to(tmp_path)
+    (view / "pack").mkdir()
+    (view / "info").mkdir()
+    (view / "info" / "alternates").write_text("/nowhere\n")
+    assert intake.take_in(layout.hub, clone, mine, 2).commit == mine
+    assert {path.name for path in view.iterdir()} == {"pack"} | {
+        path.name for path in (clone / ".git" / "objects").iterdir() if len(path.name) == 2
+    }
+    assert all(path.resolve().parent == (clone / ".git" / "objects").resolve() for path in view.iterdir())
 
 
 def test_a_copied_run_reads_its_own_clones(layout: Layout, clone: Path, tmp_path: Path) -> None:
