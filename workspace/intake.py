@@ -252,12 +252,19 @@ def _view_of(clone: Path, views: Path) -> Path:
     By its alternates a clone could borrow from a repository that we can read and its agent cannot; so git gets a folder
     of links to the clone's own objects. The folder is kept, because making 256 links takes longer than taking a commit
     in. The links are relative, so that a copied run's folder reads its own clones.
+
+    Folders that are links themselves are left out, because its agent may not be able to read where they lead. A folder
+    that becomes one while git reads is not noticed: whoever does that needs the id of what it wants. Unacceptable if
+    the whole store is a link.
     """
     theirs, view = clone / ".git" / "objects", views / clone.name
+    if link := next((part for part in (".git", ".git/objects") if (clone / part).is_symlink()), ""):
+        raise Unacceptable(f"{link} of its clone is a link", "put the folder itself there")
     view.mkdir(parents=True, exist_ok=True)
     inside = clone.parent.resolve() / clone.name / ".git" / "objects"  # links that the agent made are not resolved
     start = os.path.relpath(inside, view.resolve())
     wanted = {path.name for path in islice(theirs.iterdir(), _FOLDERS) if _HEX.fullmatch(path.name)} | {"pack"}
+    wanted = {name for name in wanted if not (theirs / name).is_symlink()}
     for name in {path.name for path in view.iterdir()} - wanted:
         _remove(view / name)
     for name in wanted:

@@ -1,12 +1,14 @@
 """Grades a record again, strictly: from a checkout whose objects are hashed, by the grader that the run began with."""
 
 import json
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from attempts.files import read_bytes, write_json
-from attempts.noise import tiny
+from attempts.noise import Noise, median, tiny
 from attempts.record import Attempt
 from coral.config.load import load_frozen
 from coral.errors import CoralError
@@ -23,8 +25,6 @@ from coral.views import format
 from workspace import hub
 from workspace.errors import GitError
 from workspace.layout import Layout, folder_of_runs
-
-DEVIATIONS = 3.0  # two grades of one commit may differ by so many standard deviations of the noise
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,9 @@ class Verification:
         return f"#{self.number} is not verified: its record says {format.score(self.recorded)}, and now {now}"
 
 
-def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float | None) -> Verification:
-    """Grade the attempt again, and keep the result. `recorded`: the score to compare with; `noise`: its standard
-    deviation, 0 if the grader is exact, None if it is not known. CoralError if it cannot be graded under the same
-    conditions. Blocks."""
+def verify(layout: Layout, attempt: Attempt, recorded: Sequence[float], noise: Noise) -> Verification:
+    """Grade the attempt again, and keep the result. `recorded`: the scores of its grades; `noise`: of scores near
+    theirs. CoralError if it cannot be graded under the same conditions. Blocks."""
     name = f"cannot verify #{attempt.number}"
     memory = fold(layout.journal)
     if files := changed(layout.private, memory.files, memory.expected):
@@ -99,14 +98,25 @@ def verify(layout: Layout, attempt: Attempt, recorded: float, noise: float | Non
     if result.outcome in (Outcome.VOID, Outcome.LOST):
         raise CoralError(f"{name}: it could not be graded: {result.reason}", "verify it again when that is over")
     is_same = result.score is not None and scores_the_same(result.score, recorded, noise)
-    made = Verification(attempt.number, recorded, result.score, result.reason, result.channel, is_same, noise)
+    made = Verification(
+        attempt.number,
+        median(recorded),
+        result.score,
+        result.reason,
+        result.channel,
+        is_same,
+        noise.deviation if noise.freedom else None,
+    )
     write_json(layout.verified, {**verified(layout), str(attempt.number): asdict(made)}, durable=True, mode=0o600)
     return made
 
 
-def scores_the_same(score: float, recorded: float, noise: float | None) -> bool:
-    """Return whether a score differs from the recorded one by no more than rounding and the noise explain."""
-    return abs(score - recorded) <= DEVIATIONS * (noise or 0.0) + max(tiny(score), tiny(recorded))
+def scores_the_same(score: float, recorded: Sequence[float], noise: Noise) -> bool:
+    """Return whether a score differs from the median of those recorded by no more than rounding and the noise explain.
+    The median has an error of its own, and few grades tell little of the noise."""
+    middle = median(recorded)
+    explained = noise.bar(middle, math.sqrt(1 + 1 / len(recorded))) if noise.freedom else 0.0
+    return abs(score - middle) <= max(explained, tiny(score), tiny(middle))
 
 
 def verified(layout: Layout) -> dict[str, dict[str, object]]:

@@ -158,7 +158,7 @@ class Supervisor:
         self._report.write_line(now, "verifying", f"#{best.number}, the best: it is graded again", attempt=best.number)
         noise = noise_of(standing, self._rules.scoring, best.value)
         try:
-            found = verify(self._layout, attempt, best.value, noise.deviation if noise.freedom else None)
+            found = verify(self._layout, attempt, best.scores, noise)
             type, text = "verified" if found.is_same else "warning", found.text
         except (CoralError, OSError) as error:
             type, text = "warning", str(error)

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import asdict
 
 from attempts.index import query
-from attempts.noise import noise_at
+from attempts.noise import Noise, noise_at
 from attempts.record import Kind
 from coral.cli import EXIT_USER_ERROR
 from coral.cli.parser import Parser, attempt_number, print_json
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         raise CoralError(f"cannot verify #{attempt.number}: the task has changed since", "its grader is no more")
     with steps() as say:
         say(f"grading #{attempt.number} again")
-        found = verify(view.layout, attempt, measured.median, _noise(view, measured.median))
+        found = verify(view.layout, attempt, measured.scores, _noise(view, measured.median))
     if args.json:
         print_json(asdict(found), None)
     else:
@@ -47,11 +47,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if found.is_same else 1
 
 
-def _noise(view: RunView, level: float) -> float | None:
-    """Return the standard deviation of the grades of one commit that scores about `level`; None if it is not known.
-    That in status.json is the noise of the best: it may grow with the score."""
+def _noise(view: RunView, level: float) -> Noise:
+    """Return the noise of scores near `level`. That in status.json is the noise of the best: it may grow with the
+    score."""
     config = config_of(view)
-    if config is None:
-        return None
-    noise = noise_at(config.grader.noise_setting, level, view.index.ask(query.repeated))
-    return noise.deviation if noise.freedom else None
+    return noise_at(config.grader.noise_setting, level, view.index.ask(query.repeated)) if config else Noise()

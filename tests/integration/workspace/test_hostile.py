@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import zlib
 from pathlib import Path
 
@@ -58,19 +59,51 @@ def test_what_another_repository_holds_is_not_borrowed(layout: Layout, clone: Pa
     assert git(clone, "cat-file", "-p", hidden) == "the answers"
 
 
+def _link(path: Path, target: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.symlink_to(target)
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"), [("objects", "is a link"), ("folder", "cannot be read"), ("pack", "cannot be read")]
+)
+def test_no_folder_of_the_object_store_is_read_through_a_link(layout, clone, tmp_path, place, reason) -> None:
+    """An agent that knows the id of a file, and not what it holds, would get it in the hub."""
+    secret = tmp_path / "secret"
+    git(tmp_path, "init", "-q", str(secret))
+    hidden = blob(secret, "the answers")
+    if place == "pack":
+        git(secret, "update-ref", "refs/tags/x", hidden)
+        git(secret, "repack", "-a", "-d", "-q")
+    mine = crafted(clone, f"100644 blob {hidden}\tanswers")
+    ours, theirs = clone / ".git" / "objects", secret / ".git" / "objects"
+    kept = shutil.copytree(ours, tmp_path / "kept")
+    name = {"objects": "", "folder": hidden[:2], "pack": "pack"}[place]
+    _link(ours / name, theirs / name)
+    for path in kept.iterdir() if place == "objects" else ():  # it may add what it has to the store that it shows
+        shutil.copytree(path, ours / path.name, dirs_exist_ok=True)
+    assert git(clone, "show", f"{mine}:answers") == "the answers"
+    refused(layout, clone, mine, reason)
+    assert not (layout.hub / "objects" / hidden[:2] / hidden[2:]).exists()
+
+
 def test_alternates_in_a_circle_are_no_obstacle(layout: Layout, clone: Path) -> None:
     mine = commit(clone, "one")
     (clone / ".git" / "objects" / "info" / "alternates").write_text(f"{clone}/.git/objects\n../objects\n" * 100)
     assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
-def test_a_repository_that_is_replaced_by_a_link_or_a_file_gives_what_it_has(layout, clone, tmp_path) -> None:
+def test_a_repository_that_is_replaced_by_a_link_or_a_file_is_not_read(layout, clone, tmp_path) -> None:
     mine = commit(clone, "one")
     (clone / ".git").rename(tmp_path / "elsewhere")
     (clone / ".git").write_text(f"gitdir: {tmp_path / 'elsewhere'}\n")
     refused(layout, clone, mine, "has no repository any more")
     (clone / ".git").unlink()
     (clone / ".git").symlink_to(tmp_path / "elsewhere")
+    refused(layout, clone, mine, r"\.git of its clone is a link")
+    (clone / ".git").unlink()
+    (tmp_path / "elsewhere").rename(clone / ".git")
     assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 

@@ -57,6 +57,25 @@ def test_a_rewritten_history_is_taken_in_like_any_other(layout: Layout, clone: P
     assert git(layout.hub, "cat-file", "-t", first) == "commit"
 
 
+def test_what_a_pack_refers_to_may_lie_outside_of_all_packs(layout: Layout, clone: Path) -> None:
+    """As where a fetch brings a commit whose files were there before."""
+    mine = commit(clone, "one")
+    git(clone, "pack-objects", "-q", ".git/objects/pack/pack", data=f"{mine}\n")
+    git(clone, "prune-packed")
+    assert not (clone / ".git" / "objects" / mine[:2] / mine[2:]).exists()
+    assert intake.take_in(layout.hub, clone, mine, 1).tree == git(clone, "rev-parse", "HEAD^{tree}")
+    assert git(layout.hub, "fsck", "--strict") == ""
+
+
+def test_packs_may_have_other_names(layout: Layout, clone: Path) -> None:
+    """As those that `git maintenance` makes of objects without a pack."""
+    mine = commit(clone, "one")
+    for _ in range(2):  # the second time removes what the first has packed
+        git(clone, "maintenance", "run", "--task=loose-objects", "--quiet")
+    assert not (clone / ".git" / "objects" / mine[:2] / mine[2:]).exists()
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
+
+
 def test_a_merge_and_many_commits_at_once(layout: Layout, clone: Path) -> None:
     git(clone, "checkout", "-q", "-b", "side")
     lines = ["commit refs/heads/side\ncommitter a <a@x> 1 +0000\ndata 1\nx\nfrom refs/heads/agent-1^0\n"]

@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import marshal
+import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from real_runs import Run, tries
 
+from attempts.noise import Noise
 from attempts.store import Store
 from coral.journal import fold
 from coral.runs.task_files import changed
@@ -91,21 +93,27 @@ def test_a_trial_of_numbers_is_not_verified_by_the_rule_of_an_attempt(start, cor
     )
 
 
+EXACT = Noise(0.0, math.inf)
+
+
 @pytest.mark.parametrize(
     ("score", "recorded", "noise", "is_same"),
     [
-        (0.1 + 0.2, 0.3, 0.0, True),
-        (3e-10, 1e-10, 0.0, False),  # a difference that is small beside 1, and not beside the score
-        (1e-10, 1e-10, None, True),
-        (0.0, 0.0, 0.0, True),
-        (1e-300, 0.0, 0.0, False),
-        (1e12 + 1, 1e12, 0.0, True),
-        (1.0 + 3e-5, 1.0, 1e-5, True),
-        (1.0 + 4e-5, 1.0, 1e-5, False),
+        (0.1 + 0.2, [0.3], EXACT, True),
+        (3e-10, [1e-10], EXACT, False),  # a difference that is small beside 1, and not beside the score
+        (1e-10, [1e-10], Noise(), True),
+        (1.1, [1.0], Noise(), False),
+        (0.0, [0.0], EXACT, True),
+        (1e-300, [0.0], EXACT, False),
+        (1e12 + 1, [1e12], EXACT, True),
+        (1.0 + 4e-5, [1.0], Noise(1e-5, math.inf), True),  # the difference of two grades is noisier than one of them
+        (1.0 + 5e-5, [1.0], Noise(1e-5, math.inf), False),
+        (1.0 + 4e-5, [0.9, 1.0, 1.1], Noise(1e-5, math.inf), False),  # there the median has hardly an error
+        (1.0 + 5e-5, [1.0], Noise(1e-5, 3), True),  # the noise itself is known roughly
     ],
 )
 def test_a_score_is_the_same_relative_to_its_size(
-    score: float, recorded: float, noise: float | None, is_same: bool
+    score: float, recorded: list[float], noise: Noise, is_same: bool
 ) -> None:
     assert scores_the_same(score, recorded, noise) is is_same
 
