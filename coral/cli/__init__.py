@@ -232,6 +232,7 @@ def _let_all_signals_interrupt() -> None:
     in a callback, such as those of imports: then the interrupt is raised once more, a little later."""
     import signal
 
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a child has ended
     ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handled = tuple(end for end in ends if signal.getsignal(end) in (signal.SIG_DFL, signal.default_int_handler))
 

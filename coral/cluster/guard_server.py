@@ -5,6 +5,7 @@ handler, has the environment that a guard gets, and closes for a guard what is i
 """
 
 import os
+import signal
 import socket
 
 from coral.cluster import guard
@@ -17,6 +18,7 @@ def main() -> None:
     """Fork a guard for each message on standard input, a socket, until the worker has closed its end. A message is the
     folder of a grade, with three descriptors: the file of the guard's errors, and its two pipes, see `guard.main`. Each
     is answered by BEGUN, or by another byte if the guard could not begin."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a grader has ended
     worker = socket.socket(fileno=0)
     while True:
         place, given, _, _ = socket.recv_fds(worker, MOST, 3, socket.MSG_CMSG_CLOEXEC)
@@ -31,20 +33,13 @@ def main() -> None:
             break
         for descriptor in given:
             os.close(descriptor)
-        worker.send(BEGUN if _has_begun(starter) else b"-")
+        _, status = os.waitpid(starter, 0)
+        worker.send(b"-" if status else BEGUN)
     worker.detach()
     errors, alive, done = given
     _take_streams(errors)
     guard.main(os.fsdecode(place), alive, done)
     os._exit(0)  # else Python frees all it has loaded: in a fork that copies the memory first, for 10 ms
-
-
-def _has_begun(starter: int) -> bool:
-    """Return whether the process that was to fork a guard has ended without an error."""
-    try:
-        return os.waitpid(starter, 0)[1] == 0
-    except ChildProcessError:  # what started the worker ignores SIGCHLD, so nobody learns how it has ended
-        return True
 
 
 def _take_streams(errors: int) -> None:

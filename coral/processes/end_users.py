@@ -2,8 +2,8 @@
 
 The kernel signals all processes that a user may signal at once, so that none escapes by a fork. Whoever asks for that
 must have the user's rights, and could be ended by the user's processes first. So a process asks that has them as its
-effective user alone: ENDER, its real and saved one, has no other processes, and only those could signal it. It
-executes no other program, which the user's limits could prevent.
+effective user alone: ENDER, its real and saved one, has no other process at that time, and only those could signal it.
+It executes no other program, which the user's limits could prevent.
 Standard library only; `signal` takes 9 ms to import.
 """
 
@@ -27,8 +27,7 @@ def end(users: Collection[int], ender: int) -> None:
         for user in users:
             if os.fork() == 0:
                 _end_one(user, ender)
-        for _ in users:
-            os.wait()
+            os.wait()  # two at once would end each other
         if not _is_left(users):
             return
         time.sleep(_PAUSE)

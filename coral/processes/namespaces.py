@@ -59,7 +59,7 @@ def _children(pid: int) -> list[int]:
 
 def _status(pid: int) -> dict[str, str]:
     try:
-        lines = (_PROC / f"{pid}/status").read_text().splitlines()
+        lines = (_PROC / f"{pid}/status").read_bytes().decode("latin-1").split("\n")  # a process may have any name
     except OSError:
         return {}
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}

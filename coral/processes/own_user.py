@@ -17,7 +17,7 @@ from workspace.owner import User, candidate_of, closed_to_others, open_to_others
 from workspace.plain_file import OWN_USERS, number_of_candidates
 
 PROBE_SECONDS, END_SECONDS = 20.0, 5.0
-_ENDERS = (OWN_USERS[-1], OWN_USERS[-3])  # as whom other users are ended: no grade or agent is likely to have one
+_ENDER_BIT = 1 << 27  # by which a user differs from the one that ends it: no grade or agent is likely to have that
 # What root needs for it: to change owners and modes, to pass closed folders, to signal, to become another user.
 _CAPABILITIES = {0: "CHOWN", 1: "DAC_OVERRIDE", 3: "FOWNER", 4: "FSETID", 5: "KILL", 6: "SETGID", 7: "SETUID"}
 _SHELL = "/bin/sh"
@@ -50,8 +50,8 @@ def end_user(number: int) -> None:
     if number not in OWN_USERS:
         raise ValueError(f"{number} is not a user of our own")
     users = (number, number_of_candidates(number))
-    ender = next(one for one in _ENDERS if one not in users)
-    line = [sys.executable, "-I", "-S", "-B", str(Path(end_users.__file__)), *map(str, (ender, *users))]
+    line = [sys.executable, "-I", "-S", "-B", str(Path(end_users.__file__))]
+    line += map(str, (number ^ _ENDER_BIT, *users))
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         null = subprocess.DEVNULL
         subprocess.run(line, cwd="/", stdin=null, stdout=null, stderr=null, timeout=END_SECONDS, check=False)

@@ -82,7 +82,8 @@ def _in_memory(pid: int | str) -> Iterator[tuple[int, str]]:
     """Yield the device and the place of each file system in memory that a process sees."""
     lines: list[str] = []
     with contextlib.suppress(OSError):
-        lines = Path(f"/proc/{pid}/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+        # The kernel escapes the end of a line in a path, and no other character at which `splitlines` splits.
+        lines = Path(f"/proc/{pid}/mountinfo").read_bytes().decode("utf-8", "surrogateescape").split("\n")
     for line in lines:
         about, _, kind = line.partition(" - ")
         if kind.startswith(("tmpfs ", "ramfs ")):

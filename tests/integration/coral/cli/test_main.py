@@ -1,5 +1,6 @@
 """The frame of the command line: one handler, two-line errors, exit codes, our own packages and nobody else's."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from files import write_files
 from real_runs import coral_process
 from sample import make_run
 
@@ -254,3 +256,16 @@ def test_stop_imports_little(tmp_path) -> None:
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "coral.journal.fold" in loaded
     assert not loaded & {"pydantic", "jinja2", "rich", "ruamel.yaml", "coral.runs.create", "coral.supervisor.loop"}
+
+
+def test_a_grader_that_crashes_is_known_where_the_end_of_children_is_ignored(tmp_path: Path) -> None:
+    """Programs inherit that from whatever started them; then the system forgets with which code a child ended."""
+    command = 'echo 5 > "$CORAL_RESULT"; exit 3'
+    task = f"task: {{name: t, description: d}}\ngrader: {{command: {json.dumps(command)}}}\n"
+    write_files(tmp_path / "task", {"task.yaml": task, "seed/a.txt": "1"})
+    ignore = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    words = [sys.executable, "-c", ignore, sys.executable, "-P", "-m", "coral", "validate", str(tmp_path / "task")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, "it ended with exit code 3" in done.stdout) == (1, True), done.stdout + done.stderr

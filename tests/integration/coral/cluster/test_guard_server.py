@@ -131,11 +131,14 @@ def test_a_worker_may_ignore_the_end_of_its_children(start):
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         start()
-        pid = server()
-        assert is_alive(start()[1])
+        pid, (_, guard) = server(), start()
+        assert is_alive(guard)
         assert server() == pid
     finally:
         signal.signal(signal.SIGCHLD, before)
+    status = Path(f"/proc/{guard}/status").read_text()
+    ignored = int(next(line for line in status.splitlines() if line.startswith("SigIgn:")).split()[1], 16)
+    assert not ignored >> (signal.SIGCHLD - 1) & 1, "it learns how a grader has ended"
 
 
 def test_another_process_forks_the_guards_of_a_worker_with_other_variables(start, monkeypatch):

@@ -88,6 +88,21 @@ def test_files_in_the_memory_of_a_sandbox_count_as_memory(tmp_path: Path, level:
     assert (result.outcome, result.reason) == (Outcome.FAILED, reason)
 
 
+MOUNTS = """
+import ctypes, os
+folder = "/tmp/" + "".join(chr(code) for code in (*range(1, 33), 0x85, 0x2028))
+os.makedirs(folder)
+if not ctypes.CDLL(None).unshare(0x10020000):  # as the first user in namespaces of its own
+    ctypes.CDLL(None).mount(b"x", folder.encode(), b"tmpfs", 0, None)
+"""
+
+
+@pytest.mark.parametrize("level", params(Level.BUBBLEWRAP))
+def test_a_mount_of_any_name_hides_no_memory(tmp_path: Path, level: Level) -> None:
+    result = grade_once(load(task(tmp_path, MOUNTS + IN_MEMORY + ENDLESS, level)), tmp_path / "work")
+    assert (result.outcome, "(grader.memory)" in result.reason) == (Outcome.FAILED, True)
+
+
 @pytest.mark.parametrize("level", params(Level.BUBBLEWRAP))
 def test_files_that_a_process_has_mapped_count_once(tmp_path: Path, level: Level) -> None:
     config = load(task(tmp_path, MAPPED, level))

@@ -3,6 +3,8 @@
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -121,3 +123,17 @@ def test_only_what_is_sealed_has_a_process_1_of_its_own() -> None:
     assert namespaces.ready_init(os.getpid()) is None
     assert not namespaces.is_inside(os.getpid())
     assert [namespaces.code_of_program(code) for code in (0, 7, 128, 130, 137, 255, -9)] == [0, 7, 128, -2, -9, 255, -9]
+
+
+def test_a_process_may_have_any_name() -> None:
+    """The kernel shows it as it is, but for ends of lines."""
+    name = b"\xff\x0b\rUid: 9"
+    code = f"import ctypes; ctypes.CDLL(None).prctl(15, {name!r}); print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdout.readline()
+        found = namespaces._status(child.pid)
+        child.stdin.write(b"\n")
+    assert found["Name"] == name.decode("latin-1")
+    assert found["Uid"].split()[0] == str(os.getuid())
