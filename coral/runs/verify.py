@@ -10,7 +10,7 @@ from pathlib import Path
 from attempts.files import read_bytes, write_json
 from attempts.noise import Noise, median, tiny
 from attempts.record import Attempt
-from coral.config.load import load_frozen
+from coral.config.load import Config, load_frozen
 from coral.errors import CoralError
 from coral.fleet.events import Outcome
 from coral.grader.remove_tree import remove_tree
@@ -61,7 +61,7 @@ def verify(layout: Layout, attempt: Attempt, recorded: Sequence[float], noise: N
         raise CoralError(f"{name}: private/{files[0]} was changed", "restore it: another grader proves nothing")
     for cache in layout.grader.rglob("__pycache__"):
         remove_tree(cache)  # compiled code, which nobody has compared
-    config, venv = load_frozen(layout.task_file), venv_of(layout.grader)
+    config = load_frozen(layout.task_file)
     folder = layout.private / "verify" / str(time.time_ns())
     folder.mkdir(mode=0o700, parents=True)
     try:
@@ -69,26 +69,7 @@ def verify(layout: Layout, attempt: Attempt, recorded: Sequence[float], noise: N
         hub.checkout(layout.hub, attempt.commit, folder / "candidate")
         if hub.tree_of(layout.hub, attempt.commit) != attempt.tree:
             raise CoralError(f"{name}: its commit has other files than its record says", "see `coral log --json`")
-        place = GradePlace(
-            workspace=folder / "candidate",
-            private=layout.grader,
-            folder=folder,
-            attempt=attempt.number,
-            kind=attempt.kind,
-            timeout=config.grader.timeout,
-            sandbox=sandbox_of(
-                config,
-                config.grader,
-                private=layout.grader,
-                folder=folder,
-                runs=folder_of_runs(layout),
-                root=layout.root,
-                venv=venv,
-            ),
-            venv=venv,
-            task=(config.task.name, config.task.description),
-        )
-        command = kind_of(config.grader).command(config.grader, place)
+        command = kind_of(config.grader).command(config.grader, _place(layout, config, attempt, folder))
         prepare_folder(command)
         result = run_grader(command, config.grader.timeout)
     except GitError as error:
@@ -109,6 +90,29 @@ def verify(layout: Layout, attempt: Attempt, recorded: Sequence[float], noise: N
     )
     write_json(layout.verified, {**verified(layout), str(attempt.number): asdict(made)}, durable=True, mode=0o600)
     return made
+
+
+def _place(layout: Layout, config: Config, attempt: Attempt, folder: Path) -> GradePlace:
+    venv = venv_of(layout.grader)
+    return GradePlace(
+        workspace=folder / "candidate",
+        private=layout.grader,
+        folder=folder,
+        attempt=attempt.number,
+        kind=attempt.kind,
+        timeout=config.grader.timeout,
+        sandbox=sandbox_of(
+            config,
+            config.grader,
+            private=layout.grader,
+            folder=folder,
+            runs=folder_of_runs(layout),
+            root=layout.root,
+            venv=venv,
+        ),
+        venv=venv,
+        task=(config.task.name, config.task.description),
+    )
 
 
 def scores_the_same(score: float, recorded: Sequence[float], noise: Noise) -> bool:
