@@ -48,7 +48,7 @@ def test_what_scores_the_same_again_is_verified_and_an_export_says_so(run: Run, 
     assert coral("verify", "2", *words)[:2] == (0, "#2 is verified: it scores 3 again (channel closed)\n")
     found = json.loads(coral("verify", "0", "--json", *words)[1])
     assert (found["number"], found["recorded"], found["score"], found["is_same"]) == (0, 0.0, 0.0, True)
-    said.write_text("0.8")
+    said.write_text("0.5")
     code, out, _ = coral("verify", "2", *words)
     assert (code, out) == (1, "#2 is not verified: its record says 3, and now it scores 3.5\n")
     said.write_text("what")
