@@ -1,6 +1,7 @@
 """Reads from status.json what the agents used and how much of each budget that is, and forecasts when it will be used
 up. What is not known is never shown as 0: a sum that leaves something out is a lower bound."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from coral.fleet.reasons import BudgetKey
@@ -31,11 +32,16 @@ def used(status: LenientJson) -> str:
     return f"{AT_LEAST}{known}" if known else NOT_KNOWN
 
 
-def used_by(agent: LenientJson, status: LenientJson) -> str:
-    """Return in words what one agent of the status used; empty if it uses no model."""
+def use_unknown_of(status: LenientJson) -> frozenset[str]:
+    """Return the agents whose use is not known, or not all of it."""
+    return frozenset(status.texts("use_unknown_of"))
+
+
+def used_by(agent: LenientJson, unknown: Collection[str]) -> str:
+    """Return in words what one agent of the status used; empty if it uses no model. `unknown`: `use_unknown_of` the
+    status, which the caller reads once for all agents."""
     known = format.spending(agent.inner("spent").data)
-    is_unknown = agent.text("name") in status.texts("use_unknown_of")
-    return NOT_KNOWN if is_unknown and not known else known
+    return known or (NOT_KNOWN if agent.text("name") in unknown else "")
 
 
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:

@@ -65,12 +65,17 @@ class Curve:
     @property
     def to_best(self) -> float | None:
         """Seconds until the best was found and proven; None while it is the seed."""
-        return self.gained[-1].at if self.gained else None
+        return None if not self.steps or self.is_seed(self.steps[-1]) else self.steps[-1].at
 
     @property
     def gained(self) -> Sequence[BestStep]:
-        """The steps that attempts of agents made."""
-        return self.steps[1:] if self.has_seed else self.steps
+        """The steps that attempts of agents made, without those to the seed."""
+        return [step for step in self.steps if not self.is_seed(step)]
+
+    def is_seed(self, step: BestStep) -> bool:
+        """Whether the best was the seed from this step on: at first, or again because what had beaten it was worse when
+        it was measured again."""
+        return self.has_seed and step.number == self.steps[0].number
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,10 @@ def steps_of(
     """Return the steps of the fleet's best. `bests`: from `query.curve`; `records`: at least those that proved one of
     the `bests`; `at`: when a record was published."""
     measured = {record.number: record.of for record in records if record.kind is Kind.CONFIRM}
-    return [BestStep(at(number), measured.get(number) or number, value) for _, number, value in bests]
+    return [
+        BestStep(at(number), number if (of := measured.get(number)) is None else of, value)
+        for _, number, value in bests
+    ]
 
 
 def point_of(record: GradedRecord, at: float) -> Point:

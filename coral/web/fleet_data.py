@@ -1,5 +1,7 @@
 """The data of the fleet page: the run's status with the texts that `coral status` has for it, and the events."""
 
+from collections.abc import Collection
+
 from coral.views import format
 from coral.web.reading import (
     LenientJson,
@@ -10,6 +12,7 @@ from coral.web.reading import (
     is_seed,
     is_step,
     per_hour,
+    use_unknown_of,
     used,
     used_by,
     uses,
@@ -25,7 +28,7 @@ def fleet(view: RunView) -> Json:
     """Return the whole page but for the curve. All texts are worded as `coral status` words them."""
     status, late = view.status, view.lateness
     agents, clock = status.objects("agents"), status.number("clock")
-    bests = format.scores([agent.number("best") for agent in agents])
+    bests, unknown = format.scores([agent.number("best") for agent in agents]), use_unknown_of(status)
     return {
         "run": view.name,
         "task": view.task,
@@ -43,7 +46,7 @@ def fleet(view: RunView) -> Json:
             {"key": use.key, "share": use.share, "amounts": use.amounts, "left": use.left} for use in uses(status, late)
         ],
         "limits": status.inner("budget").texts("lines"),
-        "agents": [_agent(agent, status, best, late) for agent, best in zip(agents, bests, strict=True)],
+        "agents": [_agent(agent, unknown, best, late) for agent, best in zip(agents, bests, strict=True)],
         "grading": _grading(status),
         "alerts": [_alert(alert) for alert in status.objects("alerts") if alert.data.get("acknowledged") is not True][
             -ALERTS:
@@ -76,7 +79,7 @@ def _score(view: RunView) -> Json:
     }
 
 
-def _agent(agent: LenientJson, status: LenientJson, best: str, late: float) -> Json:
+def _agent(agent: LenientJson, unknown: Collection[str], best: str, late: float) -> Json:
     beat = agent.inner("beat")
     return {
         "name": agent.text("name", 80),
@@ -89,7 +92,7 @@ def _agent(agent: LenientJson, status: LenientJson, best: str, late: float) -> J
         "best": best,
         "best_number": agent.integer("best_number"),
         "stagnant": agent.integer("stagnant"),
-        "used": used_by(agent, status),
+        "used": used_by(agent, unknown),
         "next": coming(agent).plain,
     }
 

@@ -76,9 +76,10 @@ def _edge(direction: Direction, outcomes: Sequence[RunOutcome]) -> float | None:
 
 
 def _changes(one: RunOutcome) -> list[Json]:
-    """Return the attempts that improved the best most, the largest gain first."""
+    """Return the attempts that improved the best most, the largest gain first. The seed as best again is none."""
     steps = one.curve.steps
-    steps_up = ((one.curve.gain(step.value, before.value), step) for before, step in pairwise(steps))
+    up = [(before, step) for before, step in pairwise(steps) if not one.curve.is_seed(step)]
+    steps_up = ((one.curve.gain(step.value, before.value), step) for before, step in up)
     # A proven best is worse than the one before it where later grades of it were.
     gains = sorted(((gain, step) for gain, step in steps_up if gain > 0), key=itemgetter(0), reverse=True)
     found = [(gain, record) for gain, step in gains if (record := one.view.attempt_or_none(step.number))]

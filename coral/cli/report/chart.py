@@ -102,16 +102,23 @@ def description(curve: Curve) -> str:
     if not curve.steps:
         return "There is no score yet."
     first, last = curve.steps[0], curve.steps[-1]
-    value = format.score(first.value)
+    value, best = format.scores([first.value, last.value])
     end, attempts = format.duration(curve.end), format.plural(len(curve.points), "attempt")
     if not curve.gained:
-        return f"The seed scores {value}; nothing has beaten it for {end}."
+        return f"The seed scores {best}; nothing has beaten it for {end}."
+    if curve.to_best is None:
+        again = f"the best again after {format.duration(last.at)} of {end}"
+        return (
+            f"The seed scores {best}; it is {again}, since what had beaten it was worse when graded again; {attempts}."
+        )
     if first is last:
         found = f"#{first.number} was the first to have one, {value}, after {format.duration(first.at)} of {end}"
         return f"The seed has no score. {found}, and nothing has beaten it; {attempts}."
-    begins = f"From the seed's {value}" if curve.has_seed else f"The seed has no score. From {value} (#{first.number})"
+    begins = f"From the seed's {value}"
+    if not curve.has_seed:
+        begins = f"The seed has no score. From {value} (#{first.number}), the first step,"
     return (
-        f"{begins} to {format.score(last.value)} (#{last.number}) in {format.plural(len(curve.steps) - 1, 'step')}, "
+        f"{begins} to {best} (#{last.number}) in {format.plural(len(curve.gained), 'step')}, "
         f"the last after {format.duration(last.at)} of {end}; {attempts}."
     )
 

@@ -12,7 +12,7 @@ from coral.errors import CoralError
 from coral.journal.lines import Lines
 from coral.journal.segments import segments
 from coral.reading import settings
-from coral.reading.budgets import used, used_by
+from coral.reading.budgets import use_unknown_of, used, used_by
 from coral.reading.run_view import RunView
 from coral.runs.verify import verified
 from coral.views import format
@@ -120,7 +120,7 @@ def _versions(view: RunView) -> Sequence[str]:
 
 
 def _agents(view: RunView) -> Html | None:
-    agents = view.status.objects("agents")
+    agents, unknown = view.status.objects("agents"), use_unknown_of(view.status)
     scores = format.scores([agent.number("best") for agent in agents])
     rows = [
         [
@@ -130,7 +130,7 @@ def _agents(view: RunView) -> Html | None:
             agent.text("attempts"),
             score,
             f"#{number}" if (number := agent.integer("best_number")) is not None else "",
-            used_by(agent, view.status),
+            used_by(agent, unknown),
         ]
         for agent, score in zip(agents, scores, strict=True)
     ]

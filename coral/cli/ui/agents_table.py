@@ -1,12 +1,12 @@
 """Draws the agents of a run as a table. A row says what an agent does now, and which heartbeats it gets next."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from rich.text import Text
 
 from coral.cli.ui.table import Table, dim, table, tone
-from coral.reading.budgets import used_by
+from coral.reading.budgets import use_unknown_of, used_by
 from coral.reading.lenient_json import LenientJson
 from coral.views import format
 from heartbeats.beat import SILENT_SECONDS
@@ -38,11 +38,11 @@ def agents_table(
     status in seconds. `styles`: colours of the agents' names. `chosen`: the agent whose row is marked."""
     agents = status.objects("agents")
     shown = agents[first:][:most]
-    best = status.inner("best").text("agent")
+    best, unknown = status.inner("best").text("agent"), use_unknown_of(status)
     bests = format.scores([agent.number("best") for agent in shown])
     colors = [(styles or {}).get(agent.text("name"), "") for agent in shown]
     rows = [
-        dict(zip(COLUMNS, _row(status, agent, own, late, best, color), strict=True))
+        dict(zip(COLUMNS, _row(unknown, agent, own, late, best, color), strict=True))
         for agent, own, color in zip(shown, bests, colors, strict=True)
     ]
     # Some programs use no model, or do not report it.
@@ -66,7 +66,7 @@ def _marked(name: object, *, is_chosen: bool) -> Text:
     return Text.assemble(("> ", "bold") if is_chosen else "  ", text)
 
 
-def _row(status: LenientJson, agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
+def _row(unknown: Collection[str], agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
     stagnant, money = agent.integer("stagnant"), agent.inner("spent").number("money")
     return [
         Text(agent.text("name"), style=f"bold {style}" if agent.text("name") == best else style),
@@ -75,7 +75,7 @@ def _row(status: LenientJson, agent: LenientJson, own: str, late: float, best: s
         agent.text("attempts"),
         own,
         "" if stagnant is None else str(stagnant),
-        format.money(money) or used_by(agent, status),  # in money where that is known, else in tokens
+        format.money(money) or used_by(agent, unknown),  # in money where that is known, else in tokens
         activity(agent, late),
         coming(agent),
     ]

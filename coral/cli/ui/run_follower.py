@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from attempts.index import history, query
+from attempts.index.history import GradedRecord
 from attempts.record import Attempt, Kind, Verdict
 from coral.cli.ui.curve import AGENT_STYLES
 from coral.cli.ui.events import is_step
@@ -13,12 +14,13 @@ from coral.reading.curve import times
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from coral.reading.timeline import PUBLISHED, Timeline, end_of, read_figures
+from coral.views.curve import BestStep, steps_of
 from workspace.layout import Layout
 from workspace.notes import Note, latest_synthesis
 
 KEPT = 2000  # events that one can scroll back to
 ATTEMPTS = 3000  # the latest, which are drawn as points
-BestSoFar = list[tuple[str, int, float]]  # (when published, number of the record, the best from then on)
+BestSoFar = list[tuple[str, int, float]]  # from `query.curve`
 LATEST = 1_000_000  # bytes of the timeline, in which these events are
 LOOK_AT_NOTES = 10.0  # seconds between two looks for a new conclusion
 
@@ -38,6 +40,8 @@ class RunFollower:
         self.conclusion: Note | None = None
         self._looked_at_notes = float("-inf")
         self._curve: BestSoFar = []
+        self._proofs: list[GradedRecord] = []  # the records of the curve
+        self._steps: list[BestStep] = []
         self._is_first = True
         self._read = 0  # events
         self._timeline = Timeline(layout, end_of(layout, LATEST))
@@ -52,8 +56,10 @@ class RunFollower:
         records = [record for record in map(self.view.attempt_or_none, self._read_events()) if record is not None]
         if not self._curve or any(record.verdict is Verdict.NEW_BEST for record in records):
             self._curve = self.view.index.ask(lambda rows: query.curve(rows, self.view.alone))
+            self._proofs = self.view.index.ask(lambda rows: history.new_bests(rows, self.view.alone))
         at = times(self.view, ((number, published) for published, number, _ in self._curve), self._clocks.get)
-        self.points = [(at[number], best) for _, number, best in self._curve]
+        self._steps = steps_of(self._curve, self._proofs, at.__getitem__)
+        self.points = [(step.at, step.value) for step in self._steps]
         self._add_attempts(records)
         if time.monotonic() - self._looked_at_notes >= LOOK_AT_NOTES:
             self._looked_at_notes = time.monotonic()
@@ -63,7 +69,7 @@ class RunFollower:
     def gained(self) -> list[float]:
         """When attempts of agents were proven to be the best, in seconds of the run's clock."""
         seed = None if self.view.seed is None else self.view.seed.number
-        return [at for (at, _), (_, number, _) in zip(self.points, self._curve, strict=True) if number != seed]
+        return [step.at for step in self._steps if step.number != seed]
 
     def until_now(self) -> list[tuple[float, float]]:
         """Return the points up to the present, so that a fleet without improvement shows as a flat line."""

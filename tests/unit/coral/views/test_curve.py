@@ -102,6 +102,18 @@ def test_a_curve_may_begin_without_the_seed_which_has_failed() -> None:
         assert list(curve.gained) == [BestStep(10.0, 1, 2.0)]
 
 
+def test_the_seed_as_the_best_again_is_no_gain_of_an_attempt() -> None:
+    records = [graded(attempt(0, 1.0)), graded(attempt(1, 1.5, agent="ann", verdict=Verdict.NEW_BEST))]
+    records.append(graded(attempt(2, 0.5, agent="ann", kind=Kind.CONFIRM, of=1, verdict=Verdict.WORSE)))
+    records.append(graded(attempt(9, 1.0, agent="", kind=Kind.CONFIRM, of=0, verdict=Verdict.NEW_BEST)))
+    bests = [("", 0, 1.0), ("", 1, 1.0), ("", 9, 1.0)]
+    curve = curve_of(Direction.MAXIMIZE, bests, records, float)
+    assert [step.number for step in curve.steps] == [0, 1, 0], "the seed, and not the grade that has proven it"
+    assert (list(curve.gained), curve.to_best) == ([BestStep(1.0, 1, 1.0)], None)
+    later = replace(curve, steps=[*curve.steps, BestStep(11.0, 11, 2.0)])
+    assert ([step.number for step in later.gained], later.to_best) == ([1, 11], 11.0)
+
+
 def test_a_gap_is_how_much_worse_it_is() -> None:
     steps = [BestStep(0.0, 0, 5.0), BestStep(9.0, 1, 3.0)]
     assert Curve(Direction.MINIMIZE, steps).gap(3.5) == 0.5

@@ -6,6 +6,7 @@ import pytest
 from dashboard import visitor
 from sample import agent_status, make_run, stamp, write_status
 
+from coral.reading.lenient_json import LenientJson
 from workspace.layout import Layout
 
 
@@ -65,6 +66,20 @@ def test_use_that_is_not_known_is_not_told_as_nothing(layout: Layout) -> None:
         (None, "use not known, limit 10.0k"),
     ]
     assert [agent["used"] for agent in fleet["agents"]] == ["use not known", "$1.50"]
+
+
+def test_the_agents_of_unknown_use_are_read_as_often_however_many_there_are(layout: Layout, monkeypatch) -> None:
+    texts, read = LenientJson.texts, []
+    monkeypatch.setattr(LenientJson, "texts", lambda found, name: read.append(name) or texts(found, name))
+
+    def reads(count: int) -> int:
+        names = [f"agent-{number}" for number in range(1, count + 1)]
+        write_status(layout, agents=[agent_status(name) for name in names], use_unknown_of=names)
+        read.clear()
+        assert {agent["used"] for agent in fleet_of(layout)["agents"]} == {"use not known"}
+        return read.count("use_unknown_of")
+
+    assert reads(2) == reads(40), "else all names are read for each agent"
 
 
 def test_what_needs_a_person_is_on_top(layout: Layout) -> None:

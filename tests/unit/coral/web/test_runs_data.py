@@ -51,6 +51,20 @@ def test_a_step_to_a_worse_best_is_no_gain(tmp_path) -> None:
     assert [(one["number"], one["gain"]) for one in found["changes"]] == [(1, 1.0)]
 
 
+def test_a_step_back_to_the_seed_is_no_gain(tmp_path) -> None:
+    first, second = make_run(tmp_path / "runs", scores=(1.0, 1.5)), make_run(tmp_path / "runs")
+    for number in (2, 3):
+        again = attempt(number, 0.25, kind=Kind.CONFIRM, of=1, tree=f"{1:040x}", verdict=Verdict.WORSE)
+        Store(first.attempts).publish(again)
+    seed = {"agent": "", "kind": Kind.CONFIRM, "of": 0, "tree": f"{0:040x}", "verdict": Verdict.NEW_BEST}
+    Store(first.attempts).publish(attempt(4, 1.0, **seed))
+    for layout in (first, second):
+        write_status(layout)
+    names = [layout.root.name for layout in (first, second)]
+    found = visitor(first).get("/api/compare", params={"run": names}).json()["runs"][0]
+    assert (found["best"], found["to_best"], found["changes"]) == (1.0, "", [])
+
+
 def test_a_run_without_its_status_is_listed_with_what_is_known(tmp_path) -> None:
     layout = make_run(tmp_path / "runs")
     (found,) = visitor(layout).get("/api/runs").json()["runs"]

@@ -43,12 +43,20 @@ def classes(picture: ElementTree.Element) -> list[str]:
         (
             (1.0, 2.0),
             False,
-            "The seed has no score. From 1 (#0) to 2 (#1) in 1 step, the last after 10 s of 1 min 40 s; 0 attempts.",
+            "The seed has no score. From 1 (#0), the first step, to 2 (#1) in 2 steps, the last after 10 s of "
+            "1 min 40 s; 0 attempts.",
         ),
     ],
 )
 def test_a_picture_is_described_with_what_it_begins_with(values: tuple[float], has_seed: bool, said: str) -> None:
     assert description(replace(curve(*values), has_seed=has_seed)) == said
+
+
+def test_a_picture_is_described_as_the_seeds_when_that_is_the_best_again() -> None:
+    steps = [BestStep(0.0, 0, 1.0), BestStep(10.0, 1, 0.5), BestStep(90.0, 0, 1.0)]
+    said = description(Curve(Direction.MAXIMIZE, steps, end=100.0))
+    assert said.startswith("The seed scores 1; it is the best again after 1 min 30 s of 1 min 40 s, ")
+    assert "#" not in said
 
 
 def test_attempts_are_coloured_by_their_verdict() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from coral.cli.ui.budgets import bars
-from coral.reading.budgets import forecast, per_hour, used, used_by
+from coral.reading.budgets import forecast, per_hour, use_unknown_of, used, used_by
 from coral.reading.lenient_json import LenientJson
 
 
@@ -59,10 +59,10 @@ def test_what_was_used_is_a_lower_bound_where_not_all_is_known(
 
 def test_the_use_of_an_agent_that_reports_nothing_is_not_known() -> None:
     silent, told = ({"name": name, "spent": {"money": money}} for name, money in (("agent-1", None), ("agent-2", 1.5)))
-    status = LenientJson({"use_unknown_of": ["agent-1"]})
-    assert used_by(LenientJson(silent), status) == "use not known"
-    assert used_by(LenientJson(told), status) == "$1.50"
-    assert used_by(LenientJson(silent), LenientJson()) == "", "it uses no model"
+    unknown = use_unknown_of(LenientJson({"use_unknown_of": ["agent-1"]}))
+    assert used_by(LenientJson(silent), unknown) == "use not known"
+    assert used_by(LenientJson(told), unknown) == "$1.50"
+    assert used_by(LenientJson(silent), use_unknown_of(LenientJson())) == "", "it uses no model"
 
 
 def test_time_goes_on_while_the_status_grows_old() -> None:

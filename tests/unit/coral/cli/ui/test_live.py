@@ -94,6 +94,19 @@ def test_where_the_seed_has_failed_the_first_attempt_with_a_score_is_a_new_best(
         assert progress(watch).plain.startswith("1 new best in" if gained else "0 new bests in")
 
 
+def test_the_seed_as_the_best_again_is_no_new_best(tmp_path: Path) -> None:
+    layout = make_run(tmp_path / "runs", scores=(1.0, 1.5))
+    again = {"kind": Kind.CONFIRM, "verdict": Verdict.NEW_BEST}
+    Store(layout.attempts).publish(attempt(2, 0.25, kind=Kind.CONFIRM, of=1, verdict=Verdict.WORSE))
+    Store(layout.attempts).publish(attempt(3, 1.0, agent="", of=0, tree=f"{0:040x}", **again))
+    write_status(layout, clock=100.0)
+    write_events(layout, published(1, 5), published(2, 60), published(3, 70))
+    watch = RunFollower(layout)
+    watch.update()
+    assert [at for at, _ in watch.points] == [0.0, 5.0, 70.0]
+    assert watch.gained == [5.0]
+
+
 def test_a_curve_without_a_timeline_follows_the_wall_clock(layout: Layout) -> None:
     watch = RunFollower(layout)
     watch.update()
