@@ -24,7 +24,7 @@ COLUMNS = (
         "state?",
         ">agents?",
         ".best",
-        ".±seed",
+        ".best - seed",
         "which?",
         ".lead?",
         ">attempts",
