@@ -199,6 +199,7 @@ MAY_IMPORT = {
     ),
     "coral.reading": (
         "coral.reading",
+        "coral.agent_setup.roster",  # whether agents could use a model
         "coral.config.load",
         "coral.config.section",
         "coral.errors",

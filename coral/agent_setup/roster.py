@@ -13,7 +13,7 @@ from coral.config.model import AgentsSection, Assignment
 from coral.errors import CoralError
 from coral.fleet.members import Member
 from coral.runtimes.model import Runtime
-from coral.runtimes.registry import find, problems
+from coral.runtimes.registry import RUNTIMES, find, problems
 from workspace.layout import SHARED
 
 ANY_NODE = PlaceSection()
@@ -83,6 +83,21 @@ def account_of(assignment: Assignment, runtime: Runtime) -> str:
     """Return the name of the account whose usage the agents share with all others of that account; "" if they use
     none."""
     return assignment.account or runtime.account
+
+
+def may_use_models(config: Config) -> bool:
+    """Return whether agents of the task could use a model. Agents of a runtime of the operator's own could: it is not
+    asked, since that would run its code."""
+    return any(_may_use_a_model(assignment) for assignment in assignments_of(config))
+
+
+def _may_use_a_model(assignment: Assignment) -> bool:
+    if assignment.runtime not in RUNTIMES:
+        return True
+    try:
+        return bool(account_of(assignment, find(assignment.runtime, assignment.options)))
+    except CoralError:
+        return True
 
 
 def is_paid(assignment: Assignment, runtime: Runtime) -> bool:

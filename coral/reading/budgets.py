@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from coral.fleet.reasons import BudgetKey
 from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView
 from coral.views import format
 
 AT_LEAST, NOT_KNOWN = "at least ", "use not known"
@@ -23,11 +24,11 @@ class BudgetUse:
     left: str
 
 
-def used(status: LenientJson) -> str:
+def used(view: RunView) -> str:
     """Return in words what all agents used: `at least 12.3k tokens, $0.12`, or `use not known`; empty if none of them
-    uses a model."""
-    known = format.spending(status.inner("spent").data)
-    if not is_partly_known(status):
+    uses a model, and for a sealed agent that cannot read the status."""
+    known = format.spending(view.status.inner("spent").data)
+    if not is_partly_known(view):
         return known
     return f"{AT_LEAST}{known}" if known else NOT_KNOWN
 
@@ -47,7 +48,7 @@ def used_by(agent: LenientJson, unknown: Collection[str]) -> str:
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:
     """Return the use of each budget. `late`: the age of the status in seconds."""
     clock = (status.number("clock") or 0.0) + late
-    partly = is_partly_known(status)
+    partly = bool(use_unknown_of(status))
     found = (_use(budget, clock, late, partly) for budget in status.objects("budgets"))
     return [use for use in found if use is not None]
 
@@ -60,9 +61,9 @@ def forecast(used: float, limit: float, clock: float) -> float | None:
     return (limit - used) * clock / used
 
 
-def is_partly_known(status: LenientJson) -> bool:
+def is_partly_known(view: RunView) -> bool:
     """Whether the use is not known of some agents, or of all because status.json cannot be read."""
-    return not status or bool(status.texts("use_unknown_of"))
+    return view.is_use_lost or bool(use_unknown_of(view.status))
 
 
 def _use(budget: LenientJson, clock: float, late: float, partly: bool) -> BudgetUse | None:
@@ -101,4 +102,4 @@ def per_hour(status: LenientJson, late: float) -> str:
     money, clock = status.inner("spent").number("money"), (status.number("clock") or 0.0) + late
     if not money or clock < 60:
         return ""
-    return f"{AT_LEAST if is_partly_known(status) else ''}{format.money(money * 3600 / clock)} an hour"
+    return f"{AT_LEAST if use_unknown_of(status) else ''}{format.money(money * 3600 / clock)} an hour"

@@ -70,6 +70,21 @@ class RunView:
 
         return holder(self.layout.lock) if self.is_open else None
 
+    @cached_property
+    def is_use_lost(self) -> bool:
+        """Whether nobody can say what the agents used, because status.json cannot be read: some could use a model, or
+        are none of the frozen task. False for a sealed agent, which may not see what others used."""
+        if self.status or not self.is_open or not (agents := self.agents()):
+            return False
+        from coral.agent_setup.roster import may_use_models, members_of
+        from coral.config.load import load_frozen
+
+        try:
+            config = load_frozen(self.layout.task_file)
+        except CoralError:
+            return True
+        return not members_of(config).keys() >= set(agents) or may_use_models(config)
+
     @property
     def is_open(self) -> bool:
         """Whether this process can see the supervisor's private folder."""

@@ -39,7 +39,7 @@ def fleet(view: RunView) -> Json:
         "score": _score(view),
         "attempts": view.attempts,
         "failed": view.failed,
-        "used": used(status),
+        "used": used(view),
         "per_hour": per_hour(status, late),
         "seal": status.text("seal"),
         "budgets": [

@@ -34,7 +34,7 @@ def _line(view: RunView) -> Json:
         "best": format.score(best.number("median")),
         "attempts": view.status.integer("attempts"),
         "agents": len(view.agents()),
-        "used": used(view.status),
+        "used": used(view),
         "clock": "" if clock is None else format.duration(clock),
         "started": view.status.text("started_at")[:16].replace("T", " "),
     }
@@ -55,7 +55,7 @@ def compared(runs: Runs, names: list[str]) -> Json:
                 {
                     **one.data(),
                     "label": label,
-                    "used": used(one.view.status),
+                    "used": used(one.view),
                     "clock": one.took,
                     "to_best": "" if one.curve.to_best is None else format.duration(one.curve.to_best),
                     "changes": _changes(one),

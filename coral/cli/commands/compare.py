@@ -24,7 +24,7 @@ COLUMNS = (
         "state?",
         ">agents?",
         ".best",
-        ".±seed",
+        ".best - seed",
         "which?",
         ".lead?",
         ">attempts",
@@ -35,6 +35,7 @@ COLUMNS = (
     *(">cost", ">tokens?", ".gain per attempt"),
 )
 HEIGHT, WIDEST = 9, 100
+UNKNOWN = "not known"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +87,7 @@ def _data(
 def _csv(outcomes: Sequence[RunOutcome]) -> int:
     rows = [
         {key: value for key, value in data.items() if key != "reason"}
-        | {"use_unknown_of": " ".join(outcome.view.status.texts("use_unknown_of"))}
+        | {"use_unknown_of": " ".join(outcome.use_unknown_of or ()) if outcome.view.status else UNKNOWN}
         for outcome in outcomes
         if (data := outcome.data())
     ]
@@ -100,8 +101,8 @@ def _columns(outcomes: Sequence[RunOutcome]) -> list[str]:
     """Return the columns for which at least one run has a value."""
     has = {
         ".lead?": any(_lead(outcome) is not None for outcome in outcomes),
-        ">cost": any(outcome.money is not None or is_partly_known(outcome.view.status) for outcome in outcomes),
-        ">tokens?": any(outcome.tokens or is_partly_known(outcome.view.status) for outcome in outcomes),
+        ">cost": any(outcome.money is not None or is_partly_known(outcome.view) for outcome in outcomes),
+        ">tokens?": any(outcome.tokens or is_partly_known(outcome.view) for outcome in outcomes),
     }
     return [column for column in COLUMNS if has.get(column, True)]
 
@@ -117,8 +118,8 @@ def _rows(outcomes: Sequence[RunOutcome], names: Sequence[str]) -> list[list[obj
 
 
 def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> list[object]:
-    view, is_partly = outcome.view, is_partly_known(outcome.view.status)
-    at_least, unknown = ("≥", "not known") if is_partly else ("", "")
+    view, is_partly = outcome.view, is_partly_known(outcome.view)
+    at_least, unknown = ("≥", UNKNOWN) if is_partly else ("", "")
     is_leading = _lead(outcome) is not None
     return [
         Text(name, style=_style(place)),

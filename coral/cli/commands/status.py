@@ -139,7 +139,7 @@ def _work(view: RunView) -> Text:
     confirmations = status.integer("confirmations") or 0
     again = [format.plural(confirmations, "confirmation")] if confirmations else []
     attempts = format.plural(view.attempts, "attempt") + _failed(view)
-    parts = [attempts, *again, *([use] if (use := used(status)) else [])]
+    parts = [attempts, *again, *([use] if (use := used(view)) else [])]
     if view.state not in ("running", "stopping"):
         return Text(" · ".join(parts))
     if running := grading.integers("running"):

@@ -68,7 +68,7 @@ def _tiles(view: RunView, curve: Curve) -> Iterable[tuple[str, str, str]]:
     yield "Time", f"{at_least}{format.duration(curve.end)}", f"with {format.plural(agents, 'agent')}"
     if curve.to_best is not None:
         yield "Time to the best", format.duration(curve.to_best), f"in {format.plural(len(curve.gained), 'step')}"
-    if use := used(status):
+    if use := used(view):
         yield "Use", use, "by the models of the agents"
 
 

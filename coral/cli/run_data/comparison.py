@@ -70,6 +70,11 @@ class RunOutcome:
     def tokens(self) -> float | None:
         return self.view.status.inner("spent").number("tokens")
 
+    @property
+    def use_unknown_of(self) -> list[str] | None:
+        """The agents whose use is not known; None if status.json cannot be read."""
+        return self.view.status.texts("use_unknown_of") if self.view.status else None
+
     def over_time(self) -> list[tuple[float, float]]:
         """Return (seconds of the run's clock, the best from then on) for each step, and for the end."""
         points = [(step.at, step.value) for step in self.curve.steps]
@@ -111,7 +116,7 @@ class RunOutcome:
             "seconds_to_best": self.curve.to_best,
             "money": self.money,
             "tokens": self.tokens,
-            "use_unknown_of": status.texts("use_unknown_of"),
+            "use_unknown_of": self.use_unknown_of,
             "gain_per_attempt": self.gain_per_attempt,
         }
 

@@ -30,9 +30,15 @@ def other(layout: Layout, tmp_path: Path) -> Layout:
     return made
 
 
-def with_task(layout: Layout, **budget: object) -> None:
+def with_task(layout: Layout, runtime: str = "claude", **budget: object) -> None:
+    agents = {"runtime": runtime, "count": 2}
     task = TaskFile.model_validate(
-        {"task": {"name": "toy", "description": "x"}, "grader": {"entry": "g.py:grade"}, "budget": budget}
+        {
+            "task": {"name": "toy", "description": "x"},
+            "grader": {"entry": "g.py:grade"},
+            "budget": budget,
+            "agents": agents,
+        }
     )
     layout.task_file.write_text(frozen(layout.root / "task.yaml", task))
 
@@ -113,10 +119,19 @@ def test_a_run_without_its_status_is_compared_by_its_records(
         assert after[known] == before[known], known
     assert (before["failed"], before["seconds"], after["seconds"]) == (1, 600.0, None)
     assert (after["money"], after["tokens"]) == (None, None)
+    assert (before["use_unknown_of"], after["use_unknown_of"]) == ([], None)
+    rows = list(csv.DictReader(io.StringIO(shown("compare", str(layout.root), str(other.root), "--csv"))))
+    assert [row["use_unknown_of"] for row in rows] == ["not known", "agent-1 agent-2"]
     row = next(line for line in shown("compare", str(layout.root), str(other.root)).splitlines() if " dead " in line)
     assert " #4  " in row
     assert row.split()[6:9] == ["4", "1", f"≥{row.split('≥')[1].split()[0]}"], "how long it took is a lower bound"
     assert row.count("not known") == 2, "neither money nor tokens"
+
+
+def test_of_agents_that_need_no_model_no_use_is_unknown(layout: Layout, other: Layout, shown: Shown) -> None:
+    with_task(layout, "native")
+    layout.status.unlink()
+    assert "not known" not in shown("compare", str(layout.root), str(other.root))
 
 
 def test_a_run_whose_seed_has_failed(layout: Layout, tmp_path: Path, shown: Shown) -> None:

@@ -119,6 +119,12 @@ def test_use_that_no_program_has_reported_is_not_known(layout: Layout, shown: Sh
     assert shown("status").splitlines()[2] == "4 attempts · at least 2.0k tokens"
 
 
+def test_what_a_sealed_agent_may_not_see_is_not_said_to_be_unknown(layout: Layout, shown: Shown) -> None:
+    layout.status.unlink()
+    layout.private.rename(layout.root / "elsewhere")
+    assert "4 attempts, 1 failed" in shown("status").splitlines()
+
+
 def test_without_its_status_a_run_has_the_figures_of_its_records(layout: Layout, shown: Shown) -> None:
     Store(layout.attempts).publish(attempt(5, 2.0, kind=Kind.CONFIRM, of=0, tree=f"{0:040x}", verdict=Verdict.TIED))
     layout.status.unlink()

@@ -1,10 +1,17 @@
 """Budgets as bars, and when they will be used up."""
 
+from pathlib import Path
+
 import pytest
+from sample import write_status
 
 from coral.cli.ui.budgets import bars
+from coral.config.load import frozen
+from coral.config.model import TaskFile
 from coral.reading.budgets import forecast, per_hour, use_unknown_of, used, used_by
 from coral.reading.lenient_json import LenientJson
+from coral.reading.run_view import RunView
+from workspace.layout import Layout
 
 
 def shown(budget: dict[str, object], clock: float = 3600.0, late: float = 0.0, **status: object) -> str:
@@ -52,9 +59,36 @@ def test_a_budget_of_which_nothing_is_known_has_no_empty_bar(used: float | None)
     ],
 )
 def test_what_was_used_is_a_lower_bound_where_not_all_is_known(
-    spent: dict[str, object], unknown_of: list[str], words: str
+    spent: dict[str, object], unknown_of: list[str], words: str, layout: Layout
 ) -> None:
-    assert used(LenientJson({"spent": spent, "use_unknown_of": unknown_of})) == words
+    write_status(layout, spent=spent, use_unknown_of=unknown_of)
+    assert used(RunView(layout)) == words
+
+
+@pytest.mark.parametrize(
+    ("agents", "words"),
+    [
+        ({"count": 2}, ""),
+        ({"count": 1}, "use not known"),  # another was added, and nobody knows what drives it
+        ({"count": 2, "options": {"brain": "llm"}, "model": "m"}, "use not known"),
+        ({"count": 2, "runtime": "claude"}, "use not known"),
+        ({"count": 2, "runtime": "no_such_module:thing"}, "use not known"),
+    ],
+)
+def test_without_its_status_a_run_whose_agents_need_no_model_has_no_unknown_use(
+    agents: dict[str, object], words: str, layout: Layout
+) -> None:
+    grader = {"entry": "g.py:grade"}
+    task = {"task": {"name": "toy", "description": "x"}, "grader": grader, "agents": {"runtime": "native", **agents}}
+    layout.task_file.write_text(frozen(layout.root / "task.yaml", TaskFile.model_validate(task)))
+    layout.status.unlink()
+    assert used(RunView(layout)) == words
+
+
+def test_an_empty_run_folder_has_no_unknown_use(tmp_path: Path) -> None:
+    root = tmp_path / "empty"
+    root.mkdir()
+    assert used(RunView(Layout(root))) == ""
 
 
 def test_the_use_of_an_agent_that_reports_nothing_is_not_known() -> None:
