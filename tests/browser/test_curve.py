@@ -10,13 +10,14 @@ from sample import attempt, make_run, write_events, write_status
 from attempts.store import Store
 from benchmarks import browsing
 
-# After the page's own handler of a point: whether the curve had it when the browser came to do something else.
+# After the page's own handler of a point: whether the curve had it in the next frame that was painted.
 SEEN = """
 window.seen = [];
 EventSource.prototype.addEventListener = function (kind, handler) {
   EventTarget.prototype.addEventListener.call(this, kind, (message) => {
     handler(message);
-    if (kind === "point") setTimeout(() => window.seen.push(window.drawn.has(JSON.parse(message.data).at)));
+    const look = () => window.seen.push(window.drawn.has(JSON.parse(message.data).at));
+    if (kind === "point") requestAnimationFrame(() => setTimeout(look));  // after the next frame
   });
 };
 """
