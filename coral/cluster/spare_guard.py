@@ -125,7 +125,7 @@ class GuardServer:
     """The process that forks the guards of this worker, see `coral.cluster.guard_server`. It ends with the worker."""
 
     def __init__(self, kit: Mapping[str, bytes], env: Mapping[str, str], modules: Path, errors: int) -> None:
-        """Start it. `modules`: a folder with the files of `kit`, which it needs until it has forked once."""
+        """Start the process. `modules`: the folder with the files of `kit`; it reads them until its first fork."""
         self._kit, self._env = kit, env
         there, self._socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         line = [sys.executable, "-P", "-c", _CALL, str(modules)]
@@ -173,8 +173,8 @@ def close_server() -> None:
 
 
 def start_guard(grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> GradeGuard:
-    """Start a guard, see `GradeGuard`. RuntimeError if it does not begin, though the process that forks guards was
-    replaced once."""
+    """Start a guard for a grade. If the process that forks guards fails, start another and try again. RuntimeError if
+    that fails, too."""
     with contextlib.suppress(_NotBegunError):
         return GradeGuard(grades, start, kit)
     close_server()

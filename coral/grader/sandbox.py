@@ -107,11 +107,8 @@ _CALLS = {
 }
 _IO_URING = 425  # its setup, on every machine: it makes sockets without a call
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of a filter
-_FIRST_ARGUMENT, _SECOND, _THIRD = (
-    16,
-    24,
-    32,
-)  # their places in what a filter looks at; 8 bytes each, the low ones first
+# The places of a call's arguments in what a filter looks at: 8 bytes each, the low ones first.
+_FIRST_ARGUMENT, _SECOND, _THIRD = 16, 24, 32
 _ALLOW, _REFUSE, _UNKNOWN = 0x7FFF0000, 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 _MARK = 10  # RLIMIT_LOCKS, the limit by which the supervisor knows whose a process is
 _AF_UNIX, _AF_VSOCK = 1, 40  # sockets of the file system; of the host of this virtual machine

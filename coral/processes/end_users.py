@@ -22,7 +22,7 @@ _SIGKILL = 9
 
 
 def end(users: Collection[int], ender: int) -> None:
-    """Send SIGKILL to all processes of these users, again while one is left, but not for ever: some cannot be ended."""
+    """Send SIGKILL to all processes of these users, up to _ROUNDS times while one is left: some cannot be ended."""
     for _ in range(_ROUNDS):
         for user in users:
             if os.fork() == 0:

@@ -37,7 +37,7 @@ def is_ours(user: int) -> bool:
 
 
 def user_of(pid: int) -> int:
-    """Return the real user of a process, which may not be the owner of its files in /proc; 0 if the process is gone."""
+    """Return the number of the user as whom a process runs; 0 if it has ended. Its files in /proc may be root's."""
     try:
         with open(f"/proc/{pid}/status", "rb", buffering=0) as file:
             _, _, rest = file.readall().partition(b"\nUid:")

@@ -39,8 +39,8 @@ def use_unknown_of(status: LenientJson) -> frozenset[str]:
 
 
 def used_by(agent: LenientJson, unknown: Collection[str]) -> str:
-    """Return in words what one agent of the status used; empty if it uses no model. `unknown`: `use_unknown_of` the
-    status, which the caller reads once for all agents."""
+    """Return in words the tokens and the money that an agent used; empty if it uses no model. `agent`: its entry in
+    status.json; `unknown`: the names that `use_unknown_of` returns."""
     known = format.spending(agent.inner("spent").data)
     return known or (NOT_KNOWN if agent.text("name") in unknown else "")
 
@@ -62,7 +62,7 @@ def forecast(used: float, limit: float, clock: float) -> float | None:
 
 
 def is_partly_known(view: RunView) -> bool:
-    """Whether the use is not known of some agents, or of all because status.json cannot be read."""
+    """Return whether the use of some agents is not known, or of all because status.json cannot be read."""
     return view.is_use_lost or bool(use_unknown_of(view.status))
 
 

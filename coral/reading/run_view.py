@@ -72,8 +72,8 @@ class RunView:
 
     @cached_property
     def is_use_lost(self) -> bool:
-        """Whether nobody can say what the agents used, because status.json cannot be read: some could use a model, or
-        are none of the frozen task. False for a sealed agent, which may not see what others used."""
+        """Whether the use of models is unknown because status.json cannot be read. False if no agent can use a model,
+        and for a sealed agent, which may not see what others used."""
         if self.status or not self.is_open or not (agents := self.agents()):
             return False
         from coral.agent_setup.roster import may_use_models, members_of

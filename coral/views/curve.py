@@ -39,9 +39,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Curve:
-    """The scores of one epoch over time. `steps`: the fleet's proven best. `own`: each agent's own best. Both begin
-    with the seed if `has_seed`: it may have failed, where the task lets it. `end`: the run's clock now, or when the run
-    ended."""
+    """The scores of one epoch over time. `steps`: each change of the fleet's proven best. `own`: each change of an
+    agent's own best, by agent. Both begin with the seed if `has_seed`; it is False if the seed has failed. `end`: the
+    seconds that the run has lasted."""
 
     direction: Direction
     steps: Sequence[BestStep] = ()

@@ -165,7 +165,7 @@ def _differences(text: str, records: Records) -> Iterator[str]:
 
 
 def _is_difference(stated: str, first: Attempt, second: Attempt, records: Records) -> bool:
-    """Whether the figure `stated` is the difference that a verdict rests on, or that of two scores that were shown."""
+    """Return whether a note states the difference on which a verdict rests, or that of two scores that were shown."""
     # Where lower is better, a gain may be written with a minus, as a decrease, or with a plus, as a gain.
     signs = (1.0,) if records.direction is Direction.MAXIMIZE else (1.0, -1.0)
     of_verdicts = [

@@ -42,7 +42,7 @@ def lane(view: RunView, agent: str) -> Json:
 
 
 def _now(view: RunView, found: Iterable[LenientJson]) -> float:
-    """Return the run's clock now; where status.json does not say it, that of the last event."""
+    """Return how many seconds the run has lasted; until its last event where status.json cannot be read."""
     clock = view.status.number("clock")
     if clock is None:
         clock = max((event.number("clock") or 0.0 for event in found), default=0.0)

@@ -50,7 +50,7 @@ class EditableFile:
 
     @property
     def form(self) -> list[str]:
-        """The text of the file without its variables: a piece before each of them, and one after the last."""
+        """The pieces of the text between the variables: one before each variable, and one after the last."""
         return self._pieces[::2]
 
     def text(self, values: Sequence[float]) -> str:

@@ -109,6 +109,14 @@ def test_from_another_start_more_is_won_only_by_one_that_did_not_begin_better():
     assert compare_kinds([*attempts, fell, *of_each], Direction.MAXIMIZE) == {"evolution": (2.0, 2), "local": (0.0, 2)}
 
 
+def test_only_the_latest_attempts_are_compared():
+    """What has gained at first need not gain later."""
+    first = [attempt(0, 1.0), attempt(1, 5.0, title="rows from #0: x"), attempt(2, 9.0, title="evolution from #0: x")]
+    later = [attempt(number, 1.0, title="rows from #0: x") for number in range(3, 30)]
+    assert compare_kinds([*first, *later[:14]], Direction.MAXIMIZE) != {}
+    assert compare_kinds([*first, *later], Direction.MAXIMIZE) == {}
+
+
 def test_of_two_kinds_that_gained_nothing_none_is_better():
     """The one that begins anywhere ends farther from the start than the one that stays near it."""
     attempts = [
