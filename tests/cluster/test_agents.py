@@ -67,7 +67,14 @@ def commands():
 
 def wait_for_output(run, agent: str, launch: int) -> None:
     output = run.layout.output(agent, launch)
-    wait_until(lambda: output.exists() and output.read_bytes(), what=f"the output of {agent}, launch {launch}")
+
+    def has_output() -> bool:
+        ended = [one for one in run.events("exited") if (one["agent"], one["launch"]) == (agent, launch)]
+        written = output.exists() and output.read_bytes() != b""
+        assert written or not ended, f"no output before its end: {ended}"
+        return written
+
+    wait_until(has_output, what=f"the output of {agent}, launch {launch}")
 
 
 def node_of(run, agent: str) -> str:

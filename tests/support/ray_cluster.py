@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -164,9 +165,16 @@ class RayCluster:
         assert self._signal_raylet(address, signal.SIGKILL), f"no node {address}"
 
     def remove_node(self, address: str) -> None:
-        """Kill a node that no later test needs, and wait for its end."""
+        """Kill a node that no later test needs, and wait until the cluster has noticed: before, it places there what
+        begins, which is then lost."""
+        head = import_module("ray._raylet").GcsClient(address=self.address)
         self.kill_node(address)
-        wait_until(lambda: address not in self.nodes(), what=f"the end of the node {address}")
+
+        def is_noticed() -> bool:
+            found = [node for node in head.get_all_node_info().values() if node.node_manager_address == address]
+            return all(node.state == node.DEAD for node in found)
+
+        wait_until(is_noticed, what=f"the end of the node {address}")
 
     @contextlib.contextmanager
     def frozen(self, address: str) -> Iterator[None]:
