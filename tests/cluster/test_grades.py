@@ -11,6 +11,7 @@ from remote_grades import (
     assert_one_record_each,
     assert_the_same,
     bridges,
+    held,
     noted,
     place_of,
     records,
@@ -36,8 +37,8 @@ def test_a_command_grades_there_as_it_does_here(begin):
 
 
 @pytest.mark.parametrize("who", ["worker", "bridge", "supervisor", "bridge and supervisor", "node"])
-def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who):
-    run = begin(1, 2, 3, grader={"args": "{seconds: 4}"})
+def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who, tmp_path):
+    run = begin(1, 2, 3, grader={"args": held(2, tmp_path / "free")})
     node, worker = place_of(run, 2)
     if who == "worker":
         os.kill(worker, signal.SIGKILL)
@@ -49,6 +50,8 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who):
             os.kill(pid, signal.SIGKILL)
     if "supervisor" in who:
         run.kill()
+    (tmp_path / "free").touch()
+    if "supervisor" in who:
         run.supervise()
     assert_one_record_each(run)
     # The owner may have been on the node that died: then a second try may be lost with it.
@@ -56,21 +59,23 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who):
     assert len(lost) in {"worker": (1,), "node": (1, 2)}.get(who, (0,)), lost
 
 
-def test_grades_whose_owner_died_with_the_bridge_begin_again(begin, cluster):
-    run = begin(1, 2, grader={"args": "{seconds: 4}"})
+def test_grades_whose_owner_died_with_the_bridge_begin_again(begin, cluster, tmp_path):
+    run = begin(1, 2, grader={"args": held(2, tmp_path / "free")})
     place_of(run, 2)
     for pid in (*bridges(run), *cluster.owners()):
         os.kill(pid, signal.SIGKILL)
+    (tmp_path / "free").touch()
     assert [(one.score, one.reason) for one in run.wait_for_attempts(2)] == [(1.0, ""), (2.0, "")]
     assert noted(run, 2, "was lost: ") == ["the process that owned it ended"]
 
 
-def test_without_a_head_no_grade_begins_until_it_is_back(begin, cluster):
-    assert_it_waits_for(cluster.without_head(), begin(1, 2, 3, grader={"args": "{seconds: 4}"}))
+def test_without_a_head_no_grade_begins_until_it_is_back(begin, cluster, tmp_path):
+    until = tmp_path / "free"
+    assert_it_waits_for(cluster.without_head(), begin(1, 2, 3, grader={"args": held(2, until)}), until)
 
 
 def test_a_grade_that_is_lost_too_often_is_void_and_says_why(begin):
-    run = begin(1, grader={"args": "{seconds: 60}", "ray.max_retries": 0})
+    run = begin("slow", grader={"ray.max_retries": 0})
     os.kill(place_of(run, 1)[1], signal.SIGKILL)
     (record,) = run.wait_for_attempts(1)
     assert record.verdict is Verdict.VOID

@@ -7,7 +7,17 @@ import re
 import pytest
 import slurm_cluster
 from real_runs import tries, wait_until, write_task
-from remote_grades import GRADE, assert_it_waits_for, assert_the_same, bridges, noted, place_of, scores, variables
+from remote_grades import (
+    GRADE,
+    assert_it_waits_for,
+    assert_the_same,
+    bridges,
+    held,
+    noted,
+    place_of,
+    scores,
+    variables,
+)
 
 from coral.errors import CoralError
 
@@ -44,29 +54,32 @@ def test_records_are_the_same_as_those_of_this_machine(begin, slurm):
     wait_until(lambda: not slurm.jobs(), what="an empty queue")
 
 
-def test_a_job_that_was_killed_is_submitted_again(begin):
-    run = begin(1, 2, args="{seconds: 3}")
+def test_a_job_that_was_killed_is_submitted_again(begin, tmp_path):
+    run = begin(1, 2, args=held(2, tmp_path / "free"))
     _, worker = place_of(run, 2)
     os.kill(worker, 9)
+    (tmp_path / "free").touch()
     run.wait_for_attempts(2)
     assert scores(run) == [(1, 1.0), (2, 2.0)]
     assert len(noted(run, 2, "was lost")) == 1
 
 
-def test_jobs_outlive_bridge_and_supervisor(begin):
-    run = begin(1, 2, args="{seconds: 5}")
+def test_jobs_outlive_bridge_and_supervisor(begin, tmp_path):
+    run = begin(1, 2, args=held(2, tmp_path / "free"))
     place_of(run, 2)
     for pid in bridges(run):
         os.kill(pid, 9)
     run.kill()
+    (tmp_path / "free").touch()
     run.supervise()
     run.wait_for_attempts(2)
     assert scores(run) == [(1, 1.0), (2, 2.0)]
     assert noted(run, 2, "was lost") == []
 
 
-def test_without_a_controller_no_grade_begins_until_it_is_back(begin, slurm):
-    assert_it_waits_for(slurm.without_controller(), begin(1, 2, 3, args="{seconds: 4}"))
+def test_without_a_controller_no_grade_begins_until_it_is_back(begin, slurm, tmp_path):
+    until = tmp_path / "free"
+    assert_it_waits_for(slurm.without_controller(), begin(1, 2, 3, args=held(2, until)), until)
 
 
 def test_a_stop_cancels_the_job(begin, slurm):

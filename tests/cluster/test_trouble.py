@@ -6,7 +6,8 @@ import sys
 
 import pytest
 from ray_cluster import slow_link
-from remote_grades import noted, place_of, scores
+from real_runs import wait_until
+from remote_grades import held, noted, place_of, scores
 
 from attempts.record import Verdict
 from coral.errors import CoralError
@@ -57,13 +58,14 @@ def test_another_python_on_the_cluster_is_named_with_both_versions(begin, python
     assert all(f"Python: {version}" in str(raised.value) for version in (there, here)), str(raised.value)
 
 
-def test_a_grade_on_a_node_that_is_frozen_begins_again_on_another(begin, cluster):
-    run = begin(1, grader={"args": "{seconds: 15}"})
+def test_a_grade_on_a_node_that_is_frozen_begins_again_on_another(begin, cluster, tmp_path):
+    run = begin(1, grader={"args": held(1, tmp_path / "free")})
     node, _ = place_of(run, 1)
     with cluster.frozen(node):
+        (why,) = wait_until(lambda: noted(run, 1, "was lost: "), what="the loss of the grade")
+        (tmp_path / "free").touch()
         run.wait_for_attempts(1)
     assert scores(run) == [(1, 1.0)]
-    (why,) = noted(run, 1, "was lost: ")
     assert why in {"its node died", "the process that owned it ended"}, why  # the owner may be on that node
     assert place_of(run, 1)[0] != node
 
@@ -86,10 +88,11 @@ def test_over_a_slow_link_grades_are_late_and_the_same(begin):
     assert (noted(run, 2, "was lost"), run.events("alert")) == ([], [])
 
 
-def test_what_a_node_raises_is_the_reason_of_the_attempt_that_it_cannot_grade(begin, cluster):
-    run = begin(1, 2, grader={"ray.max_retries": 0, "args": "{seconds: 3}"})
-    run.wait_for_attempts(1)
+def test_what_a_node_raises_is_the_reason_of_the_attempt_that_it_cannot_grade(begin, cluster, tmp_path):
+    run = begin(1, 2, grader={"ray.max_retries": 0, "args": held(1, tmp_path / "free")})
+    place_of(run, 1)
     with cluster.spoiled_nodes():
+        (tmp_path / "free").touch()
         record = run.wait_for_attempts(2)[1]
     assert record.verdict is Verdict.VOID
     lost = "the cluster lost its grade 1 times; the last time: PermissionError: "

@@ -1,6 +1,7 @@
 """Grades that run on a cluster: a grader that can be told what to do, and where each of its grades is."""
 
 import contextlib
+import json
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,17 @@ def grade(workspace, artifacts, args):
         return {'failed': 'it is refused', 'feedback': 'no'}
     if text != '0':
         time.sleep(args.get('seconds', 0))
+    while text == args.get('held') and not os.path.exists(args['until']):
+        time.sleep(0.05)
     return {'score': float(text), 'metrics': {'half': float(text) / 2, 'name': 'a'}, 'feedback': f'got {text}'}
 """
 COMMAND = "echo by a command; echo '{\"score\": '$(cat x.txt)', \"feedback\": \"'$CORAL_KIND'\"}' > $CORAL_RESULT"
 SAME = ("number", "kind", "tree", "title", "order", "verdict", "score", "reason", "feedback", "metrics", "channel")
+
+
+def held(value: int, until: Path) -> str:
+    """The arguments of this grader where its grade of this value ends once the file `until` is there."""
+    return json.dumps({"held": str(value), "until": str(until)})
 
 
 def noted(run, number, text):
@@ -85,12 +93,14 @@ def assert_one_record_each(run):
     assert launches == [1], "the supervisor has taken its grade over"
 
 
-def assert_it_waits_for(leader, run):
+def assert_it_waits_for(leader, run, until):
     """Of three attempts of a run, the second is being graded when the cluster loses its `leader`, a context: no grade
-    begins without it, all goes on when it is back, and the operator is told of both."""
+    begins without it, all goes on when it is back, and the operator is told of both. The second is `held` until then.
+    """
     place_of(run, 2)
     with leader:
         wait_until(lambda: run.status()["grading"]["paused"], 180, "the pause of grading")
+        until.touch()
     wait_until(lambda: not run.status()["grading"]["paused"], 180, "the end of the pause")
     assert_one_record_each(run)
     begins, ends = (event["text"] for event in run.events("alert"))
