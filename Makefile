@@ -23,7 +23,7 @@ test-slow: .venv/.ready
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready
 	$(BIN)/python tests/support/agent_programs.py
-	$(BIN)/python -m pytest -n 4 -rfE tests/agents
+	$(BIN)/python -m pytest -n 4 --maxschedchunk 1 -rfE tests/agents
 
 # The dashboard in Debian's Chromium; pictures of its pages go to build/screenshots. npm installs axe-core into .programs, once.
 test-browser: .venv/.browser

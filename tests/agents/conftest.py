@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from agent_programs import NODE, PROGRAMS
+from agent_programs import COMPILED, NODE, PROGRAMS
 from driven import Apart, Desk, Drive, Mixed
 from endpoints import ENDPOINTS, Endpoint
 from model_server import ModelServer, Script
@@ -16,6 +16,16 @@ from model_server import ModelServer, Script
 from coral.runtimes.registry import RUNTIMES, find
 
 KEPT = ("PATH", "LANG")  # of the machine's environment; everything else is the user's whom a test plays
+ALL_AT_ONCE = ("test_trouble.py", "test_adoption.py")  # each of these tests runs every program for minutes
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Spread the longest tests over the whole: side by side they slow each other, and the last would run on alone."""
+    kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        kinds[item.path.name in ALL_AT_ONCE].append(item)
+    places = {item: number / (len(kind) + 1) for kind in kinds.values() for number, item in enumerate(kind)}
+    items.sort(key=lambda item: places[item])
 
 
 def missing(name: str) -> str:
@@ -49,6 +59,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("NODE_COMPILE_CACHE", str(COMPILED))  # a fifth of what a start of some of them takes
     # Not below it: the path of a socket has to be short.
     with tempfile.TemporaryDirectory(prefix="programs-", ignore_cleanup_errors=True) as temporary:
         monkeypatch.setenv("TMPDIR", temporary)

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.timeout(900)
 
 EACH = 4  # attempts of an agent
 PATIENCE = 600.0
+UNREPORTED = {"opencode"}  # steps that are interrupted, as all here are
 
 
 def tried(layout: Layout) -> Counter[str]:
@@ -37,7 +38,7 @@ def tried(layout: Layout) -> Counter[str]:
 @pytest.mark.parametrize("level", levels.params(Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER, Level.NONE))
 def test_a_killed_supervisor_finds_its_programs_again(mixed: Mixed, tmp_path: Path, level: Level) -> None:
     names = [name for name in PROGRAMS if name in RUNTIMES]
-    _, parts = mixed(names, trying())
+    server, parts = mixed(names, trying())
     task = whole_runs.write_task(tmp_path / "task", {"assignments": parts}, {"per_agent": {"attempts": EACH}})
     with whole_runs.running(task, tmp_path, f"workspace.seal={level}") as layout:
         agents = tuple(fold(layout.journal).fleet.agents)
@@ -57,8 +58,18 @@ def test_a_killed_supervisor_finds_its_programs_again(mixed: Mixed, tmp_path: Pa
         wait_until(lambda: holder(layout.lock) is None, PATIENCE, "the end of the run")
     assert whole_runs.denied(layout) == []
     assert tried(layout) == dict.fromkeys(agents, EACH)
+    assert {attempt.seal for attempt in readable(Store(layout.attempts)) if attempt.agent} == {level}
+    fleet = fold(layout.journal).fleet
+    spent = {name: fleet.agents[f"agent-{number}"].spent.tokens for number, name in enumerate(names, start=1)}
+    assert {name for name, tokens in spent.items() if not tokens} <= UNREPORTED
     heads = {agent: delivered(layout, agent) for agent in agents}
     everything = [head for found in heads.values() for head in found]
     assert len(set(everything)) == len(everything), "no heartbeat is handed over twice"
     # How many are handed over hangs on how much an agent submits while nobody supervises: that is told at once, later.
     assert everything
+    for agent, own in heads.items():
+        conversation = "\n".join([turn for turn in server.turns if turn.has(f"You are {agent},")][-1].texts)
+        told = [head for head in everything if head in conversation]
+        assert set(told) <= set(own), "nobody hears of another's"
+        assert set(own[:-1]) <= set(told), "its budget may have ended with the last"
+        assert [conversation.count(head) for head in told] == [1] * len(told)

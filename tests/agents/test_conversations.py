@@ -18,35 +18,25 @@ LEAVES_SHELLS = {"opencode", "gemini", "pi"}
 SAVES_LATE = {"copilot"}
 
 
-def test_a_tool_edits_in_the_workspace_and_the_answer_comes_back(program: str, drive: Drive) -> None:
+def test_a_long_prompt_a_tool_and_an_answer_are_gone_on_with(program: str, drive: Drive) -> None:
     edit = Step(say="An edit first.", run="echo changed > x.txt; pwd; echo in $PWD", usage=(1000, 42, 300))
-    server, desk = drive(program, [edit, ANSWER])
-    launch = desk.launch(FIRST)
-    assert launch.leaves_nothing()
-    ended = launch.end()
-    assert (desk.clone / "x.txt").read_text() == "changed\n"
-    assert server.turns[0].has(FIRST)
-    assert server.turns[1].has(FIRST, edit.say, str(desk.clone), f"in {desk.clone}")
-    assert ended.ending is Ending.CLEAN
-    assert ANSWER.say in ended.replies
-    assert server.strange == []
-
-
-def test_a_resumed_session_goes_on_with_what_was_said(program: str, drive: Drive) -> None:
-    server, desk = drive(program, [Step(say="Noted, go on.")])
-    first = desk.launch(FIRST).end()
-    second = desk.launch(SECOND, first.session).end()
-    assert (first.ending, second.ending) == (Ending.CLEAN, Ending.CLEAN)
-    assert second.session == first.session != ""
-    assert server.turns[1].has(FIRST, "Noted, go on.", SECOND)
-
-
-def test_a_long_prompt_arrives_whole(program: str, drive: Drive) -> None:
-    server, desk = drive(program)
+    server, desk = drive(program, [edit, ANSWER, Step(say="Noted, go on.")])
     prompt = "-- It begins like an option.\n" + "A line of the long story.\n" * 8000 + "Its last word is MARK-END."
     assert len(prompt) > 200_000
-    assert desk.launch(prompt).end().ending is Ending.CLEAN
+    launch = desk.launch(prompt)
+    assert launch.leaves_nothing()
+    first = launch.end()
+    assert (desk.clone / "x.txt").read_text() == "changed\n"
     assert server.turns[0].has(prompt)
+    assert server.turns[1].has(prompt, edit.say, str(desk.clone), f"in {desk.clone}")
+    assert first.ending is Ending.CLEAN
+    assert ANSWER.say in first.replies
+    second = desk.launch(SECOND, first.session).end()
+    assert second.ending is Ending.CLEAN
+    assert second.session == first.session != ""
+    assert "Noted, go on." in second.replies
+    assert server.turns[2].has(prompt, edit.say, ANSWER.say, SECOND)
+    assert server.strange == []
 
 
 def _in_mid_tool(program: str, drive: Drive) -> tuple[ModelServer, Desk, Launch]:

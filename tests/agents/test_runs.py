@@ -5,6 +5,7 @@ from pathlib import Path
 import levels
 import pytest
 import whole_runs
+from agent_programs import PROGRAMS
 from driven import Drive, Mixed
 from model_server import Asked, ModelServer
 from records import readable
@@ -14,6 +15,7 @@ from attempts.store import Store
 from coral.journal import fold
 from coral.runtimes import registry
 from coral.runtimes.model import Runtime
+from coral.runtimes.registry import RUNTIMES
 from coral.views.transcript import EntryKind, entries, launches
 from workspace.layout import Layout
 from workspace.seal import Level
@@ -21,12 +23,23 @@ from workspace.seal import Level
 pytestmark = pytest.mark.timeout(900)
 
 AGENTS, EACH = 2, 3  # attempts; of the last nobody needs to hear any more
-FLEET, EACH_OF_FLEET = ("claude", "codex", "opencode", "qwen"), 6
+FLEET = ("claude", "codex", "opencode", "qwen")
+LEVELS = {name: (Level.BUBBLEWRAP, Level.NONE) for name in PROGRAMS if name in RUNTIMES}
+# All in one run are at every level in test_adoption.py. Alone at each are those whose starts cost least.
+LEVELS |= dict.fromkeys(("claude", "codex"), (Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER, Level.NONE))
 USAGE = (1000, 17, 900)
 UNREPORTED = {"opencode"}  # a step that is interrupted
 
 
-@pytest.mark.parametrize("level", levels.params(Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER, Level.NONE))
+@pytest.mark.parametrize(
+    ("program", "level"),
+    [
+        pytest.param(name, *level.values, marks=level.marks, id=f"{name}-{level.id}")
+        for name, chosen in LEVELS.items()
+        for level in levels.params(*chosen)
+    ],
+    indirect=["program"],
+)
 def test_every_heartbeat_arrives_in_its_own_conversation(
     program: str, drive: Drive, tmp_path: Path, level: Level
 ) -> None:
@@ -42,8 +55,8 @@ def test_every_heartbeat_arrives_in_its_own_conversation(
 
 def test_a_mixed_fleet_works_on_one_task(mixed: Mixed, tmp_path: Path) -> None:
     server, parts = mixed(FLEET, trying())
-    layout = _run(tmp_path, {"assignments": parts}, EACH_OF_FLEET)
-    assert _assert_all_is_told(layout, server, len(FLEET), EACH_OF_FLEET) == 20
+    layout = _run(tmp_path, {"assignments": parts}, EACH)
+    _assert_all_is_told(layout, server, len(FLEET), EACH)
 
 
 def _run(tmp_path: Path, agents: dict[str, object], each: int, *overrides: str) -> Layout:
@@ -51,8 +64,8 @@ def _run(tmp_path: Path, agents: dict[str, object], each: int, *overrides: str) 
     return whole_runs.start(whole_runs.write_task(tmp_path / "task", agents, budget), tmp_path, *overrides)
 
 
-def _assert_all_is_told(layout: Layout, server: ModelServer, agents: int, each: int) -> int:
-    """Every agent hears of each of its attempts but the last once, in its own conversation. Returns how often."""
+def _assert_all_is_told(layout: Layout, server: ModelServer, agents: int, each: int) -> None:
+    """Every agent hears of each of its attempts but the last once, in its own conversation."""
     found = [attempt for attempt in readable(Store(layout.attempts)) if attempt.number > 0]
     assert [attempt.score is not None for attempt in found] == [True] * agents * each
     told = {agent: delivered(layout, agent) for agent in fold(layout.journal).fleet.agents}
@@ -64,7 +77,6 @@ def _assert_all_is_told(layout: Layout, server: ModelServer, agents: int, each: 
         conversation = "\n".join(_turns(server, agent)[-1].texts)
         assert [head for head in everything if head in conversation][: each - 1] == due
         assert [conversation.count(head) for head in due] == [1] * len(due)
-    return agents * (each - 1)
 
 
 def _turns(server: ModelServer, agent: str) -> list[Asked]:

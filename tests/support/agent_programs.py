@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[2] / ".programs"
+COMPILED = FOLDER / "compiled"  # what node keeps of the scripts that it has read before
+UNPACKED = "unpacked"  # below a program's folder: what copilot unpacks, hundreds of megabytes, before it starts
 INSTALL_SECONDS = 600.0  # of one program
 ASK_SECONDS, TRY_SECONDS = 60.0, 120.0
 _CODES = (["code"], ["syscall"], ["errno"])  # lines of npm's that say less than the one after them
@@ -103,7 +105,7 @@ def _does_not_start(pinned: Pinned, folder: Path) -> str:
     """What is installed may still not be made for this machine."""
     program = folder / "node_modules" / ".bin" / pinned.name
     with tempfile.TemporaryDirectory() as home:
-        said = _run([str(program), "--version"], TRY_SECONDS, HOME=home)
+        said = _run([str(program), "--version"], TRY_SECONDS, HOME=home, COPILOT_PKG_CACHE_HOME=str(folder / UNPACKED))
     return f"it does not start on this machine: {said}" if said else ""
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agent_programs import PROGRAMS, UNPACKED
+
 KEY = "sk-scripted"
 MODEL = "mock-model"
 
@@ -82,7 +84,11 @@ def _qwen(url: str) -> Endpoint:
 def _copilot(url: str) -> Endpoint:
     names = {"BASE_URL": f"{url}/v1", "API_KEY": KEY}
     env = {f"COPILOT_PROVIDER_{name}": value for name, value in names.items()}
-    return Endpoint(env={**env, "COPILOT_MODEL": MODEL}, model=MODEL)
+    # As where it was used before: else each home gets hundreds of megabytes first. Runs that do not give agents this
+    # option have agents that unpack it for themselves.
+    unpacked = {"COPILOT_PKG_CACHE_HOME": str(PROGRAMS["copilot"].home / UNPACKED)}
+    env |= {"COPILOT_MODEL": MODEL, **unpacked}
+    return Endpoint(env=env, options={"keep": list(unpacked)}, model=MODEL)
 
 
 def _pi(url: str) -> Endpoint:
