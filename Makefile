@@ -85,8 +85,9 @@ clean:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 	@touch $@
 
+# virtualenv and uv: without them Ray makes no environment of a grade.
 .venv/.cluster: .venv/.ready
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]' virtualenv uv
 	@touch $@
 
 .venv/.docs: .venv/.ready

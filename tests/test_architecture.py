@@ -216,6 +216,7 @@ MAY_IMPORT = {
         "coral.config",
         "coral.agent_setup.roster",
         "coral.agent_setup.launch",
+        "coral.agent_setup.nodes",
         "coral.errors",
         "coral.extras",
         "coral.fleet",

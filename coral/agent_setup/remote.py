@@ -5,7 +5,6 @@ a node, in a mirror of what the agent may see of the run.
 """
 
 import contextlib
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 import coral
 from attempts.files import parse_object, read_bytes, write_json
+from coral.agent_setup.nodes import bridge_of_agents, keeper_of
 from coral.agent_setup.roster import place_of
 from coral.cluster import wire
 from coral.cluster.keeper import BridgeKeeper
@@ -37,17 +37,12 @@ def is_placed(run_context: RunContext, agent: str) -> bool:
 def bridge_for(layout: Layout, config: Config) -> BridgeKeeper | None:
     """Start the bridge to the cluster that the agents of a run need; None if they need none. CoralError where a package
     is missing."""
-    if not config.agents.are_remote:
-        return None
-    agents = config.agents
-    places = [place_of(agents, part) for part in (agents, *agents.assignments)]
-    needs = [resources_of(place) for place in places if place is not None]
-    return BridgeKeeper(_bridge(layout), "ray", agents.ray.address, json.dumps(needs), bridge="ray_launch")
+    return keeper_of(bridge_of_agents(layout), config) if config.agents.are_remote else None
 
 
 def agents_cluster_problem(run_context: RunContext) -> str:
     """Return why the cluster that agents run on cannot be used now; empty if it can, or if they run on this machine."""
-    return wire.trouble(_bridge(run_context.layout)) if run_context.config.agents.are_remote else ""
+    return wire.trouble(bridge_of_agents(run_context.layout)) if run_context.config.agents.are_remote else ""
 
 
 def check_seal(config: Config) -> None:
@@ -61,7 +56,7 @@ def check_seal(config: Config) -> None:
 
 def on_node(run_context: RunContext, agent: str, launch: int, program: Program, place: PlaceSection) -> Program:
     """Return the program of this machine that has an agent's `program` run on a node."""
-    layout, folder = run_context.layout, _bridge(run_context.layout)
+    layout, folder = run_context.layout, bridge_of_agents(run_context.layout)
     spec = folder / f"{agent}.json"
     _lost(layout, agent).unlink(missing_ok=True)
     write_json(spec, _spec(run_context, agent, launch, program, place), durable=False, mode=0o600)
@@ -81,20 +76,16 @@ def forget_mirror(layout: Layout, agent: str) -> None:
     _kept(layout, agent).unlink(missing_ok=True)
 
 
-def _bridge(layout: Layout) -> Path:
-    return layout.private / "agents"
-
-
 def _lost(layout: Layout, agent: str) -> Path:
-    return _bridge(layout) / f"{agent}.lost"
+    return bridge_of_agents(layout) / f"{agent}.lost"
 
 
 def _kept(layout: Layout, agent: str) -> Path:
-    return _bridge(layout) / f"{agent}.node.json"
+    return bridge_of_agents(layout) / f"{agent}.node.json"
 
 
 def _spec(run_context: RunContext, agent: str, launch: int, program: Program, place: PlaceSection) -> dict[str, Any]:
-    layout, config, folder = run_context.layout, run_context.config, _bridge(run_context.layout)
+    layout, config, folder = run_context.layout, run_context.config, bridge_of_agents(run_context.layout)
     run, kept = name_of_run(layout), _kept(layout, agent)
     before = _launch_before(kept)
     return {

@@ -51,7 +51,7 @@ COMMANDS = {
     "status": ("look", "where a run stands: its agents, its best attempt, its budget", "--task my-task"),
     "ui": ("look", "a run in a browser: see it live, and steer it", "--port 8000"),
     "health": ("look", "whether a run is well, as an exit code for cron and containers", "--strict"),
-    "cluster": ("look", "the cluster that grades run on: what it has, what waits why", "--nodes"),
+    "cluster": ("look", "the cluster of grades and agents: what it has, what waits why", "--nodes"),
     "watch": ("look", "the signs of life of any long work that uses heartbeats.Pulse", "train.beats"),
     "runs": ("look", "list the runs", "--task my-task"),
     "log": ("look", "list attempts, best first or newest first", "--recent --agent agent-1"),

@@ -9,8 +9,10 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from coral.cluster import wire
 from coral.errors import CoralError
@@ -72,6 +74,17 @@ class BridgeKeeper:
             pause = min(2 * pause, LONGEST_PAUSE)
             with contextlib.suppress(OSError):  # then it is tried again
                 self._child = self._start()
+
+    def answer(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Ask the bridge, which may have to enter the cluster first; return its answer, or a `problem` if there is none
+        within `seconds`."""
+        until = time.monotonic() + seconds
+        while not (problem := wire.trouble(self._folder)) and time.monotonic() < until:
+            try:
+                return wire.ask(self._folder, message, seconds)
+            except OSError:
+                time.sleep(0.1)
+        return {"problem": problem or f"it did not answer within {seconds:g} s"}
 
     def close(self) -> None:
         """Let the bridge end. It still serves the grades that run; END_SECONDS later, this method waits no longer."""

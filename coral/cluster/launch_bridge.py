@@ -36,12 +36,20 @@ class LaunchClient:
         self.orders = queue.SimpleQueue[dict[str, Any] | None]()  # for its host; None is the last
         self.received = 0  # events that it has handled
         self.host: Any = None
-        self.node = ""
+        self.node, self.waits = "", "it is submitted"  # why it has no node yet
+        self.since = time.monotonic()  # when it was submitted, or began if it has a node
         self.has_left, self.is_answered = threading.Event(), threading.Event()  # the second: it has a host, or none
 
     def send(self, **message: Any) -> None:
         with self._sending, contextlib.suppress(OSError):  # it has ended, which its reader notices
             self._connection.sendall(wire.encoded(message))
+
+    def wait_for(self, why: str) -> None:
+        self.waits = why
+        self.send(waits=why)
+
+    def begin_on(self, node: str) -> None:
+        self.node, self.since = node, time.monotonic()
 
 
 class LaunchBridge(ABC):
@@ -66,6 +74,12 @@ class LaunchBridge(ABC):
     @abstractmethod
     def launches(self) -> list[str]:
         """Return all launches of the run that have a host, those of earlier bridges too."""
+
+    @abstractmethod
+    def described(self, places: list[dict[str, Any]], *, by_nodes: bool) -> dict[str, Any]:
+        """Return what `coral cluster` and `coral doctor` show: a `problem`, `nodes`, `launches`, and as `refused`, for
+        each of the places why no node can run a launch with its `resources` and `labels`. `by_nodes`: whether each node
+        is asked what it has, and which `programs` of the places that it has room for are missing there."""
 
     def serve(self) -> None:
         """Serve clients until nobody supervises the run and none is left."""
@@ -103,7 +117,9 @@ class LaunchBridge(ABC):
                 del self._clients[launch]
 
     def _take(self, client: LaunchClient, message: dict[str, Any]) -> None:
-        if "launch" in message:
+        if "describe" in message:
+            client.send(**self.described(message["places"], by_nodes=message["describe"]))
+        elif "launch" in message:
             client.asked, client.received = message, message["seen"]
             with self._changed:
                 self._clients[message["launch"]] = client

@@ -7,6 +7,7 @@ A grade has a key. Submitting a key again changes nothing. Once a grade has ende
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -17,6 +18,8 @@ import ray
 from coral.cluster import node
 
 CALLS = 16  # of its methods that may run at the same time
+MOST_TEXT = 20_000  # characters that are kept of what Ray says
+_TOO_LONG = "Failed to install runtime_env within the timeout"
 
 
 def run_grade(
@@ -32,10 +35,14 @@ def run_grade(
     node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell, is_last=False)
 
 
-def _cause(error: ray.exceptions.RuntimeEnvSetupError) -> str:
-    """Return what Ray says of an environment that it cannot make; of a traceback, the last line."""
-    text = str(error.error_message or error).strip()
-    return text.splitlines()[-1] if "Traceback" in text else text
+def _unmade(error: ray.exceptions.RuntimeEnvSetupError) -> dict[str, Any]:
+    """Return the event of a grade whose environment Ray cannot make: on which node, why, and all that Ray has said. Why
+    is the last line of that; where it took too long, the first sentence."""
+    message = str(error.error_message or error).strip()
+    node, text = re.fullmatch(r"(?:\[Node ([^\]]+)\] )?(.*)", message, re.DOTALL).groups()  # type: ignore[union-attr]
+    why = text.split(". ")[0] if text.startswith(_TOO_LONG) else text.splitlines()[-1].strip()
+    where = f" on {node}" if node else ""
+    return {"lost": f"its environment cannot be made{where}: {why}", "unmade": True, "message": message[-MOST_TEXT:]}
 
 
 def _wait(ref: ray.ObjectRef[Any]) -> Any:
@@ -96,7 +103,7 @@ class Owner:
         error = getattr(error, "cause", None) or error  # what the node raised, without the way that it took to here
         reason = "its worker ended" if error is None else f"{type(error).__name__}: {str(error).strip()}"
         if isinstance(error, ray.exceptions.RuntimeEnvSetupError):
-            self._end(key, {"lost": f"its environment cannot be made: {_cause(error)}", "unmade": True})
+            self._end(key, _unmade(error))
         else:
             self.lose(key, reason)
 

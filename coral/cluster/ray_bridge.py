@@ -21,7 +21,6 @@ from coral.cluster.bridge import LEASE_EVERY, LEASE_SECONDS, Bridge, RefusedErro
 from coral.cluster.ray_connection import RayConnection
 from coral.cluster.shipping import Shipping
 
-ASK_SECONDS = 30.0  # for nodes to say what they have
 DISCARD_SECONDS = 10.0  # for nodes to remove what was sent to them, when a run ends
 NEWS_SECONDS = 1.0
 NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
@@ -114,57 +113,21 @@ class RayBridge(Bridge):
         """Have the nodes remove what was sent to them, if they do so in time."""
         discard = self._ray.remote(import_module("coral.cluster.node").discard)
         tasks = [
-            self._on(node["NodeID"], discard).remote(sorted(self._sent))
+            self._cluster.on(node["NodeID"], discard).remote(sorted(self._sent))
             for node in self._cluster.nodes
             if node["Alive"]
         ]
         self._ray.wait(tasks, num_returns=len(tasks), timeout=DISCARD_SECONDS)
 
-    def _on(self, node: str, function: Any) -> Any:
-        """Return a remote function that runs on a node, whatever else runs there."""
-        strategies = import_module("ray.util.scheduling_strategies")
-        there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
-        return function.options(num_cpus=0, max_retries=0, scheduling_strategy=there)
-
     def refusal(self, resources: dict[str, Any]) -> str:
         return too_large(resources, self._cluster.nodes)
 
     def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
-        try:
-            return self._look(found, by_nodes=by_nodes)
-        except self._ray.exceptions.RayError as error:
-            found["problem"] = f"the head does not answer: {str(error).strip().splitlines()[0]}"
+        self._cluster.describe(found, import_module("coral.cluster.node").described if by_nodes else None)
+        if found["problem"]:
             return {}
-
-    def _look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
-        status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
-        nodes = sorted([*status.active_nodes, *status.idle_nodes], key=lambda node: node.ip_address)
-        asked = self._asked(nodes) if by_nodes else [{}] * len(nodes)
-        found["nodes"] = [
-            {
-                "address": node.ip_address,
-                "total": _named(node.total_resources()),
-                "free": _named(node.available_resources()),
-                **answer,
-            }
-            for node, answer in zip(nodes, asked, strict=True)
-        ]
         found["runs"] = self._runs()
         return {tried.key: why_waiting(tried.resources, found["nodes"]) for tried in self.present()}
-
-    def _asked(self, nodes: list[Any]) -> list[dict[str, Any]]:
-        """Have each node say what it has; one that does not answer in time has a `problem`."""
-        ray = self._ray
-        ask = ray.remote(import_module("coral.cluster.node").described)
-        tasks = [self._on(node.node_id, ask).remote() for node in nodes]
-        until = time.monotonic() + ASK_SECONDS
-        answers: list[dict[str, Any]] = []
-        for task in tasks:
-            try:
-                answers.append(ray.get(task, timeout=max(until - time.monotonic(), 0.0)))
-            except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError) as error:
-                answers.append({"problem": str(getattr(error, "cause", None) or error).strip().splitlines()[-1]})
-        return answers
 
     def _runs(self) -> list[dict[str, Any]]:
         """The runs that have grades on the cluster, this one too."""
@@ -226,11 +189,6 @@ def options_of(asked: dict[str, float]) -> dict[str, Any]:
     named = {own[name]: amount for name, amount in asked.items() if name in own}
     others = {name: amount for name, amount in asked.items() if name not in own and amount}
     return {**named, "resources": others}
-
-
-def _named(resources: dict[str, float]) -> dict[str, float]:
-    """Leave out what Ray has for its own use, such as the address of each node."""
-    return {name: round(amount, 4) for name, amount in resources.items() if not name.startswith(("node:", "object_"))}
 
 
 _UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}

@@ -14,9 +14,11 @@ from typing import Any
 from coral.cluster import wire
 from coral.cluster.bridge import fail, report_trouble
 
+ASK_SECONDS = 30.0  # for nodes to say what they have
 CONNECT_SECONDS = 20.0
 SILENT_SECONDS = 10.0  # for which the head may not answer before the cluster counts as one that cannot be used
 REASON = 300  # characters
+Given = Callable[[str], tuple[Any, ...]]
 _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
 
 
@@ -77,6 +79,47 @@ class RayConnection:
         threading.Thread(target=self._watch_head, daemon=True).start()
         threading.Thread(target=self._watch_nodes, args=(look,), daemon=True).start()
 
+    def on(self, node: str, function: Any) -> Any:
+        """Return a remote function that runs on a node, whatever else runs there."""
+        strategies = import_module("ray.util.scheduling_strategies")
+        there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
+        return function.options(num_cpus=0, max_retries=0, scheduling_strategy=there)
+
+    def describe(self, found: dict[str, Any], ask: Callable[..., Any] | None, given: Given = lambda _: ()) -> None:
+        """Put the living nodes into `found`, each with what it has and has free, and with what `ask` returns there,
+        which is called with the arguments `given` for its id; or a `problem`."""
+        try:
+            status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
+        except self.ray.exceptions.RayError as error:
+            found["problem"] = f"the head does not answer: {str(error).strip().splitlines()[0]}"
+            return
+        nodes = sorted([*status.active_nodes, *status.idle_nodes], key=lambda node: node.ip_address)
+        arguments = {node.node_id: given(node.node_id) for node in nodes}
+        asked = [{}] * len(nodes) if ask is None else self._asked(ask, arguments)
+        found["nodes"] = [
+            {
+                "address": node.ip_address,
+                "total": _named(node.total_resources()),
+                "free": _named(node.available_resources()),
+                **answer,
+            }
+            for node, answer in zip(nodes, asked, strict=True)
+        ]
+
+    def _asked(self, ask: Callable[..., Any], given: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
+        """Have each node say what it has; one that does not answer in time has a `problem`."""
+        ray = self.ray
+        remote = ray.remote(ask)
+        tasks = [self.on(node, remote).remote(*arguments) for node, arguments in given.items()]
+        until = time.monotonic() + ASK_SECONDS
+        answers: list[dict[str, Any]] = []
+        for task in tasks:
+            try:
+                answers.append(ray.get(task, timeout=max(until - time.monotonic(), 0.0)))
+            except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError) as error:
+                answers.append({"problem": str(getattr(error, "cause", None) or error).strip().splitlines()[-1]})
+        return answers
+
     def is_dead(self, node: str) -> bool:
         return any(found["NodeID"] == node and not found["Alive"] for found in self.nodes)
 
@@ -111,3 +154,8 @@ def _runs(node: Mapping[str, Any], needs: Sequence[Mapping[str, float]]) -> bool
     has = node["Resources"]
     gives_all = (all(has.get(name, 0) >= amount for name, amount in one.items()) for one in needs)
     return has.get("CPU", 0) > 0 or any(gives_all)
+
+
+def _named(resources: Mapping[str, float]) -> dict[str, float]:
+    """Leave out what Ray has for its own use, such as the address of each node."""
+    return {name: round(amount, 4) for name, amount in resources.items() if not name.startswith(("node:", "object_"))}

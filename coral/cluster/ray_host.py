@@ -3,10 +3,40 @@
 from __future__ import annotations
 
 import os
+import platform
+import shutil
+import sys
+import tempfile
 import threading
+from pathlib import Path
 from typing import Any
 
 import ray
+
+
+def described(programs: list[str] | None) -> dict[str, Any]:
+    """Return what the node has for agents: its versions of Python and of Coral, which is empty without Coral; those of
+    the `programs` that are `missing`; and the free bytes of the disk with its mirrors. `programs`: what agents need
+    there; None if none of them can run there, and then neither does it matter what the node lacks."""
+    try:
+        from coral import __version__ as version
+    except ImportError:
+        version = ""
+    folder = tempfile.gettempdir()
+    return {
+        "python": platform.python_version(),
+        "coral": version,
+        "runs_agents": programs is not None,
+        "missing": [Path(program).name for program in programs or () if not _is_there(program)],
+        "folder": folder,
+        "disk": shutil.disk_usage(folder).free,
+    }
+
+
+def _is_there(program: str) -> bool:
+    """Return whether a launch would find this program: at its path, or else by its name."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
+    return Path(program).exists() or shutil.which(Path(program).name, path=path) is not None
 
 
 class RayHost:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import time
+from collections.abc import Mapping
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from coral.cluster import wire
 from coral.cluster.bridge import LEASE_SECONDS, RefusedError, wait_for_lock
 from coral.cluster.launch_bridge import LaunchBridge, LaunchClient, LostError
 from coral.cluster.ray_bridge import options_of, too_large
@@ -51,9 +55,9 @@ class RayLaunchBridge(LaunchBridge):
         while not self._ray.wait([ref], timeout=PLACE_SECONDS)[0]:
             if client.has_left.is_set():
                 raise LostError("its process has ended")
-            client.send(waits="no node has room for it")
+            client.wait_for("no node has room for it")
         try:
-            client.node = self._ray.get(ref)
+            client.begin_on(self._ray.get(ref))
         except self._ray.exceptions.RayError as error:
             raise LostError(_short(error)) from error
         return actor
@@ -65,8 +69,8 @@ class RayLaunchBridge(LaunchBridge):
 
     def _made(self, client: LaunchClient) -> Any:
         asked, ray = client.asked, self._ray
-        while refusal := self._refusal(asked):
-            client.send(waits=refusal)
+        while refusal := self._refusal(asked, self._cluster.nodes):
+            client.wait_for(refusal)
             if client.has_left.wait(PLACE_SECONDS):
                 raise LostError("its process has ended")
         place: dict[str, Any] = {"scheduling_strategy": "SPREAD"}
@@ -85,16 +89,44 @@ class RayLaunchBridge(LaunchBridge):
         except (TypeError, ValueError, RuntimeError) as error:  # as for one and a half GPUs
             raise RefusedError(f"Ray refuses such a launch: {_short(error)}") from error
 
-    def _refusal(self, asked: dict[str, Any]) -> str:
-        """Return why no node can run this launch, even without other work; empty if one can."""
+    def _refusal(self, asked: Mapping[str, Any], nodes: list[dict[str, Any]]) -> str:
+        """Return why none of the nodes can run this launch, even without other work; empty if one can."""
         wanted = asked["labels"].items()
-        fit = [node for node in self._cluster.nodes if wanted <= node["Labels"].items()]
+        fit = [node for node in nodes if wanted <= node["Labels"].items()]
         if not any(node["Alive"] for node in fit):
             return f"no node has the labels {', '.join(f'{name}={value}' for name, value in wanted)}"
         return too_large(asked["resources"], fit)
 
     def _is_alive(self, node: str) -> bool:
         return any(found["NodeID"] == node and found["Alive"] for found in self._cluster.nodes)
+
+    def described(self, places: list[dict[str, Any]], *, by_nodes: bool) -> dict[str, Any]:
+        found: dict[str, Any] = {"problem": wire.trouble(self._folder), "nodes": [], "refused": []}
+        found["launches"] = sorted(map(self._shown, self.present().values()), key=lambda one: str(one["agent"]))
+        if found["problem"]:
+            return found
+        nodes = {node["NodeID"]: [node] for node in self._cluster.nodes}
+        found["refused"] = [self._refusal(place, self._cluster.nodes) for place in places]
+
+        def programs(node: str) -> tuple[list[str] | None]:
+            fit = [place["programs"] for place in places if not self._refusal(place, nodes.get(node, []))]
+            return (sorted(set(chain.from_iterable(fit))) if fit else None,)
+
+        ask = import_module("coral.cluster.ray_host").described if by_nodes else None
+        self._cluster.describe(found, ask, programs)
+        return found
+
+    def _shown(self, client: LaunchClient) -> dict[str, Any]:
+        agent, _, launch = client.asked["launch"].rpartition("/")
+        return {
+            "agent": agent,
+            "launch": int(launch),
+            "node": next(
+                (one["NodeManagerAddress"] for one in self._cluster.nodes if one["NodeID"] == client.node), ""
+            ),
+            "seconds": round(time.monotonic() - client.since, 1),
+            "waits": "" if client.node else client.waits,
+        }
 
     def call(self, client: LaunchClient, method: str, *arguments: Any) -> Any:
         errors = self._ray.exceptions

@@ -128,6 +128,8 @@ class _Remote:
             self._note(f"runs on {event['started']}, process {event['pid']}")
         if "refused" in event:
             raise _NotGradedError(f"cannot grade on the cluster: {event['refused']}")
+        if "message" in event:
+            self._note(f"Ray says: {event['message']}")
         if "unmade" in event and self._spec["impatient"]:
             raise _NotGradedError(f"cannot grade on the cluster: {_short(event['lost'])}")
         if "lost" in event:

@@ -6,7 +6,6 @@ node runs what this machine would run, with its own folders in place of those he
 
 import json
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -89,16 +88,9 @@ def bridge_to(grader: GraderSection, private: Path) -> BridgeKeeper:
 def described(grader: GraderSection, private: Path, seconds: float) -> dict[str, Any]:
     """Return what the cluster of a grader has, as `coral.cluster.bridge` describes it: with a `problem` where it cannot
     be used, and `refused` where it can never run one of its grades. `private`: an empty folder of the caller's."""
-    folder, keeper = bridge_of(private), bridge_to(grader, private)
-    message = {"describe": True, "resources": _resources(grader)}
-    until = time.monotonic() + seconds
+    keeper = bridge_to(grader, private)
     try:
-        while not (problem := wire.trouble(folder)) and time.monotonic() < until:
-            try:
-                return wire.ask(folder, message, seconds)
-            except OSError:
-                time.sleep(0.1)
-        return {"problem": problem or f"it did not answer within {seconds:g} s"}
+        return keeper.answer({"describe": True, "resources": _resources(grader)}, seconds)
     finally:
         keeper.close()
 

@@ -19,10 +19,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from attempts.fields import one_line
 from coral import __version__, extras
 from coral.agent_setup.launch import launch_environment
+from coral.agent_setup.nodes import described_agents, places_of as places_of_agents
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.config.model import Assignment
@@ -53,6 +55,7 @@ INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
 DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes coral start ...`"
 _VERSION = re.compile(r"\d+\.\d+")
+AGENT_NODES = "agent nodes"
 CLUSTER_HELP = "see docs/clusters.md"
 BUBBLEWRAP = "install bubblewrap (apt-get install bubblewrap): see docs/trust.md"
 UNSEALED = "until then, run what you would let run in your own account"
@@ -95,6 +98,8 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     yield from _tried("search", _search)
     if config is not None and config.grader.is_remote:
         yield from _tried("cluster", lambda: _cluster(config))
+    if config is not None and config.agents.are_remote:
+        yield from _tried(AGENT_NODES, lambda: _agent_nodes(config))
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
@@ -288,6 +293,42 @@ def _cluster(config: Config) -> list[Check]:
             what = f"{node['address']} has {node['disk'] / 1e9:.3g} GB free in {node['folder']}"
             checks.append(Check("cluster", Health.NOTE, what, "its grades are unpacked there: make room"))
     return checks
+
+
+def _agent_nodes(config: Config) -> list[Check]:
+    """Asks the cluster on which agents run, and each of its nodes that could run one."""
+    with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
+        found = described_agents(config, Path(folder, "agents"), CLUSTER_SECONDS)
+    if problem := found["problem"]:
+        return [Check(AGENT_NODES, Health.WRONG, problem, CLUSTER_HELP)]
+    places = places_of_agents(config)
+    refused = [(place["runtime"], why) for place, why in zip(places, found["refused"], strict=True) if why]
+    checks = [
+        Check(AGENT_NODES, Health.WRONG, f"none runs {name}: {why}", "see agents in task.yaml") for name, why in refused
+    ]
+    nodes = [node for node in found["nodes"] if node.get("runs_agents", True)]
+    text = f"{plural(len(nodes), 'node')} for agents"
+    if able := [node for node in nodes if "problem" not in node]:
+        versions, free = sorted({node["python"] for node in able}), min(node["disk"] for node in able)
+        text += f", Python {' and '.join(versions)}, {free / 1e9:.3g} GB free or more"
+    well = [Check(AGENT_NODES, Health.WELL, text)] if nodes else []
+    return [*well, *checks, *(check for node in nodes for check in _agent_node(node))]
+
+
+def _agent_node(node: Mapping[str, Any]) -> Iterator[Check]:
+    where = node["address"]
+    if "problem" in node:
+        yield Check(AGENT_NODES, Health.NOTE, f"{where}: {node['problem']}", CLUSTER_HELP)
+        return
+    if node["coral"] != __version__:
+        has = f"Coral {node['coral']}, and this machine has {__version__}" if node["coral"] else "no Coral"
+        yield Check(AGENT_NODES, Health.WRONG, f"{where} has {has}", f"install coral-fleet {__version__} there")
+    for program in node["missing"]:
+        advice = "install it there, or say by labels which nodes have it"
+        yield Check(AGENT_NODES, Health.WRONG, f"{where} has no {program}", advice)
+    if node["disk"] < FREE_BYTES:
+        what = f"{where} has {node['disk'] / 1e9:.3g} GB free in {node['folder']}"
+        yield Check(AGENT_NODES, Health.NOTE, what, "its agents work there: make room")
 
 
 def _of_the_task(assignment: Assignment) -> Check:

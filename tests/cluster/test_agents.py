@@ -1,6 +1,7 @@
 """Agents on the nodes of a real cluster: as on this machine, whoever dies."""
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -81,10 +82,16 @@ def node_of(run, agent: str) -> str:
     return str(parse_object(read_bytes(run.layout.private / "agents" / f"{agent}.node.json"))["node"])
 
 
-def test_an_agent_submits_is_graded_interrupted_and_resumed_in_its_session(begin):
+def test_an_agent_submits_is_graded_interrupted_and_resumed_in_its_session(begin, coral):
     run = begin([*tries(1, 2), "hang"])
     assert [one.score for one in run.wait_for_attempts(2)] == [1.0, 2.0]
     wait_for_output(run, "agent-1", 3)
+    shown = json.loads(coral("cluster", "--run", str(run.layout.root), "--nodes", "--json")[1])["agents"]
+    (launch,) = shown["launches"]
+    able = {node["address"] for node in shown["nodes"] if node["runs_agents"] and not node["missing"]}
+    assert (launch["agent"], launch["launch"], launch["waits"], len(able)) == ("agent-1", 3, "", 3)
+    assert launch["node"] in able
+    assert "\nagent-1 on 127.0.0." in coral("cluster", "--run", str(run.layout.root))[1]
     run.stop()
     assert len({prompt["session"] for prompt in run.prompts("agent-1")}) == 1
     assert len(run.received("agent-1", "reflect")) == 2

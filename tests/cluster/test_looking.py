@@ -65,3 +65,35 @@ def test_doctor_says_that_a_token_is_refused(says, tmp_path, monkeypatch):
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
     ((state, text),) = says()
     assert (state, "token" in text.lower()) == ("wrong", True), text
+
+
+@pytest.fixture
+def says_of_agents(cluster, coral, tmp_path):
+    """What doctor finds of the nodes for the agents of a task."""
+
+    def said(**keys):
+        path = write_task(tmp_path / "task", ["hang"], grade=GRADE) / "task.yaml"
+        agents = {"runtime": "native", "ray": {"address": cluster.address}, "executor": "ray", **keys}
+        before, _, after = path.read_text().partition("agents:\n")
+        path.write_text(f"{before}agents: {json.dumps(agents)}\nrun:{after.partition('run:')[2]}")
+        found = json.loads(coral("doctor", str(path.parent), "--json")[1])
+        return [(one["state"], one["text"]) for one in found["checks"] if one["name"] == "agent nodes"]
+
+    return said
+
+
+def test_doctor_asks_the_nodes_for_agents(says_of_agents):
+    ((state, text),) = says_of_agents()
+    assert (state, text.startswith("3 nodes for agents, Python 3."), text.endswith(" GB free or more")) == (
+        "well",
+        True,
+        True,
+    )
+
+
+def test_doctor_says_what_the_nodes_for_agents_lack(says_of_agents):
+    first, *others = says_of_agents(runtime="codex", options={"program": "no-such-codex"})
+    assert first[0] == "well"
+    assert [(state, text.partition(" ")[2]) for state, text in others] == 3 * [("wrong", "has no no-such-codex")]
+    (refused,) = says_of_agents(assignments=[{"runtime": "native", "place": {"labels": {"kind": "large"}}}])
+    assert refused == ("wrong", "none runs native: no node has the labels kind=large")

@@ -31,6 +31,9 @@ class LocalLaunchBridge(LaunchBridge):
     def call(self, client: LaunchClient, method: str, *arguments: Any) -> Any:
         return getattr(client.host, method)(*arguments)
 
+    def described(self, places: list[dict[str, Any]], *, by_nodes: bool) -> dict[str, Any]:
+        raise NotImplementedError
+
     def end(self, launch: str) -> None:
         if (host := self._hosts.pop(launch, None)) is not None:
             host.close()

@@ -131,22 +131,24 @@ class RayCluster:
                 line, env=env, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
             )
 
-    def add_node(self, *options: str) -> str:
+    def add_node(self, *options: str, python: str = sys.executable) -> str:
         """The address of a new node with two processors. One at a time: two that begin at once may wait for ever."""
         self._count += 1
         address = f"127.0.0.{self._count + 1}"
-        self._start(address, f"--address={self.address}", "--num-cpus=2", *options)
+        self._start(address, f"--address={self.address}", "--num-cpus=2", *options, python=python)
         return address
 
-    def _start(self, address: str, *options: str) -> None:
+    def _start(self, address: str, *options: str, python: str = sys.executable) -> None:
         first = 20_000 + 1000 * (int(address.rpartition(".")[2]) % PORTS)
         line = [
-            str(Path(sys.executable).with_name("ray")), "start", f"--node-ip-address={address}",
+            python, "-P", "-m", "ray.scripts.scripts", "start", f"--node-ip-address={address}",
             "--memory=500000000", "--object-store-memory=80000000",
             f"--min-worker-port={first}", f"--max-worker-port={first + 999}", *options,
         ]  # fmt: skip
         own = Path(self._temp, address)  # nodes share no folder for temporary files
         own.mkdir(exist_ok=True)
+        if "--head" not in options:
+            line.append(f"--temp-dir={own}")
         env = {**os.environ, **self.env, MARK: self.name, "TMPDIR": str(own)}
         for _ in range(TRIES):
             log = own / "start.log"
@@ -260,12 +262,11 @@ class RayCluster:
 
     def _processes(self) -> list[int]:
         mark = f"{MARK}={self.name}".encode()
-        return [pid for pid in _pids() if mark in _file(pid, "environ").split(b"\0") or self._is_renamed(pid)]
+        return [pid for pid in _pids() if mark in _file(pid, "environ").split(b"\0") or self._is_in_session(pid)]
 
-    def _is_renamed(self, pid: int) -> bool:
-        """Whether this is a process of the cluster whose new name has overwritten its variables."""
-        if not _file(pid, "cmdline").startswith(b"ray::"):
-            return False
+    def _is_in_session(self, pid: int) -> bool:
+        """Whether a process is one of the cluster by its session: a new name may have overwritten its variables, and
+        those that make an environment are started without any."""
         with contextlib.suppress(ProcessLookupError):
             return os.getsid(pid) in self._sessions
         return False

@@ -1,9 +1,12 @@
-"""`coral cluster`: shows the cluster that a run's grades run on: what it has, which runs use it, and what waits why."""
+"""`coral cluster`: shows the cluster that a run's grades or agents run on: what it has, which runs use it, and what
+waits why."""
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from coral.agent_setup.nodes import bridge_of_agents, places_of
 from coral.cli.parser import Parser, print_json
 from coral.cli.run_data import run_lookup
 from coral.cli.ui.table import print_table
@@ -20,34 +23,76 @@ NODES_SECONDS = 60.0  # if that process asks each node first
 def add_arguments(parser: Parser) -> None:
     parser.add_argument("--nodes", action="store_true", help="ask each node what it has, which takes seconds (Ray)")
     parser.add_argument(
-        "--json", action="store_true", help="for programs: executor, problem, nodes, capacity, grades, runs"
+        "--json", action="store_true", help="for programs: executor, problem, nodes, capacity, grades, runs, agents"
     )
     run_lookup.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     layout = run_lookup.run_of(args)
-    grader = load_frozen(layout.task_file).grader
-    if not grader.is_remote:
-        hint = "grader.executor in task.yaml: see docs/clusters.md"
-        raise CoralError(f"{layout.root.name} has no cluster: its grades run on this machine", hint)
-    try:
-        message = {"describe": args.nodes, "resources": None}
-        found = wire.ask(bridge_of(layout.grader), message, NODES_SECONDS if args.nodes else SECONDS)
-    except OSError as error:
-        problem = wire.trouble(bridge_of(layout.grader))
-        why = problem or f"the process of the run that speaks to it does not answer ({error})"
-        raise CoralError(f"cannot ask the cluster: {why}", "if the run is stopped: coral resume") from error
-    found = {"executor": grader.executor, "run": layout.root.name, "nodes": [], "grades": [], "runs": []} | found
-    found["capacity"] = wire.capacity(bridge_of(layout.grader))
-    found.pop("refused", None)
+    config = load_frozen(layout.task_file)
+    if not config.grader.is_remote and not config.agents.are_remote:
+        hint = "grader.executor and agents.executor in task.yaml: see docs/clusters.md"
+        raise CoralError(f"{layout.root.name} has no cluster: its grades and agents run on this machine", hint)
+    found: dict[str, Any] = {"executor": config.grader.executor, "run": layout.root.name, "problem": "", "agents": None}
+    found |= {"nodes": [], "capacity": None, "grades": [], "runs": []}
+    seconds = NODES_SECONDS if args.nodes else SECONDS
+    if config.grader.is_remote:
+        folder, message = bridge_of(layout.grader), {"describe": args.nodes, "resources": None}
+        found |= _asked(folder, message, seconds) | {"capacity": wire.capacity(folder)}
+    if config.agents.are_remote:
+        message = {"describe": args.nodes, "places": places_of(config)}
+        found["agents"] = _asked(bridge_of_agents(layout), message, seconds)
     if args.json:
         return print_json(found)
-    _print(found)
+    if config.grader.is_remote:
+        _print(found)
+    if config.agents.are_remote:
+        same = config.grader.executor == "ray" and config.grader.ray.address == config.agents.ray.address
+        _print_agents(found["agents"], with_nodes=not same)
     return 0
 
 
+def _asked(folder: Path, message: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """Ask the bridge in a folder. CoralError if it does not answer."""
+    try:
+        found = wire.ask(folder, message, seconds)
+    except OSError as error:
+        why = wire.trouble(folder) or f"the process of the run that speaks to it does not answer ({error})"
+        raise CoralError(f"cannot ask the cluster: {why}", "if the run is stopped: coral resume") from error
+    found.pop("refused", None)
+    return found
+
+
 def _print(found: Mapping[str, Any]) -> None:
+    _print_nodes(found)
+    if found["capacity"] is not None:
+        print(f"the nodes have room for {format.plural(found['capacity'], 'grade')} at once")
+    for grade in found["grades"]:
+        print(f"#{grade['attempt']} {_where(grade)}")
+    if not found["grades"]:
+        print("no grade of this run is there")
+    for other in found["runs"]:
+        if other["run"] != found["run"]:
+            print(f"{other['run']}: {format.plural(other['running'], 'grade')} on nodes, {other['waiting']} waiting")
+
+
+def _print_agents(found: Mapping[str, Any], *, with_nodes: bool) -> None:
+    """`with_nodes`: whether the nodes are not those of the grades, which were printed."""
+    if with_nodes:
+        _print_nodes(found)
+    for launch in found["launches"]:
+        print(f"{launch['agent']} {_where(launch)}")
+    if not found["launches"]:
+        print("no agent of this run is there")
+
+
+def _where(work: Mapping[str, Any]) -> str:
+    seconds = format.duration(work["seconds"])
+    return f"on {work['node']} for {seconds}" if work["node"] else f"waits, for {seconds}: {work['waits']}"
+
+
+def _print_nodes(found: Mapping[str, Any]) -> None:
     if found["problem"]:
         print(f"the cluster cannot be used: {found['problem']}")
     if found["nodes"]:
@@ -57,17 +102,6 @@ def _print(found: Mapping[str, Any]) -> None:
         asked = ("Python", "free disk", "problem*") if any("python" in node for node in found["nodes"]) else ()
         columns = ("node", *(f">{_title(name)} used" for name in names), *asked)
         print_table(columns, [[*_cells(node, names), *(_answers(node) if asked else ())] for node in found["nodes"]])
-    if found["capacity"] is not None:
-        print(f"the nodes have room for {format.plural(found['capacity'], 'grade')} at once")
-    for grade in found["grades"]:
-        seconds = format.duration(grade["seconds"])
-        where = f"on {grade['node']} for {seconds}" if grade["node"] else f"waits, for {seconds}: {grade['waits']}"
-        print(f"#{grade['attempt']} {where}")
-    if not found["grades"]:
-        print("no grade of this run is there")
-    for other in found["runs"]:
-        if other["run"] != found["run"]:
-            print(f"{other['run']}: {format.plural(other['running'], 'grade')} on nodes, {other['waiting']} waiting")
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -9,6 +9,7 @@ from agent_programs import PROGRAMS
 from files import write_files
 from real_runs import is_alive
 
+from coral import __version__
 from coral.cli import main
 from coral.preflight import doctor
 from coral.runtimes import registry
@@ -147,6 +148,34 @@ def test_the_program_of_the_task_must_be_here(here: Path, capsys, monkeypatch) -
     found = look(capsys, 1)
     assert found["task"]["state"] == "wrong"
     assert found["git"]["state"] == "well"
+
+
+def test_each_node_that_could_run_agents_is_asked_what_it_has_for_them(here: Path, capsys, monkeypatch) -> None:
+    able = {"python": "3.11.7", "coral": __version__, "runs_agents": True, "missing": [], "folder": "/tmp", "disk": 5e9}
+    nodes = [
+        {"address": "n1", **able},
+        {"address": "n2", **able, "coral": "", "missing": ["codex"]},
+        {"address": "n3", **able, "coral": "0.1", "disk": 1e9},
+        {"address": "n4", **able, "coral": "", "runs_agents": False},
+        {"address": "n5", "problem": "it is slow"},
+    ]
+    found = {"problem": "", "nodes": nodes, "refused": ["no node has the labels kind=large"]}
+    monkeypatch.setattr(doctor, "described_agents", lambda *_: found)
+    placed = "{runtime: native, executor: ray, ray: {address: 'h:1'}}"
+    (here / "task" / "task.yaml").write_text(TASK.replace("{runtime: %s}", placed))
+    assert main(("doctor", "--json")) == 1
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert [(one["state"], one["text"]) for one in checks if one["name"] == "agent nodes"] == [
+        ("well", "4 nodes for agents, Python 3.11.7, 1 GB free or more"),
+        ("wrong", "none runs native: no node has the labels kind=large"),
+        ("wrong", "n2 has no Coral"),
+        ("wrong", "n2 has no codex"),
+        ("wrong", f"n3 has Coral 0.1, and this machine has {__version__}"),
+        ("note", "n3 has 1 GB free in /tmp"),
+        ("note", "n5: it is slow"),
+    ]
+    found["problem"] = "the head cannot be reached"
+    assert look(capsys, 1)["agent nodes"]["text"] == "the head cannot be reached"
 
 
 def test_without_git_nothing_starts(here: Path, capsys) -> None:

@@ -44,7 +44,10 @@ def test_a_cluster_that_cannot_be_used_is_named(start, coral):
     )
 
 
-def test_a_run_whose_grades_run_here_has_none(start, coral):
+def test_a_run_on_this_machine_alone_has_none(start, coral):
     run = start([*tries(1), "hang"])
     code, _, error = coral("cluster", "--run", str(run.layout.root))
-    assert (code, f"{run.layout.root.name} has no cluster: its grades run on this machine" in error) == (1, True)
+    assert (code, f"{run.layout.root.name} has no cluster: its grades and agents run on this machine" in error) == (
+        1,
+        True,
+    )
