@@ -29,8 +29,9 @@ touch "$CORAL_RUN/first"; echo 1 > x.txt; coral eval -m one; sleep 600
 """.replace("RUIN", ruin)
     run = start(script)
     wait_until(lambda: len(run.attempts()) == 2, what="the attempt after it")
-    assert (run.layout.root / "second").read_text() == "1\n"
-    assert [attempt.score for attempt in run.attempts()] == [1.0, 2.0]
+    # The launch after the second attempt may have begun.
+    assert (run.layout.root / "second").read_text().splitlines()[0] == "1"
+    assert [attempt.score for attempt in run.attempts()][:2] == [1.0, 2.0]
     run.stop()
     told = [event["text"] for event in run.events("crashed")]
     assert any("its repository was removed or damaged; it is made again" in text for text in told)
