@@ -29,7 +29,15 @@ def finished(runs: Path) -> Layout:
     layout = make_run(runs)
     reason = reason_data(RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4)))
     agents = [agent_status("agent-1", spent=SPENT, best_number=4), agent_status("agent-2", spent={"tokens": None})]
-    write_status(layout, "stopped", reason=reason, agents=agents, spent=SPENT, use_unknown_of=["agent-2"])
+    write_status(
+        layout,
+        "stopped",
+        reason=reason,
+        agents=agents,
+        spent=SPENT,
+        tokens_unknown_of=["agent-2"],
+        money_unknown_of=["agent-2"],
+    )
     write_events(layout, *({"type": "published", "attempt": number, "clock": 10.0 * number} for number in range(1, 5)))
     for number, title in enumerate(("Rows beat columns", "All that is known"), 1):
         head = {"title": title, "author": "agent-1", "created": f"2026-01-0{number}", "attempts": [4]}
@@ -158,7 +166,8 @@ def test_best_lead_noise_and_use_are_those_of_the_status(made: Layout, printed: 
         assert run.best.count == status["best"]["count"]
     spent = status.get("spent", {})
     assert {name: getattr(run.usage, name) for name in SPENT} == {name: spent.get(name) for name in SPENT}
-    assert list(run.usage.unknown_of) == status.get("use_unknown_of", [])
+    assert list(run.usage.tokens_unknown_of) == status.get("tokens_unknown_of", [])
+    assert list(run.usage.money_unknown_of) == status.get("money_unknown_of", [])
     assert [(one.agent, one.attempts, one.best) for one in run.usage.agents] == [
         (one["name"], one["attempts"], one["best"]) for one in status["agents"]
     ]

@@ -113,10 +113,14 @@ def test_status_shows_which_account_holds_an_agent_up_and_for_how_long(layout: L
 
 
 def test_use_that_no_program_has_reported_is_not_known(layout: Layout, shown: Shown) -> None:
-    write_status(layout, spent={"tokens": 0, "money": None}, use_unknown_of=["agent-1"])
+    write_status(
+        layout, spent={"tokens": 0, "money": None}, tokens_unknown_of=["agent-1"], money_unknown_of=["agent-1"]
+    )
     assert shown("status").splitlines()[2] == "4 attempts · use not known"
-    write_status(layout, spent={"tokens": 2000, "money": None}, use_unknown_of=["agent-1"])
+    write_status(layout, spent={"tokens": 2000, "money": None}, tokens_unknown_of=["agent-1"])
     assert shown("status").splitlines()[2] == "4 attempts · at least 2.0k tokens"
+    write_status(layout, spent={"tokens": 2000, "money": None}, money_unknown_of=["agent-1"])
+    assert shown("status").splitlines()[2] == "4 attempts · 2.0k tokens"
 
 
 def test_what_a_sealed_agent_may_not_see_is_not_said_to_be_unknown(layout: Layout, shown: Shown) -> None:
