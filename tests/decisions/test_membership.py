@@ -6,7 +6,7 @@ import pytest
 from stage import QUIET_RULES, REFLECTING, Stage
 
 from coral.fleet import events as on
-from coral.fleet.agent_state import Agent, Order, Phase, Spent
+from coral.fleet.agent_state import Agent, Meter, Order, Phase, Spent
 from coral.fleet.agents.spending import reports_nothing
 from coral.fleet.events import Ending
 from coral.fleet.members import Former, Member, Prices, WantedMember as Wanted
@@ -282,6 +282,8 @@ def test_what_a_program_that_reports_nothing_has_used_is_lost_by_a_move() -> Non
     moved(stage, 150, OPUS, told)
     assert stage["ann"].meter.is_use_lost
     assert not reports_nothing(Agent(name="ann"), None, "home"), "it has not begun yet"
+    twice = replace(told, former=(Former(through=1, runtime="cursor"), Former(through=2, runtime="codex")))
+    assert reports_nothing(Agent(name="ann", launch=3, meter=Meter(launch=2)), twice, "home")
 
 
 def test_a_move_from_a_program_without_a_model_loses_no_use() -> None:
