@@ -195,6 +195,15 @@ def measured_again(rows: Rows) -> dict[int, tuple[float, ...]]:
     return {number: tuple(scores) for number, scores in found.items()}
 
 
+def median_score(rows: Rows) -> str:
+    """Return an expression for the score of a row of `records`: the median of what `measured` gives. SQLite knows no
+    median: it asks for those of the attempts that were measured again, which are known when this is called."""
+    medians = {number: median(scores) for number, scores in measured_again(rows).items()}
+    rows.create_function("median_of", 1, medians.get, deterministic=True)
+    again = "score IS NOT NULL AND records.number IN (SELECT again_of FROM records WHERE again_of IS NOT NULL)"
+    return f"CASE WHEN {again} THEN coalesce(median_of(records.number), score) ELSE score END"
+
+
 def scores_of(rows: Rows, numbers: Sequence[int]) -> dict[int, tuple[float, ...]]:
     """Return what `measured` gives for some attempts, by number; those that were graded once may be left out."""
     if len(numbers) > FEW:
