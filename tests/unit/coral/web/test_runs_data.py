@@ -72,7 +72,8 @@ def test_a_step_back_to_the_seed_is_no_gain(tmp_path) -> None:
 def test_a_run_without_its_status_is_listed_with_what_is_known(tmp_path) -> None:
     layout = make_run(tmp_path / "runs")
     (found,) = visitor(layout).get("/api/runs").json()["runs"]
-    assert (found["clock"], found["attempts"], found["agents"], found["used"]) == ("", None, 2, "use not known")
+    assert (found["clock"], found["attempts"], found["agents"], found["used"]) == ("", 4, 2, "use not known")
+    assert found["best"] == "2"
 
 
 def test_a_far_seed_does_not_hide_the_steps_of_the_runs_compared(tmp_path) -> None:
