@@ -28,7 +28,7 @@ from coral.supervisor.context import RunContext
 from coral.views import checkpoint
 from coral.views.evidence import Records, check_evidence
 from coral.views.fleet_view import failures_of, seed_score, spent_of, unknown_use
-from coral.views.format import duration, money, some_of, spending, tokens
+from coral.views.format import duration, money, plural, some_of, spending, tokens
 from coral.views.scale import Scale
 from workspace.claims import LATEST, claims_of
 from workspace.knowledge import list_skills
@@ -118,7 +118,7 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
         lines += _own_budget(rules.own, fleet.agents[agent], [key for key in unknown if agent in unknown[key]])
     if rules.plateau is not None:
         since = run.progress.stagnant
-        lines.append(f"the run ends after {rules.plateau} attempts without a new best ({since} so far)")
+        lines.append(f"the run ends after {plural(rules.plateau, 'attempt')} without a new best ({since} so far)")
     if rules.target is not None:
         lines.append(f"the run ends when the best, which is proven, reaches {rules.target:.10g}")
     partly = [key for key, names in unknown.items() if names]

@@ -41,6 +41,11 @@ def test_of_a_budget_at_most_so_much_is_left_where_some_use_is_not_known() -> No
     assert budget(without, fleet, 0.0)["text"] == "at least 10 tokens, at least $1.00 used so far"
 
 
+@pytest.mark.parametrize(("plateau", "says"), [(1, "1 attempt without"), (2, "2 attempts without")])
+def test_a_plateau_of_one_attempt_is_told_in_the_singular(plateau: int, says: str) -> None:
+    assert says in budget(Rules(plateau=plateau), Fleet(), 0.0)["text"]
+
+
 def test_of_tokens_that_are_known_no_more_is_said_to_be_left_because_their_cost_is_not() -> None:
     rules = Rules(budget_money=5.0, budget_tokens=100, accounts={"ann": "plan"}, own=Allowance(money=3.0, tokens=50))
     ann = Agent(name="ann", launch=1, spent=Spent(input=10))

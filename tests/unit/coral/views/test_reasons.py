@@ -179,6 +179,7 @@ def test_an_agent_is_told_of_all_its_jobs_in_one_message() -> None:
         "All that it printed is in ../job-32.out; `coral job log 32` shows the end of it.\n"
         "\nIts last lines:\n\n    epoch 9\n    loss 0.1"
     )
+    assert job_notice(replace(message, earlier_job_ends=1)).startswith("1 job of yours ended before these; ")
 
 
 def test_a_line_of_the_timeline_says_what_it_is_about_and_why() -> None:
