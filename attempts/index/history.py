@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attempts.index.query import THIS_EPOCH, Rows, measured_again
+from attempts.index.query import NOT_THE_SEED, THIS_EPOCH, Rows, measured_again, median_score
 from attempts.noise import median
-from attempts.record import Kind, Verdict
+from attempts.record import Direction, Kind, Verdict
 
 _COLUMNS = "number, agent, kind, verdict, score, published_at, again_of"
 # This factor spreads numbers evenly over the range: a sample has attempts of all agents that submit in turn.
@@ -85,6 +85,18 @@ def deciding_own_best(rows: Rows, agent: str) -> list[GradedRecord]:
     own = f"agent IN (?, '') OR verdict = ? OR {again} OR {before}"
     statement = f"SELECT {_COLUMNS} FROM records WHERE {THIS_EPOCH} AND ({own}) ORDER BY ord, number"
     return list(map(_graded, rows.execute(statement, (agent, Verdict.NEW_BEST, agent, agent))))
+
+
+def own_bests(rows: Rows, direction: Direction, alone: str = "") -> list[tuple[str, int]]:
+    """Return (agent, number) of the real attempt of the present epoch with the best median of each agent, the best
+    first; of equals the earlier one. `alone`: of this agent alone."""
+    way = "DESC" if direction is Direction.MAXIMIZE else "ASC"
+    where = f"{THIS_EPOCH} AND kind = ? AND {NOT_THE_SEED} AND score IS NOT NULL AND (? = '' OR agent = ?)"
+    statement = f"SELECT agent, number FROM records WHERE {where} ORDER BY {median_score(rows)} {way}, ord, number"
+    found: dict[str, int] = {}
+    for agent, number in rows.execute(statement, (Kind.REAL, alone, alone)):
+        found.setdefault(str(agent), int(number))
+    return list(found.items())
 
 
 def _graded(row: Sequence[object]) -> GradedRecord:

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from attempts.index.metrics import MetricRange
-from attempts.index.query import Named, Rows, Wanted, conditions, measured_again, source
-from attempts.noise import median
+from attempts.index.query import Named, Rows, Wanted, conditions, median_score, source
 from attempts.record import Kind, Verdict
 
 
@@ -44,26 +43,14 @@ def page(rows: Rows, sought: Sought, order: ListOrder, *, down: bool, offset: in
         raise ValueError("no metric is asked for")
     table, where, values = _chosen(sought)
     (total,) = rows.execute(f"SELECT count(*) FROM {table} WHERE {where}", values).fetchone()
-    if order is ListOrder.SCORE:
-        return ListPage(_by_score(rows, f"{table} WHERE {where}", values, down=down)[offset:][:most], int(total))
     way = "DESC" if down else "ASC"
     column = "value" if order is ListOrder.METRIC else order.value
+    if order is ListOrder.SCORE:
+        column = median_score(rows)
     sort = f"number {way}" if order is ListOrder.NUMBER else f"{column} {way} NULLS LAST, number DESC"
     statement = f"SELECT number FROM {table} WHERE {where} ORDER BY {sort} LIMIT ? OFFSET ?"
     found = rows.execute(statement, (*values, most, offset)).fetchall()
     return ListPage([Named(int(number)) for (number,) in found], int(total))
-
-
-def _by_score(rows: Rows, chosen: str, values: tuple[str | float, ...], *, down: bool) -> list[Named]:
-    """Return all chosen attempts. They are sorted here, since SQLite knows no median. `chosen`: tables and
-    conditions."""
-    medians = {number: median(scores) for number, scores in measured_again(rows).items()}
-    sign = -1.0 if down else 1.0
-    keys = [
-        (score is None, sign * medians.get(number, score or 0.0), -number)
-        for number, score in rows.execute(f"SELECT number, score FROM {chosen}", values)
-    ]
-    return [Named(-number) for *_, number in sorted(keys)]
 
 
 def _chosen(sought: Sought) -> tuple[str, str, tuple[str | float, ...]]:

@@ -4,7 +4,7 @@ two. Metrics that are texts or truth values are left out."""
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from attempts.index.query import THIS_EPOCH, Rows
+from attempts.index.query import THIS_EPOCH, Rows, median_score
 from attempts.record import Kind, Verdict
 
 SCORE = ""  # stands for the score itself among the names of metrics
@@ -53,7 +53,7 @@ def names(rows: Rows, most: int, alone: str = "") -> list[str]:
 def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[Pair], int]:
     """Return the attempts of the present epoch that have both figures (names of metrics, or SCORE), and how many there
     are. If there are more than `most`, every new best and an even choice of the others. Confirmations are left out."""
-    columns, values = _figures({"x": x, "y": y})
+    columns, values = _figures(rows, {"x": x, "y": y})
     within = f"{THIS_EPOCH} AND kind != ? AND (? = '' OR agent IN (?, ''))"
     every = f"SELECT number, agent, verdict, {columns} FROM records WHERE {within}"
     counted = "SELECT *, row_number() OVER (ORDER BY number) AS place, count(*) OVER () AS total"
@@ -65,9 +65,10 @@ def pairs(rows: Rows, x: str, y: str, most: int, alone: str = "") -> tuple[list[
     return points, int(found[0][-1]) if found else 0
 
 
-def _figures(asked: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+def _figures(rows: Rows, asked: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
     """Return the columns for these figures, and the values of their placeholders. `asked`: the name of a metric, or
-    SCORE, by column."""
+    SCORE, by column. The score is the median of the attempt's grades."""
     metric = "(SELECT value FROM metrics WHERE metrics.number = records.number AND name = ?)"
-    columns = [f"{'score' if name == SCORE else metric} AS {column}" for column, name in asked.items()]
+    score = median_score(rows) if SCORE in asked.values() else ""
+    columns = [f"{score if name == SCORE else metric} AS {column}" for column, name in asked.items()]
     return ", ".join(columns), tuple(name for name in asked.values() if name != SCORE)

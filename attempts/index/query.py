@@ -101,6 +101,12 @@ def last(rows: Rows) -> int:
     return int(number or 0)
 
 
+def latest(rows: Rows) -> str | None:
+    """Return when the latest record was published; None if there is none."""
+    found = rows.execute("SELECT published_at FROM records ORDER BY ord DESC LIMIT 1").fetchone()
+    return None if found is None else str(found[0])
+
+
 def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
     """Yield the numbers of the wanted attempts, the newest first."""
     where, values = conditions(wanted)
@@ -193,6 +199,15 @@ def measured_again(rows: Rows) -> dict[int, tuple[float, ...]]:
     for of, _, _, score in rows.execute(f"{statement} ORDER BY of, ord, number", (Kind.TUNE, Kind.TUNE)):
         found.setdefault(int(of), []).append(float(score))
     return {number: tuple(scores) for number, scores in found.items()}
+
+
+def median_score(rows: Rows) -> str:
+    """Return an expression for the score of a row of `records`: the median of what `measured` gives. SQLite knows no
+    median: it asks for those of the attempts that were measured again, which are known when this is called."""
+    medians = {number: median(scores) for number, scores in measured_again(rows).items()}
+    rows.create_function("median_of", 1, medians.get, deterministic=True)
+    again = "score IS NOT NULL AND records.number IN (SELECT again_of FROM records WHERE again_of IS NOT NULL)"
+    return f"CASE WHEN {again} THEN coalesce(median_of(records.number), score) ELSE score END"
 
 
 def scores_of(rows: Rows, numbers: Sequence[int]) -> dict[int, tuple[float, ...]]:

@@ -115,8 +115,8 @@ class RunData:
 
     @cached_property
     def lead(self) -> MeasuredAttempt | None:
-        """The attempt with the highest median, which need not be proven; None where status.json cannot be read."""
-        return attempt_rows.measured(self._view, self._view.status.inner("lead").integer("number"))
+        """The attempt with the highest median, which need not be proven."""
+        return attempt_rows.measured(self._view, self._view.best_and_lead[1].integer("number"))
 
     @cached_property
     def attempts(self) -> Rows[Attempt]:

@@ -37,8 +37,8 @@ class AgentUsage:
 class RunUsage:
     """What all agents have used together. Money is in dollars. None: that is not known.
 
-    `seconds`: under supervision. `unknown_of`: the agents whose use is not known and not in the sums, which are "at
-    least" then.
+    `seconds`: under supervision. `tokens_unknown_of`, `money_unknown_of`: the agents of which not all tokens, or not
+    all money, is known and in the sums, which are "at least" then.
     """
 
     seconds: float | None
@@ -47,13 +47,15 @@ class RunUsage:
     input: int | None
     cached: int | None
     output: int | None
-    unknown_of: tuple[str, ...]
+    tokens_unknown_of: tuple[str, ...]
+    money_unknown_of: tuple[str, ...]
     agents: Rows[AgentUsage]
 
     def data(self) -> dict[str, object]:
         """Return the usage as plain data, as `--json` prints it."""
         own = {part.name: getattr(self, part.name) for part in fields(self)}
-        return {**own, "unknown_of": list(self.unknown_of), "agents": self.agents.data()}
+        names = {"tokens_unknown_of": [*self.tokens_unknown_of], "money_unknown_of": [*self.money_unknown_of]}
+        return {**own, **names, "agents": self.agents.data()}
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a table with one row for each agent."""
@@ -72,7 +74,8 @@ def usage_of(view: RunView) -> RunUsage:
         input=spent.integer("input"),
         cached=spent.integer("cached"),
         output=spent.integer("output"),
-        unknown_of=tuple(status.texts("use_unknown_of")),
+        tokens_unknown_of=tuple(status.texts("tokens_unknown_of")),
+        money_unknown_of=tuple(status.texts("money_unknown_of")),
         agents=Rows(agents, columns, asdict),
     )
 

@@ -5,7 +5,7 @@ nobody supervises.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from attempts.progress import Progress
@@ -127,13 +127,29 @@ class Spent:
 class Meter:
     """The highest usage figure that a launch has reported. The figure counts from the beginning of `session`, or of the
     launch where `session` is empty. `estimated`: US dollars that were counted by the task's prices, and that the
-    program may still report. `is_ahead`: the money was reported, and the tokens that it paid for were not yet."""
+    program may still report. `is_ahead`: the money was reported, and the tokens that it paid for were not yet.
+
+    `is_unpriced`: nobody knows what some tokens of the figure cost; the program may still report it. `is_money_lost`:
+    the same of earlier figures, of which nothing more is reported. `is_use_lost`: an earlier program of the agent
+    reported nothing of what it used."""
 
     launch: int = 0
     session: str = ""
     figure: Spent = field(default_factory=Spent)
     estimated: float = 0.0
     is_ahead: bool = False
+    is_unpriced: bool = False
+    is_money_lost: bool = False
+    is_use_lost: bool = False
+
+    @property
+    def is_money_partial(self) -> bool:
+        """Whether the money that the agent has spent leaves something out."""
+        return self.is_unpriced or self.is_money_lost or self.is_use_lost
+
+    def closed(self) -> "Meter":
+        """The meter of which nothing more is reported: what is not known of its figure never will be."""
+        return replace(self, is_unpriced=False, is_money_lost=self.is_money_lost or self.is_unpriced)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

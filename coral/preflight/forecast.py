@@ -101,7 +101,7 @@ def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
             hours = float(status["clock"]) / 3600 * len(agents)
             run = CostOfRun(dollars, int(status["attempts"]), int(status["spent"]["tokens"] or 0), hours)
             used = {(agent["runtime"], agent["model"]) for agent in agents}
-            is_partly_known = bool(status.get("use_unknown_of"))
+            is_partly_known = any(status.get(f"{part}_unknown_of") for part in ("tokens", "money"))
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             continue
         if run.dollars > 0 and paid <= used and not is_partly_known:

@@ -56,7 +56,7 @@ def ranking(view: RunView, wanted: Wanted, most: int | None) -> list[MeasuredAtt
     found = view.index.shown(lambda rows: query.ranked(rows, wanted, view.direction, most))
     lines = [MeasuredAttempt(attempt, rank.scores) for rank, attempt in found]
     # Scores that differ by rounding alone are equal, and the lead is the earlier one.
-    lead = view.status.inner("lead").integer("number")
+    lead = view.best_and_lead[1].integer("number")
     level = median(lines[0].scores) if lines else 0.0
     equal = [line for line in lines if abs(median(line.scores) - level) <= tiny(level)]
     return sorted(equal, key=lambda line: line.attempt.number != lead) + lines[len(equal) :]

@@ -1,15 +1,17 @@
 """Reads from status.json what the agents used and how much of each budget that is, and forecasts when it will be used
 up. What is not known is never shown as 0: a sum that leaves something out is a lower bound."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from coral.fleet.reasons import BudgetKey
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from coral.views import format
+from coral.views.format import AT_LEAST
 
-AT_LEAST, NOT_KNOWN = "at least ", "use not known"
+NOT_KNOWN = "use not known"
+Unknown = Mapping[BudgetKey, frozenset[str]]  # names of agents
 ENOUGH = 0.02  # share of a budget below which a forecast would be a guess
 
 
@@ -27,28 +29,29 @@ class BudgetUse:
 def used(view: RunView) -> str:
     """Return in words what all agents used: `at least 12.3k tokens, $0.12`, or `use not known`; empty if none of them
     uses a model, and for a sealed agent that cannot read the status."""
-    known = format.spending(view.status.inner("spent").data)
-    if not is_partly_known(view):
-        return known
-    return f"{AT_LEAST}{known}" if known else NOT_KNOWN
+    partly = partly_known(view)
+    return format.spending(view.status.inner("spent").data, partly) or (NOT_KNOWN if partly else "")
 
 
-def use_unknown_of(status: LenientJson) -> frozenset[str]:
-    """Return the agents whose use is not known, or not all of it."""
-    return frozenset(status.texts("use_unknown_of"))
+def unknown_use(status: LenientJson) -> Unknown:
+    """Return the agents of which not all tokens are known, and those of which not all money is."""
+    return {key: frozenset(status.texts(f"{key}_unknown_of")) for key in (BudgetKey.TOKENS, BudgetKey.MONEY)}
 
 
-def used_by(agent: LenientJson, unknown: Collection[str]) -> str:
-    """Return in words the tokens and the money that an agent used; empty if it uses no model. `agent`: its entry in
-    status.json; `unknown`: the names that `use_unknown_of` returns."""
-    known = format.spending(agent.inner("spent").data)
-    return known or (NOT_KNOWN if agent.text("name") in unknown else "")
+def used_by(agent: LenientJson, unknown: Unknown, *, briefly: bool = False) -> str:
+    """Return in words the tokens and the money that an agent used, `briefly` the money alone where any is known; empty
+    if it uses no model. `agent`: its entry in status.json; `unknown`: what `unknown_use` returns."""
+    spent, partly = agent.inner("spent"), [key for key, names in unknown.items() if agent.text("name") in names]
+    money = {"money": spent.number("money")}
+    return format.spending(money if briefly and money["money"] is not None else spent.data, partly) or (
+        NOT_KNOWN if partly else ""
+    )
 
 
 def uses(status: LenientJson, late: float) -> list[BudgetUse]:
     """Return the use of each budget. `late`: the age of the status in seconds."""
     clock = (status.number("clock") or 0.0) + late
-    partly = bool(use_unknown_of(status))
+    partly = [key for key, names in unknown_use(status).items() if names]
     found = (_use(budget, clock, late, partly) for budget in status.objects("budgets"))
     return [use for use in found if use is not None]
 
@@ -61,16 +64,17 @@ def forecast(used: float, limit: float, clock: float) -> float | None:
     return (limit - used) * clock / used
 
 
-def is_partly_known(view: RunView) -> bool:
-    """Return whether the use of some agents is not known, or of all because status.json cannot be read."""
-    return view.is_use_lost or bool(use_unknown_of(view.status))
+def partly_known(view: RunView) -> list[BudgetKey]:
+    """Return of what, tokens or money, the use of some agents is not known, or of all because status.json cannot be
+    read."""
+    return [key for key, names in unknown_use(view.status).items() if names or view.is_use_lost]
 
 
-def _use(budget: LenientJson, clock: float, late: float, partly: bool) -> BudgetUse | None:
+def _use(budget: LenientJson, clock: float, late: float, unknown: Collection[str]) -> BudgetUse | None:
     key, used, limit = budget.text("key", 20), budget.number("used"), budget.number("limit")
     if not limit or key not in set(BudgetKey):
         return None
-    partly = partly and key in (BudgetKey.MONEY, BudgetKey.TOKENS)
+    partly = key in unknown
     if used is None or (partly and not used):
         return BudgetUse(key, None, f"{NOT_KNOWN}, limit {_amount(key, limit)}", "")
     if key == BudgetKey.HOURS:
@@ -102,4 +106,4 @@ def per_hour(status: LenientJson, late: float) -> str:
     money, clock = status.inner("spent").number("money"), (status.number("clock") or 0.0) + late
     if not money or clock < 60:
         return ""
-    return f"{AT_LEAST if use_unknown_of(status) else ''}{format.money(money * 3600 / clock)} an hour"
+    return f"{AT_LEAST if unknown_use(status)[BudgetKey.MONEY] else ''}{format.money(money * 3600 / clock)} an hour"

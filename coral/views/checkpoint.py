@@ -10,7 +10,7 @@ from attempts.fields import one_line
 from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Agent
 from coral.fleet.run_state import AttemptStep, Fleet
-from coral.views.format import age, duration
+from coral.views.format import AT_LEAST, age, duration
 from coral.views.scale import Scale
 from workspace import notes
 from workspace.notes import Note
@@ -71,12 +71,13 @@ def _latest(latest: Sequence[Attempt], agent: Agent, scale: Scale) -> dict[str, 
     estimated by its average for an attempt."""
     gained = [attempt for attempt in latest if attempt.verdict in _BETTER]
     used, graded = agent.spent.money, agent.progress.graded
+    about = AT_LEAST if agent.meter.is_money_partial else "about "
     return {
         "count": len(latest),
         "gains": len(gained),
         "gain": scale.of(gained[0]) if gained else "",
         "time": _time(latest),
-        "money": f"about ${len(latest) * used / graded:.2f}" if used and graded else "",
+        "money": f"{about}${len(latest) * used / graded:.2f}" if used and graded else "",
     }
 
 

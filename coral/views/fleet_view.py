@@ -14,6 +14,7 @@ from attempts.progress import Progress
 from attempts.record import Attempt
 from attempts.standing import Measured, Scoring, lead, noise_of, own_bests
 from coral.fleet.agent_state import Agent, Phase, Spent
+from coral.fleet.agents.spending import reports_nothing
 from coral.fleet.agents.stalls import reason_of
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
 from coral.fleet.messages import BEGIN
@@ -186,20 +187,21 @@ def _agent_of(
 
 
 def used_by(fleet: Fleet, rules: Rules) -> dict[str, Any]:
-    return {"spent": spent_of(fleet.run.spent), "use_unknown_of": use_unknown_of(fleet, rules)}
+    unknown = unknown_use(fleet, rules)
+    names = {"tokens_unknown_of": unknown[BudgetKey.TOKENS], "money_unknown_of": unknown[BudgetKey.MONEY]}
+    return {"spent": spent_of(fleet.run.spent), **names}
 
 
 def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]:
     """Returns for each of the run's budgets that can be used up its limit and how much is used, in the unit of
     task.yaml. What is used is None if nothing is known of it."""
-    unknown = use_unknown_of(fleet, rules)
+    unknown = unknown_use(fleet, rules)
     spent, rules = fleet.run.spent, in_force(rules, fleet.run)
-    nothing = None if unknown else 0
     found: dict[BudgetKey, tuple[float | None, float | None]] = {
         BudgetKey.ATTEMPTS: (rules.budget_attempts, fleet.run.progress.graded),
         BudgetKey.HOURS: (None if rules.budget_seconds is None else rules.budget_seconds / 3600, clock / 3600),
-        BudgetKey.MONEY: (rules.budget_money, spent.money or nothing),
-        BudgetKey.TOKENS: (rules.budget_tokens, spent.tokens or nothing),
+        BudgetKey.MONEY: (rules.budget_money, spent.money or (None if unknown[BudgetKey.MONEY] else 0)),
+        BudgetKey.TOKENS: (rules.budget_tokens, spent.tokens or (None if unknown[BudgetKey.TOKENS] else 0)),
     }
     return [
         {"key": key.value, "limit": limit, "used": None if used is None else round(used, 6)}
@@ -208,31 +210,32 @@ def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]
     ]
 
 
-def use_unknown_of(fleet: Fleet, rules: Rules) -> list[str]:
-    """Returns the agents whose use is not known: their program has reported none yet, or reports no money although
-    other programs do or a budget limits it. Sums over all agents do not include them."""
+def unknown_use(fleet: Fleet, rules: Rules) -> dict[BudgetKey, list[str]]:
+    """Returns the agents of which not all tokens are known, and those of which not all money is. The sums over all
+    agents leave out what is not known."""
     rules = in_force(rules, fleet.run)
-    limits = (rules.budget_money, rules.own.money)
-    in_money = fleet.run.spent.money is not None or any(limit is not None for limit in limits)
-    return [
-        agent.name
-        for agent in fleet.agents.values()
-        if agent.launch and rules.accounts.get(agent.name) and _leaves_out(agent.spent, in_money)
-    ]
-
-
-def _leaves_out(spent: Spent, in_money: bool) -> bool:
-    return spent == Spent() or (spent.money is None and in_money)
+    unknown: dict[BudgetKey, list[str]] = {BudgetKey.TOKENS: [], BudgetKey.MONEY: []}
+    for agent in fleet.agents.values():
+        account = rules.accounts.get(agent.name, "")
+        is_lost = agent.meter.is_use_lost or reports_nothing(agent, fleet.run.members.get(agent.name), account)
+        has_used, spent = bool(account and agent.launch), agent.spent
+        if is_lost or (has_used and not _has_tokens(spent)):
+            unknown[BudgetKey.TOKENS].append(agent.name)
+        if is_lost or agent.meter.is_money_partial or (has_used and spent.money is None):
+            unknown[BudgetKey.MONEY].append(agent.name)
+    return unknown
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:
-    """Returns the use for status.json. All values are None if the program has reported nothing: that does not mean that
-    it used nothing."""
-    if spent == Spent():
-        return dict.fromkeys(("tokens", "input", "cached", "output", "money"))
+    """Returns the use for status.json. Tokens are None if the program has reported none: that does not mean that it
+    used none."""
     money = None if spent.money is None else round(spent.money, 6)
     tokens = {"tokens": spent.tokens, "input": spent.input, "cached": spent.cached, "output": spent.output}
-    return {**tokens, "money": money}
+    return {**(tokens if _has_tokens(spent) else dict.fromkeys(tokens)), "money": money}
+
+
+def _has_tokens(spent: Spent) -> bool:
+    return bool(spent.tokens or spent.cached)
 
 
 def _next_of(fleet: Fleet, owner: str, holder: Agent | Run, clock: float) -> list[dict[str, Any]]:

@@ -13,9 +13,10 @@ from attempts.fields import one_line, printable
 
 TYPE_CHECKING = False  # as in typing, which nothing else of an eval needs
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
 NONE = "–"  # for a missing value
+AT_LEAST = "at least "
 
 
 def _number(value: object) -> float | None:
@@ -138,10 +139,12 @@ def some_of(names: Sequence[str], most: int = 4) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
-def spending(spent: Mapping[str, object]) -> str:
-    """Format what was spent: `12.3k tokens, $0.12`; without what is zero tokens or unknown money."""
+def spending(spent: Mapping[str, object], partly: Container[str] = ()) -> str:
+    """Format what was spent: `12.3k tokens, at least $0.12`; without what is zero tokens or unknown money. `partly`:
+    `tokens` or `money`, if not all of them is known."""
     used = f"{tokens(spent['tokens'])} tokens" if spent.get("tokens") else ""
-    return ", ".join(part for part in (used, money(spent.get("money"))) if part)
+    parts = {"tokens": used, "money": money(spent.get("money"))}
+    return ", ".join(f"{AT_LEAST if key in partly else ''}{text}" for key, text in parts.items() if text)
 
 
 def clean(text: object) -> str:

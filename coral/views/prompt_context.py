@@ -3,7 +3,7 @@ method."""
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from functools import cache
@@ -19,7 +19,7 @@ from attempts.store import Store
 from coral.agent_setup.roster import place_of
 from coral.fleet.agent_state import Agent, Spent
 from coral.fleet.attempts.confirmations import PAIR, is_affordable
-from coral.fleet.reasons import Finding
+from coral.fleet.reasons import BudgetKey, Finding
 from coral.fleet.rules import Allowance, Rules, in_force
 from coral.fleet.run_state import FLEET, Fleet
 from coral.grading.kinds import kind_of
@@ -27,8 +27,8 @@ from coral.processes.cores import usable_cores
 from coral.supervisor.context import RunContext
 from coral.views import checkpoint
 from coral.views.evidence import Records, check_evidence
-from coral.views.fleet_view import failures_of, seed_score, spent_of, use_unknown_of
-from coral.views.format import duration, money, some_of, spending, tokens
+from coral.views.fleet_view import failures_of, seed_score, spent_of, unknown_use
+from coral.views.format import duration, money, plural, some_of, spending, tokens
 from coral.views.scale import Scale
 from workspace.claims import LATEST, claims_of
 from workspace.knowledge import list_skills
@@ -101,9 +101,9 @@ def attempt_data(attempt: Attempt, scale: Scale, epoch: int) -> dict[str, Any]:
 
 def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[str, Any]:
     """Return in words what is left of the run's budget; with `agent` also what is left of that agent's own budget."""
-    run, lines, unknown = fleet.run, [], use_unknown_of(fleet, rules)
+    run, lines, unknown = fleet.run, [], unknown_use(fleet, rules)
     rules = in_force(rules, run)
-    most, why = ("at most ", f" (what {some_of(unknown)} used is not known)") if unknown else ("", "")
+    why = {key: f" (what {some_of(names)} used is not known)" if names else "" for key, names in unknown.items()}
     if rules.budget_attempts is not None:
         left = max(rules.budget_attempts - fleet.run.progress.graded, 0)
         lines.append(f"{left} of {rules.budget_attempts} attempts {'is' if left == 1 else 'are'} left to the fleet")
@@ -111,30 +111,36 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
         left_seconds = max(rules.budget_seconds - clock, 0)
         lines.append(f"{duration(left_seconds)} of {duration(rules.budget_seconds)} are left")
     if rules.budget_money is not None:
-        lines.append(f"{most}{_money_left(run.spent, rules.budget_money)} are left to the fleet{why}")
+        lines.append(_at_most(_money_left(run.spent, rules.budget_money), why[BudgetKey.MONEY]))
     if rules.budget_tokens is not None:
-        lines.append(f"{most}{_tokens_left(run.spent, rules.budget_tokens)} tokens are left to the fleet{why}")
+        lines.append(_at_most(f"{_tokens_left(run.spent, rules.budget_tokens)} tokens", why[BudgetKey.TOKENS]))
     if agent:
-        lines += _own_budget(rules.own, fleet.agents[agent], is_known=agent not in unknown)
+        lines += _own_budget(rules.own, fleet.agents[agent], [key for key in unknown if agent in unknown[key]])
     if rules.plateau is not None:
         since = run.progress.stagnant
-        lines.append(f"the run ends after {rules.plateau} attempts without a new best ({since} so far)")
+        lines.append(f"the run ends after {plural(rules.plateau, 'attempt')} without a new best ({since} so far)")
     if rules.target is not None:
         lines.append(f"the run ends when the best, which is proven, reaches {rules.target:.10g}")
-    used = "" if rules.budget_money or rules.budget_tokens else spending(spent_of(run.spent))
-    used = f"at least {used}" if used and unknown else used
+    partly = [key for key, names in unknown.items() if names]
+    used = "" if rules.budget_money or rules.budget_tokens else spending(spent_of(run.spent), partly)
     return {"text": "; ".join([*lines, *([f"{used} used so far"] if used else [])]), "lines": lines}
 
 
-def _own_budget(own: Allowance, agent: Agent, *, is_known: bool) -> list[str]:
-    lines, most = [], "" if is_known else "at most "
+def _at_most(left: str, why: str) -> str:
+    """Return what is left to the fleet. `why`: for which reason it may be less; empty if it is known."""
+    return f"{'at most ' if why else ''}{left} are left to the fleet{why}"
+
+
+def _own_budget(own: Allowance, agent: Agent, unknown: Collection[BudgetKey]) -> list[str]:
+    """Return what is left of an agent's own budget. `unknown`: of what its use is not known, or not all."""
+    lines, most = [], {key: "at most " if key in unknown else "" for key in BudgetKey}
     if own.attempts is not None:
         left = max(own.attempts - agent.progress.graded, 0)
         lines.append(f"{left} of your own {own.attempts} attempts {'is' if left == 1 else 'are'} left")
     if own.money is not None:
-        lines.append(f"{most}{_money_left(agent.spent, own.money)} of your own are left")
+        lines.append(f"{most[BudgetKey.MONEY]}{_money_left(agent.spent, own.money)} of your own are left")
     if own.tokens is not None:
-        lines.append(f"{most}{_tokens_left(agent.spent, own.tokens)} tokens of your own are left")
+        lines.append(f"{most[BudgetKey.TOKENS]}{_tokens_left(agent.spent, own.tokens)} tokens of your own are left")
     return lines
 
 

@@ -9,7 +9,7 @@ from coral.fleet.actions import LogEvent
 from coral.fleet.agent_state import JobEnd, PendingMessage
 from coral.fleet.agents.stalls import RESTING
 from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, ReasonKind as Kind, RunEnd, RunEndKind
-from coral.views.format import duration
+from coral.views.format import duration, plural
 
 T = TypeVar("T")
 _STEPS = ("", "nudged", "interrupted", "fresh session", "parked")
@@ -123,7 +123,7 @@ def job_notice(message: PendingMessage) -> str:
     """Return the text that tells an agent which of its jobs have ended and how, the latest last."""
     notices = [_notice(end) for end in message.job_ends]
     if earlier := message.earlier_job_ends:
-        notices.insert(0, f"{earlier} jobs of yours ended before these; `coral job list` shows them.")
+        notices.insert(0, f"{plural(earlier, 'job')} of yours ended before these; `coral job list` shows them.")
     return "\n\n".join(notices)
 
 

@@ -1,18 +1,17 @@
 """The data of the fleet page: the run's status with the texts that `coral status` has for it, and the events."""
 
-from collections.abc import Collection
-
 from coral.views import format
 from coral.web.reading import (
     LenientJson,
     RunView,
+    Unknown,
     activity,
     coming,
     event_text,
     is_seed,
     is_step,
     per_hour,
-    use_unknown_of,
+    unknown_use,
     used,
     used_by,
     uses,
@@ -28,7 +27,7 @@ def fleet(view: RunView) -> Json:
     """Return the whole page but for the curve. All texts are worded as `coral status` words them."""
     status, late = view.status, view.lateness
     agents, clock = status.objects("agents"), status.number("clock")
-    bests, unknown = format.scores([agent.number("best") for agent in agents]), use_unknown_of(status)
+    bests, unknown = format.scores([agent.number("best") for agent in agents]), unknown_use(status)
     return {
         "run": view.name,
         "task": view.task,
@@ -79,7 +78,7 @@ def _score(view: RunView) -> Json:
     }
 
 
-def _agent(agent: LenientJson, unknown: Collection[str], best: str, late: float) -> Json:
+def _agent(agent: LenientJson, unknown: Unknown, best: str, late: float) -> Json:
     beat = agent.inner("beat")
     return {
         "name": agent.text("name", 80),

@@ -50,7 +50,7 @@ def lineage(view: RunView, number: int | None) -> Json:
     of the agents' own bests; then the latest attempts."""
     record = None if number is None else view.attempt(number, "show the lineage of")
     family = FamilyTree(view.index.ask(lambda rows: history.family(rows, view.alone)), view.direction)
-    agents = _with_a_best(view)
+    agents = view.own_bests
     chosen = _chosen(view, family, record, [number for _, number in agents[:MOST_AGENTS]])
     line = set(family.line(view.best)) if view.best is not None else set[int]()
     leaves = sorted(family.layout(chosen, view.best), key=lambda leaf: leaf.child.number)
@@ -67,13 +67,6 @@ def lineage(view: RunView, number: int | None) -> Json:
         "bests": _traced(family, agents[:MOST_AGENTS]),
         "more_agents": max(0, len(agents) - MOST_AGENTS),
     }
-
-
-def _with_a_best(view: RunView) -> list[tuple[str, int]]:
-    """Return (agent, number of its own best) for each agent that has one, the best first."""
-    sign = 1.0 if view.direction.better(0.0, 1.0) else -1.0
-    agents = sorted(view.status.objects("agents"), key=lambda agent: sign * (agent.number("best") or 0.0))
-    return [(agent.text("name", 80), best) for agent in agents if (best := agent.integer("best_number")) is not None]
 
 
 def _chosen(view: RunView, family: FamilyTree, record: Attempt | None, bests: list[int]) -> list[int]:

@@ -10,6 +10,7 @@ from coral.views import format
 from coral.views.curve import reach, with_margin
 from coral.web.reading import RunOutcome, RunView, comparison, opened, used
 from coral.web.runs import Runs
+from workspace.layout import Layout
 
 MOST = 200  # runs of the list
 POINTS = 1000  # of one curve
@@ -20,19 +21,24 @@ Json = dict[str, object]
 
 def listing(runs: Runs) -> Json:
     found = runs.all()
-    return {"runs": [_line(RunView(run)) for run in found[:MOST]], "left_out": max(0, len(found) - MOST)}
+    return {"runs": [_row(run) for run in found[:MOST]], "left_out": max(0, len(found) - MOST)}
+
+
+def _row(run: Layout) -> Json:
+    with opened(run) as view:
+        return _line(view)
 
 
 def _line(view: RunView) -> Json:
-    """Return one row of the list, from the run's status alone: opening the indexes of a hundred runs would take
-    long."""
-    best, clock = view.status.inner("best"), view.status.number("clock")
+    """Return one row of the list, from the run's status where it is current: opening the indexes of a hundred runs
+    would take long."""
+    best, clock = view.best_and_lead[0], view.status.number("clock")
     return {
         "run": view.name,
         "task": view.task,
         "state": view.state,
         "best": format.score(best.number("median")),
-        "attempts": view.status.integer("attempts"),
+        "attempts": view.attempts,
         "agents": len(view.agents()),
         "used": used(view),
         "clock": "" if clock is None else format.duration(clock),

@@ -249,7 +249,7 @@ def test_an_empty_and_a_damaged_run_are_shown_for_what_they_are(tmp_path, tab: T
 def test_a_budget_of_which_no_use_is_known_has_no_bar(tmp_path, tab: Tab) -> None:
     layout = make_run(tmp_path / "runs")
     budgets = [{"key": "money", "limit": 5.0, "used": None}, {"key": "attempts", "limit": 8, "used": 4}]
-    write_status(layout, budgets=budgets, use_unknown_of=["agent-1"])
+    write_status(layout, budgets=budgets, tokens_unknown_of=["agent-1"], money_unknown_of=["agent-1"])
     with serving(layout) as served:
         shown = tab(served.address).get_by_label("Budgets")
         expect(shown).to_contain_text("use not known, limit $5.00")

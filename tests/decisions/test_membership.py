@@ -6,7 +6,8 @@ import pytest
 from stage import QUIET_RULES, REFLECTING, Stage
 
 from coral.fleet import events as on
-from coral.fleet.agent_state import Order, Phase
+from coral.fleet.agent_state import Agent, Meter, Order, Phase, Spent
+from coral.fleet.agents.spending import reports_nothing
 from coral.fleet.events import Ending
 from coral.fleet.members import Former, Member, Prices, WantedMember as Wanted
 from coral.fleet.reasons import ReasonKind
@@ -230,6 +231,65 @@ def test_another_program_begins_a_conversation_of_its_own() -> None:
     assert stage.fleet.run.members["ann"].former == (Former(through=1, runtime="native"),)
     (spawned,) = [line for line in stage.until(60) if "spawn" in line]
     assert spawned.endswith("spawn ann/2: turn ended, told 0, owed message:h1")
+
+
+def moved(stage: Stage, clock: float, member: Member, was: Member) -> None:
+    """The operator moves ann, its launch ends, and the next one begins."""
+    stage.ask("operator", MOVE, clock)
+    stage.at(clock, on.AgentPrepared(agent="ann", member=member, was=was))
+    stage.at(clock + 1, stage.exited("ann", Ending.INTERRUPTED))
+    stage.until(clock + 60)
+
+
+def spends(stage: Stage, clock: float, tokens: int, money: float | None = None, session: str = "s") -> None:
+    figure = Spent(input=tokens, money=money)
+    stage.at(clock, on.Used(agent="ann", launch=stage["ann"].launch, figure=figure, session=session))
+
+
+def test_after_a_move_from_a_model_with_a_price_to_one_without_the_money_is_a_lower_bound() -> None:
+    stage = fleet(replace(RULES, prices={"ann": PRICES}))
+    spends(stage, 2, 1_000_000)
+    assert (stage["ann"].spent.money, stage["ann"].meter.is_money_partial) == (1.0, False)
+    moved(stage, 3, OPUS, SONNET)
+    spends(stage, 70, 1_000_001)
+    assert (stage["ann"].spent.money, stage["ann"].meter.is_money_partial) == (1.0, True)
+    moved(stage, 80, SONNET, OPUS)
+    spends(stage, 150, 1_000_002, 2.0)
+    assert stage["ann"].meter.is_money_lost, "this money is not that of the other model"
+
+
+def test_what_a_program_that_reports_nothing_has_used_is_lost_by_a_move() -> None:
+    silent, told = Member(runtime="cursor", account="home"), Member(runtime="claude", account="work")
+    stage = fleet()
+
+    def is_silent() -> bool:
+        return reports_nothing(stage["ann"], stage.fleet.run.members.get("ann"), "home")
+
+    assert is_silent()
+    spends(stage, 2, 10, 1.0)
+    assert (is_silent(), stage["ann"].meter.is_money_partial) == (False, False)
+    stage.ask("operator", MOVE, 3)
+    stage.at(3, on.AgentPrepared(agent="ann", member=silent, was=told))
+    stage.at(4, stage.exited("ann", Ending.INTERRUPTED))
+    assert (stage["ann"].launch, is_silent()) == (1, False), "it has not begun yet"
+    stage.until(60)
+    assert (stage["ann"].launch, is_silent(), stage["ann"].meter.is_use_lost) == (2, True, False)
+    assert not reports_nothing(stage["ann"], stage.fleet.run.members["ann"], ""), "it uses no model"
+    moved(stage, 70, told, silent)
+    assert stage["ann"].meter.is_use_lost
+    spends(stage, 140, 10, 1.0, "t")
+    assert (is_silent(), stage["ann"].meter.is_use_lost, stage["ann"].meter.is_money_partial) == (False, True, True)
+    moved(stage, 150, OPUS, told)
+    assert stage["ann"].meter.is_use_lost
+    assert not reports_nothing(Agent(name="ann"), None, "home"), "it has not begun yet"
+    twice = replace(told, former=(Former(through=1, runtime="cursor"), Former(through=2, runtime="codex")))
+    assert reports_nothing(Agent(name="ann", launch=3, meter=Meter(launch=2)), twice, "home")
+
+
+def test_a_move_from_a_program_without_a_model_loses_no_use() -> None:
+    stage = fleet(replace(RULES, accounts={}))
+    moved(stage, 3, OPUS, NATIVE)
+    assert not stage["ann"].meter.is_use_lost
 
 
 def test_a_move_that_is_taken_back_before_it_is_in_force_disturbs_nobody() -> None:

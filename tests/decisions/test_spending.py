@@ -209,6 +209,48 @@ def test_a_cost_of_nothing_that_no_price_supports_is_not_known() -> None:
     assert total(free)[3] == 0.0
 
 
+def test_tokens_without_a_price_are_missing_in_the_money_until_their_cost_is_reported() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 10, 1, session="s"))
+    assert (stage["ann"].meter.is_unpriced, stage["ann"].meter.is_money_partial) == (True, True)
+    stage.at(3, used(stage, "ann", 10, 1, 0.5, session="s"))
+    assert stage["ann"].meter == Meter(launch=1, session="s", figure=Spent(input=10, output=1, money=0.5))
+    assert not stage["ann"].meter.is_money_partial
+    stage.at(4, used(stage, "ann", 10, 2, 0.5, session="s"))
+    again(stage, 5)
+    stage.at(105, used(stage, "ann", 10, 2, 0.75, session="s"))
+    assert not stage["ann"].meter.is_money_partial, "the conversation goes on"
+    stage.at(106, used(stage, "ann", 10, 3, 0.75, session="s"))
+    again(stage, 107)
+    stage.at(207, used(stage, "ann", 1, 1, 0.25, session="t"))
+    lost = Meter(launch=3, session="t", figure=Spent(input=1, output=1, money=0.25), is_money_lost=True)
+    assert stage["ann"].meter == lost
+    assert lost.is_money_partial
+
+
+def test_tokens_whose_money_was_reported_before_are_in_it() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", money=0.5))
+    stage.at(3, used(stage, "ann", 10, 0, 0.5))
+    assert not stage["ann"].meter.is_money_partial
+    stage.at(4, used(stage, "ann", 20, 0, 0.5))
+    assert stage["ann"].meter.is_money_partial
+    stage.at(5, used(stage, "ann", 20, 0, 0.75))
+    stage.at(6, used(stage, "ann", 30, 0, 0.75))
+    assert stage["ann"].meter.is_money_partial, "the last money paid for the tokens before it"
+
+
+def test_prices_from_a_resume_on_are_not_those_of_earlier_tokens() -> None:
+    stage = Stage()
+    stage.at(2, used(stage, "ann", 1_000_000, session="s"))
+    stage.rules = replace(QUIET_RULES, prices={"ann": PRICES})
+    stage.at(3, used(stage, "ann", 2_000_000, session="s"))
+    assert (total(stage)[3], stage["ann"].meter.is_money_partial) == (3.0, True)
+    priced = Stage(rules=replace(QUIET_RULES, prices={"ann": PRICES}))
+    priced.at(2, used(priced, "ann", 1_000_000))
+    assert not priced["ann"].meter.is_money_partial
+
+
 ALONE, MORE_ALONE, TOKENS = (0, 3.0), (0, 4.0), (1_000_000, None)
 
 

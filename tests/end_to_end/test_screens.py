@@ -262,10 +262,12 @@ def assert_prompts(layout: Layout) -> None:
 def assert_money_and_reason(said: Said, status: Any, summary: str, layout: Layout) -> None:
     (listed,) = said("runs")
     replayed = said("replay", "--at", "99h")
-    assert (status["spent"], status["use_unknown_of"]) == (replayed["spent"], replayed["use_unknown_of"])
-    unknown = [agent["name"] for agent in status["agents"] if agent["spent"]["tokens"] is None]
-    assert status["use_unknown_of"] == unknown
-    assert all(("at least" in screen) == bool(unknown) for screen in (said.words("status"), summary))
+    for part in ("spent", "tokens_unknown_of", "money_unknown_of"):
+        assert status[part] == replayed[part]
+    parts = ("tokens", "money")
+    unknown = {part: [agent["name"] for agent in status["agents"] if agent["spent"][part] is None] for part in parts}
+    assert all(status[f"{part}_unknown_of"] == names for part, names in unknown.items())
+    assert all(("at least" in screen) == any(unknown.values()) for screen in (said.words("status"), summary))
     for part in ("tokens", "input", "cached", "output", "money"):
         assert status["spent"][part] == pytest.approx(sum(agent["spent"][part] or 0 for agent in status["agents"]))
     assert money(status["spent"]["money"]) in said.words("status")

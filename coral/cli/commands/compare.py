@@ -13,8 +13,9 @@ from coral.cli.run_data.comparison import RunOutcome, check_comparable, differin
 from coral.cli.ui.curve import RUN_STYLES, BestLine, draw
 from coral.cli.ui.table import console, dim, print_title, table, tone
 from coral.errors import CoralError
+from coral.fleet.reasons import BudgetKey
 from coral.reading import run_folder
-from coral.reading.budgets import is_partly_known
+from coral.reading.budgets import partly_known
 from coral.reading.run_view import RunView
 from coral.views import format
 
@@ -87,7 +88,7 @@ def _data(
 def _csv(outcomes: Sequence[RunOutcome]) -> int:
     rows = [
         {key: value for key, value in data.items() if key != "reason"}
-        | {"use_unknown_of": " ".join(outcome.use_unknown_of or ()) if outcome.view.status else UNKNOWN}
+        | {f"{what}_unknown_of": _names(outcome.unknown_of(what)) for what in (BudgetKey.TOKENS, BudgetKey.MONEY)}
         for outcome in outcomes
         if (data := outcome.data())
     ]
@@ -97,12 +98,16 @@ def _csv(outcomes: Sequence[RunOutcome]) -> int:
     return 0
 
 
+def _names(names: list[str] | None) -> str:
+    return UNKNOWN if names is None else " ".join(names)
+
+
 def _columns(outcomes: Sequence[RunOutcome]) -> list[str]:
     """Return the columns for which at least one run has a value."""
     has = {
         ".lead?": any(_lead(outcome) is not None for outcome in outcomes),
-        ">cost": any(outcome.money is not None or is_partly_known(outcome.view) for outcome in outcomes),
-        ">tokens?": any(outcome.tokens or is_partly_known(outcome.view) for outcome in outcomes),
+        ">cost": any(outcome.money is not None or partly_known(outcome.view) for outcome in outcomes),
+        ">tokens?": any(outcome.tokens or BudgetKey.TOKENS in partly_known(outcome.view) for outcome in outcomes),
     }
     return [column for column in COLUMNS if has.get(column, True)]
 
@@ -118,8 +123,9 @@ def _rows(outcomes: Sequence[RunOutcome], names: Sequence[str]) -> list[list[obj
 
 
 def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> list[object]:
-    view, is_partly = outcome.view, is_partly_known(outcome.view)
-    at_least, unknown = ("≥", UNKNOWN) if is_partly else ("", "")
+    view, partly = outcome.view, partly_known(outcome.view)
+    money_mark, no_money = ("≥", UNKNOWN) if BudgetKey.MONEY in partly else ("", "")
+    tokens_mark, no_tokens = ("≥", UNKNOWN) if BudgetKey.TOKENS in partly else ("", "")
     is_leading = _lead(outcome) is not None
     return [
         Text(name, style=_style(place)),
@@ -133,8 +139,8 @@ def _row(outcome: RunOutcome, name: str, best: str, lead: str, place: int) -> li
         str(view.failed),
         outcome.took,
         "" if outcome.curve.to_best is None else format.duration(outcome.curve.to_best),
-        f"{at_least}{format.money(outcome.money)}" if outcome.money is not None else unknown,
-        f"{at_least}{format.tokens(outcome.tokens)}" if outcome.tokens else unknown,
+        f"{money_mark}{format.money(outcome.money)}" if outcome.money is not None else no_money,
+        f"{tokens_mark}{format.tokens(outcome.tokens)}" if outcome.tokens else no_tokens,
         "" if outcome.gain_per_attempt is None else f"{outcome.gain_per_attempt:.3g}",
     ]
 

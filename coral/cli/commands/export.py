@@ -136,7 +136,7 @@ def _message(view: RunView, attempt: Attempt) -> str:
     score = "" if found is None else f", score {format.score(found.median)}"
     if found is not None and len(found.scores) > 1:
         score += f" (median of {len(found.scores)} grades)"
-    if attempt.number == view.status.inner("lead").integer("number") and attempt.number != view.proven:
+    if attempt.number == view.best_and_lead[1].integer("number") and attempt.number != view.proven:
         score += ", not proven to be the best"
     if verified(view.layout).get(str(attempt.number), {}).get("is_same") is True:
         score += ", verified"

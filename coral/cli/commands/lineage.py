@@ -52,11 +52,7 @@ def _chosen(view: RunView, family: FamilyTree, record: Attempt | None, most: int
     if record is not None:
         of = record.of if record.kind is Kind.CONFIRM and record.of is not None else record.number
         return family.around(of, most)
-    agents = [agent for agent in view.status.objects("agents") if agent.integer("best_number") is not None]
-    sign = 1.0 if view.direction.better(0.0, 1.0) else -1.0
-    agents.sort(key=lambda agent: sign * (agent.number("best") or 0.0))
-    bests = [best for agent in agents if (best := agent.integer("best_number")) is not None]
-    return family.of_run(view.best, bests, most)
+    return family.of_run(view.best, [number for _, number in view.own_bests], most)
 
 
 def _print(view: RunView, family: FamilyTree, chosen: list[int], asked: int | None) -> None:

@@ -44,7 +44,7 @@ def _found(args: argparse.Namespace) -> list[Layout]:
 
 
 def _data(view: RunView) -> dict[str, object]:
-    best = view.status.inner("best")
+    best, lead = view.best_and_lead
     return {
         "run": view.name,
         "task": view.task,
@@ -52,26 +52,25 @@ def _data(view: RunView) -> dict[str, object]:
         "state": view.state,
         "reason": view.status.data.get("reason"),
         "agents": len(view.agents()),
-        "attempts": view.status.integer("attempts"),
+        "attempts": view.attempts,
         "best": best.data or None,
-        "lead": view.status.inner("lead").data or None,
+        "lead": lead.data or None,
         "wall": view.status.data.get("wall"),
     }
 
 
 def _best(view: RunView) -> str:
-    best = view.status.inner("best")
+    best = view.best_and_lead[0]
     return "the seed" if is_seed(best) else format.score(best.number("median"))
 
 
 def _row(view: RunView) -> list[str | Text]:
-    attempts = view.status.integer("attempts")
     return [
         view.name,
         view.task,
         tone(view.state),
         str(len(view.agents())),
-        "" if attempts is None else str(attempts),
+        str(view.attempts),
         _best(view),
         format.ago(view.status.data.get("wall")),
     ]

@@ -33,7 +33,8 @@ def leaderboard(view: RunView) -> Html:
     again = any(len(line.scores) > 1 for line in lines)
     columns = [">attempt", ">score", *((">grades", ">±sd") if again else ()), ">±seed", "verdict", "agent", "title"]
     rows = [_row(line, view, again=again) for line in lines]
-    return section("leaderboard", "Leaderboard", data_table(f"The best {len(rows)} attempts", columns, rows))
+    title = "The best attempt" if len(rows) == 1 else f"The best {len(rows)} attempts"
+    return section("leaderboard", "Leaderboard", data_table(title, columns, rows))
 
 
 def _row(line: MeasuredAttempt, view: RunView, *, again: bool) -> list[object]:

@@ -12,7 +12,7 @@ from coral.errors import CoralError
 from coral.journal.lines import Lines
 from coral.journal.segments import segments
 from coral.reading import settings
-from coral.reading.budgets import use_unknown_of, used, used_by
+from coral.reading.budgets import unknown_use, used, used_by
 from coral.reading.run_view import RunView
 from coral.runs.verify import verified
 from coral.views import format
@@ -120,7 +120,7 @@ def _versions(view: RunView) -> Sequence[str]:
 
 
 def _agents(view: RunView) -> Html | None:
-    agents, unknown = view.status.objects("agents"), use_unknown_of(view.status)
+    agents, unknown = view.status.objects("agents"), unknown_use(view.status)
     scores = format.scores([agent.number("best") for agent in agents])
     rows = [
         [

@@ -6,6 +6,7 @@ from functools import cached_property, partial
 
 from attempts.index.query import evals
 from coral.errors import CoralError
+from coral.fleet.reasons import BudgetKey
 from coral.reading.curve import read_curve
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
@@ -70,10 +71,9 @@ class RunOutcome:
     def tokens(self) -> float | None:
         return self.view.status.inner("spent").number("tokens")
 
-    @property
-    def use_unknown_of(self) -> list[str] | None:
-        """The agents whose use is not known; None if status.json cannot be read."""
-        return self.view.status.texts("use_unknown_of") if self.view.status else None
+    def unknown_of(self, what: BudgetKey) -> list[str] | None:
+        """Return the agents of which not all tokens, or not all money, is known; None if status.json cannot be read."""
+        return self.view.status.texts(f"{what}_unknown_of") if self.view.status else None
 
     def over_time(self) -> list[tuple[float, float]]:
         """Return (seconds of the run's clock, the best from then on) for each step, and for the end."""
@@ -116,7 +116,8 @@ class RunOutcome:
             "seconds_to_best": self.curve.to_best,
             "money": self.money,
             "tokens": self.tokens,
-            "use_unknown_of": self.use_unknown_of,
+            "tokens_unknown_of": self.unknown_of(BudgetKey.TOKENS),
+            "money_unknown_of": self.unknown_of(BudgetKey.MONEY),
             "gain_per_attempt": self.gain_per_attempt,
         }
 

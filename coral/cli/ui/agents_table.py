@@ -1,12 +1,12 @@
 """Draws the agents of a run as a table. A row says what an agent does now, and which heartbeats it gets next."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from rich.text import Text
 
 from coral.cli.ui.table import Table, dim, table, tone
-from coral.reading.budgets import use_unknown_of, used_by
+from coral.reading.budgets import Unknown, unknown_use, used_by
 from coral.reading.lenient_json import LenientJson
 from coral.views import format
 from heartbeats.beat import SILENT_SECONDS
@@ -38,7 +38,7 @@ def agents_table(
     status in seconds. `styles`: colours of the agents' names. `chosen`: the agent whose row is marked."""
     agents = status.objects("agents")
     shown = agents[first:][:most]
-    best, unknown = status.inner("best").text("agent"), use_unknown_of(status)
+    best, unknown = status.inner("best").text("agent"), unknown_use(status)
     bests = format.scores([agent.number("best") for agent in shown])
     colors = [(styles or {}).get(agent.text("name"), "") for agent in shown]
     rows = [
@@ -66,8 +66,8 @@ def _marked(name: object, *, is_chosen: bool) -> Text:
     return Text.assemble(("> ", "bold") if is_chosen else "  ", text)
 
 
-def _row(unknown: Collection[str], agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
-    stagnant, money = agent.integer("stagnant"), agent.inner("spent").number("money")
+def _row(unknown: Unknown, agent: LenientJson, own: str, late: float, best: str, style: str) -> list[object]:
+    stagnant = agent.integer("stagnant")
     return [
         Text(agent.text("name"), style=f"bold {style}" if agent.text("name") == best else style),
         tone(agent.text("phase")),
@@ -75,7 +75,7 @@ def _row(unknown: Collection[str], agent: LenientJson, own: str, late: float, be
         agent.text("attempts"),
         own,
         "" if stagnant is None else str(stagnant),
-        format.money(money) or used_by(agent, unknown),  # in money where that is known, else in tokens
+        used_by(agent, unknown, briefly=True),
         activity(agent, late),
         coming(agent),
     ]

@@ -68,10 +68,11 @@ def _further(out: Console, view: RunView, best: int | None) -> None:
     rows = [("log", "all attempts"), ("notes", "everything the agents wrote down")]
     if best:
         rows += [(f"show {best} --diff", "the best attempt and its change"), _verify(view, best), _export(view, best)]
-    lead = view.status.inner("lead").integer("number")
+    leading = view.best_and_lead[1]
+    lead = leading.integer("number")
     rows += (
         [(f"show {lead} --diff", "the lead, which is not proven to be better")]
-        if lead and not is_seed(view.status.inner("lead")) and lead != best
+        if lead and not is_seed(leading) and lead != best
         else []
     )
     rows = [(f"{program()} {text}", what) for text, what in rows]

@@ -12,7 +12,7 @@ from dataclasses import replace
 from coral.errors import CoralError
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, Agent, Order, Phase
-from coral.fleet.agents import accounts, orders
+from coral.fleet.agents import accounts, orders, spending
 from coral.fleet.agents.launch_exit import wait
 from coral.fleet.members import Former, Member, Move, WantedMember
 from coral.fleet.messages import MESSAGE, put_in_force
@@ -160,6 +160,9 @@ def _move_now(transaction: Transaction, agent: Agent, moved: Move) -> None:
         accounts.leave(transaction, agent)
         if agent.phase is Phase.PARKED and agent.reason.kind is ReasonKind.AT_LIMIT and agent.order is Order.WORK:
             wait(transaction, agent, Reason(ReasonKind.MOVED))
+    is_use_lost = spending.reports_nothing(agent, before, transaction.rules.accounts.get(name, ""))
+    meter = replace(agent.meter.closed(), is_use_lost=agent.meter.is_use_lost or is_use_lost)
+    transaction.set_agent(name, meter=meter)
     changes_program = member.runtime != moved.was.runtime
     if changes_program:
         transaction.set_agent(name, begins_session=True)

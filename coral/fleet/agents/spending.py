@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from coral.fleet import events as on
-from coral.fleet.agent_state import Meter, Spent
-from coral.fleet.members import Prices
+from coral.fleet.agent_state import Agent, Meter, Spent
+from coral.fleet.members import Member, Prices
 from coral.fleet.policy import MILLION
 from coral.fleet.transaction import Transaction
 
@@ -41,12 +41,24 @@ def cost(spent: Spent, prices: Prices) -> float:
     return (spent.input * prices.input + spent.cached * prices.cached + spent.output * prices.output) / MILLION
 
 
+def reports_nothing(agent: Agent, member: Member | None, account: str) -> bool:
+    """Return whether the program that drives the agent uses a model and has reported nothing of it. `member`: how the
+    agent is driven if the operator has added or moved it; `account`: empty where the program uses no model."""
+    if not account or not agent.launch:
+        return False
+    if member is None or not member.former:
+        return agent.spent == Spent()
+    return agent.launch > member.former[-1].through >= agent.meter.launch
+
+
 def _before(meter: Meter, event: on.Used) -> Meter:
     """Return what of a reported figure is counted already. If the whole figure is lower than in the launch before, the
     program began to count at zero again. One part alone may fall: for an answer that was cut off, programs report an
     estimate first and drop it later."""
     same_launch = meter.launch == event.launch
-    nothing = Meter(launch=event.launch, session=event.session)
+    lost = meter.closed()
+    begun = Meter(launch=event.launch, session=event.session)
+    nothing = replace(begun, is_money_lost=lost.is_money_lost, is_use_lost=lost.is_use_lost)
     if meter.session != event.session or not (same_launch or event.session):
         return nothing
     old, new = meter.figure, event.figure
@@ -67,17 +79,19 @@ def _counted(before: Meter, now: Spent, prices: Prices | None) -> tuple[Meter, S
     )
     money = None if now.money is None else max(now.money - (old.money or 0.0), 0.0)
     estimated, is_ahead = before.estimated, before.is_ahead and tokens == Spent()
+    is_unpriced = before.is_unpriced
     # A program that does not know a model's price reports a cost of 0: what a model costs that is free for certain,
     # the task's prices say.
     if money:
-        is_ahead = tokens == Spent() and not estimated
+        is_ahead, is_unpriced = tokens == Spent() and not estimated and not is_unpriced, False
         money, estimated = max(money - estimated, 0.0), max(estimated - money, 0.0)
     elif prices is not None:
         money = 0.0 if before.is_ahead else cost(tokens, prices)
         estimated += money
     else:
-        money = None
-    meter = replace(before, figure=highest(old, now), estimated=estimated, is_ahead=is_ahead)
+        money, is_unpriced = None, is_unpriced or (tokens != Spent() and not before.is_ahead)
+    figure = highest(old, now)
+    meter = replace(before, figure=figure, estimated=estimated, is_ahead=is_ahead, is_unpriced=is_unpriced)
     return meter, replace(tokens, money=money)
 
 

@@ -33,7 +33,10 @@ def findings(problem: OptimizationProblem, best: Vector, seed: Vector | None, be
 def _limits(slack: Sequence[float]) -> list[str]:
     tight = [f"slack[{number}]" for number, gap in enumerate(slack) if gap < TIGHT]
     if tight:
-        return [f"tight constraints of the check limit the score, {len(tight)} of {len(slack)}: {_named(tight)}"]
+        limit = "a tight constraint of the check limits" if len(tight) == 1 else "tight constraints of the check limit"
+        return [f"{limit} the score, {len(tight)} of {len(slack)}: {_named(tight)}"]
+    if len(slack) == 1:
+        return ["the check's constraint is not tight: it does not limit the score here"]
     return [f"of the check's {len(slack)} constraints none is tight: they do not limit the score here"] if slack else []
 
 

@@ -7,7 +7,7 @@ from sample import attempt
 
 from attempts.index import file, history, query
 from attempts.index.file import NOWHERE, row_of
-from attempts.record import Attempt, Kind, Verdict
+from attempts.record import Attempt, Direction, Kind, Verdict
 
 
 def rows_of(*records: Attempt):
@@ -74,3 +74,20 @@ def test_a_child_was_built_on_the_first_attempt_with_that_commit() -> None:
         parents = {child.number: child.parent for child in history.family(rows)}
         assert parents == {0: None, 1: 0, 2: 0, 3: 1, 4: None, 6: None}
         assert query.lineage(rows, 3, 9) == [0, 1, 3], "one definition"
+
+
+def test_the_own_bests_of_all_agents_are_those_with_the_best_medians() -> None:
+    records = (
+        attempt(0, 9.0),
+        attempt(1, 2.0),
+        attempt(3, 1.5),
+        attempt(2, 1.0),
+        attempt(4, 1.0),
+        attempt(5, 0.0, kind=Kind.CONFIRM, of=1),
+        attempt(6, 8.0, kind=Kind.TUNE),
+        attempt(8, None),
+    )
+    with rows_of(*records) as rows:
+        assert history.own_bests(rows, Direction.MAXIMIZE) == [("agent-2", 3), ("agent-1", 2)]
+        assert history.own_bests(rows, Direction.MINIMIZE) == [("agent-2", 1), ("agent-1", 2)]
+        assert history.own_bests(rows, Direction.MAXIMIZE, "agent-1") == [("agent-1", 2)]

@@ -12,7 +12,7 @@ from attempts.index.index import Index
 from attempts.index.listing import ListOrder, Sought, page
 from attempts.index.metrics import MetricRange
 from attempts.index.query import Wanted
-from attempts.record import Attempt
+from attempts.record import Attempt, Kind
 from attempts.store import Store
 
 
@@ -73,3 +73,14 @@ def test_a_range_holds_its_ends() -> None:
         sought = Sought(Wanted(), metric=MetricRange("a", 1, 3))
         found = page(rows, sought, ListOrder.METRIC, down=False, offset=0, most=9)
         assert [one.number for one in found.numbers] == [1, 2, 3]
+
+
+def test_the_score_of_a_point_is_the_median_of_its_attempt_s_grades() -> None:
+    again = [attempt(number, score, kind=Kind.CONFIRM, of=1) for number, score in ((3, 4.0), (4, 3.0))]
+    once = attempt(2, 5.0, metrics={"a": 2})
+    with rows_of(attempt(1, 1.0, metrics={"a": 1}), once, *again, attempt(5, None, metrics={"a": 3})) as rows:
+        points, total = metrics.pairs(rows, "a", metrics.SCORE, 9)
+        assert [(point.number, point.x, point.y) for point in points] == [(1, 1.0, 3.0), (2, 2.0, 5.0)]
+        assert total == 2
+        points, _ = metrics.pairs(rows, metrics.SCORE, metrics.SCORE, 9)
+        assert [(point.x, point.y) for point in points] == [(3.0, 3.0), (5.0, 5.0)]

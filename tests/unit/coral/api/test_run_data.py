@@ -29,7 +29,15 @@ def finished(runs: Path) -> Layout:
     layout = make_run(runs)
     reason = reason_data(RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 4)))
     agents = [agent_status("agent-1", spent=SPENT, best_number=4), agent_status("agent-2", spent={"tokens": None})]
-    write_status(layout, "stopped", reason=reason, agents=agents, spent=SPENT, use_unknown_of=["agent-2"])
+    write_status(
+        layout,
+        "stopped",
+        reason=reason,
+        agents=agents,
+        spent=SPENT,
+        tokens_unknown_of=["agent-2"],
+        money_unknown_of=["agent-2"],
+    )
     write_events(layout, *({"type": "published", "attempt": number, "clock": 10.0 * number} for number in range(1, 5)))
     for number, title in enumerate(("Rows beat columns", "All that is known"), 1):
         head = {"title": title, "author": "agent-1", "created": f"2026-01-0{number}", "attempts": [4]}
@@ -142,7 +150,8 @@ def test_best_lead_noise_and_use_are_those_of_the_status(made: Layout, printed: 
     run, status = api.open_run(made.root), printed("status")
     assert isinstance(status, dict)
     if not made.status.read_text().endswith("}"):
-        assert (run.lead, run.noise, run.usage.money) == (None, None, None)
+        assert (run.noise, run.usage.money) == (None, None)
+        assert run.lead is not None
         assert run.best is not None
         assert (run.best.attempt.number, run.best.median, run.baseline) == (4, 2.0, 1.0), "from the records"
         assert run.problems == ["status.json is missing or damaged", "records that cannot be read: 1"]
@@ -158,7 +167,8 @@ def test_best_lead_noise_and_use_are_those_of_the_status(made: Layout, printed: 
         assert run.best.count == status["best"]["count"]
     spent = status.get("spent", {})
     assert {name: getattr(run.usage, name) for name in SPENT} == {name: spent.get(name) for name in SPENT}
-    assert list(run.usage.unknown_of) == status.get("use_unknown_of", [])
+    assert list(run.usage.tokens_unknown_of) == status.get("tokens_unknown_of", [])
+    assert list(run.usage.money_unknown_of) == status.get("money_unknown_of", [])
     assert [(one.agent, one.attempts, one.best) for one in run.usage.agents] == [
         (one["name"], one["attempts"], one["best"]) for one in status["agents"]
     ]

@@ -9,7 +9,7 @@ from stage import QUIET_RULES, Stage
 
 from attempts.progress import Progress
 from attempts.record import Attempt, Verdict
-from coral.fleet.agent_state import Spent
+from coral.fleet.agent_state import Meter, Spent
 from coral.fleet.run_state import Question
 from coral.views.checkpoint import CHECKLIST_LINE, CHECKLIST_LINES, checklist_of, items_of, snapshot
 from coral.views.scale import Scale
@@ -60,6 +60,15 @@ def note(author: str, body: str) -> Note:
 def test_items_of_the_agents_own_notes_are_counted_as_done_and_total() -> None:
     held = [note("ann", "- [x] one\n- [ ] two\n  * [X] three\n- [y] no\ntext - [ ] no"), note("ben", "- [ ] his")]
     assert items_of(held, "ann") == {"done": 2, "total": 3}
+
+
+def test_what_latest_attempts_cost_is_a_lower_bound_where_not_all_money_is_known() -> None:
+    stage = Stage()
+    for meter, says in ((Meter(), "about $1.00"), (Meter(is_unpriced=True), "at least $1.00")):
+        spending = replace(stage["ann"], spent=Spent(money=4.0), meter=meter, progress=Progress(4, 0, 4))
+        fleet = replace(stage.fleet, agents={"ann": spending})
+        found = snapshot(fleet, "ann", [tried(9, Verdict.WORSE)], [], Scale())
+        assert found["latest"]["money"] == says
 
 
 def tried(number: int, verdict: Verdict, **changes: object) -> Attempt:

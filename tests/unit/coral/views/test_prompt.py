@@ -10,6 +10,7 @@ from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Agent, PendingMessage, Spent
 from coral.fleet.rules import Allowance, Rules
 from coral.fleet.run_state import Fleet, Run
+from coral.views.fleet_view import spent_of
 from coral.views.prompt import LEAST_SHOWN, next_step, sections_of, truncate
 from coral.views.prompt_context import attempt_data, budget
 from coral.views.scale import Scale
@@ -37,7 +38,34 @@ def test_of_a_budget_at_most_so_much_is_left_where_some_use_is_not_known() -> No
     lines = budget(rules, Fleet(agents={"ann": unpriced}, run=Run(spent=unpriced.spent)), 0.0, "ann")["lines"]
     assert [line.startswith("at most ") for line in lines] == [True, True], "what its tokens cost is not known"
     without = replace(rules, budget_money=None)
-    assert budget(without, fleet, 0.0)["text"] == "at least 10 tokens, $1.00 used so far"
+    assert budget(without, fleet, 0.0)["text"] == "at least 10 tokens, at least $1.00 used so far"
+
+
+@pytest.mark.parametrize(("plateau", "says"), [(1, "1 attempt without"), (2, "2 attempts without")])
+def test_a_plateau_of_one_attempt_is_told_in_the_singular(plateau: int, says: str) -> None:
+    assert says in budget(Rules(plateau=plateau), Fleet(), 0.0)["text"]
+
+
+def test_of_tokens_that_are_known_no_more_is_said_to_be_left_because_their_cost_is_not() -> None:
+    rules = Rules(budget_money=5.0, budget_tokens=100, accounts={"ann": "plan"}, own=Allowance(money=3.0, tokens=50))
+    ann = Agent(name="ann", launch=1, spent=Spent(input=10))
+    assert budget(rules, Fleet(agents={"ann": ann}, run=Run(spent=ann.spent)), 0.0, "ann")["lines"] == [
+        "at most $5.00 of $5.00 are left to the fleet (what ann used is not known)",
+        "90 of 100 tokens are left to the fleet",
+        "at most $3.00 of $3.00 of your own are left",
+        "40 of 50 tokens of your own are left",
+    ]
+
+
+def test_tokens_are_not_known_where_a_program_reports_its_cost_alone() -> None:
+    rules = Rules(budget_money=5.0, budget_tokens=100, accounts={"ann": "plan"})
+    ann = Agent(name="ann", launch=1, spent=Spent(money=1.0))
+    fleet = Fleet(agents={"ann": ann}, run=Run(spent=ann.spent))
+    assert budget(rules, fleet, 0.0)["lines"] == [
+        "$4.00 of $5.00 are left to the fleet",
+        "at most 100 of 100 tokens are left to the fleet (what ann used is not known)",
+    ]
+    assert spent_of(ann.spent) == {"tokens": None, "input": None, "cached": None, "output": None, "money": 1.0}
 
 
 FIRST_DECIDES = ("land", "redirect", "consolidate", "reflect", "checkpoint")

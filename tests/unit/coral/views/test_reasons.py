@@ -7,12 +7,13 @@ import pytest
 from attempts.progress import Progress
 from attempts.standing import Scoring
 from coral.fleet.actions import LogEvent, LoggedMessage
-from coral.fleet.agent_state import Agent, JobEnd, PendingMessage, Phase, Spent, Stall
+from coral.fleet.agent_state import Agent, JobEnd, Meter, PendingMessage, Phase, Spent, Stall
 from coral.fleet.events import Ending
+from coral.fleet.members import Former, Member
 from coral.fleet.reasons import Budget, BudgetKey, Finding, JobOutcome, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.rules import Rules
 from coral.fleet.run_state import Fleet, Run
-from coral.views.fleet_view import agents_of, budgets_of, state_of
+from coral.views.fleet_view import agents_of, budgets_of, state_of, used_by
 from coral.views.reasons import (
     job_notice,
     log_text,
@@ -178,6 +179,7 @@ def test_an_agent_is_told_of_all_its_jobs_in_one_message() -> None:
         "All that it printed is in ../job-32.out; `coral job log 32` shows the end of it.\n"
         "\nIts last lines:\n\n    epoch 9\n    loss 0.1"
     )
+    assert job_notice(replace(message, earlier_job_ends=1)).startswith("1 job of yours ended before these; ")
 
 
 def test_a_line_of_the_timeline_says_what_it_is_about_and_why() -> None:
@@ -211,6 +213,27 @@ def test_of_a_budget_nothing_is_used_before_the_first_launch_and_then_it_is_not_
     tokens = Spent(input=600)
     fleet = Fleet(agents={"ann": Agent(name="ann", launch=1, spent=tokens)}, run=Run(spent=tokens))
     assert [budget["used"] for budget in budgets_of(fleet, rules, 0.0)] == [None, 600], "no price is known"
+
+
+def test_whose_tokens_and_whose_money_are_not_known_is_told_apart() -> None:
+    reported = Spent(input=600, money=1.0)
+    moved = Member(runtime="cursor", account="plan", former=(Former(through=1, runtime="claude"),))
+    agents = [
+        Agent(name="silent", launch=1),
+        Agent(name="plan", launch=1, spent=Spent(input=600)),
+        Agent(name="bill", launch=1, spent=Spent(money=1.0)),
+        Agent(name="known", launch=1, spent=reported),
+        Agent(name="unpriced", launch=1, spent=reported, meter=Meter(launch=1, is_unpriced=True)),
+        Agent(name="priced-again", launch=1, spent=reported, meter=Meter(launch=1, is_money_lost=True)),
+        Agent(name="moved", launch=2, spent=reported, meter=Meter(launch=1)),
+        Agent(name="moved-back", launch=3, spent=reported, meter=Meter(launch=3, is_use_lost=True)),
+        Agent(name="coming"),
+        Agent(name="free", launch=1),
+    ]
+    fleet = Fleet(agents={agent.name: agent for agent in agents}, run=Run(members={"moved": moved}, spent=reported))
+    found = used_by(fleet, Rules(accounts={agent.name: "plan" for agent in agents if agent.name != "free"}))
+    assert found["tokens_unknown_of"] == ["silent", "bill", "moved", "moved-back"]
+    assert found["money_unknown_of"] == ["silent", "plan", "unpriced", "priced-again", "moved", "moved-back"]
 
 
 def test_what_the_timeline_says_of_a_message_has_no_empty_fields() -> None:

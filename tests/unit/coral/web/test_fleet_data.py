@@ -58,7 +58,9 @@ def test_use_that_is_not_known_is_not_told_as_nothing(layout: Layout) -> None:
     budgets = [{"key": "money", "limit": 5.0, "used": 1.5}, {"key": "tokens", "limit": 10_000, "used": 0}]
     agents = [agent_status("agent-1", spent={"money": None}), agent_status("agent-2", spent={"money": 1.5})]
     spent = {"tokens": None, "money": 1.5}
-    write_status(layout, budgets=budgets, agents=agents, spent=spent, use_unknown_of=["agent-1"])
+    write_status(
+        layout, budgets=budgets, agents=agents, spent=spent, tokens_unknown_of=["agent-1"], money_unknown_of=["agent-1"]
+    )
     fleet = fleet_of(layout)
     assert (fleet["used"], fleet["per_hour"]) == ("at least $1.50", "at least $9.00 an hour")
     assert [(budget["share"], budget["amounts"]) for budget in fleet["budgets"]] == [
@@ -74,10 +76,12 @@ def test_the_agents_of_unknown_use_are_read_as_often_however_many_there_are(layo
 
     def reads(count: int) -> int:
         names = [f"agent-{number}" for number in range(1, count + 1)]
-        write_status(layout, agents=[agent_status(name) for name in names], use_unknown_of=names)
+        write_status(
+            layout, agents=[agent_status(name) for name in names], tokens_unknown_of=names, money_unknown_of=names
+        )
         read.clear()
         assert {agent["used"] for agent in fleet_of(layout)["agents"]} == {"use not known"}
-        return read.count("use_unknown_of")
+        return read.count("tokens_unknown_of")
 
     assert reads(2) == reads(40), "else all names are read for each agent"
 

@@ -28,10 +28,14 @@ def test_the_runs_beside_it_are_listed_and_compared(tmp_path) -> None:
 def test_the_use_of_a_run_is_a_lower_bound_where_not_all_is_known(tmp_path) -> None:
     known, partly, unknown = (make_run(tmp_path / "runs") for _ in range(3))
     write_status(known, spent={"tokens": 5000, "money": 2.0})
-    write_status(partly, spent={"tokens": 5000, "money": 2.0}, use_unknown_of=["agent-1"])
-    write_status(unknown, spent={"tokens": None, "money": None}, use_unknown_of=["agent-1"])
+    write_status(
+        partly, spent={"tokens": 5000, "money": 2.0}, tokens_unknown_of=["agent-1"], money_unknown_of=["agent-1"]
+    )
+    write_status(
+        unknown, spent={"tokens": None, "money": None}, tokens_unknown_of=["agent-1"], money_unknown_of=["agent-1"]
+    )
     client, names = visitor(known), [layout.root.name for layout in (known, partly, unknown)]
-    words = ["5.0k tokens, $2.00", "at least 5.0k tokens, $2.00", "use not known"]
+    words = ["5.0k tokens, $2.00", "at least 5.0k tokens, at least $2.00", "use not known"]
     listed = {run["run"]: run["used"] for run in client.get("/api/runs").json()["runs"]}
     assert [listed[name] for name in names] == words
     compared = client.get("/api/compare", params={"run": names}).json()["runs"]
@@ -68,7 +72,8 @@ def test_a_step_back_to_the_seed_is_no_gain(tmp_path) -> None:
 def test_a_run_without_its_status_is_listed_with_what_is_known(tmp_path) -> None:
     layout = make_run(tmp_path / "runs")
     (found,) = visitor(layout).get("/api/runs").json()["runs"]
-    assert (found["clock"], found["attempts"], found["agents"], found["used"]) == ("", None, 2, "use not known")
+    assert (found["clock"], found["attempts"], found["agents"], found["used"]) == ("", 4, 2, "use not known")
+    assert found["best"] == "2"
 
 
 def test_a_far_seed_does_not_hide_the_steps_of_the_runs_compared(tmp_path) -> None:

@@ -10,7 +10,7 @@ from clones import git
 from files import write_files
 from sample import attempt
 
-from attempts.record import Attempt, Kind
+from attempts.record import Attempt, Kind, Verdict
 from attempts.store import Store
 from workspace import hub, intake
 from workspace.git import Git
@@ -68,6 +68,12 @@ def test_the_message_of_a_commit_says_how_often_it_was_graded_and_whether_it_is_
     store = Store(layout.attempts)
     assert coral("export", "1", "--branch", "one")[0] == 0
     assert "score 2, not proven to be the best, of the run toy/" in git(repo, "log", "-1", "--format=%b", "one")
+    status = layout.status.read_text()
+    layout.status.unlink()
+    store.publish(replace(store.read(1), number=3, order=3, score=9.0, tree="3" * 40, verdict=Verdict.OWN_BEST))
+    assert coral("export", "3", "--branch", "three")[0] == 0
+    assert "score 9, not proven to be the best, of the run toy/" in git(repo, "log", "-1", "--format=%b", "three")
+    layout.status.write_text(status)
     store.publish(replace(store.read(1), number=2, order=2, kind=Kind.CONFIRM, of=1, score=3.0))
     layout.verified.parent.mkdir(exist_ok=True)
     layout.verified.write_text('{"1": {"is_same": true}}')

@@ -24,7 +24,7 @@ UNKNOWN = ["agent-1", "agent-2"]
 @pytest.fixture
 def other(layout: Layout, tmp_path: Path) -> Layout:
     made = make_run(tmp_path / "runs", scores=(1.0, 1.25, 1.5, 1.75))
-    write_status(made, "stopped", spent={"money": 2.0, "tokens": 5000}, failed=0, use_unknown_of=UNKNOWN)
+    write_status(made, "stopped", spent={"money": 2.0, "tokens": 5000}, failed=0, money_unknown_of=UNKNOWN)
     for number, clock in enumerate((0.0, 10.0, 20.0, 30.0)):
         write_events(made, {"clock": clock, "type": "published", "text": "x", "attempt": number})
     return made
@@ -51,7 +51,7 @@ def test_results_side_by_side(layout: Layout, other: Layout, shown: Shown) -> No
     first, second = (layout.root.name.rpartition("-")[2], other.root.name.rpartition("-")[2])
     assert lines[1].split()[:2] == [first, "dead"]
     assert lines[2].split() == [
-        *(second, "stopped", "2", "1.75", "+0.75", "#3", "3", "0", "10", "min", "30", "s"), *("≥$2.00", "≥5.0k", "0.25")
+        *(second, "stopped", "2", "1.75", "+0.75", "#3", "3", "0", "10", "min", "30", "s"), *("≥$2.00", "5.0k", "0.25")
     ]  # fmt: skip
     row = next(line for line in lines if line.startswith("budget.attempts"))
     assert row.split() == ["budget.attempts", "10", "20"]
@@ -74,7 +74,8 @@ def test_for_programs(layout: Layout, other: Layout, shown: Shown) -> None:
     assert data["runs"][1]["seconds_to_best"] == 30.0
     rows = list(csv.DictReader(io.StringIO(shown("compare", str(layout.root), str(other.root), "--csv"))))
     assert [row["best"] for row in rows] == ["2.0", "1.75"]
-    assert [row["use_unknown_of"] for row in rows] == ["", "agent-1 agent-2"]
+    assert [row["tokens_unknown_of"] for row in rows] == ["", ""]
+    assert [row["money_unknown_of"] for row in rows] == ["", "agent-1 agent-2"]
 
 
 def test_a_best_that_later_grades_made_worse_than_the_seed_is_no_gain(layout: Layout, other: Layout) -> None:
@@ -119,9 +120,10 @@ def test_a_run_without_its_status_is_compared_by_its_records(
         assert after[known] == before[known], known
     assert (before["failed"], before["seconds"], after["seconds"]) == (1, 600.0, None)
     assert (after["money"], after["tokens"]) == (None, None)
-    assert (before["use_unknown_of"], after["use_unknown_of"]) == ([], None)
+    assert (before["tokens_unknown_of"], after["tokens_unknown_of"]) == ([], None)
+    assert (before["money_unknown_of"], after["money_unknown_of"]) == ([], None)
     rows = list(csv.DictReader(io.StringIO(shown("compare", str(layout.root), str(other.root), "--csv"))))
-    assert [row["use_unknown_of"] for row in rows] == ["not known", "agent-1 agent-2"]
+    assert [row["money_unknown_of"] for row in rows] == ["not known", "agent-1 agent-2"]
     row = next(line for line in shown("compare", str(layout.root), str(other.root)).splitlines() if " dead " in line)
     assert " #4  " in row
     assert row.split()[6:9] == ["4", "1", f"≥{row.split('≥')[1].split()[0]}"], "how long it took is a lower bound"

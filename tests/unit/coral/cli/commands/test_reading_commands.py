@@ -113,10 +113,14 @@ def test_status_shows_which_account_holds_an_agent_up_and_for_how_long(layout: L
 
 
 def test_use_that_no_program_has_reported_is_not_known(layout: Layout, shown: Shown) -> None:
-    write_status(layout, spent={"tokens": 0, "money": None}, use_unknown_of=["agent-1"])
+    write_status(
+        layout, spent={"tokens": 0, "money": None}, tokens_unknown_of=["agent-1"], money_unknown_of=["agent-1"]
+    )
     assert shown("status").splitlines()[2] == "4 attempts · use not known"
-    write_status(layout, spent={"tokens": 2000, "money": None}, use_unknown_of=["agent-1"])
+    write_status(layout, spent={"tokens": 2000, "money": None}, tokens_unknown_of=["agent-1"])
     assert shown("status").splitlines()[2] == "4 attempts · at least 2.0k tokens"
+    write_status(layout, spent={"tokens": 2000, "money": None}, money_unknown_of=["agent-1"])
+    assert shown("status").splitlines()[2] == "4 attempts · 2.0k tokens"
 
 
 def test_what_a_sealed_agent_may_not_see_is_not_said_to_be_unknown(layout: Layout, shown: Shown) -> None:
@@ -214,6 +218,32 @@ def test_runs_lists_the_newest_first(layout: Layout, shown: Shown, tmp_path: Pat
     before = json.loads(shown("runs", "--json"))
     (layout.agents / ".agent-1.broken-0123").mkdir()
     assert json.loads(shown("runs", "--json")) == before
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_who_leads_is_known_from_the_records_where_the_status_is_lost_or_older_than_they_are(
+    is_lost: bool, layout: Layout, shown: Shown
+) -> None:
+    Store(layout.attempts).publish(attempt(5, 9.0, published_at=stamp(-5)))
+    if is_lost:
+        layout.status.unlink()
+    (listed,) = json.loads(shown("runs", "--json"))
+    assert (listed["best"]["number"], listed["lead"]["number"], listed["lead"]["proven"]) == (4, 5, False)
+    assert (listed["attempts"], RunView(layout).failed) == (5, 1)
+    assert shown("runs").splitlines()[1].split()[3:6] == ["2", "5", "2"]
+    assert [name for name, _ in RunView(layout).own_bests] == ["agent-2", "agent-1"]
+    assert any("#5 " in line for line in shown("lineage").splitlines())
+    if not is_lost:
+        with hold_lock(layout.lock):
+            assert json.loads(shown("runs", "--json"))[0]["lead"]["number"] == 4, "its supervisor will write it anew"
+
+
+def test_a_folder_without_records_is_listed_as_a_run(layout: Layout, shown: Shown) -> None:
+    layout.status.unlink()
+    for path in layout.attempts.glob("*.json"):
+        path.unlink()
+    (listed,) = json.loads(shown("runs", "--json"))
+    assert (listed["best"], listed["lead"], listed["attempts"]) == (None, None, 0)
 
 
 def test_a_narrow_terminal_keeps_the_names_of_runs(

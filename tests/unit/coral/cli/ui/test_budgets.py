@@ -8,7 +8,7 @@ from sample import write_status
 from coral.cli.ui.budgets import bars
 from coral.config.load import frozen
 from coral.config.model import TaskFile
-from coral.reading.budgets import forecast, per_hour, use_unknown_of, used, used_by
+from coral.reading.budgets import forecast, per_hour, unknown_use, used, used_by
 from coral.reading.lenient_json import LenientJson
 from coral.reading.run_view import RunView
 from workspace.layout import Layout
@@ -36,32 +36,39 @@ def test_a_budget_is_a_bar_with_a_forecast(budget: dict[str, object], says: str)
 
 
 def test_what_is_not_known_of_the_use_makes_a_forecast_an_upper_bound() -> None:
-    text = shown({"key": "money", "limit": 50, "used": 25.0}, use_unknown_of=["agent-1"])
+    money, tokens = {"money_unknown_of": ["agent-1"]}, {"tokens_unknown_of": ["agent-1"]}
+    text = shown({"key": "money", "limit": 50, "used": 25.0}, **money)
     assert text.endswith(" at least $25.00 of $50.00, at most ~1 h left")
-    assert " 25 of 50, " in shown({"key": "attempts", "limit": 50, "used": 25}, use_unknown_of=["agent-1"])
+    assert " 25 of 50, " in shown({"key": "attempts", "limit": 50, "used": 25}, **money, **tokens)
+    assert shown({"key": "money", "limit": 50, "used": 25.0}, **tokens).endswith(" $25.00 of $50.00, ~1 h left")
+    assert shown({"key": "tokens", "limit": 50, "used": 25}, **money).endswith(" 25 of 50, ~1 h left")
+    assert " at least 25 of 50, at most" in shown({"key": "tokens", "limit": 50, "used": 25}, **tokens)
 
 
 @pytest.mark.parametrize("used", [None, 0, 0.0])
 def test_a_budget_of_which_nothing_is_known_has_no_empty_bar(used: float | None) -> None:
-    unknown = {"use_unknown_of": ["agent-1"]}
+    unknown = {"tokens_unknown_of": ["agent-1"], "money_unknown_of": ["agent-1"]}
     assert shown({"key": "money", "limit": 50, "used": used}, **unknown) == "money use not known, limit $50.00"
     assert shown({"key": "tokens", "limit": 5000, "used": used}, **unknown) == "tokens use not known, limit 5.0k"
     assert shown({"key": "money", "limit": 50, "used": 0.0}) == "money ░░░░░░░░░░░░ $0.00 of $50.00", "nobody began"
 
 
 @pytest.mark.parametrize(
-    ("spent", "unknown_of", "words"),
+    ("spent", "unknown", "words"),
     [
         ({"tokens": 1200, "money": 0.5}, [], "1.2k tokens, $0.50"),
-        ({"tokens": 1200, "money": 0.5}, ["agent-1"], "at least 1.2k tokens, $0.50"),
-        ({"tokens": None, "money": None}, ["agent-1"], "use not known"),
+        ({"tokens": 1200, "money": 0.5}, ["tokens", "money"], "at least 1.2k tokens, at least $0.50"),
+        ({"tokens": 1200, "money": 0.5}, ["money"], "1.2k tokens, at least $0.50"),
+        ({"tokens": 1200, "money": 0.5}, ["tokens"], "at least 1.2k tokens, $0.50"),
+        ({"tokens": 1200, "money": None}, ["money"], "1.2k tokens"),
+        ({"tokens": None, "money": None}, ["tokens", "money"], "use not known"),
         ({"tokens": None, "money": None}, [], ""),
     ],
 )
 def test_what_was_used_is_a_lower_bound_where_not_all_is_known(
-    spent: dict[str, object], unknown_of: list[str], words: str, layout: Layout
+    spent: dict[str, object], unknown: list[str], words: str, layout: Layout
 ) -> None:
-    write_status(layout, spent=spent, use_unknown_of=unknown_of)
+    write_status(layout, spent=spent, **{f"{what}_unknown_of": ["agent-1"] for what in unknown})
     assert used(RunView(layout)) == words
 
 
@@ -93,10 +100,13 @@ def test_an_empty_run_folder_has_no_unknown_use(tmp_path: Path) -> None:
 
 def test_the_use_of_an_agent_that_reports_nothing_is_not_known() -> None:
     silent, told = ({"name": name, "spent": {"money": money}} for name, money in (("agent-1", None), ("agent-2", 1.5)))
-    unknown = use_unknown_of(LenientJson({"use_unknown_of": ["agent-1"]}))
+    unknown = unknown_use(LenientJson({"money_unknown_of": ["agent-1", "agent-3"]}))
     assert used_by(LenientJson(silent), unknown) == "use not known"
     assert used_by(LenientJson(told), unknown) == "$1.50"
-    assert used_by(LenientJson(silent), use_unknown_of(LenientJson())) == "", "it uses no model"
+    assert used_by(LenientJson(silent), unknown_use(LenientJson())) == "", "it uses no model"
+    partly = LenientJson({"name": "agent-3", "spent": {"tokens": 5000, "money": 1.5}})
+    assert used_by(partly, unknown) == "5.0k tokens, at least $1.50"
+    assert used_by(partly, unknown, briefly=True) == "at least $1.50"
 
 
 def test_time_goes_on_while_the_status_grows_old() -> None:
@@ -114,5 +124,7 @@ def test_the_cost_of_an_hour() -> None:
     assert per_hour(LenientJson({"clock": 1800.0, "spent": {"money": 2.0}}), 0.0) == "$4.00 an hour"
     assert per_hour(LenientJson({"clock": 30.0, "spent": {"money": 2.0}}), 0.0) == ""
     assert per_hour(LenientJson({"clock": 1800.0, "spent": {"money": None}}), 0.0) == ""
-    partly = {"clock": 1800.0, "spent": {"money": 2.0}, "use_unknown_of": ["agent-1"]}
+    partly = {"clock": 1800.0, "spent": {"money": 2.0}, "money_unknown_of": ["agent-1"]}
     assert per_hour(LenientJson(partly), 0.0) == "at least $4.00 an hour"
+    tokens = {"clock": 1800.0, "spent": {"money": 2.0}, "tokens_unknown_of": ["agent-1"]}
+    assert per_hour(LenientJson(tokens), 0.0) == "$4.00 an hour"

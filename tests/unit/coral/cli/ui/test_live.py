@@ -316,6 +316,16 @@ def test_the_summary_of_a_run(layout: Layout, capsys: pytest.CaptureFixture[str]
     assert "coral resume budget.hours=4  continue from here\n" in said  # with the same budget it would end at once
 
 
+def test_the_summary_of_a_run_without_its_status_names_the_lead(
+    layout: Layout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Store(layout.attempts).publish(attempt(5, 9.0))
+    layout.status.unlink()
+    summarize(layout)
+    said = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "coral show 5 --diff the lead, which is not proven to be better" in said
+
+
 def test_own_budgets_that_ended_all_agents_are_to_be_raised(layout: Layout, capsys: pytest.CaptureFixture[str]) -> None:
     own = Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.ATTEMPTS, 118))
     agents = [{**agent_status("ann"), "reason": reason_data(own)}, {**agent_status("ben"), "reason": None}]

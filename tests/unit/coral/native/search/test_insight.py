@@ -23,8 +23,19 @@ def test_tight_constraints_and_values_that_matter_are_named():
 def test_constraints_that_are_not_tight_do_not_limit():
     task = problem(lambda x: (x[0] + x[1], [1 + x[0]]), [1.0, 1.0])
     assert findings(task, [1.0, 1.0], None, []) == [
-        "of the check's 1 constraints none is tight: they do not limit the score here"
+        "the check's constraint is not tight: it does not limit the score here"
     ]
+    task = problem(lambda x: (x[0] + x[1], [1 + x[0], 2 + x[0]]), [1.0, 1.0])
+    assert findings(task, [1.0, 1.0], None, []) == [
+        "of the check's 2 constraints none is tight: they do not limit the score here"
+    ]
+
+
+def test_one_constraint_that_is_tight_limits_alone():
+    task = problem(lambda x: (x[0] + x[1], [x[0] - 1, 2 + x[0]]), [1.0, 1.0])
+    assert findings(task, [1.0, 1.0], None, [])[0] == (
+        "a tight constraint of the check limits the score, 1 of 2: slack[0]"
+    )
 
 
 def test_what_all_new_bests_have_in_common():
