@@ -1,6 +1,8 @@
 """`coral plot`: pictures of a run's curve, by ourselves or by matplotlib."""
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -24,6 +26,17 @@ def test_an_svg_needs_no_library(layout: Layout, shown: Shown, monkeypatch: pyte
     assert PACKAGES["plot"][0] in said
 
 
+@pytest.fixture(scope="module")
+def fonts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Matplotlib lists the fonts of a machine where it has not yet, by a process, and keeps the list."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPLCONFIGDIR", str(tmp_path_factory.mktemp("matplotlib")))
+        with warnings.catch_warnings(action="ignore"):
+            import_module("matplotlib.font_manager")
+        yield
+
+
+@pytest.mark.usefixtures("fonts")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of matplotlib's own
 @pytest.mark.parametrize(("name", "begins"), [("a.png", b"\x89PNG"), ("a.pdf", b"%PDF")])
 def test_other_formats_are_drawn_by_matplotlib(name: str, begins: bytes, layout: Layout, shown: Shown) -> None:
