@@ -106,7 +106,9 @@ def _columns(outcomes: Sequence[RunOutcome]) -> list[str]:
     """Return the columns for which at least one run has a value."""
     has = {
         ".lead?": any(_lead(outcome) is not None for outcome in outcomes),
-        ">cost": any(outcome.money is not None or partly_known(outcome.view) for outcome in outcomes),
+        ">cost": any(
+            outcome.money is not None or (partly_known(outcome.view) and not outcome.tokens) for outcome in outcomes
+        ),
         ">tokens?": any(outcome.tokens or BudgetKey.TOKENS in partly_known(outcome.view) for outcome in outcomes),
     }
     return [column for column in COLUMNS if has.get(column, True)]
