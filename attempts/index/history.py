@@ -89,9 +89,11 @@ def deciding_own_best(rows: Rows, agent: str) -> list[GradedRecord]:
 
 def own_bests(rows: Rows, direction: Direction, alone: str = "") -> list[tuple[str, int]]:
     """Return (agent, number) of the real attempt of the present epoch with the best median of each agent, the best
-    first; of equals the earlier one. `alone`: of this agent alone."""
+    first; of equals the earlier one. What another agent had handed in before does not count. `alone`: of this agent
+    alone."""
     way = "DESC" if direction is Direction.MAXIMIZE else "ASC"
-    where = f"{THIS_EPOCH} AND kind = ? AND {NOT_THE_SEED} AND score IS NOT NULL AND (? = '' OR agent = ?)"
+    where = f"{THIS_EPOCH} AND kind = ? AND {NOT_THE_SEED} AND score IS NOT NULL AND again_of IS NULL"
+    where += " AND (? = '' OR agent = ?)"
     statement = f"SELECT agent, number FROM records WHERE {where} ORDER BY {median_score(rows)} {way}, ord, number"
     found: dict[str, int] = {}
     for agent, number in rows.execute(statement, (Kind.REAL, alone, alone)):

@@ -105,7 +105,7 @@ def _start(order: dict[str, Any]) -> subprocess.Popen[bytes]:
 def _program(order: dict[str, Any]) -> str:
     """Return the path of the program: the one that the run's machine has, or else the one of its name on this node."""
     first: str = order["argv"][0]
-    return first if Path(first).exists() else shutil.which(Path(first).name, path=order["env"]["PATH"]) or first
+    return first if os.access(first, os.X_OK) else shutil.which(Path(first).name, path=order["env"]["PATH"]) or first
 
 
 def _signal(child: subprocess.Popen[bytes], number: int) -> None:

@@ -36,7 +36,7 @@ def described(programs: list[str] | None) -> dict[str, Any]:
 def _is_there(program: str) -> bool:
     """Return whether a launch would find this program: at its path, or else by its name."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-    return Path(program).exists() or shutil.which(Path(program).name, path=path) is not None
+    return os.access(program, os.X_OK) or shutil.which(Path(program).name, path=path) is not None
 
 
 class RayHost:

@@ -20,8 +20,8 @@ LARGEST = 20_000_000  # bytes of a status file
 
 @dataclass(frozen=True, slots=True)
 class CostOfRun:
-    """What one past run used: US dollars, attempts, tokens without cache reads, and the hours of all its agents
-    together."""
+    """What one past run used: US dollars, attempts, tokens without cache reads (0 if they are not known), and the hours
+    of all its agents together."""
 
     dollars: float
     attempts: int
@@ -74,7 +74,8 @@ def _limits(config: Config, past: list[CostOfRun]) -> Iterator[tuple[str, float]
         if price:
             yield f"{plural(most, 'attempt')} at {money(price)}, {source}", most * price
     if most := _least(budget.tokens, own.tokens, count):
-        price, source = (spent / used, basis) if used else (guess and guess / ATTEMPT.tokens, GUESS)
+        has_tokens = used and all(run.tokens for run in past)
+        price, source = (spent / used, basis) if has_tokens else (guess and guess / ATTEMPT.tokens, GUESS)
         if price:
             yield f"{tokens(most)} tokens at {money(price * MILLION)} a million, {source}", most * price
     if budget.hours is not None and hours:
@@ -93,15 +94,16 @@ def _least(limit: int | None, own: int | None, agents: int) -> int | None:
 
 def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
     """Yields the past runs in `folder` that used all of these programs and models, newest first. A run whose cost is
-    unknown or known only in part is left out."""
+    unknown or known only in part is left out; one whose tokens are has none."""
     for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
         try:
             status = json.loads(read_bytes(root / "status.json", LARGEST))
             agents, dollars = status["agents"], float(status["spent"]["money"] or 0.0)
             hours = float(status["clock"]) / 3600 * len(agents)
-            run = CostOfRun(dollars, int(status["attempts"]), int(status["spent"]["tokens"] or 0), hours)
+            known = 0 if status.get("tokens_unknown_of") else int(status["spent"]["tokens"] or 0)
+            run = CostOfRun(dollars, int(status["attempts"]), known, hours)
             used = {(agent["runtime"], agent["model"]) for agent in agents}
-            is_partly_known = any(status.get(f"{part}_unknown_of") for part in ("tokens", "money"))
+            is_partly_known = bool(status.get("money_unknown_of"))
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
             continue
         if run.dollars > 0 and paid <= used and not is_partly_known:

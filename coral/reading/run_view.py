@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attempts.index import history, query
 from attempts.index.index import Index
+from attempts.noise import tiny
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store
 from coral.errors import CoralError
@@ -107,15 +108,6 @@ class RunView:
         return state if state in ("stopped", "left") else "dead"
 
     @cached_property
-    def is_status_current(self) -> bool:
-        """Whether status.json can be read and knows all records: a supervisor that was killed may have published one
-        after it wrote the status."""
-        if not self.status or self.state != "dead":
-            return bool(self.status)
-        ages = format.age(self.index.ask(query.latest)), format.age(self.status.data.get("wall"))
-        return ages[0] is None or ages[1] is None or ages[0] >= ages[1]
-
-    @cached_property
     def attempts(self) -> int:
         """How many attempts count: the real ones of all epochs with any verdict but void."""
         return self._counted("attempts", query.evals)
@@ -126,8 +118,8 @@ class RunView:
         return self._counted("failed", query.failed)
 
     def _counted(self, key: str, count: Callable[[query.Rows, str], int]) -> int:
-        """Return a figure of status.json; where that is not current, the same from the records that may be seen."""
-        found = self.status.integer(key) if self.is_status_current else None
+        """Return a figure of status.json; where that cannot be read, the same from the records that may be seen."""
+        found = self.status.integer(key)
         return self.index.ask(lambda rows: count(rows, self.alone)) if found is None else found
 
     @cached_property
@@ -158,20 +150,29 @@ class RunView:
 
     @cached_property
     def best_and_lead(self) -> tuple[LenientJson, LenientJson]:
-        """The best and the lead as status.json has them. Where it is not current or cannot be read, as by a sealed
-        agent, they are computed from the records that may be seen: the lead is the first of their ranking."""
-        if self.is_status_current:
+        """The best and the lead as status.json has them. Where it cannot be read, as by a sealed agent, they are
+        computed from the records that may be seen: the lead is the first of their ranking, and the best where none of
+        them is higher."""
+        if self.status:
             return self.status.inner("best"), self.status.inner("lead")
         wanted = query.Wanted(alone=self.alone)
         ranked = self.index.ask(lambda rows: query.ranked(rows, wanted, self.direction, 1))
         lead = self._measured(ranked[0].number if ranked else None)
-        return lead if self.alone else self._measured(self.best), lead
+        if self.alone:
+            return lead, lead
+        best = self._measured(self.best)
+        level, highest = best.number("median"), lead.number("median")
+        if level is None or (
+            highest is not None and self.direction.better(highest, level) and abs(highest - level) > tiny(level)
+        ):
+            return best, lead
+        return best, best
 
     @cached_property
     def own_bests(self) -> list[tuple[str, int]]:
         """(agent, number of its own best) for each agent that has one, the best first; from status.json or the
         records, as `best_and_lead`."""
-        if not self.is_status_current:
+        if not self.status:
             return self.index.ask(lambda rows: history.own_bests(rows, self.direction, self.alone))
         sign = 1.0 if self.direction.better(0.0, 1.0) else -1.0
         agents = sorted(self.status.objects("agents"), key=lambda agent: sign * (agent.number("best") or 0.0))

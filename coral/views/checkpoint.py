@@ -10,7 +10,7 @@ from attempts.fields import one_line
 from attempts.record import Attempt, Verdict
 from coral.fleet.agent_state import Agent
 from coral.fleet.run_state import AttemptStep, Fleet
-from coral.views.format import AT_LEAST, age, duration
+from coral.views.format import age, duration
 from coral.views.scale import Scale
 from workspace import notes
 from workspace.notes import Note
@@ -68,16 +68,15 @@ def _failure(attempt: Attempt) -> str:
 
 def _latest(latest: Sequence[Attempt], agent: Agent, scale: Scale) -> dict[str, Any]:
     """Return what the latest attempts cost and gained. Money is known only for the agent as a whole, so their cost is
-    estimated by its average for an attempt."""
+    estimated by its average for an attempt; if not all of it is known, it is left out."""
     gained = [attempt for attempt in latest if attempt.verdict in _BETTER]
-    used, graded = agent.spent.money, agent.progress.graded
-    about = AT_LEAST if agent.meter.is_money_partial else "about "
+    used, graded, is_known = agent.spent.money, agent.progress.graded, not agent.meter.is_money_partial
     return {
         "count": len(latest),
         "gains": len(gained),
         "gain": scale.of(gained[0]) if gained else "",
         "time": _time(latest),
-        "money": f"{about}${len(latest) * used / graded:.2f}" if used and graded else "",
+        "money": f"about ${len(latest) * used / graded:.2f}" if used and graded and is_known else "",
     }
 
 

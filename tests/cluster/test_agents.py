@@ -82,14 +82,15 @@ def node_of(run, agent: str) -> str:
     return str(parse_object(read_bytes(run.layout.private / "agents" / f"{agent}.node.json"))["node"])
 
 
-def test_an_agent_submits_is_graded_interrupted_and_resumed_in_its_session(begin, coral):
+def test_an_agent_submits_is_graded_interrupted_and_resumed_in_its_session(begin, cluster, coral):
     run = begin([*tries(1, 2), "hang"])
     assert [one.score for one in run.wait_for_attempts(2)] == [1.0, 2.0]
     wait_for_output(run, "agent-1", 3)
     shown = json.loads(coral("cluster", "--run", str(run.layout.root), "--nodes", "--json")[1])["agents"]
     (launch,) = shown["launches"]
     able = {node["address"] for node in shown["nodes"] if node["runs_agents"] and not node["missing"]}
-    assert (launch["agent"], launch["launch"], launch["waits"], len(able)) == ("agent-1", 3, "", 3)
+    assert (launch["agent"], launch["launch"], launch["waits"]) == ("agent-1", 3, "")
+    assert len(able) == len(cluster.nodes())
     assert launch["node"] in able
     assert "\nagent-1 on 127.0.0." in coral("cluster", "--run", str(run.layout.root))[1]
     run.stop()

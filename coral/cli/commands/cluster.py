@@ -81,6 +81,8 @@ def _print_agents(found: Mapping[str, Any], *, with_nodes: bool) -> None:
     """`with_nodes`: whether the nodes are not those of the grades, which were printed."""
     if with_nodes:
         _print_nodes(found)
+    else:
+        _print_problem(found)
     for launch in found["launches"]:
         print(f"{launch['agent']} {_where(launch)}")
     if not found["launches"]:
@@ -92,9 +94,13 @@ def _where(work: Mapping[str, Any]) -> str:
     return f"on {work['node']} for {seconds}" if work["node"] else f"waits, for {seconds}: {work['waits']}"
 
 
-def _print_nodes(found: Mapping[str, Any]) -> None:
+def _print_problem(found: Mapping[str, Any]) -> None:
     if found["problem"]:
         print(f"the cluster cannot be used: {found['problem']}")
+
+
+def _print_nodes(found: Mapping[str, Any]) -> None:
+    _print_problem(found)
     if found["nodes"]:
         names = sorted(
             {name for node in found["nodes"] for name in node["total"] if not name.startswith(wire.CARD)}, key=_rank

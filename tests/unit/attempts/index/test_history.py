@@ -86,6 +86,7 @@ def test_the_own_bests_of_all_agents_are_those_with_the_best_medians() -> None:
         attempt(5, 0.0, kind=Kind.CONFIRM, of=1),
         attempt(6, 8.0, kind=Kind.TUNE),
         attempt(8, None),
+        attempt(10, 9.5, of=3),
     )
     with rows_of(*records) as rows:
         assert history.own_bests(rows, Direction.MAXIMIZE) == [("agent-2", 3), ("agent-1", 2)]

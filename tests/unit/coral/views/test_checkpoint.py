@@ -62,9 +62,9 @@ def test_items_of_the_agents_own_notes_are_counted_as_done_and_total() -> None:
     assert items_of(held, "ann") == {"done": 2, "total": 3}
 
 
-def test_what_latest_attempts_cost_is_a_lower_bound_where_not_all_money_is_known() -> None:
+def test_what_latest_attempts_cost_is_left_out_where_not_all_money_is_known() -> None:
     stage = Stage()
-    for meter, says in ((Meter(), "about $1.00"), (Meter(is_unpriced=True), "at least $1.00")):
+    for meter, says in ((Meter(), "about $1.00"), (Meter(is_unpriced=True), "")):
         spending = replace(stage["ann"], spent=Spent(money=4.0), meter=meter, progress=Progress(4, 0, 4))
         fleet = replace(stage.fleet, agents={"ann": spending})
         found = snapshot(fleet, "ann", [tried(9, Verdict.WORSE)], [], Scale())

@@ -220,22 +220,22 @@ def test_runs_lists_the_newest_first(layout: Layout, shown: Shown, tmp_path: Pat
     assert json.loads(shown("runs", "--json")) == before
 
 
-@pytest.mark.parametrize("is_lost", [True, False])
-def test_who_leads_is_known_from_the_records_where_the_status_is_lost_or_older_than_they_are(
-    is_lost: bool, layout: Layout, shown: Shown
-) -> None:
+def test_who_leads_is_known_from_the_records_where_the_status_is_lost(layout: Layout, shown: Shown) -> None:
+    layout.status.unlink()
+    (listed,) = json.loads(shown("runs", "--json"))
+    assert (listed["lead"]["number"], listed["lead"]["proven"]) == (4, True), "nothing is better than the best"
     Store(layout.attempts).publish(attempt(5, 9.0, published_at=stamp(-5)))
-    if is_lost:
-        layout.status.unlink()
     (listed,) = json.loads(shown("runs", "--json"))
     assert (listed["best"]["number"], listed["lead"]["number"], listed["lead"]["proven"]) == (4, 5, False)
     assert (listed["attempts"], RunView(layout).failed) == (5, 1)
     assert shown("runs").splitlines()[1].split()[3:6] == ["2", "5", "2"]
     assert [name for name, _ in RunView(layout).own_bests] == ["agent-2", "agent-1"]
     assert any("#5 " in line for line in shown("lineage").splitlines())
-    if not is_lost:
-        with hold_lock(layout.lock):
-            assert json.loads(shown("runs", "--json"))[0]["lead"]["number"] == 4, "its supervisor will write it anew"
+
+
+def test_where_no_attempt_is_better_the_seed_leads(tmp_path: Path) -> None:
+    layout = make_run(tmp_path / "runs", scores=(5.0, 1.0, 2.0))
+    assert [found.integer("number") for found in RunView(layout).best_and_lead] == [0, 0]
 
 
 def test_a_folder_without_records_is_listed_as_a_run(layout: Layout, shown: Shown) -> None:
