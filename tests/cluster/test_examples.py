@@ -1,5 +1,6 @@
 """The scripts of examples/clusters, each started as its README says, as far as one machine allows."""
 
+import contextlib
 import os
 import re
 import signal
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture
 def laptop(tmp_path):
-    """The cluster of laptop.sh with one node: the address of its head."""
+    """The process of laptop.sh, once its one node has begun."""
     env = {**os.environ, "CORAL_CLUSTER": str(tmp_path / "cluster"), "PORT": "6390", "TMPDIR": "/tmp"}
     env[MARK] = str(tmp_path)
     env["PATH"] = f"{RAY.parent}:{env['PATH']}"
@@ -31,9 +32,10 @@ def laptop(tmp_path):
         lines = iter(script.stderr.readline, "")
         told = "".join(iter(lambda: next(lines), "the nodes have begun; Ctrl-C ends the cluster\n"))
         with variables(dict(re.findall(r"(RAY_AUTH\w+)=(\S+)", told))):
-            yield "127.0.0.1:6390"
+            yield script
     finally:
-        os.killpg(script.pid, signal.SIGINT)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(script.pid, signal.SIGINT)
         script.communicate(timeout=120)
         wait_until(lambda: not left(tmp_path), 60, "the end of the cluster")
 
@@ -50,11 +52,23 @@ def left(folder):
     return found
 
 
+def _program(pid):
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
+
+
 def test_a_run_on_the_cluster_of_a_laptop_which_leaves_nothing(laptop, start):
-    keys = {"executor": "ray", "ray.address": laptop, "timeout": 60}
+    keys = {"executor": "ray", "ray.address": "127.0.0.1:6390", "timeout": 60}
     run = start([*tries(2), "hang"], overrides=tuple(f"grader.{name}={keys[name]}" for name in keys), grade=GRADE)
     assert [one.score for one in run.wait_for_attempts(1)] == [2.0]
     run.stop()
+
+
+def test_the_cluster_of_a_laptop_ends_with_its_head_and_says_so(laptop, tmp_path):
+    (head,) = (pid for pid in left(tmp_path) if _program(pid).endswith(b"/gcs_server"))
+    os.kill(int(head), signal.SIGKILL)
+    _, told = laptop.communicate(timeout=120)
+    assert (laptop.returncode, told.splitlines()[0]) == (1, "the head has ended:")
+    assert "gcs_server" in told
 
 
 @pytest.mark.parametrize("name", ["head.sh", "node.sh", "laptop.sh", "slurm.sbatch"])
