@@ -12,16 +12,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from random import Random
+from typing import TYPE_CHECKING, Any
 
 from coral.native.search.families import FAMILIES, Family
 from coral.native.search.numeric.compass import search_by_compass
-from coral.native.search.numeric.descent import Descent, Goal
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
-from coral.native.search.numeric.evolution import GENERATION_SHARE, SMALL, Evolution
-from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.moves import MoveContext, perturb_all, restart
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, Measurement, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import SearchSpace, Vector
+
+if TYPE_CHECKING:  # numpy and scipy take half a second: each is loaded by the first search that needs it
+    from coral.native.search.numeric.evolution import Evolution
+    from coral.native.search.numeric.finite_differences import FiniteDifferences
 
 ALIKE = 3e-6  # relative: costs closer than this are one result before the last digits are sought
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
@@ -37,7 +39,7 @@ WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
 TURNS = 4
-LATER_RUN = 4  # restarts that an evolution with a large first population leaves out; it doubles with each
+LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
 
@@ -47,6 +49,23 @@ def are_gradients_affordable(problem: OptimizationProblem, start: Measurement) -
     each real variable."""
     gradients = WITH_CONSTRAINTS if start.slack else AFFORDABLE
     return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
+
+
+def _differences(
+    problem: OptimizationProblem, indices: Sequence[int], scales: Sequence[float], random: Random
+) -> "FiniteDifferences":
+    from coral.native.search.numeric.finite_differences import FiniteDifferences
+
+    return FiniteDifferences(problem, indices, scales, random)
+
+
+def _descend(
+    start: EvaluatedPoint, problem: OptimizationProblem, differences: "FiniteDifferences", **goal: Any
+) -> EvaluatedPoint:
+    """`goal`: the fields of `descent.Goal`."""
+    from coral.native.search.numeric.descent import Descent, Goal
+
+    return Descent(problem, differences, Goal(**goal)).run(start)
 
 
 class LocalSearch:
@@ -67,7 +86,7 @@ class LocalSearch:
     ) -> None:
         space, points = problem.space, [current, *others, *known]
         scales = space.scales(points)
-        differences = FiniteDifferences(problem, space.reals, scales, random) if space.reals and gradients else None
+        differences = _differences(problem, space.reals, scales, random) if space.reals and gradients else None
         self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
         self.context = MoveContext(problem, space.ranges(points), scales, others, random)
         self.gains: list[float] = []  # of the local searches, in merit
@@ -81,8 +100,8 @@ class LocalSearch:
             return moved
         if not free or len(free) > FEW * len(self.problem.space.reals):
             return moved
-        differences = FiniteDifferences(self.problem, free, self.scales, self.random)
-        return Descent(self.problem, differences, Goal(precision=COARSE)).run(moved)
+        differences = _differences(self.problem, free, self.scales, self.random)
+        return _descend(moved, self.problem, differences, precision=COARSE)
 
     def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
         """Return the local optimum near a point. The search ends early when it is unlikely to find a merit below
@@ -96,7 +115,7 @@ class LocalSearch:
         for _ in range(TURNS):
             before = current
             if self.differences is not None:
-                current = Descent(self.problem, self.differences, Goal(precision=ROUGH, target=target)).run(current)
+                current = _descend(current, self.problem, self.differences, precision=ROUGH, target=target)
             if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
                 break
             current = self.compass(current, discrete)
@@ -115,13 +134,13 @@ class LocalSearch:
         """Return the local optimum in the reals near a point; the point itself where gradients cannot be had."""
         if self.differences is None or start.measurement.error:
             return start
-        return Descent(self.problem, self.differences, Goal(precision=ROUGH)).run(start)
+        return _descend(start, self.problem, self.differences, precision=ROUGH)
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """Search for the last digits, strictly within the constraints."""
         if self.differences is None or evaluated.measurement.error:
             return evaluated
-        return Descent(self.problem, self.differences, Goal(precision=FINE, radius=SMALL_RADIUS)).run(evaluated)
+        return _descend(evaluated, self.problem, self.differences, precision=FINE, radius=SMALL_RADIUS)
 
     def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
         return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
@@ -146,8 +165,8 @@ class Episode:
     random: Random
     report: Callable[[str, float], None]
     pause: Callable[[], float]  # returns the seconds between two reports
-    evolution: Evolution | None = None  # as an earlier episode left it
-    large_populations: bool = False  # whether an evolution begins with them
+    evolution: "Evolution | None" = None  # as an earlier episode left it
+    large_populations: bool = False  # whether an evolution goes on with them after its first run
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
     optima: list[EvaluatedPoint] = field(default_factory=list)
@@ -177,6 +196,8 @@ class Episode:
             problem.deadline = self.began + self.seconds * share
             with suppress(TimeUp):
                 self._search()
+            if problem.best is not None and problem.rank(problem.best) < problem.rank(self.best):
+                self.best = self.current = problem.best  # of a move that was cut off
             if self._has_gained(ALIKE):
                 break
         return self._candidate()
@@ -235,14 +256,17 @@ class Episode:
     def _evolve(self) -> EvaluatedPoint:
         """Go on with the run that an earlier episode left, or begin one: the first at the current point, those with
         large populations at a random point, the small ones at the best or a random point."""
+        from coral.native.search.numeric.evolution import GENERATION_SHARE, LARGE, SMALL, Evolution
+
         if self.evolution is None:
-            runs = LATER_RUN if self.large_populations else 0  # many optima ask for large populations, one does not
             space = self.problem.space
-            self.evolution = Evolution(evolvable(space), space.start, self.local.scales, runs=runs)
+            self.evolution = Evolution(evolvable(space), space.start, self.local.scales)
         evolution = self.evolution
         evolution.record = min(evolution.record, self.problem.merit(self.best.measurement))
         if evolution.ended:
             kind, point = evolution.next_kind(), self.current.point
+            if self.large_populations and evolution.runs == 1:  # many optima ask for large populations, one does not
+                kind, evolution.runs = LARGE, LATER_RUN
             if evolution.runs:
                 near = kind == SMALL and self.random.random() < NEAR
                 point = self.best.point if near else restart(self.local.context, self.best.point)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
+from importlib import import_module
 from random import Random
 
 from attempts.fields import one_line
@@ -156,9 +157,7 @@ class Explorer:
     def _search_by_check(
         self, space: SearchSpace, others: list[Vector], trial: Trial, random: Random
     ) -> CandidateFound:
-        with one_thread():  # here: with scipy it takes half a second
-            from coral.native.search.episode import Episode, evolvable
-            from coral.native.search.numeric.evolution import load_evolution, save_evolution
+        from coral.native.search.episode import Episode, evolvable
 
         memory = self.snapshots.memory
         program = self._program(space)
@@ -166,7 +165,14 @@ class Explorer:
         problem = self._problem(space)
         chain = space.vector(left) if (left := memory.chain_from(trial.family, trial.start)) else None
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
-        self._saved_at, evolves = 0.0, trial.family == EVOLUTION
+        self._saved_at, evolution = 0.0, None
+        with one_thread():  # numpy and scipy take half a second, and orders and choices do without them
+            if space.reals:
+                import_module("coral.native.search.numeric.descent")
+            if trial.family == EVOLUTION:
+                from coral.native.search.numeric.evolution import load_evolution
+
+                evolution = load_evolution(kept, evolvable(space), len(space), program)
         problem.on_new_best = partial(self._save_best, space, trial)
         episode = Episode(
             problem,
@@ -179,10 +185,12 @@ class Explorer:
             report=partial(self.output.beat, "search"),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
             large_populations=is_every_second(self.run_view.agent),
-            evolution=load_evolution(kept, evolvable(space), len(space), program) if evolves else None,
+            evolution=evolution,
         )
         found = episode.run()
         if episode.evolution is not None:
+            from coral.native.search.numeric.evolution import save_evolution
+
             save_evolution(kept, episode.evolution, program)
         if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)

@@ -4,6 +4,7 @@ A neighbour differs by one choice, by an integer a step away, or by an exchange 
 measured many at a time, because asking the check for one costs more than its answer.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -21,8 +22,9 @@ SAMPLED = 60  # neighbours that are measured to find a typical loss
 ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
 STEP_SHARE = 0.1  # of the search's time, for the neighbours of one step, or to find the typical loss of a kind
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
-SHARES = (0.4, 0.9)  # of the time that is left, for one annealing
-FEWEST_STEPS = 200
+FEWER, MORE = 0.5, 1.2  # by which that many change after a batch with one that it accepts, and after one without
+SHARES = (0.4, 0.97)  # of the time that is left, for one annealing
+FEWEST_STEPS = 200  # if fewer take such a share, the annealing takes all
 EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
 
 Change = tuple[tuple[int, float], ...]  # variables and their new values
@@ -121,26 +123,26 @@ def _tenure(size: int, count: int, random: Random) -> int:
 def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, seconds: float) -> EvaluatedPoint:
     """Return the best point of simulated annealing, which accepts worse neighbours less and less often. `seconds`: the
     time that is left."""
-    neighbours = Neighbourhood(problem.space, random)
+    neighbours, until = Neighbourhood(problem.space, random), time.monotonic() + seconds
     kind, loss = gentle_kind(problem, start, neighbours)
-    pace = max(problem.seconds_per_measurement, 1e-6)
-    fewest = min(FEWEST_STEPS, problem.affordable(1.0))
-    steps = max(fewest, int(random.choice(SHARES) * seconds / pace))
+    share, began = random.choice(SHARES), time.monotonic()
+    if problem.affordable(share) < FEWEST_STEPS:
+        share = 1.0
     current = best = start
-    step, at_a_time = 0, 1.0
-    while step < steps:
+    at_a_time = 1.0
+    # By the clock, since not all that is measured is a step: the rest of a batch is left when one is accepted.
+    while (cooled := (time.monotonic() - began) / (share * max(until - began, 1e-9))) < 1.0:
         drawn = [changed(current.point, neighbours.draw(current.point, kind)) for _ in range(int(at_a_time))]
-        here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** (step / steps)
+        here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** cooled
         for neighbour in problem.evaluate(*drawn):
-            step += 1
             after = problem.merit(neighbour.measurement)
             if after <= here or random.random() < exp((here - after) / temperature):
                 current = neighbour
                 best = min(best, current, key=lambda point: problem.merit(point.measurement))
-                at_a_time = max(1.0, 0.8 * at_a_time)
+                at_a_time = max(1.0, FEWER * at_a_time)
                 break
         else:
-            at_a_time = min(SPECULATIVE, 1.0 + 1.5 * at_a_time)
+            at_a_time = min(SPECULATIVE, 0.25 + MORE * at_a_time)
     return best
 
 

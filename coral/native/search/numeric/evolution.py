@@ -9,9 +9,11 @@ mean again and again; once it leads to the same optimum several times in a row, 
 """
 
 import pickle
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 from math import inf
 from pathlib import Path
 from random import Random
@@ -58,9 +60,7 @@ class Evolution:
 
     def begin(self, start: Vector, kind: int, random: Random, most: float = inf) -> None:
         """Begin a new run of this kind at this point, with a population of at most `most`."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it cannot plot
-            import cma  # here: it takes as long to import as all the rest
+        cma = load_cma()
         self.base, self.kind, count = start, kind, len(self.indices)
         usual = 4 + int(3 * np.log(count))
         largest = usual * 2 ** max(0, self.runs - (kind == SMALL))
@@ -132,6 +132,20 @@ class Evolution:
         return problem.space.clip(changed(self.base, zip(self.indices, values, strict=True)))
 
 
+def load_cma() -> Any:
+    """Import cma, which takes as long as all the rest; without matplotlib, which takes a second more where it is
+    installed, and draws nothing here."""
+    is_hidden = "matplotlib" not in sys.modules
+    if is_hidden:
+        sys.modules["matplotlib"] = None  # type: ignore[assignment]
+    try:
+        with warnings.catch_warnings(action="ignore"):  # that it cannot plot
+            return import_module("cma")
+    finally:
+        if is_hidden:
+            del sys.modules["matplotlib"]
+
+
 def save_evolution(path: Path, evolution: Evolution, program: str) -> None:
     """Write the evolution to a file, whole or not at all, whenever the process ends. `program`: names the program whose
     variables it changes."""
@@ -144,7 +158,9 @@ def load_evolution(path: Path, indices: Sequence[int], size: int, program: str) 
     """Read the evolution that was kept; None if there is none, or it is damaged, or of other variables or another
     program, or was written by another version."""
     try:
-        of, kept = pickle.loads(path.read_bytes())
+        found = path.read_bytes()
+        load_cma()  # which reading it would import otherwise
+        of, kept = pickle.loads(found)
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError):
         return None
     if (

@@ -1,6 +1,7 @@
 """The tool `search` in a real clone: from another program, from other values, and from files without variables."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -98,3 +99,24 @@ def test_from_files_without_variables_the_clone_goes_back(cloned: ClonedAgent):
     assert cloned.explorer.families()
     assert cloned.git("rev-parse", "HEAD") == cloned.snapshots.memory.known.recent[0].commit
     cloned.expected(1)
+
+
+LOADED = """
+import sys
+from random import Random
+from coral.native.search import episode
+assert "numpy" not in sys.modules
+from coral.native.search.numeric.evolution import Evolution
+evolution = Evolution([0, 1, 2], [1.0] * 3, [1.0] * 3)
+evolution.begin([1.0] * 3, 0, Random(1))
+drawn = evolution.strategy.ask()
+evolution.strategy.tell(drawn, [sum(x * x for x in point) for point in drawn])
+assert "matplotlib" not in sys.modules
+import matplotlib
+"""
+
+
+def test_a_search_loads_what_it_needs_alone():
+    """Each launch loads it anew: numpy and scipy take half a second, and matplotlib, which cma would load, a whole."""
+    pytest.importorskip("matplotlib")
+    subprocess.run((sys.executable, "-W", "ignore", "-c", LOADED), check=True)

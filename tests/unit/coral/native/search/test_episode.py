@@ -9,6 +9,7 @@ from native_problems import EIGHT_POINTS, MeasuredLines, problem, repelling_poin
 
 from coral.native.search.episode import Episode, LocalSearch
 from coral.native.search.families import FAMILIES
+from coral.native.search.numeric.evolution import Evolution
 from coral.native.search.numeric.problem import CHUNK_SECONDS, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
 
@@ -254,9 +255,24 @@ def test_a_search_that_would_have_to_gain_more_than_any_has_is_left_out():
     assert local.optimize(here, target=here.measurement.score).measurement.score < here.measurement.score
 
 
-def test_half_of_a_fleet_evolves_large_populations_first(clock):
-    sizes = {}
-    for large in (False, True):
-        episode, _ = run_episode(clock, lambda x: rosenbrock(x), [0.5] * 6, "evolution", 0.1, large_populations=large)
-        sizes[large] = episode.evolution.strategy.popsize
-    assert sizes[True] >= 8 * sizes[False]
+def test_half_of_a_fleet_evolves_large_populations_after_the_first_run(clock):
+    def population(large, evolution=None, seconds=0.2):
+        fields = {"large_populations": large, "evolution": evolution}
+        episode, _ = run_episode(clock, lambda x: rosenbrock(x), [0.5] * 6, "evolution", seconds, **fields)
+        return episode.evolution.strategy.popsize
+
+    def after_one():
+        return Evolution(range(6), [0.5] * 6, [1.0] * 6, runs=1)
+
+    assert population(True, seconds=0.03) == population(False, seconds=0.03) == 9
+    assert population(True, after_one()) >= 8 * population(False, after_one())
+
+
+def test_what_is_found_by_a_move_that_is_cut_off_is_where_the_next_episode_goes_on(clock):
+    def cost(data):
+        return float(sum(place * value for place, value in enumerate(data["order"])))
+
+    episode, found = run_episode(clock, cost, {"order": list(range(30))}, "tabu", 0.2)
+    assert episode.moves == 0
+    assert found.measurement.score < episode.start.measurement.score
+    assert episode.current.point == found.point

@@ -1,5 +1,6 @@
 """Discrete search: bits, permutations and integers, to optima that a descent by single steps misses."""
 
+import time
 from itertools import combinations, pairwise
 from random import Random
 
@@ -23,6 +24,18 @@ def tour(data):
     return sum(min((a - b) % 12, (b - a) % 12) for a, b in pairwise([*order, order[0]]))
 
 
+def on_a_clock(function, monkeypatch, takes):
+    """The function, a measurement of which takes so many seconds of a clock that nothing else moves."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def measured(data):
+        now[0] += takes
+        return function(data)
+
+    return measured
+
+
 def searches(task, seed):
     random, start = Random(seed), task.measured(task.space.start)
     return (
@@ -32,14 +45,14 @@ def searches(task, seed):
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_the_best_sequence_is_found(which):
-    task = problem(energy, {"sequence": [1, -1, 1, 1, 1, 1, 1, -1, 1, -1, -1, 1, 1]})
+def test_the_best_sequence_is_found(which, monkeypatch):
+    task = problem(on_a_clock(energy, monkeypatch, 3e-5), {"sequence": [1, -1, 1, 1, 1, 1, 1, -1, 1, -1, -1, 1, 1]})
     assert min(searches(task, seed)[which]().measurement.score for seed in range(12)) == 6
 
 
 @pytest.mark.parametrize("which", [0, 1])
-def test_the_shortest_tour_is_found(which):
-    task = problem(tour, {"order": [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]})
+def test_the_shortest_tour_is_found(which, monkeypatch):
+    task = problem(on_a_clock(tour, monkeypatch, 3e-5), {"order": [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]})
     assert min(searches(task, seed)[which]().measurement.score for seed in range(12)) == 12
 
 
@@ -78,3 +91,21 @@ def test_neighbours_of_a_permutation_are_permutations():
         everything += [changed(start, neighbours.draw(start, kind)) for _ in range(50)]
     assert all(sorted(point[:8]) == list(range(8)) for point in everything)
     assert all(sum(a != b for a, b in zip(start, point, strict=True)) for point in everything if point[8] == 3)
+
+
+@pytest.mark.parametrize(("takes", "fewest"), [(1e-4, 3000), (0.1, 40)])
+def test_an_annealing_has_cooled_down_when_its_time_is_over(monkeypatch, takes, fewest):
+    """However many of its measurements are of neighbours that are not used."""
+    order = [(7 * k) % 40 for k in range(40)]
+    function = on_a_clock(lambda data: sum(k * value for k, value in enumerate(data["order"])), monkeypatch, takes)
+    task = problem(function, {"order": order})
+    task.seconds, began = 5.0, time.monotonic()
+    task.deadline = began + 5.0
+    start = task.measured(task.space.start)
+    for seed in range(5):
+        left, before = task.deadline - time.monotonic(), task.evaluations
+        anneal(task, start, Random(seed), left)
+        assert task.evaluations - before >= min(fewest, 0.3 * left / takes)
+        if time.monotonic() > began + 4.0:
+            break
+    assert time.monotonic() < began + 5.01
