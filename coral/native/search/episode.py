@@ -32,6 +32,7 @@ RECENT = 30  # how many of the last losses, and of the last gains of local searc
 ENOUGH = 6  # gains that must be known before a local search is given up because of them
 PATIENCE = 25  # moves without a new best after which the search returns to the best
 COARSE, ROUGH, FINE = 1e-4, 1e-6, 1e-12  # precision of a first look, while exploring, and of the candidate
+WITHOUT_CONSTRAINTS = 1e-8  # while exploring: L-BFGS gains little in each of many steps
 FEW = 0.34  # of the reals: so many are optimized alone before all of them
 SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
 AFFORDABLE = 4.0  # gradients that an episode must have time for, if gradients are to be used
@@ -114,8 +115,7 @@ class LocalSearch:
         discrete = space.discrete if self.differences is not None else range(len(space))
         for _ in range(TURNS):
             before = current
-            if self.differences is not None:
-                current = _descend(current, self.problem, self.differences, precision=ROUGH, target=target)
+            current = self._explore(current, target)
             if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
                 break
             current = self.compass(current, discrete)
@@ -132,9 +132,14 @@ class LocalSearch:
 
     def descend(self, start: EvaluatedPoint) -> EvaluatedPoint:
         """Return the local optimum in the reals near a point; the point itself where gradients cannot be had."""
-        if self.differences is None or start.measurement.error:
+        return start if start.measurement.error else self._explore(start)
+
+    def _explore(self, start: EvaluatedPoint, target: float | None = None) -> EvaluatedPoint:
+        """Descend in all reals; return the point itself where gradients cannot be had."""
+        if self.differences is None:
             return start
-        return _descend(start, self.problem, self.differences, precision=ROUGH)
+        precision = ROUGH if start.measurement.slack else WITHOUT_CONSTRAINTS
+        return _descend(start, self.problem, self.differences, precision=precision, target=target)
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """Search for the last digits, strictly within the constraints."""

@@ -243,6 +243,12 @@ def test_what_is_bound_by_constraints_or_moved_as_a_whole_is_not_optimized_by_pa
     assert local.settle(moved, task.space.start) is moved
 
 
+def test_a_descent_without_constraints_goes_on_where_a_step_gains_little():
+    """In this curved valley, less than a millionth of the cost."""
+    task = problem(lambda x: 1000 + 0.01 * rosenbrock(x), [-1.2, 1.0] * 5)
+    assert local_search(task).descend(task.measured(task.space.start)).measurement.score < 1000.001
+
+
 def test_a_search_that_would_have_to_gain_more_than_any_has_is_left_out():
     task = problem(pairs_energy, [[float(k)] for k in range(12)])
     local = local_search(task)
