@@ -11,7 +11,6 @@ from pathlib import Path
 
 from attempts.index import history, query
 from attempts.index.index import Index
-from attempts.noise import tiny
 from attempts.record import Attempt, Direction
 from attempts.store import Missing, Store
 from coral.errors import CoralError
@@ -151,22 +150,14 @@ class RunView:
     @cached_property
     def best_and_lead(self) -> tuple[LenientJson, LenientJson]:
         """The best and the lead as status.json has them. Where it cannot be read, as by a sealed agent, they are
-        computed from the records that may be seen: the lead is the first of their ranking, and the best where none of
-        them is higher."""
+        computed from the records that may be seen: the lead is the first of their ranking, which leaves out the seed.
+        """
         if self.status:
             return self.status.inner("best"), self.status.inner("lead")
         wanted = query.Wanted(alone=self.alone)
         ranked = self.index.ask(lambda rows: query.ranked(rows, wanted, self.direction, 1))
         lead = self._measured(ranked[0].number if ranked else None)
-        if self.alone:
-            return lead, lead
-        best = self._measured(self.best)
-        level, highest = best.number("median"), lead.number("median")
-        if level is None or (
-            highest is not None and self.direction.better(highest, level) and abs(highest - level) > tiny(level)
-        ):
-            return best, lead
-        return best, best
+        return lead if self.alone else self._measured(self.best), lead
 
     @cached_property
     def own_bests(self) -> list[tuple[str, int]]:

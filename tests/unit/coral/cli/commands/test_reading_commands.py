@@ -233,11 +233,6 @@ def test_who_leads_is_known_from_the_records_where_the_status_is_lost(layout: La
     assert any("#5 " in line for line in shown("lineage").splitlines())
 
 
-def test_where_no_attempt_is_better_the_seed_leads(tmp_path: Path) -> None:
-    layout = make_run(tmp_path / "runs", scores=(5.0, 1.0, 2.0))
-    assert [found.integer("number") for found in RunView(layout).best_and_lead] == [0, 0]
-
-
 def test_a_folder_without_records_is_listed_as_a_run(layout: Layout, shown: Shown) -> None:
     layout.status.unlink()
     for path in layout.attempts.glob("*.json"):
