@@ -101,12 +101,6 @@ def last(rows: Rows) -> int:
     return int(number or 0)
 
 
-def latest(rows: Rows) -> str | None:
-    """Return when the latest record was published; None if there is none."""
-    found = rows.execute("SELECT published_at FROM records ORDER BY ord DESC LIMIT 1").fetchone()
-    return None if found is None else str(found[0])
-
-
 def recent(rows: Rows, wanted: Wanted) -> Iterator[int]:
     """Yield the numbers of the wanted attempts, the newest first."""
     where, values = conditions(wanted)

@@ -37,8 +37,8 @@ class AgentUsage:
 class RunUsage:
     """What all agents have used together. Money is in dollars. None: that is not known.
 
-    `seconds`: under supervision. `tokens_unknown_of`, `money_unknown_of`: the agents of which not all tokens, or not
-    all money, is known and in the sums, which are "at least" then.
+    `seconds`: under supervision. `tokens_unknown_of`, `money_unknown_of`: the agents that may have used more tokens, or
+    more money, than is counted. If there is one, the sum is a lower bound.
     """
 
     seconds: float | None

@@ -77,9 +77,10 @@ class LaunchBridge(ABC):
 
     @abstractmethod
     def described(self, places: list[dict[str, Any]], *, by_nodes: bool) -> dict[str, Any]:
-        """Return what `coral cluster` and `coral doctor` show: a `problem`, `nodes`, `launches`, and as `refused`, for
-        each of the places why no node can run a launch with its `resources` and `labels`. `by_nodes`: whether each node
-        is asked what it has, and which `programs` of the places that it has room for are missing there."""
+        """Return what `coral cluster` and `coral doctor` show. `problem`: why the cluster cannot be used, or empty;
+        `nodes`: one for each living node; `launches`: where each launch runs, or why it waits; `refused`: for each of
+        `places`, why no node can run a launch with its `resources` and `labels`, or empty. `by_nodes`: each node also
+        says which versions, which free disk, and which of the `programs` of `places` it has."""
 
     def serve(self) -> None:
         """Serve clients until nobody supervises the run and none is left."""

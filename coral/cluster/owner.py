@@ -19,7 +19,6 @@ from coral.cluster import node
 
 CALLS = 16  # of its methods that may run at the same time
 MOST_TEXT = 20_000  # characters that are kept of what Ray says
-_TOO_LONG = "Failed to install runtime_env within the timeout"
 
 
 def run_grade(
@@ -36,11 +35,13 @@ def run_grade(
 
 
 def _unmade(error: ray.exceptions.RuntimeEnvSetupError) -> dict[str, Any]:
-    """Return the event of a grade whose environment Ray cannot make: on which node, why, and all that Ray has said. Why
-    is the last line of that; where it took too long, the first sentence."""
+    """Return the event that ends a grade because Ray cannot make its environment. `lost`: the node and the cause;
+    `message`: Ray's whole message. The cause is the last line of the message. If that line only names an exception, the
+    cause is the first sentence."""
     message = str(error.error_message or error).strip()
     node, text = re.fullmatch(r"(?:\[Node ([^\]]+)\] )?(.*)", message, re.DOTALL).groups()  # type: ignore[union-attr]
-    why = text.split(". ")[0] if text.startswith(_TOO_LONG) else text.splitlines()[-1].strip()
+    last = text.splitlines()[-1].strip()
+    why = text.split(". ")[0] if last.replace(".", "").isidentifier() else last
     where = f" on {node}" if node else ""
     return {"lost": f"its environment cannot be made{where}: {why}", "unmade": True, "message": message[-MOST_TEXT:]}
 

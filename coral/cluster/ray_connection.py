@@ -80,14 +80,16 @@ class RayConnection:
         threading.Thread(target=self._watch_nodes, args=(look,), daemon=True).start()
 
     def on(self, node: str, function: Any) -> Any:
-        """Return a remote function that runs on a node, whatever else runs there."""
+        """Return the remote function as one that runs on this node alone. It reserves no processor: it also starts on a
+        node that is full."""
         strategies = import_module("ray.util.scheduling_strategies")
         there = strategies.NodeAffinitySchedulingStrategy(node, soft=False)
         return function.options(num_cpus=0, max_retries=0, scheduling_strategy=there)
 
     def describe(self, found: dict[str, Any], ask: Callable[..., Any] | None, given: Given = lambda _: ()) -> None:
-        """Put the living nodes into `found`, each with what it has and has free, and with what `ask` returns there,
-        which is called with the arguments `given` for its id; or a `problem`."""
+        """Set `nodes` of `found` to all living nodes, each with its resources in total and free; or set `problem`.
+        `ask`: a function that is called on each node, whose answer is added; `given`: its arguments, for the node's
+        id."""
         try:
             status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
         except self.ray.exceptions.RayError as error:

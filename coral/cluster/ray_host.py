@@ -15,9 +15,9 @@ import ray
 
 
 def described(programs: list[str] | None) -> dict[str, Any]:
-    """Return what the node has for agents: its versions of Python and of Coral, which is empty without Coral; those of
-    the `programs` that are `missing`; and the free bytes of the disk with its mirrors. `programs`: what agents need
-    there; None if none of them can run there, and then neither does it matter what the node lacks."""
+    """Return what this node has for agents: the versions of Python and of Coral (empty if it has none), which of the
+    `programs` are `missing`, and the free bytes of the disk that mirrors are on. `programs`: what agents need here;
+    None if no agent can run on this node."""
     try:
         from coral import __version__ as version
     except ImportError:

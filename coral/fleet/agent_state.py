@@ -144,11 +144,11 @@ class Meter:
 
     @property
     def is_money_partial(self) -> bool:
-        """Whether the money that the agent has spent leaves something out."""
+        """Whether the agent has spent more money than is counted."""
         return self.is_unpriced or self.is_money_lost or self.is_use_lost
 
     def closed(self) -> "Meter":
-        """The meter of which nothing more is reported: what is not known of its figure never will be."""
+        """The meter after its last report: the cost of tokens that nobody knows by then stays unknown."""
         return replace(self, is_unpriced=False, is_money_lost=self.is_money_lost or self.is_unpriced)
 
 

@@ -94,7 +94,7 @@ def _least(limit: int | None, own: int | None, agents: int) -> int | None:
 
 def _past_runs(folder: Path, paid: set[tuple[str, str]]) -> Iterator[CostOfRun]:
     """Yields the past runs in `folder` that used all of these programs and models, newest first. A run whose cost is
-    unknown or known only in part is left out; one whose tokens are has none."""
+    unknown or only a lower bound is left out. If its number of tokens is, that is 0."""
     for root in sorted(entries(folder, lambda entry: entry.is_dir()), reverse=True):
         try:
             status = json.loads(read_bytes(root / "status.json", LARGEST))

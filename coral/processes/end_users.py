@@ -22,7 +22,8 @@ _SIGKILL = 9
 
 
 def end(users: Collection[int], ender: int) -> None:
-    """Send SIGKILL to all processes of these users, up to _ROUNDS times while one is left: some cannot be ended."""
+    """Send SIGKILL to all processes of these users. While one is left, repeat that, at most _ROUNDS times: the kernel
+    cannot end a process that waits for a disk."""
     for _ in range(_ROUNDS):
         for user in users:
             if os.fork() == 0:

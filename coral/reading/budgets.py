@@ -34,7 +34,7 @@ def used(view: RunView) -> str:
 
 
 def unknown_use(status: LenientJson) -> Unknown:
-    """Return the agents of which not all tokens are known, and those of which not all money is."""
+    """Return, for tokens and for money, the names of the agents that may have used more than is counted."""
     return {key: frozenset(status.texts(f"{key}_unknown_of")) for key in (BudgetKey.TOKENS, BudgetKey.MONEY)}
 
 
@@ -65,8 +65,8 @@ def forecast(used: float, limit: float, clock: float) -> float | None:
 
 
 def partly_known(view: RunView) -> list[BudgetKey]:
-    """Return of what, tokens or money, the use of some agents is not known, or of all because status.json cannot be
-    read."""
+    """Return tokens, money, both or neither: those of which an agent may have used more than is counted. Both if
+    status.json cannot be read and an agent can use a model."""
     return [key for key, names in unknown_use(view.status).items() if names or view.is_use_lost]
 
 

@@ -44,6 +44,11 @@ class RunView:
         index.refresh()
         return index
 
+    def close(self) -> None:
+        """Close the index if it was opened."""
+        if "index" in vars(self):
+            self.index.close()
+
     @cached_property
     def alone(self) -> str:
         """The agent in whose workspace this process runs, if that agent may see only its own attempts; else empty."""

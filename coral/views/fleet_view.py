@@ -211,8 +211,8 @@ def budgets_of(fleet: Fleet, rules: Rules, clock: float) -> list[dict[str, Any]]
 
 
 def unknown_use(fleet: Fleet, rules: Rules) -> dict[BudgetKey, list[str]]:
-    """Returns the agents of which not all tokens are known, and those of which not all money is. The sums over all
-    agents leave out what is not known."""
+    """Returns, for tokens and for money, the names of the agents that have used more than is counted, or may have. The
+    sums over all agents are lower bounds if there is one."""
     rules = in_force(rules, fleet.run)
     unknown: dict[BudgetKey, list[str]] = {BudgetKey.TOKENS: [], BudgetKey.MONEY: []}
     for agent in fleet.agents.values():
@@ -227,8 +227,8 @@ def unknown_use(fleet: Fleet, rules: Rules) -> dict[BudgetKey, list[str]]:
 
 
 def spent_of(spent: Spent) -> dict[str, Any]:
-    """Returns the use for status.json. Tokens are None if the program has reported none: that does not mean that it
-    used none."""
+    """Returns the use for status.json. The numbers of tokens are None if none were reported: the agent may have used
+    some."""
     money = None if spent.money is None else round(spent.money, 6)
     tokens = {"tokens": spent.tokens, "input": spent.input, "cached": spent.cached, "output": spent.output}
     return {**(tokens if _has_tokens(spent) else dict.fromkeys(tokens)), "money": money}

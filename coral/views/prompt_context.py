@@ -127,12 +127,13 @@ def budget(rules: Rules, fleet: Fleet, clock: float, agent: str = "") -> dict[st
 
 
 def _at_most(left: str, why: str) -> str:
-    """Return what is left to the fleet. `why`: for which reason it may be less; empty if it is known."""
+    """Return in words what is left to the fleet. `why`: the reason why it may be less; empty if it is exact."""
     return f"{'at most ' if why else ''}{left} are left to the fleet{why}"
 
 
 def _own_budget(own: Allowance, agent: Agent, unknown: Collection[BudgetKey]) -> list[str]:
-    """Return what is left of an agent's own budget. `unknown`: of what its use is not known, or not all."""
+    """Return in words what is left of an agent's own budget. `unknown`: money, tokens or both, if the agent may have
+    used more than is counted."""
     lines, most = [], {key: "at most " if key in unknown else "" for key in BudgetKey}
     if own.attempts is not None:
         left = max(own.attempts - agent.progress.graded, 0)

@@ -76,5 +76,4 @@ def opened(layout: Layout) -> Iterator[RunView]:
     try:
         yield view
     finally:
-        if "index" in vars(view):
-            view.index.close()
+        view.close()

@@ -30,8 +30,8 @@ def _row(run: Layout) -> Json:
 
 
 def _line(view: RunView) -> Json:
-    """Return one row of the list, from the run's status where it is current: opening the indexes of a hundred runs
-    would take long."""
+    """Return one row of the list. It is read from status.json, and from the records only if there is none: opening the
+    indexes of a hundred runs would take long."""
     best, clock = view.best_and_lead[0], view.status.number("clock")
     return {
         "run": view.name,

@@ -98,7 +98,7 @@ _PLACES = {
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],
     "tests/cluster/test_remote_launch, in which launches go through them": [
-        "coral.cluster: launch_guard program_end",
+        "coral.cluster: program_end",
     ],
     "unit/coral/config/test_load": ["coral.config: budget session"],
     "end_to_end/test_start_failures": ["coral.processes: command"],

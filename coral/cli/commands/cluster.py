@@ -54,7 +54,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asked(folder: Path, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """Ask the bridge in a folder. CoralError if it does not answer."""
+    """Send a question to the run's process that speaks to the cluster, and return the answer. `folder`: where that
+    process has its socket. CoralError if there is no answer within `seconds`."""
     try:
         found = wire.ask(folder, message, seconds)
     except OSError as error:

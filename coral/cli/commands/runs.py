@@ -1,6 +1,8 @@
 """`coral runs`: lists the runs in the nearest folder of runs, newest first."""
 
 import argparse
+from contextlib import closing
+from typing import Any
 
 from rich.text import Text
 
@@ -23,11 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    runs = [RunView(layout) for layout in _found(args)[: args.n or None]]
-    if args.json:
-        return print_json([_data(view) for view in runs])
     columns = ("run", "task*", "state", ">agents?", ">attempts?", ".best", "last beat?")
-    print_table(columns, [_row(view) for view in runs])
+    rows: list[Any] = []
+    for layout in _found(args)[: args.n or None]:
+        with closing(RunView(layout)) as view:  # a thousand open indexes are more files than a process may have
+            rows.append(_data(view) if args.json else _row(view))
+    if args.json:
+        return print_json(rows)
+    print_table(columns, rows)
     return 0
 
 

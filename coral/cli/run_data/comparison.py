@@ -72,7 +72,8 @@ class RunOutcome:
         return self.view.status.inner("spent").number("tokens")
 
     def unknown_of(self, what: BudgetKey) -> list[str] | None:
-        """Return the agents of which not all tokens, or not all money, is known; None if status.json cannot be read."""
+        """Return the agents that may have used more tokens (`what`), or more money, than is counted; None if
+        status.json cannot be read."""
         return self.view.status.texts(f"{what}_unknown_of") if self.view.status else None
 
     def over_time(self) -> list[tuple[float, float]]:

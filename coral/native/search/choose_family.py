@@ -123,7 +123,8 @@ def _first_families(situation: Situation) -> tuple[str, ...]:
 
 
 def is_every_second(agent: str) -> bool:
-    """Return whether an agent's number is even: it tries families in reverse order, and large populations soon."""
+    """Return whether an agent's number is even: it tries families in reverse order, and its
+    evolution has large populations after the first run."""
     digits = "".join(filter(str.isdigit, agent))
     return bool(digits) and int(digits) % 2 == 0
 

@@ -202,7 +202,7 @@ class Episode:
             with suppress(TimeUp):
                 self._search()
             if problem.best is not None and problem.rank(problem.best) < problem.rank(self.best):
-                self.best = self.current = problem.best  # of a move that was cut off
+                self.best = self.current = problem.best  # the time was over in the middle of a move
             if self._has_gained(ALIKE):
                 break
         return self._candidate()

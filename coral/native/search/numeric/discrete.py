@@ -22,9 +22,10 @@ SAMPLED = 60  # neighbours that are measured to find a typical loss
 ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
 STEP_SHARE = 0.1  # of the search's time, for the neighbours of one step, or to find the typical loss of a kind
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
-FEWER, MORE = 0.5, 1.2  # by which that many change after a batch with one that it accepts, and after one without
+FEWER = 0.5  # of them are measured after a batch with one that it accepts
+MORE, LEAST_MORE = 1.2, 0.25  # times as many, and so many more, after a batch without
 SHARES = (0.4, 0.97)  # of the time that is left, for one annealing
-FEWEST_STEPS = 200  # if fewer take such a share, the annealing takes all
+FEWEST_STEPS = 200  # an annealing that would have time for fewer takes all the time that is left
 EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
 
 Change = tuple[tuple[int, float], ...]  # variables and their new values
@@ -130,7 +131,7 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
         share = 1.0
     current = best = start
     at_a_time = 1.0
-    # By the clock, since not all that is measured is a step: the rest of a batch is left when one is accepted.
+    # The clock sets the temperature: how many measurements become steps is not known before.
     while (cooled := (time.monotonic() - began) / (share * max(until - began, 1e-9))) < 1.0:
         drawn = [changed(current.point, neighbours.draw(current.point, kind)) for _ in range(int(at_a_time))]
         here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** cooled
@@ -142,7 +143,7 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
                 at_a_time = max(1.0, FEWER * at_a_time)
                 break
         else:
-            at_a_time = min(SPECULATIVE, 0.25 + MORE * at_a_time)
+            at_a_time = min(SPECULATIVE, LEAST_MORE + MORE * at_a_time)
     return best
 
 

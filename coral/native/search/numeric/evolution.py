@@ -159,7 +159,7 @@ def load_evolution(path: Path, indices: Sequence[int], size: int, program: str) 
     program, or was written by another version."""
     try:
         found = path.read_bytes()
-        load_cma()  # which reading it would import otherwise
+        load_cma()  # before `pickle`, which would import it with matplotlib
         of, kept = pickle.loads(found)
     except (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, TypeError, ValueError):
         return None

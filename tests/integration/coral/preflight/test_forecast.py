@@ -60,6 +60,19 @@ def test_the_last_runs_of_the_task_say_what_an_attempt_and_an_hour_cost(tmp_path
     assert of_tokens == Forecast(pytest.approx(12.0), said)  # type: ignore[arg-type]
 
 
+def test_what_is_known_only_in_part_says_nothing(tmp_path: Path, runs: Path) -> None:
+    """A run whose money is a lower bound, about money; one whose tokens are, about what a token costs."""
+    for name, dollars, unknown in (("20260101-a", 4.0, "tokens"), ("20260102-b", 90.0, "money")):
+        ran(runs, name, dollars, 10, 1800.0)
+        status = runs / "t" / name / "status.json"
+        status.write_text(json.dumps({**json.loads(status.read_text()), f"{unknown}_unknown_of": ["agent-1"]}))
+    of_attempts = forecast(task(tmp_path, "{attempts: 40}"), runs)
+    assert of_attempts == Forecast(16.0, "about $16.00: 40 attempts at $0.40, as in the last run of this task")
+    of_tokens = forecast(task(tmp_path, "{tokens: 3000000}"), runs)
+    assert of_tokens is not None
+    assert of_tokens.text.endswith(", a rough guess")
+
+
 def test_without_a_run_a_guess_is_called_one_and_the_unknown_unknown(tmp_path: Path, runs: Path) -> None:
     guess = forecast(task(tmp_path, "{attempts: 10}"), runs)
     assert guess is not None

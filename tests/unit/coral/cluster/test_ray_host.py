@@ -3,6 +3,7 @@
 import os
 import runpy
 import sys
+from pathlib import Path
 from queue import SimpleQueue
 from types import ModuleType
 
@@ -19,3 +20,15 @@ def test_a_node_without_coral_says_so_and_ends_after_the_lease(monkeypatch: pyte
     assert codes.get(timeout=10) == 1
     (ended,) = host.exchange(0, 0, 0)["events"]
     assert "the node has no Coral of version 9.9" in ended["ended"]["problem"]
+
+
+def test_a_program_that_may_not_be_started_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    described = runpy.run_module("coral.cluster.ray_host")["described"]
+    closed, by_name = tmp_path / "closed-program", tmp_path / "bin" / "closed-program"
+    closed.touch(0o600)
+    assert described([str(closed)])["missing"] == ["closed-program"]
+    by_name.parent.mkdir()
+    by_name.touch(0o700)
+    assert described([str(closed)])["missing"] == []

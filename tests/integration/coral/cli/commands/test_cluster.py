@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
 from real_runs import tries, wait_until
 from remote_grades import GRADE, place_of
+
+from coral.cli.commands.cluster import _print_agents
 
 LOCAL = ("grader.executor=slurm", "grader.slurm.cluster=local", "grader.timeout=60")
 
@@ -51,3 +54,10 @@ def test_a_run_on_this_machine_alone_has_none(start, coral):
         1,
         True,
     )
+
+
+@pytest.mark.parametrize("with_nodes", [True, False])
+def test_the_trouble_of_the_agents_cluster_is_printed_wherever_its_nodes_are(capsys, with_nodes):
+    trouble = "the cluster at h:1 has no node that runs agents"
+    _print_agents({"problem": trouble, "nodes": [], "launches": []}, with_nodes=with_nodes)
+    assert capsys.readouterr().out == f"the cluster cannot be used: {trouble}\nno agent of this run is there\n"

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from sample import agent_status, attempt, make_run, stamp, write_events, write_status
 
+from attempts.index.index import Index
 from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli.commands.diff import coloured
 from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
+from coral.reading import run_view
 from coral.reading.run_view import RunView
 from coral.supervisor.lock import hold_lock
 from coral.views.fleet_view import Unit, due_data
@@ -218,6 +220,25 @@ def test_runs_lists_the_newest_first(layout: Layout, shown: Shown, tmp_path: Pat
     before = json.loads(shown("runs", "--json"))
     (layout.agents / ".agent-1.broken-0123").mkdir()
     assert json.loads(shown("runs", "--json")) == before
+
+
+def test_one_index_is_open_at_a_time_however_many_runs_have_lost_their_status(
+    layout: Layout, shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes files, of which a process may have a thousand."""
+    for _ in range(3):
+        make_run(layout.root.parents[1])
+    counts = list[int]()
+
+    class Counted(Index):
+        def refresh(self) -> None:
+            super().refresh()
+            links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+            counts.append(sum(link.name == "index.sqlite" for link in links))
+
+    monkeypatch.setattr(run_view, "Index", Counted)
+    shown("runs")
+    assert counts == [counts[0]] * 3
 
 
 def test_who_leads_is_known_from_the_records_where_the_status_is_lost(layout: Layout, shown: Shown) -> None:
