@@ -57,8 +57,8 @@ class Codex(AgentProgram):
         match event.line("type"):
             case "thread.started":
                 yield OutputEvent(session=event.line("thread_id", limit=100), early=True)
-            case "turn.started":
-                yield OutputEvent(phase="thinking")
+            case "turn.started":  # the prompt is logged some milliseconds later, or after the conversation was compacted
+                yield OutputEvent(phase="thinking", early=True)
             case "item.started":
                 yield from _item(event.inner("item"), over=False)
             case "item.completed":
@@ -108,11 +108,11 @@ _NAMES = {"command_execution": "shell"}
 
 
 def _error(line: str) -> OutputEvent:
-    """Read an error; if it ends the turn, `turn.failed` follows."""
+    """Read an error; if it ends the turn, `turn.failed` follows. It may have ended before the prompt was logged."""
     if retry := _RETRY.match(line):
         reason = retry["reason"] or line
         return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(retry["attempt"]), reason=reason))
-    return OutputEvent(message=line, error=line)
+    return OutputEvent(message=line, error=line, early=True)
 
 
 def _usage(usage: JsonObject) -> Usage:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.timeout(900)
 
 # The moments that an interrupt follows, and by how many seconds at most. They are seen and not reckoned: on a slow
 # machine they come later, and are the same. Those in an answer or a tool come in test_conversations.py too.
-MOMENTS = {"start": 1.0, "first words": 0.2, "question": 0.2, "answer": 0.3, "tool": 0.3}
+MOMENTS = {"start": 1.0, "first words": 0.2, "acknowledged": 0.0, "question": 0.2, "answer": 0.3, "tool": 0.3}
 TWICE = ("start", "first words", "question")  # no other test has these
 FILLER = "A line of a long prompt.\n" * 8000
 LONG = 3  # the turn whose prompt is 200 kB long
@@ -81,6 +81,7 @@ def _comes(moment: str, launch: Launch, server: ModelServer, desk: Desk) -> Call
     return {
         "start": lambda: True,
         "first words": lambda: bool(launch.output),
+        "acknowledged": lambda: launch.heard,
         "question": lambda: len(server.turns) > asked,
         "answer": lambda: server.begun > begun,
         "tool": lambda: len(list(desk.clone.glob("tool-*"))) > tools,

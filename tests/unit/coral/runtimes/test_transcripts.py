@@ -56,7 +56,7 @@ def test_a_turn_with_a_tool_call_is_read_alike_for_all_programs(program: str, tm
 PROMPT_TAKEN = {
     "acp": '"type": "(says|thinks|tool|update|plan)"',
     "claude": '"subtype":"init"',
-    "codex": '"turn.started"',
+    "codex": '"(agent_message|command_execution|todo_list|file_change|web_search|mcp_tool_call)"|Reconnecting',
     "copilot": '"assistant.(message|reasoning|tool_call)|"tool.execution_start"',
     "gemini": '"role":"assistant"|"tool_use"',
     "opencode": '"step_start"',
