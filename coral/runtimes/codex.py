@@ -57,7 +57,7 @@ class Codex(AgentProgram):
         match event.line("type"):
             case "thread.started":
                 yield OutputEvent(session=event.line("thread_id", limit=100), early=True)
-            case "turn.started":  # the prompt is logged some milliseconds later, or after the conversation was compacted
+            case "turn.started":  # the prompt is logged milliseconds later, or after a compaction
                 yield OutputEvent(phase="thinking", early=True)
             case "item.started":
                 yield from _item(event.inner("item"), over=False)

@@ -166,10 +166,11 @@ class OutputEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSummary:
-    """The output of a whole launch: whether anything was printed, the last error, the end of its stderr, and what the
-    program said of its own end."""
+    """The output of a whole launch: whether it shows that the conversation has the prompt, what the program was doing
+    last, the last error, the end of its stderr, and what the program said of its own end."""
 
     output: bool = False
+    phase: str = ""
     session: str = ""
     error: str = ""
     stderr: str = ""

@@ -118,6 +118,7 @@ class OutputMonitor:
         """Return the facts by which the runtime judges how the launch ended."""
         return LaunchSummary(
             output=self.has_output,
+            phase=self.phase,
             session=self.session or "",
             error=self.last_error,
             stderr=end_of(self.errors),
