@@ -60,6 +60,8 @@ def test_who_meets_the_limit_parks_all_of_its_account_and_nobody_else_with_one_a
         "interrupt cid/1",
     ]
     assert stage["ben"].phase is Phase.RUNNING
+    said = stage.at(3, stage.exited("ben", Ending.LIMIT, until=3600.0))
+    assert said[1:] == ["alert run-alert-2: other has reached its usage limit; its agent is parked for 60.7 minutes"]
 
 
 def test_nothing_is_asked_of_the_provider_before_its_reset_and_then_by_one() -> None:

@@ -30,9 +30,8 @@ def on_limit(transaction: Transaction, agent: Agent, until: float | None) -> Non
     _limit(transaction, account, Limit(until=transaction.clock + seconds, tries=tries))
     if known is None:
         count = len(_agents_of(transaction, account))
-        transaction.alert(
-            f"{account} has reached its usage limit; {count} agents are parked for {seconds / 60:.1f} minutes"
-        )
+        parked = "its agent is" if count == 1 else f"{count} agents are"
+        transaction.alert(f"{account} has reached its usage limit; {parked} parked for {seconds / 60:.1f} minutes")
 
 
 def close(transaction: Transaction, account: str, reason: Reason) -> None:

@@ -121,7 +121,8 @@ def _best(situation: Situation) -> list[str]:
         tried = Counter(family for attempt in since if (family := parse_title(attempt.title)[0]))
         by = ", ".join(f"`{family}` {count}" for family, count in tried.most_common())
         near = [a.agent for a in recent if a.score is not None and abs(a.score - level) <= CLOSE * max(1.0, abs(level))]
-        ends = f"{len(near)} of {len(set(near))} agents end at {score_text(level)}" if len(set(near)) > 1 else ""
+        agents = len(set(near))
+        ends = f"{len(near)} attempts of {agents} agents end at {score_text(level)}" if agents > 1 else ""
         lines.append(
             f"- What limits the score: none of the {len(since)} attempts since #{best.number} is better ({by})"
             f"{f'; {ends}: a ceiling of these families, or the optimum' if ends else ''}."

@@ -112,7 +112,8 @@ class WriteFile(AgentTool):
 
     def perform(self, bench: Workbench) -> str:
         _write(bench, self.path, self.content)
-        return f"{self.path}: {len(self.content.splitlines())} lines written"
+        lines = len(self.content.splitlines())
+        return f"{self.path}: {lines} {'line' if lines == 1 else 'lines'} written"
 
 
 def _text(bench: Workbench, name: str) -> str:

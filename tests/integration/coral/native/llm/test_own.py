@@ -35,7 +35,7 @@ def test_a_tool_and_a_gate_of_ones_own(own: Path) -> None:
     script = [
         Step(calls=[call("convert", value=3, unit="km"), call("convert", value=-1, unit="mm")]),
         Step(calls=[call("convert", value=3, unit="mile"), call("write_file", path="data/x.txt", content="")]),
-        Step(calls=[call("write_file", False, path="x.txt", content="")]),
+        Step(calls=[call("write_file", False, path="x.txt", content="one")]),
     ]
     with ModelServer(script) as server:
         desk = LlmDesk(own, server, tools=["own.units:Convert"], gates=["own.units:keep_data"])
@@ -49,7 +49,7 @@ def test_a_tool_and_a_gate_of_ones_own(own: Path) -> None:
     assert results[1] == ("a length is not negative; give its amount", True)
     assert "unit: Input should be 'mm', 'cm' or 'km'" in results[2][0]
     assert results[3] == ("refused: data/ is given; change the program instead", True)
-    assert results[4] == ("x.txt: 0 lines written", False)
+    assert results[4] == ("x.txt: 1 line written", False)
 
 
 def test_what_is_no_tool_or_gate_is_refused(own: Path) -> None:

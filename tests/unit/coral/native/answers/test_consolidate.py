@@ -65,7 +65,7 @@ def test_a_plateau_is_named():
     records = [attempt(0, 1.0)]
     records += [attempt(n, 2.5, title=f"rows from #{n - 1}: x", verdict=Verdict.TIED) for n in range(1, 5)]
     (note,) = notes(consolidate(situation(attempts=known(*records))))
-    assert "none of the 3 attempts since #1 is better (`rows` 3); 4 of 2 agents end at 2.5" in note.body
+    assert "none of the 3 attempts since #1 is better (`rows` 3); 4 attempts of 2 agents end at 2.5" in note.body
 
 
 def test_notes_of_others_are_read(tmp_path):
