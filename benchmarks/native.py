@@ -120,7 +120,9 @@ def _fleet(name: str, seed: int, seconds: float) -> tuple[Curve, float]:
     with arena() as place:
         run = place.start(write_task(place.root / name, name, seed), f"budget.hours={seconds / 3600}")
         place.wait_for_end(run, seconds + SETTLE)
-        texts = (path.read_text(encoding="utf-8") for path in sorted(run.layout.shared.rglob("*.md")))
+        # Not Coral's own checklist, which lies beside them.
+        files = sorted(path for kind in ("notes", "skills") for path in (run.layout.shared / kind).rglob("*.md"))
+        texts = (path.read_text(encoding="utf-8") for path in files)
         words = sum(len(text.split()) for text in texts)
         return curve(run, seconds, _direction(name)), words / max(1, len(run.attempts()))
 

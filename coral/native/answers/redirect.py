@@ -11,7 +11,7 @@ from coral.native.search.choose_family import RECENT, choose_other_family
 from coral.native.situation import Call, Situation
 
 ENOUGH_TRIES = 2  # from one start, after which a family is a dead end there
-EPISODES = 3  # attempts that a new family gets before it is judged
+EPISODES = 2  # attempts that a new family gets before it is judged
 
 
 def redirect(situation: Situation) -> tuple[Call, ...]:

@@ -1,15 +1,14 @@
 """Chooses the next search: a family of moves by what has gained, and the attempt to start from by its score."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Self
 
-from attempts.record import IMPROVED, Attempt, Direction
-from coral.native.memory import Trial
+from attempts.record import IMPROVED, Attempt, Direction, Verdict
 from coral.native.search.bandit import counts_of, expected, gain, is_win, sample_family
-from coral.native.search.families import FAMILIES, FIRST, LOCAL, parse_title
+from coral.native.search.families import FAMILIES, FIRST, LOCAL, SCATTER, parse_title
 from coral.native.search.hand_over import start_from
 from coral.native.situation import Situation
 from workspace.claims import claims_of
@@ -17,8 +16,11 @@ from workspace.claims import claims_of
 START_FROM_BEST = 0.5  # how often one that is behind, and gained nothing in its last attempt, starts from the best
 PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
 COMPARED = 16  # attempts of the fleet, the latest: what has gained at first need not gain later
+FRUITLESS = 0.3  # losses in a comparison, as which an attempt of a kind weighs that gained nothing
 CONSTRAINED = 0.2  # expected wins in two comparisons of a kind that does not follow constraints
 RECENT = 6  # trials that a redirect looks back at
+EXHAUSTED = 1e-6  # relative: a local search that gained no more has exhausted its basin
+ANEW = 0.5  # how often the next local search then begins anywhere
 
 
 def choose_family(situation: Situation, random: Random) -> str:
@@ -34,7 +36,9 @@ def choose_family(situation: Situation, random: Random) -> str:
         if family in families:
             return family
     kinds = sorted({FAMILIES[name].kind for name in families})
-    kind = _choose_kind(kinds, compared, _fruitless(memory.trials), situation.constraints, random)
+    kind = _choose_kind(kinds, compared, _fruitless(situation), situation.constraints, random)
+    if kind == LOCAL and _is_basin_exhausted(situation) and random.random() < ANEW:
+        return SCATTER
     families = [name for name in families if FAMILIES[name].kind == kind]
     failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
     if len(failed) == PATIENCE and len({*failed}) == 1 and len(families) > 1:
@@ -47,16 +51,38 @@ def choose_family(situation: Situation, random: Random) -> str:
 Compared = dict[str, tuple[float, int]]
 
 
-def _fruitless(trials: Sequence[Trial]) -> Counter[str]:
-    """Count, for each kind, the trials that led to no attempt."""
-    return Counter(FAMILIES[trial.family].kind for trial in trials if trial.number is None and trial.family in FAMILIES)
+def _fruitless(situation: Situation) -> dict[str, float]:
+    """Return the losses of each kind that no comparison shows: one for each own trial that led to no attempt, and if
+    there are no constraints a part of one for each of the fleet's latest attempts that gained nothing. With constraints
+    a local search that gains nothing is no reason for another kind."""
+    losses = dict.fromkeys((family.kind for family in FAMILIES.values()), 0.0)
+    latest = situation.known.all[-COMPARED:] if situation.constraints == 0 else ()
+    failed = [attempt for attempt in latest if attempt.verdict not in (*IMPROVED, Verdict.VOID)]
+    weights = [(trial.family, 1.0) for trial in situation.memory.trials if trial.number is None]
+    weights += [(parse_title(attempt.title)[0], FRUITLESS) for attempt in failed]
+    for family, weight in weights:
+        if family in FAMILIES:
+            losses[FAMILIES[family].kind] += weight
+    return losses
+
+
+def _is_basin_exhausted(situation: Situation) -> bool:
+    """Return whether the last local search gained next to nothing, and none of its points can break a constraint: a
+    random point would."""
+    if situation.constraints != 0 or SCATTER not in situation.families:
+        return False
+    for trial in reversed(situation.memory.trials):
+        if trial.family in FAMILIES and FAMILIES[trial.family].kind == LOCAL:
+            gained = gain(trial.before, trial.score, situation.direction)
+            return gained <= EXHAUSTED * max(1.0, abs(trial.before or 0.0))
+    return False
 
 
 def _choose_kind(
-    kinds: Sequence[str], compared: Compared, fruitless: Counter[str], constraints: int | None, random: Random
+    kinds: Sequence[str], compared: Compared, fruitless: Mapping[str, float], constraints: int | None, random: Random
 ) -> str:
     """Choose a kind of families by how the kinds compare, for a rough problem is rough for all families that descend.
-    If there are constraints, the kind that follows them is preferred until it loses. A fruitless trial is a loss."""
+    If there are constraints, the kind that follows them is preferred until it loses. Fruitless tries are losses."""
     doubt = CONSTRAINED if constraints else 1.0
 
     def draw(kind: str) -> float:

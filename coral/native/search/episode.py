@@ -7,6 +7,7 @@ Its local searches cover every kind of variable, in turns: reals descend along g
 for that, integers and choices are searched by compass.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +15,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from coral.native.search.families import FAMILIES, Family
+from coral.native.search.families import FAMILIES, LOCAL, SCATTER, Family, hops
 from coral.native.search.numeric.compass import search_by_compass
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
 from coral.native.search.numeric.moves import MoveContext, perturb_all, restart
@@ -40,6 +41,9 @@ WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
 TURNS = 4
+LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
+DESCENT_STEPS = 250  # gradients of a long descent without constraints
+LONGER = 2.4  # times the episode's seconds, at most, where such a descent takes longer than these
 LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
@@ -178,6 +182,8 @@ class Episode:
     began: float = field(default_factory=lambda: time.monotonic())
     reported_at: float = 0.0
     moves_since_best: int = 0
+    line: EvaluatedPoint | None = None  # the best of a line that began anywhere
+    line_moves: int = 0  # since it gained last
     start: EvaluatedPoint = field(init=False)
     current: EvaluatedPoint = field(init=False)
     best: EvaluatedPoint = field(init=False)
@@ -192,10 +198,13 @@ class Episode:
         self.start = self.current = self.best = problem.measured(problem.space.start)
         self._learn_pace()
         gradients = are_gradients_affordable(problem, self.start.measurement)
+        if gradients:
+            self._take_time_for_descent()
         self.local = LocalSearch(problem, self.chain, self.others, self.known, self.random, gradients)
         problem.best = None
         if self.chain != self.start.point:
             self.current = problem.measured(self.chain)
+            self.line = self.current if self.family == SCATTER else None
         # Last digits are sought of what is better, in the reals: where there is none, the time is the search's.
         for share in (1.0 - POLISH, 1.0) if self.local.differences is not None else (1.0,):
             problem.deadline = self.began + self.seconds * share
@@ -209,7 +218,10 @@ class Episode:
 
     def _search(self) -> None:
         while True:
-            self._move(FAMILIES[self.family])
+            if self.family == SCATTER:
+                self._move_in_line()
+            else:
+                self._move(FAMILIES[self.family])
             self.moves += 1
             self._report()
 
@@ -219,6 +231,48 @@ class Episode:
         until = self.began + TIMING * self.seconds
         while self.problem.seconds_per_measurement > QUICK and time.monotonic() < until:
             self.problem.measured(self.start.point)
+
+    def _take_time_for_descent(self) -> None:
+        """Make a local episode longer where a descent takes longer: what is cut off costs another launch."""
+        if FAMILIES[self.family].kind == LOCAL and not self.start.measurement.slack:
+            descent = DESCENT_STEPS * (len(self.problem.space.reals) + 1) * self.problem.seconds_per_measurement
+            self.seconds = min(max(self.seconds, descent), LONGER * self.seconds)
+            self.problem.seconds = self.seconds
+
+    def _move_in_line(self) -> None:
+        """Go on with a line of optima, each near the last one; begin one at a random point where there is none, or the
+        last moves have gained nothing. Whether the line is better than the best so far is of no account to it."""
+        if self.line is None or self.line_moves >= LINE_PATIENCE:
+            self.line, self.line_moves = self._begin_line(), 0
+        else:
+            optimum = self._hop_from(self.line)
+            better = min(self.line, optimum, key=self.problem.rank)
+            self.line_moves = 0 if self._gain(self.line, better) > ALIKE else self.line_moves + 1
+            self.line = better
+        self.current = self.line
+        self.optima.append(self.line)
+        self.best = min(self.best, self.line, key=self.problem.rank)
+
+    def _begin_line(self) -> EvaluatedPoint:
+        """Return the optimum near a random point. Where the time is over before, the next episode goes on from what was
+        found."""
+        problem, kept = self.problem, self.problem.best
+        problem.best = None
+        try:
+            point = restart(self.local.context, self.current.point)
+            return self.local.optimize(problem.evaluate(point)[0], target=None)
+        finally:
+            self.current = problem.best or self.current
+            problem.best = min((one for one in (kept, problem.best) if one), key=problem.rank, default=None)
+
+    def _hop_from(self, optimum: EvaluatedPoint) -> EvaluatedPoint:
+        """Return an optimum near this one."""
+        local, near = self.local, hops(self.problem.space)
+        family = self.random.choices(near, weights=[family.prior for family in near])[0]
+        assert family.move is not None, "a hop is a move"
+        point = self.problem.space.clip(family.move(local.context, optimum.point))
+        moved = local.settle(self.problem.measured(point), optimum.point)
+        return local.optimize(moved, target=self.problem.merit(optimum.measurement))
 
     def _move(self, family: Family) -> None:
         """Make one move, then search locally. The next move starts at the result, even if it is a little worse."""
@@ -267,7 +321,7 @@ class Episode:
             space = self.problem.space
             self.evolution = Evolution(evolvable(space), space.start, self.local.scales)
         evolution = self.evolution
-        evolution.record = min(evolution.record, self.problem.merit(self.best.measurement))
+        evolution.record = min(evolution.record, self.problem.merit(self.best.measurement), self._merit_of_others())
         if evolution.ended:
             kind, point = evolution.next_kind(), self.current.point
             if self.large_populations and evolution.runs == 1:  # many optima ask for large populations, one does not
@@ -277,6 +331,12 @@ class Episode:
                 point = self.best.point if near else restart(self.local.context, self.best.point)
             evolution.begin(point, kind, self.random, self.problem.affordable(GENERATION_SHARE))
         return evolution.run(self.problem, self.local.descend if self.local.differences is not None else None)
+
+    def _merit_of_others(self) -> float:
+        """Return the merit of the best point of another agent; infinite where there is none, or the check is slow."""
+        if not self.others or self.moves or self.problem.seconds_per_measurement > TIMING * self.seconds:
+            return math.inf
+        return self.problem.merit(self.problem.measured(self.others[0]).measurement)
 
     def _search_discrete(self, family: str) -> EvaluatedPoint:
         """Search from the current point; later from the best, of which a share is drawn anew, from a little to all of

@@ -13,6 +13,7 @@ from coral.native.search.numeric.space import SearchSpace
 
 FEWEST_DISCRETE = 4
 LOCAL, EVOLUTION, TABU, ANNEAL = "local", "evolution", "tabu", "anneal"
+SCATTER = "scatter"  # the local family that begins anywhere
 FIRST = ("descent", EVOLUTION, ANNEAL, TABU)  # one of each kind, with which a search begins
 
 
@@ -41,13 +42,13 @@ class Family:
 
 
 _ALL = (
-    Family("descent", 1.2, "follows the gradient of the public check to the nearest optimum", reals=1),
+    Family("descent", 0.8, "follows the gradient of the public check to the nearest optimum", reals=1),
     Family("rows", 1.5, "draws rows of a table anew and adapts everything else to them", moves.redraw_rows, columns=1),
     Family("shake", 1.0, "moves every number a little, then searches locally", moves.perturb_all),
     Family("jump", 1.2, "moves one to three numbers far, then searches locally", moves.redraw_few),
     Family("swap", 0.9, "exchanges some values of two rows, then searches locally", moves.swap_values, columns=2),
     Family("cross", 1.0, "joins the present candidate with a part of another agent's", moves.cross, others=True),
-    Family("scatter", 0.4, "begins anywhere, forgetting the present candidate", moves.restart),
+    Family(SCATTER, 0.4, "begins anywhere, and moves on from there while that gains", moves.restart),
     Family("compass", 0.4, "moves one number or choice at a time, with a step that adapts"),
     Family(TABU, 1.6, "walks to the best neighbour that it has not just left", kind=TABU, discrete=FEWEST_DISCRETE),
     Family(ANNEAL, 1.4, "accepts losses, fewer and fewer of them", kind=ANNEAL, discrete=FEWEST_DISCRETE),
@@ -65,6 +66,12 @@ def suitable_families(space: SearchSpace, *, others: bool, check: bool) -> list[
     if not space.reals and any(family.kind != LOCAL for family in suitable):
         suitable = [family for family in suitable if family.kind != LOCAL]
     return [family.name for family in suitable]
+
+
+def hops(space: SearchSpace) -> list[Family]:
+    """Return the families whose move leads from a local optimum to one nearby."""
+    near = [family for family in _ALL if family.move is not None and not family.others and family.name != SCATTER]
+    return [family for family in near if family.suits(space, others=False, check=True)]
 
 
 def format_title(family: str, start: int | None) -> str:

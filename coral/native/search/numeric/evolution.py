@@ -5,7 +5,8 @@ narrower spread, so that both kinds get as many evaluations. A run may take long
 value that can be kept, and goes on where it was.
 
 The mean of a large population lies in the best basin long before the population does. So a local search begins at the
-mean again and again; once it leads to the same optimum several times in a row, the run has ended.
+mean again and again; once it leads to the same optimum several times in a row, the run has ended. So has one whose
+candidates differ in the last digits alone, or that converges far above the best.
 """
 
 import pickle
@@ -26,10 +27,12 @@ from coral.native.search.numeric.space import Vector, changed
 
 FIRST_STEP = 0.2  # in scales
 MOST_CORRELATED = 100  # variables between which correlations are learned; with more, that takes longer than it helps
-LOCAL_SHARE = 0.2  # of a run's evaluations of populations: so many more may be made by local searches from their mean
+LOCAL_SHARE = 0.2  # of a run's evaluations of populations: so many more may be made by local searches from their mean,
+# divided by one more than how many of these have found nothing better than the generation before them
 UNMOVED = 0.05  # of the population's spread: an optimum that moves less is the same one
 SAME_OPTIMA = 3  # in a row, after the first one, that end a run
 GENERATION_SHARE = 0.25  # of the search's time, for the largest population
+CONVERGED = 1e-5  # relative: a generation whose merits differ by less has converged
 HOPELESS = 10.0  # times its own spread: a generation this far from the record ends its run
 LARGE, SMALL = 0, 1  # the two kinds of runs
 
@@ -42,12 +45,14 @@ class Evolution:
     base: Vector
     scales: Sequence[float]
     strategy: Any = None
-    record: float = inf  # the best merit that a generation has had
+    record: float = inf  # the best merit known
     kind: int = LARGE
     runs: int = 0  # how many runs with large populations were begun
     spent: list[int] = field(default_factory=lambda: [0, 0])  # evaluations of each kind
     by_populations: int = 0  # evaluations in this run
     by_local_searches: int = 0
+    poor_local_searches: int = 0  # which found nothing better than the last generation
+    least: float = inf  # the best merit of the last generation
     optimum: Vector | None = None  # to which the last local search led
     same_optima: int = 0  # local searches in a row that led there again
 
@@ -76,7 +81,7 @@ class Evolution:
         }
         spread = FIRST_STEP * (1.0 if kind == LARGE else 0.01 ** random.random())
         self.runs += kind == LARGE
-        self.by_populations = self.by_local_searches = self.same_optima = 0
+        self.by_populations = self.by_local_searches = self.poor_local_searches = self.same_optima = 0
         self.optimum = None
         self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], spread, options)
 
@@ -88,7 +93,8 @@ class Evolution:
         met: list[EvaluatedPoint] = []
         while not met or not self.ended:
             met.append(self._make_generation(problem))
-            if descend and not self.ended and self.by_local_searches <= LOCAL_SHARE * self.by_populations:
+            share = LOCAL_SHARE / (1 + self.poor_local_searches)
+            if descend and not self.ended and self.by_local_searches <= share * self.by_populations:
                 met.append(self._search_from_mean(problem, descend))
             met = [min(met, key=lambda candidate: problem.merit(candidate.measurement))]
         return met[0]
@@ -101,10 +107,10 @@ class Evolution:
         self.by_populations += len(drawn)
         merits = [problem.merit(candidate.measurement) for candidate in evaluated]
         self.strategy.tell(drawn, merits)
-        least = min(merits)
-        if least - self.record > HOPELESS * (max(merits) - least):
+        least, differing = min(merits), max(merits) - min(merits)
+        if least - self.record > HOPELESS * differing or 0.0 < differing < CONVERGED * abs(least):
             self.strategy = None
-        self.record = min(self.record, least)
+        self.least, self.record = least, min(self.record, least)
         return evaluated[merits.index(least)]
 
     def _search_from_mean(
@@ -117,6 +123,7 @@ class Evolution:
         finally:  # also where the episode's time ends in the middle of it
             self.spent[self.kind] += problem.evaluations - before
             self.by_local_searches += problem.evaluations - before
+        self.poor_local_searches += problem.merit(found.measurement) >= self.least
         self.optimum, moved = found.point, inf
         if last is not None:
             spreads = zip(self.indices, self.strategy.stds.tolist(), strict=True)

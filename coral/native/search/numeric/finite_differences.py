@@ -82,7 +82,9 @@ class FiniteDifferences:
         if self.outdated and len(measurement.slack):
             self._learn_dependencies(point, measurement)
         known = self._depends[1:].any(axis=1)
-        near = np.flatnonzero(known & (np.asarray(measurement.slack) <= reach * SAFETY * self.largest_slope))
+        largest_change = np.zeros_like(self.largest_slope)  # and not infinite times zero
+        np.multiply(reach * SAFETY, self.largest_slope, out=largest_change, where=self.largest_slope > 0.0)
+        near = np.flatnonzero(known & (np.asarray(measurement.slack) <= largest_change))
         rows = near + 1 if self._linear else np.concatenate(([0], near + 1))
         slopes = self._slopes(point, measurement, rows, self._groups(rows))
         if not self._linear:

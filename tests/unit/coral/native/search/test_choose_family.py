@@ -3,10 +3,11 @@
 from dataclasses import replace
 from random import Random
 
+import pytest
 from native_situations import OBSERVATION, known, situation, trial
 from sample import attempt
 
-from attempts.record import Direction
+from attempts.record import Direction, Verdict
 from coral.native.memory import Redirection
 from coral.native.search.choose_family import choose_family, choose_start, compare_kinds
 
@@ -71,6 +72,44 @@ def test_a_kind_that_leads_to_no_attempt_is_chosen_less():
 
     assert picks().count("tabu") > 30
     assert picks(*fruitless).count("tabu") < 20
+
+
+def test_a_kind_whose_attempts_gain_nothing_is_chosen_less():
+    """Though its first attempt won against the other kind. With constraints the kind that follows them stays."""
+    first = [
+        attempt(0, 1.0),
+        attempt(1, 5.0, title="descent from #0: x"),
+        attempt(2, 9.0, title="evolution from #0: x"),
+    ]
+    fruitless = [attempt(k, 1.0, title="evolution from #2: x", verdict=Verdict.WORSE) for k in range(3, 11)]
+
+    def evolutions(*records, constraints=0):
+        observation = replace(OBSERVATION, families=("descent", "evolution"), constraints=constraints)
+        here = situation(trial(2, "descent", 1, 2), observation=observation, attempts=known(*first, *records))
+        return [choose_family(here, Random(k)) for k in range(100)].count("evolution")
+
+    assert evolutions() > 70
+    assert evolutions(*fruitless) < 65
+    assert evolutions(*fruitless, constraints=3) == evolutions(constraints=3)
+
+
+@pytest.mark.parametrize(
+    ("last", "constraints", "anew"),
+    [
+        (trial(4, "rows", 1.0, 1.0), 0, True),
+        (trial(4, "rows", 1.0, 1.0 + 1e-8), 0, True),
+        (trial(4, "rows", 1.0, 1.1), 0, False),
+        (trial(4, "rows", 1.0, 1.0), 3, False),
+        (trial(4, "rows", 1.0, 1.0), None, False),
+        (trial(4, "evolution", 1.0, 1.0), 0, False),
+    ],
+)
+def test_where_a_basin_is_exhausted_every_second_local_search_begins_anywhere(last, constraints, anew):
+    families = ("descent", "rows", "shake", "jump", "scatter")
+    observation = replace(OBSERVATION, families=families, constraints=constraints)
+    begun = situation(trial(2, "descent", 1, 2), last, observation=observation, attempts=known(attempt(0, 1.0)))
+    scattered = [choose_family(begun, Random(k)) for k in range(100)].count("scatter")
+    assert (scattered > 40) is anew
 
 
 def test_kinds_of_families_are_compared_from_the_same_start():

@@ -2,12 +2,13 @@
 
 import math
 import time
+from itertools import pairwise
 from random import Random
 
 import pytest
 from native_problems import EIGHT_POINTS, MeasuredLines, problem, repelling_points, rosenbrock
 
-from coral.native.search.episode import Episode, LocalSearch
+from coral.native.search.episode import LINE_PATIENCE, Episode, LocalSearch
 from coral.native.search.families import FAMILIES
 from coral.native.search.numeric.evolution import Evolution
 from coral.native.search.numeric.problem import CHUNK_SECONDS, OptimizationProblem
@@ -282,3 +283,54 @@ def test_what_is_found_by_a_move_that_is_cut_off_is_where_the_next_episode_goes_
     assert episode.moves == 0
     assert found.measurement.score < episode.start.measurement.score
     assert episode.current.point == found.point
+
+
+def hills(x):
+    """Many optima, of which the next one is hardly ever the best."""
+    return sum(0.05 * v * v - math.cos(3 * v) for v in x)
+
+
+def test_a_line_begins_anywhere_and_goes_on_in_the_next_episode(clock):
+    at = [6.2, -6.2, 4.1, 8.3]
+    episode, _ = run_episode(clock, hills, at, "scatter", 0.3)
+    assert all(abs(a - b) > 0.5 for a, b in zip(episode.optima[0].point, at, strict=True))
+    left = episode.current.point
+    later, _ = run_episode(clock, hills, at, "scatter", 0.3, chain=left)
+    assert hills(later.optima[0].point) <= hills(left)
+    assert all(abs(a - b) < 0.1 for a, b in zip(later.optima[0].point, left, strict=True)) or (
+        hills(later.optima[0].point) < hills(left)
+    )
+
+
+def test_a_line_is_given_up_once_it_gains_nothing(clock, monkeypatch):
+    begun, begin = [], Episode._begin_line
+    monkeypatch.setattr(Episode, "_begin_line", lambda episode: begun.append(episode.moves) or begin(episode))
+    run_episode(clock, bowl, [1.0, 2.0], "scatter", 0.5)
+    assert len(begun) > 2
+    assert all(later - earlier == LINE_PATIENCE + 1 for earlier, later in pairwise(begun))
+
+
+def test_a_line_that_is_cut_off_at_its_begin_goes_on(clock):
+    """Its descent takes longer than the episode has."""
+    start = [0.999] * 40
+    episode, _ = run_episode(clock, lambda x: rosenbrock(x), start, "scatter", 0.03)
+    assert episode.line is None
+    assert episode.current.point != episode.start.point
+    assert episode.current.measurement.score > episode.start.measurement.score
+
+
+@pytest.mark.parametrize(
+    ("family", "constrained", "seconds"), [("descent", False, 1.2), ("descent", True, 0.5), ("evolution", False, 0.5)]
+)
+def test_where_a_descent_takes_longer_than_an_episode_the_episode_is_longer(clock, family, constrained, seconds):
+    slack = [100.0] if constrained else []
+    episode, _ = run_episode(clock, lambda x: (rosenbrock(x), slack), [-1.2, 1.0] * 20, family, 0.5)
+    assert episode.seconds == pytest.approx(seconds)
+    assert clock[0] - episode.began < seconds + 0.4
+
+
+def test_an_evolution_knows_what_other_agents_have_reached(clock):
+    episode, _ = run_episode(clock, bowl, [9.0] * 6, "evolution", 0.05, others=[[0.1] * 6, [5.0] * 6])
+    assert episode.evolution.record <= bowl([0.1] * 6)
+    slow, _ = run_episode(clock, bowl, [9.0] * 6, "evolution", 0.05, takes=0.01, others=[[0.1] * 6])
+    assert slow.evolution.record > bowl([0.1] * 6)

@@ -34,6 +34,12 @@ def test_a_rough_surface_is_overcome():
     assert evolution.ended
 
 
+def test_a_run_ends_once_its_candidates_differ_in_the_last_digits_alone():
+    task, evolution = begun([3.0, -2.0, 4.0], function=lambda x: 5.0 + sum(v * v for v in x))
+    assert 1e-10 < evolution.run(task).measurement.score - 5.0 < 1e-5
+    assert evolution.ended
+
+
 def descent_in(task):
     """The local search that an episode hands to an evolution, and where each began and ended."""
     scales = task.space.scales([task.space.start])
@@ -66,6 +72,22 @@ def test_local_searches_from_the_mean_find_the_optimum_long_before_the_populatio
     # The next run begins anew.
     evolution.begin(task.space.start, SMALL, Random(2))
     assert (evolution.by_populations, evolution.by_local_searches, evolution.optimum) == (0, 0, None)
+
+
+def test_local_searches_that_find_nothing_are_made_less_often():
+    def evaluations(function):
+        task, evolution = begun([3.0, -2.0, 4.0, 1.0, 0.5], function=function)
+        descend, led = descent_in(task)
+        evolution.run(task, descend)
+        return evolution.by_local_searches / evolution.by_populations, evolution.poor_local_searches / len(led)
+
+    def stairs(x):
+        """Whose slopes lead away from the optimum."""
+        return 1.0 + sum(math.floor(5 * abs(v)) - 0.1 * abs(v) for v in x)
+
+    gained, missed = evaluations(waves), evaluations(stairs)
+    assert missed[1] > gained[1]
+    assert missed[0] < 0.8 * gained[0]
 
 
 def test_a_local_search_that_is_cut_off_counts():
