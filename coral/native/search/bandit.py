@@ -13,7 +13,7 @@ from coral.native.search.families import FAMILIES
 DECAY = 0.92  # what a result weighs after each later one of the same family
 SHARED_TRIES = 3.0  # as which the counts of a skill weigh, at most
 
-PRIOR_TRIES = 2.0  # as which the prior of a family weighs
+PRIOR_TRIES = 4.0  # as which the prior of a family weighs
 SEED = 0  # the number of the seed's attempt
 ROUNDING = 1e-9  # relative: smaller gains are no win and prove nothing
 

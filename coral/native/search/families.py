@@ -24,7 +24,7 @@ class Family:
     likely to gain as well."""
 
     name: str
-    prior: float  # expected wins in two tries, while nothing is known of it
+    prior: float  # expected wins in four tries, while nothing is known of it
     about: str  # how notes describe it, after "it"
     move: Move | None = None
     _: KW_ONLY
@@ -42,17 +42,17 @@ class Family:
 
 
 _ALL = (
-    Family("descent", 0.8, "follows the gradient of the public check to the nearest optimum", reals=1),
-    Family("rows", 1.5, "draws rows of a table anew and adapts everything else to them", moves.redraw_rows, columns=1),
-    Family("shake", 1.0, "moves every number a little, then searches locally", moves.perturb_all),
-    Family("jump", 1.2, "moves one to three numbers far, then searches locally", moves.redraw_few),
-    Family("swap", 0.9, "exchanges some values of two rows, then searches locally", moves.swap_values, columns=2),
-    Family("cross", 1.0, "joins the present candidate with a part of another agent's", moves.cross, others=True),
-    Family(SCATTER, 0.4, "begins anywhere, and moves on from there while that gains", moves.restart),
-    Family("compass", 0.4, "moves one number or choice at a time, with a step that adapts"),
-    Family(TABU, 1.6, "walks to the best neighbour that it has not just left", kind=TABU, discrete=FEWEST_DISCRETE),
-    Family(ANNEAL, 1.4, "accepts losses, fewer and fewer of them", kind=ANNEAL, discrete=FEWEST_DISCRETE),
-    Family(EVOLUTION, 0.4, "samples around the best with a spread that adapts", kind=EVOLUTION, reals=2),
+    Family("descent", 1.6, "follows the gradient of the public check to the nearest optimum", reals=1),
+    Family("rows", 3.4, "draws rows of a table anew and adapts everything else to them", moves.redraw_rows, columns=1),
+    Family("shake", 2.0, "moves every number a little, then searches locally", moves.perturb_all),
+    Family("jump", 2.4, "moves one to three numbers far, then searches locally", moves.redraw_few),
+    Family("swap", 1.8, "exchanges some values of two rows, then searches locally", moves.swap_values, columns=2),
+    Family("cross", 2.0, "joins the present candidate with a part of another agent's", moves.cross, others=True),
+    Family(SCATTER, 0.8, "begins anywhere, and moves on from there while that gains", moves.restart),
+    Family("compass", 0.8, "moves one number or choice at a time, with a step that adapts"),
+    Family(TABU, 3.2, "walks to the best neighbour that it has not just left", kind=TABU, discrete=FEWEST_DISCRETE),
+    Family(ANNEAL, 2.8, "accepts losses, fewer and fewer of them", kind=ANNEAL, discrete=FEWEST_DISCRETE),
+    Family(EVOLUTION, 0.8, "samples around the best with a spread that adapts", kind=EVOLUTION, reals=2),
 )
 
 FAMILIES = {family.name: family for family in _ALL}
