@@ -223,11 +223,13 @@ class Notified:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputSeen:
     """An agent printed something. A new supervisor reads the output from its beginning again, so `place` and `count`
-    refer to the whole output: what is seen twice counts once."""
+    refer to the whole output: what is seen twice counts once. `has_prompt`: whether the output shows that the
+    conversation has the prompt."""
 
     agent: str
     launch: int
     session: str | None = None
+    has_prompt: bool = True
     activity: str = ""
     reply: str = ""  # what the agent said in its own words
     place: int = 0  # where in the output the reply ends

@@ -6,14 +6,13 @@ that contradicts the run gives way to an earlier snapshot, at a resume; a chain 
 """
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from coral.native.brain import Brain
 from coral.native.calls import Submit
 from coral.native.memory import Candidate
-from coral.native.prompt import HeartbeatSection, heartbeat_sections
+from coral.native.prompt import heartbeat_sections
 from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.tool_error import ToolError
 from coral.native.workbench import SearchBench
@@ -51,11 +50,13 @@ class Loop:
     brain: Brain
     max_steps: int
     queue: deque[Signal] = field(default_factory=deque)
+    queued: set[str] = field(default_factory=set)  # ids of the heartbeats that are, or were, in the queue
     failures: int = 0  # in a row
 
     def run(self, prompt: str) -> TurnEnd:
         """Answer the prompt, then go on attempt by attempt; returns why it ended."""
-        self._receive(heartbeat_sections(prompt))
+        self.bench.memory = self.bench.memory.receive(heartbeat_sections(prompt))
+        self._queue_heartbeats()
         for _ in range(self.max_steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
             if signal.depth > MAX_DEPTH:
@@ -63,27 +64,30 @@ class Loop:
                 continue
             if self.failures >= MAX_FAILURES:
                 return TurnEnd.FAILURES
-            situation = self.bench.observe(signal.event)
-            if isinstance(signal.event, Idle) and self.brain.searches and not situation.families:
-                return TurnEnd.NOTHING_TO_VARY
-            self._step(signal, situation)
-            self.bench.snapshots.save()
+            try:
+                situation = self.bench.observe(signal.event)
+                if isinstance(signal.event, Idle) and self.brain.searches and not situation.families:
+                    return TurnEnd.NOTHING_TO_VARY
+                self._step(signal, situation)
+            finally:  # a heartbeat at which a brain fails is not met again by the next launch
+                if isinstance(signal.event, Prompted):
+                    self.bench.memory = self.bench.memory.mark_answered(signal.event.section.id)
+                self.bench.snapshots.save()
+            self._queue_heartbeats()
         return TurnEnd.STEPS
 
-    def _receive(self, sections: Iterable[HeartbeatSection]) -> None:
-        """Put heartbeats at the end of the queue, but none that was answered: they are sent again after a death."""
-        answered = self.bench.memory.answered
-        self.queue.extend(Signal(Prompted(section)) for section in sections if section.id not in answered)
+    def _queue_heartbeats(self) -> None:
+        """Put the heartbeats that wait in memory at the end of the queue: of this prompt, of a launch that was
+        interrupted before, and those that `coral eval` printed."""
+        new = [section for section in self.bench.memory.waiting if section.id not in self.queued]
+        self.queue.extend(Signal(Prompted(section)) for section in new)
+        self.queued.update(section.id for section in new)
 
     def _step(self, signal: Signal, situation: Situation) -> None:
         following: list[Signal] = []
         for call in self._unfinished(signal.event) or self.brain.reason(situation, signal.event):
             following += act(signal, call, self._perform(call))
-        if isinstance(signal.event, Prompted):
-            self.bench.memory = self.bench.memory.mark_answered(signal.event.section.id)
         self.queue.extendleft(reversed(following))
-        self._receive(self.bench.inline)
-        self.bench.inline.clear()
 
     def _unfinished(self, event: Event) -> tuple[Call, ...]:
         """Return the call that finishes what an interrupt has cut off, before the brain begins with something new."""

@@ -58,12 +58,16 @@ def main() -> int:
         if library := missing_library():
             raise ValueError(f"{library} is not installed; `coral doctor` says how to install it")
         from coral.native.memory import AgentMemory
+        from coral.native.prompt import heartbeat_sections
 
         snapshots = open_memory(args, AgentMemory)
         if snapshots is None:
             return EXIT_UNKNOWN_SESSION
+        prompt = sys.stdin.read()
+        snapshots.memory = snapshots.memory.receive(heartbeat_sections(prompt))
+        snapshots.save()
         on_interrupt(snapshots.save)
-        output.session(args.session)
+        output.session(args.session)  # which acknowledges the prompt
         from coral.native.brain import find_brain  # takes longer to import than everything before
 
         brain = find_brain(options.brain)()
@@ -71,7 +75,7 @@ def main() -> int:
         return _refuse(output, f"cannot begin: {problem}")
     if not os.environ.get("CORAL_RUN") or not os.environ.get("CORAL_AGENT"):
         return _refuse(output, "CORAL_RUN and CORAL_AGENT must be set")
-    return _run_loop(args, options, snapshots, output, brain)
+    return _run_loop(args, options, snapshots, output, brain, prompt)
 
 
 def open_memory(args: argparse.Namespace, kind: type[Held]) -> Snapshots[Held] | None:
@@ -90,9 +94,14 @@ def open_memory(args: argparse.Namespace, kind: type[Held]) -> Snapshots[Held] |
 
 
 def _run_loop(
-    args: argparse.Namespace, options: Options, snapshots: Snapshots[AgentMemory], output: Output, brain: Brain
+    args: argparse.Namespace,
+    options: Options,
+    snapshots: Snapshots[AgentMemory],
+    output: Output,
+    brain: Brain,
+    prompt: str,
 ) -> int:
-    """Run the loop on the prompt that stands on standard input; return the exit code."""
+    """Run the loop; return the exit code."""
     from attempts.record import Direction
     from coral.native.loop import Loop, TurnEnd
     from coral.native.run_view import AgentRunView
@@ -104,7 +113,6 @@ def _run_loop(
     explorer = Explorer(snapshots, output, view, options, args.editable, args.check, args.seed)
     bench = SearchBench(snapshots, output, view, explorer)
     on_interrupt(snapshots.save, bench.interrupt)
-    prompt = sys.stdin.read()
     if snapshots.problem:
         output.error(f"my newest memory is set aside, {snapshots.problem}; I trust the records")
     try:

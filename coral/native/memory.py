@@ -9,6 +9,7 @@ from typing import Self
 
 from attempts.noise import median
 from attempts.record import Attempt, Direction, Kind
+from coral.native.prompt import HeartbeatSection
 
 BLOCK_NAMES = ("plan", "learned")
 LONGEST_BLOCK = 4000  # characters; an edit beyond keeps the end
@@ -80,6 +81,12 @@ class KnownAttempts:
         """Return the attempt of this number; None if it is not remembered."""
         return next((attempt for attempt in self.all if attempt.number == number), None)
 
+    @property
+    def seed(self) -> int | None:
+        """The number of the seed's attempt; None if that is not known."""
+        found = self.best.get("")
+        return found.number if found is not None else None
+
     def leader(self, direction: Direction) -> Attempt | None:
         """Return the attempt with the best score of all; of equals, the earliest."""
         return min(self.best.values(), key=rank(direction), default=None)
@@ -149,6 +156,7 @@ class AgentMemory:
     chain_family: str = ""
     chain_start: int | None = None  # the attempt from which that episode started
     unusable: tuple[int, ...] = ()  # attempts whose files cannot be searched
+    waiting: tuple[HeartbeatSection, ...] = ()  # heartbeats that have come and are not answered yet
     answered: tuple[str, ...] = ()  # ids of heartbeats
 
     @property
@@ -166,8 +174,8 @@ class AgentMemory:
         return {attempt.number: attempt.commit for attempt in self.known.best.values()}
 
     def without_attempts(self) -> Self:
-        """Return the memory without what it knows of attempts and their scores: its texts, and what was answered."""
-        kept = {name: getattr(self, name) for name in ("session", "episodes", "blocks", "answered")}
+        """Return the memory without what it knows of attempts and their scores: its texts, and the heartbeats."""
+        kept = {name: getattr(self, name) for name in ("session", "episodes", "blocks", "waiting", "answered")}
         return type(self)(**kept)
 
     def chain_from(self, family: str, start: int | None) -> Texts:
@@ -200,5 +208,12 @@ class AgentMemory:
     def mark_unusable(self, number: int) -> Self:
         return replace(self, unusable=(*self.unusable, number)[-UNUSABLE:])
 
+    def receive(self, sections: Iterable[HeartbeatSection]) -> Self:
+        """Return the memory with these heartbeats, but none that waits or was answered: they are sent again after a
+        death."""
+        known = {*self.answered, *(section.id for section in self.waiting)}
+        return replace(self, waiting=(*self.waiting, *(section for section in sections if section.id not in known)))
+
     def mark_answered(self, heartbeat_id: str) -> Self:
-        return replace(self, answered=(*self.answered, heartbeat_id)[-ANSWERED:])
+        waiting = tuple(section for section in self.waiting if section.id != heartbeat_id)
+        return replace(self, waiting=waiting, answered=(*self.answered, heartbeat_id)[-ANSWERED:])

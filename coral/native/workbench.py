@@ -8,7 +8,6 @@ from attempts.record import Attempt
 from coral.native.coral_command import CoralCommand, Inline
 from coral.native.memory import LONGEST_REASON, AgentMemory, Trial
 from coral.native.output import Output
-from coral.native.prompt import HeartbeatSection
 from coral.native.run_view import AgentRunView
 from coral.native.search.explore import Explorer
 from coral.native.situation import Event, Idle, Prompted, Situation
@@ -23,7 +22,6 @@ class SearchBench:
     output: Output
     run_view: AgentRunView
     explorer: Explorer
-    inline: list[HeartbeatSection] = field(default_factory=list)  # heartbeats that `coral eval` printed
     coral: CoralCommand = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,9 +68,11 @@ class SearchBench:
         self.coral.interrupt()
 
     def take(self, attempt: Attempt, inline: Inline = ()) -> None:
-        """Take a result into memory if it is that of the pending trial: at once, since `coral eval` may stay until it
-        is interrupted."""
-        self.inline += inline
+        """Take a result into memory if it is that of the pending trial, and the heartbeats that `coral eval` printed:
+        at once, since it acknowledges these, and may stay until it is interrupted."""
+        if inline:
+            self.memory = self.memory.receive(inline)
+            self.snapshots.save()
         pending = self.memory.pending
         if pending is not None and pending.title == attempt.title and attempt.number not in self.memory.graded:
             self.finish(pending, attempt)

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from glob import escape
 from pathlib import Path
 
@@ -76,32 +77,38 @@ class Claude(AgentProgram):
             case "user":
                 yield from tool_results(event, session)
             case "rate_limit_event":
-                yield _limits(event.inner("rate_limit_info"), session)
+                yield replace(_limits(event.inner("rate_limit_info"), session), unsaved=True)
             case "result":
                 yield from self._result(event, session)
-            case "stream_event" | "control_response" | "tool_progress" | "keep_alive":
+            case "stream_event" | "tool_progress":
                 yield OutputEvent(session=session)
+            case "control_response" | "keep_alive":
+                yield OutputEvent(session=session, unsaved=True)
             case kind:
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def _system(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         match event.line("subtype"):
             case "init":
-                yield OutputEvent(session=session, phase="thinking", message=f"model {event.line('model', limit=80)}")
+                # Saved it is; but a conversation that is too long for the model is given up before it answers.
+                message = f"model {event.line('model', limit=80)}"
+                yield OutputEvent(session=session, phase="thinking", message=message, unsaved=True)
             case "api_retry":
                 delay, reason = event.number("retry_delay_ms"), event.line("error", limit=80)
                 seconds = None if delay is None else delay / 1000
                 retry = Retry(attempt=event.count("attempt"), seconds=seconds, reason=reason)
                 message = f"retry {retry.attempt}: {reason}"
-                yield OutputEvent(session=session, phase="retrying", message=message, retry=retry)
+                yield OutputEvent(session=session, phase="retrying", message=message, retry=retry, unsaved=True)
             case "status" if event.line("status") == "compacting":
-                yield OutputEvent(session=session, phase="compacting", message="compacting the conversation")
+                message = "compacting the conversation"
+                yield OutputEvent(session=session, phase="compacting", message=message, unsaved=True)
             case "compact_boundary":
                 before, after = (event.count("compact_metadata", name) for name in ("pre_tokens", "post_tokens"))
                 message = f"{before} → {after} tokens"
-                yield OutputEvent(session=session, phase="thinking", message=message, compacted=True)
+                yield OutputEvent(session=session, phase="thinking", message=message, compacted=True, unsaved=True)
             case kind:
-                yield OutputEvent(session=session, unknown="" if kind in _SILENT else f"system/{kind}")
+                is_known = kind in _SILENT  # hooks run before the program has anything of the conversation
+                yield OutputEvent(session=session, early=is_known, unknown="" if is_known else f"system/{kind}")
 
     def _result(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         yield OutputEvent(session=session, usage=_usage(event, "total_cost_usd"))

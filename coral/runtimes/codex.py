@@ -58,7 +58,7 @@ class Codex(AgentProgram):
             case "thread.started":
                 yield OutputEvent(session=event.line("thread_id", limit=100), early=True)
             case "turn.started":  # the prompt is logged milliseconds later, or after a compaction
-                yield OutputEvent(phase="thinking", early=True)
+                yield OutputEvent(phase="thinking", unsaved=True)
             case "item.started":
                 yield from _item(event.inner("item"), over=False)
             case "item.completed":
@@ -108,11 +108,11 @@ _NAMES = {"command_execution": "shell"}
 
 
 def _error(line: str) -> OutputEvent:
-    """Read an error; if it ends the turn, `turn.failed` follows. It may have ended before the prompt was logged."""
+    """Read an error; if it ends the turn, `turn.failed` follows. It may be one of a compaction before the turn."""
     if retry := _RETRY.match(line):
-        reason = retry["reason"] or line
-        return OutputEvent(phase="retrying", message=line, retry=Retry(attempt=int(retry["attempt"]), reason=reason))
-    return OutputEvent(message=line, error=line, early=True)
+        again = Retry(attempt=int(retry["attempt"]), reason=retry["reason"] or line)
+        return OutputEvent(phase="retrying", message=line, retry=again, unsaved=True)
+    return OutputEvent(message=line, error=line, unsaved=True)
 
 
 def _usage(usage: JsonObject) -> Usage:

@@ -20,8 +20,8 @@ BY_STATUS = {401: Ending.TERMINAL, 403: Ending.DENIED}  # ... these only if no p
 
 
 class Reader(Runtime):
-    """The base of such runtimes. `interrupt_codes`: exit codes that, once a turn has begun, only SIGINT causes.
-    `lost_session`: texts, in lower case, by which the program says that it does not know a conversation."""
+    """The base of such runtimes. `interrupt_codes`: exit codes that only SIGINT causes. `lost_session`: texts, in lower
+    case, by which the program says that it does not know a conversation."""
 
     lost_session: tuple[str, ...] = ()
     interrupt_codes: tuple[int, ...] = ()
@@ -47,7 +47,7 @@ class Reader(Runtime):
         if summary.limit_until is not None:
             return Ending.LIMIT
         ending = coral_protocol.by_code(code)
-        if code in self.interrupt_codes and summary.phase and not summary.error:
+        if code in self.interrupt_codes and summary.output and not summary.error:
             ending = Ending.INTERRUPTED
         if ending is Ending.CRASHED:
             if any(text in summary.stderr.lower() for text in self.lost_session):

@@ -137,6 +137,7 @@ class OutputEvent:
     """What one line of output says; usually one thing.
 
     `early`: the line proves only that the program runs; after an interrupt at this point the prompt may be lost.
+    `unsaved`: the turn has begun, and still the program may not have saved the prompt.
     `part`: a piece of a reply, which goes on in the next event until one has no part.
     `limit_until`: when the account's limit ends, in seconds since the epoch; `exact` where the program gave that number
     and not a sentence. `ending`: what the program says of its own end; the last event that has one counts.
@@ -161,16 +162,16 @@ class OutputEvent:
     retry: Retry | None = None
     compacted: bool = False
     early: bool = False
+    unsaved: bool = False
     unknown: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchSummary:
-    """The output of a whole launch: whether it shows that the conversation has the prompt, what the program was doing
-    last, the last error, the end of its stderr, and what the program said of its own end."""
+    """The output of a whole launch: whether anything was printed, the last error, the end of its stderr, and what the
+    program said of its own end."""
 
     output: bool = False
-    phase: str = ""
     session: str = ""
     error: str = ""
     stderr: str = ""

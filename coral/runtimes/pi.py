@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from coral.runtimes import messages
@@ -9,7 +10,7 @@ from coral.runtimes.agent import AgentProgram
 from coral.runtimes.json_object import JsonObject
 from coral.runtimes.model import Ending, LaunchSpec, OutputEvent, Retry, Usage
 
-_SILENT = {"message_start", "message_update", "tool_execution_update", "turn_end", "agent_end", "queue_update"}
+_SILENT = {"message_start", "message_update", "tool_execution_update", "agent_end", "queue_update"}
 _SILENT |= {"agent_start", "turn_start", "session_info_changed", "thinking_level_changed"}
 
 
@@ -46,8 +47,10 @@ class Pi(AgentProgram):
         match event.line("type"):
             case "session":
                 yield OutputEvent(session=event.line("id", limit=100), early=True)
-            case "message_end":
-                yield from self._message(event.inner("message"))
+            case "message_end":  # printed just before the conversation is saved; any later line shows that it was
+                yield from (replace(found, unsaved=True) for found in self._message(event.inner("message")))
+            case "turn_end":
+                yield OutputEvent(early=event.line("message", "stopReason") in ("error", "aborted"))
             case "tool_execution_start":
                 name = event.line("toolName", limit=80)
                 yield messages.started("", event.line("toolCallId"), name, event.inner("args"))

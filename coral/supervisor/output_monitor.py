@@ -38,7 +38,8 @@ class OutputMonitor:
     alive_at: float = 0.0  # when it printed, or was found computing
     read_at: float = float("-inf")
     has_begun: bool = False  # it printed a line that its runtime knows
-    has_output: bool = False  # something that shows that the prompt was taken in
+    has_output: bool = False  # something that shows that the turn has begun
+    has_prompt: bool = False  # something that shows that the conversation has the prompt
     last_error: str = ""
     last_retry: str = ""  # why the program asked its model again, as it said last
     limit_until: float | None = None
@@ -68,7 +69,9 @@ class OutputMonitor:
             printed = True
             events = self.runtime.read(line)
             self.has_begun = self.has_begun or any(not event.unknown for event in events)
-            self.has_output = self.has_output or _shows_prompt_taken(events)
+            begun = _signs_of_turn(events)
+            self.has_output = self.has_output or bool(begun)
+            self.has_prompt = self.has_prompt or any(not event.unsaved for event in begun)
             for event in self._reply_parts.join(events):
                 self._take(event)
                 self._take_reply(event.reply)
@@ -77,7 +80,14 @@ class OutputMonitor:
         if not self.has_output or (self.session is None and self.runtime.resumes):
             return []
         session = self.session if self.runtime.resumes else None
-        seen = OutputSeen(agent=self.agent, launch=self.launch, session=session, activity=self.phase, count=self.count)
+        seen = OutputSeen(
+            agent=self.agent,
+            launch=self.launch,
+            session=session,
+            has_prompt=self.has_prompt,
+            activity=self.phase,
+            count=self.count,
+        )
         replies, self._replies = self._replies, []
         says_more = any(_is_answer(reply) or reply != self._last_reply for _, reply in replies)
         reminds = printed and now - self._seen_at >= REMIND_SECONDS
@@ -118,7 +128,6 @@ class OutputMonitor:
         """Return the facts by which the runtime judges how the launch ended."""
         return LaunchSummary(
             output=self.has_output,
-            phase=self.phase,
             session=self.session or "",
             error=self.last_error,
             stderr=end_of(self.errors),
@@ -194,11 +203,11 @@ def counted(count: OutputCounts, event: OutputEvent) -> OutputCounts:
     )
 
 
-def _shows_prompt_taken(events: tuple[OutputEvent, ...]) -> bool:
-    """Return whether a line shows that the conversation has the prompt. A line that the runtime does not know shows
+def _signs_of_turn(events: tuple[OutputEvent, ...]) -> list[OutputEvent]:
+    """Return the events of a line that show that the turn has begun. A line that the runtime does not know shows
     nothing, nor does a turn that failed or was interrupted: the conversation may not have been saved."""
     cut = any(event.ending in FAILED or event.ending is Ending.INTERRUPTED for event in events)
-    return not cut and any(not event.early and not event.unknown for event in events)
+    return [] if cut else [event for event in events if not event.early and not event.unknown]
 
 
 def _is_answer(reply: str) -> bool:

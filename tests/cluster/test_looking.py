@@ -18,17 +18,20 @@ def test_nodes_grades_and_what_waits_are_shown(cluster, start, coral):
     run = start([*tries("slow"), "hang"], overrides=overrides, grade=GRADE)
     words = ("cluster", "--run", str(run.layout.root), "--json")
 
+    def full(shown):
+        return (node["address"] for node in shown["nodes"] if node["total"].get("CPU") and node["free"]["CPU"] == 0)
+
     def found():
         time.sleep(0.3)
         code, told, _ = coral(*words)
         shown = json.loads(told) if code == 0 else {"grades": []}  # the first grade may come before the bridge
-        return shown if [bool(grade["node"]) for grade in shown["grades"]] == [True, True, True, False] else None
+        placed = [bool(grade["node"]) for grade in shown["grades"]] == [True, True, True, False]
+        return shown if placed and sum(1 for _ in full(shown)) == 3 and shown["runs"][0]["running"] == 3 else None
 
     shown = wait_until(found, what="three grades on nodes and one that waits")
     nodes = {grade["node"] for grade in shown["grades"][:3]}
     assert nodes < {node["address"] for node in shown["nodes"]}
-    used = {node["address"] for node in shown["nodes"] if node["total"].get("CPU") and node["free"]["CPU"] == 0}
-    assert used == nodes
+    assert set(full(shown)) == nodes
     assert shown["grades"][3]["waits"] == "it needs 2 CPUs; the node with the most has 0 free"
     assert shown["capacity"] == 3
     assert shown["runs"] == [{"run": run.layout.root.name, "running": 3, "waiting": 1}]

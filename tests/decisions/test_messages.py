@@ -265,6 +265,35 @@ def test_whoever_waited_in_an_eval_is_gone_with_its_launch() -> None:
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 new best 1", "interrupt ann/2"]
 
 
+def test_output_before_the_conversation_has_the_prompt_acknowledges_nothing_and_makes_the_launch_interruptible() -> (
+    None
+):
+    stage = handed_over()
+    assert stage["ann"].in_flight == ("h1",)
+    assert stage.at(4, stage.heard("ann", busy="thinking", has_prompt=False)) == []
+    agent = stage["ann"]
+    assert (agent.has_output, agent.activity, agent.in_flight, agent.last_result_seen) == (True, "thinking", ("h1",), 0)
+    later = stage.at(5, stage.heard("ann", busy="thinking"))
+    assert later == ["heartbeat ann: reflect (h1) received"]
+    assert stage["ann"].last_result_seen == 1
+
+
+def test_a_turn_that_ended_well_had_its_prompt_though_its_program_printed_nothing() -> None:
+    stage = handed_over()
+    assert stage.at(4, stage.exited("ann"))[:2] == [
+        "exited ann: launch 2 ended: clean",
+        "heartbeat ann: reflect (h1) received",
+    ]
+    assert (stage["ann"].pending_messages, stage["ann"].last_result_seen) == ((), 1)
+    stage = handed_over()
+    stage.at(4, stage.exited("ann", Ending.CRASHED))
+    assert ([message.id for message in stage["ann"].pending_messages], stage["ann"].last_result_seen) == (["h1"], 0)
+    stage = handed_over()
+    stage.ask("operator", on.Pause(agent="ann"), 4)
+    stage.at(5, stage.exited("ann"))
+    assert [message.id for message in stage["ann"].pending_messages] == ["h1"]
+
+
 def test_what_a_launch_was_handed_is_not_told_at_its_eval_too() -> None:
     stage = Stage(rules=rules_with(REFLECT, REDIRECT))
     stage.tried(2, "ann", -1.0)

@@ -7,7 +7,7 @@ import signal
 import psutil
 import pytest
 from real_runs import tries, wait_until
-from remote_grades import COMMAND, GRADE, assert_one_record_each, assert_the_same, bridges, noted, place_of
+from remote_grades import COMMAND, GRADE, assert_one_record_each, assert_the_same, bridges, held, noted, place_of
 
 from attempts.record import Verdict
 from coral.errors import CoralError
@@ -47,9 +47,9 @@ def jobs(run):
 
 def test_records_are_the_same_as_those_of_this_machine(begin):
     values = (1, 3, "refused", "slow", 2)
-    here, there = (begin(*values, executor=name, grader={"timeout": 5}) for name in ("local", "slurm"))
+    here, there = (begin(*values, executor=name, grader={"timeout": 10}) for name in ("local", "slurm"))
     assert_the_same(here, there, 5)
-    assert there.attempts()[3].reason == "the grader took longer than 5 seconds"
+    assert there.attempts()[3].reason == "the grader took longer than 10 seconds"
     wait_until(lambda: not jobs(there), what="the folders of the jobs removed")
 
 
@@ -59,8 +59,9 @@ def test_a_command_is_graded_in_a_job(begin):
 
 
 @pytest.mark.parametrize("who", ["job", "bridge", "supervisor", "bridge and supervisor"])
-def test_whoever_is_killed_each_attempt_has_one_record(begin, who):
-    run = begin(1, 2, 3, grader={"args": "{seconds: 2}"})
+def test_whoever_is_killed_each_attempt_has_one_record(begin, tmp_path, who):
+    free = tmp_path / "free"
+    run = begin(1, 2, 3, grader={"args": held(2, free)})
     _, worker = place_of(run, 2)
     if who == "job":
         os.kill(worker, signal.SIGKILL)
@@ -70,18 +71,21 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, who):
     if "supervisor" in who:
         run.kill()
         run.supervise()
+    free.touch()
     assert_one_record_each(run)
     lost = noted(run, 2, "was lost")
     assert len(lost) == (who == "job"), lost
 
 
-def test_a_job_that_the_next_bridge_does_not_know_is_lost_and_another_one_submitted(begin):
-    run = begin(1, 2, grader={"args": "{seconds: 3}"})
+def test_a_job_that_the_next_bridge_does_not_know_is_lost_and_another_one_submitted(begin, tmp_path):
+    free = tmp_path / "free"
+    run = begin(1, 2, grader={"args": held(2, free)})
     place_of(run, 2)
     (folder,) = jobs(run)
     (folder / "key").unlink()
     for pid in bridges(run):
         os.kill(pid, signal.SIGKILL)
+    free.touch()
     assert [one.score for one in run.wait_for_attempts(2)] == [1.0, 2.0]
     assert noted(run, 2, "was lost") == [": its job is not known any more"]
 

@@ -13,7 +13,7 @@ from model_server import ModelServer
 from real_runs import wait_until
 
 from coral.agent_setup.launch import fill_state_folder, launch_environment
-from coral.fleet.events import Ending
+from coral.fleet.events import Ending, OutputSeen
 from coral.processes import environment, process
 from coral.processes.process import HeldChild, Identity, Program
 from coral.runtimes.line_tail import LineTail
@@ -85,7 +85,7 @@ class Launch:
     def hear(self) -> None:
         """Read what it has printed so far."""
         while self._ear.tail.has_more:
-            self.heard = bool(self._ear.read(0.0)) or self.heard
+            self._take(self._ear.read(0.0))
 
     def hear_until(self, condition: Callable[[], Any], seconds: float = PATIENCE) -> bool:
         """Listen to it until the condition holds, or it ends, or the time is over. Returns whether it holds."""
@@ -110,10 +110,13 @@ class Launch:
         code = self._wait()
         wait_until(self._is_gone, PATIENCE, "the end of what it left")
         self.hear()
-        self.heard = bool(self._ear.read(0.0, ended=True)) or self.heard
+        self._take(self._ear.read(0.0, ended=True))
         said = self._ear.summary()
         ending = self._runtime.judge(code, said)
         return Ended(code, ending, said.session, self.heard, said.limit_until, self._signs())
+
+    def _take(self, seen: list[OutputSeen]) -> None:
+        self.heard = self.heard or any(event.has_prompt for event in seen)
 
     def _wait(self) -> int:
         if self._interrupted:

@@ -14,13 +14,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from small_disk import SECONDS, run_bounded
+from small_disk import run_bounded
 
 from coral.processes.seal import problem
 from workspace.owner import closed_to_others
 from workspace.seal import Level
 
 INSIDE = "CORAL_TEST_OTHER_PYTHON"
+MARGIN = 100.0  # seconds before the end of the test, so that the end of what it runs is ours to see to
 _ROOT = Path(__file__).parents[2]
 
 
@@ -59,7 +60,9 @@ def run_inside(item: pytest.Function) -> None:
         env = {**os.environ, INSIDE: "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "TMPDIR": str(place)}
         env["PATH"] = f"{python.parent}{os.pathsep}{env['PATH']}"
         command = [str(python), "-m", "pytest", *plain, item.nodeid]
-        code, output = run_bounded(command, SECONDS, cwd=item.config.rootpath, env=env)
+        mark = item.get_closest_marker("timeout")
+        seconds = float(mark.args[0] if mark else item.config.getini("timeout")) - MARGIN
+        code, output = run_bounded(command, seconds, cwd=item.config.rootpath, env=env)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     assert code == 0, output[-20_000:]

@@ -88,14 +88,27 @@ class Stage:
         return submitted(agent, self._ids, wait=wait, kind=kind)
 
     def heard(
-        self, agent: str, session: str | None = "", busy: str = "", reply: str = "", count: OutputCounts = NOTHING
+        self,
+        agent: str,
+        session: str | None = "",
+        busy: str = "",
+        reply: str = "",
+        count: OutputCounts = NOTHING,
+        has_prompt: bool = True,
     ) -> on.OutputSeen:
         session = f"session of {agent}" if session == "" else session
         self._place += bool(reply)
         place = self._place if reply else 0
         launch = self[agent].launch
         return on.OutputSeen(
-            agent=agent, launch=launch, session=session, activity=busy, reply=reply, place=place, count=count
+            agent=agent,
+            launch=launch,
+            session=session,
+            has_prompt=has_prompt,
+            activity=busy,
+            reply=reply,
+            place=place,
+            count=count,
         )
 
     def looked(self, agent: str, edited: float | None = None) -> on.EditsScanned:

@@ -90,6 +90,12 @@ def denied(layout: Layout) -> list[str]:
 
 
 def delivered(layout: Layout, agent: str) -> list[str]:
-    """What the prompts of an agent's launches said of heartbeats, in order."""
-    prompts = [path.read_text() for path in sorted(layout.logs(agent).glob("*.prompt.md"))]
-    return [head for text in prompts for head in HEAD.findall(text)]
+    """What the prompts of an agent's launches said of heartbeats, in order; of those that ran: a supervisor that is
+    killed may have written the prompt of one that did not."""
+    paths = [path for path in sorted(layout.logs(agent).glob("*.prompt.md")) if _has_run(layout, agent, path)]
+    return [head for path in paths for head in HEAD.findall(path.read_text())]
+
+
+def _has_run(layout: Layout, agent: str, prompt: Path) -> bool:
+    output = layout.output(agent, int(prompt.name.partition(".")[0]))
+    return output.is_file() and output.stat().st_size > 0

@@ -6,6 +6,7 @@ An agent sees and ends its own jobs only; the operator sees and ends those of al
 
 import argparse
 import contextlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from coral.cli import EXIT_INTERRUPTED, EXIT_PENDING, EXIT_USER_ERROR
 from coral.cli.commands.tell import check_agent
 from coral.cli.parser import Parser, count, finite, patience, print_json
 from coral.cli.run_data import run_lookup, send_request
+from coral.cli.run_data.submissions import launch_here
 from coral.errors import CoralError
 from coral.fleet.reasons import JobOutcome
 from coral.reading import visibility
@@ -134,13 +136,15 @@ def _log(place: Place, number: int, lines: int, as_json: bool) -> int:
     record = _started(place, number)
     output = place.layout.job_output(record.text("agent"), number)
     size = output.stat().st_size if output.is_file() else 0
-    _acknowledge(place, record)
     shown = read_end(output, MAX_BYTES).decode(errors="replace").splitlines()[-max(lines, 1) :]
     if as_json:
-        return print_json({**record.data, "output": str(output), "size": size, "lines": shown})
-    print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
-    for line in shown:
-        print(format.clean(line))
+        print_json({**record.data, "output": str(output), "size": size, "lines": shown})
+    else:
+        print(f"job {number}, {_summary(record)}; {size} bytes in {output}")
+        for line in shown:
+            print(format.clean(line))
+    sys.stdout.flush()
+    _acknowledge(place, record)
     return 0
 
 
@@ -182,8 +186,9 @@ def _started(place: Place, number: int) -> LenientJson:
 
 
 def _acknowledge(place: Place, record: LenientJson) -> None:
-    """Tell the supervisor that the agent has seen the end of its job, so that the agent is not interrupted for it."""
-    if place.agent is not None and record.text("state") == "ended":
+    """Tell the supervisor that the agent has seen the end of its job, so that the agent is not interrupted for it. What
+    another of its jobs sees, or a person in its clone, it has not seen."""
+    if place.agent is not None and record.text("state") == "ended" and launch_here(place.agent):
         request = {"type": "acknowledge", "jobs": [record.integer("number")]}
         send_request.send(place.layout, place.agent, request)
 

@@ -45,7 +45,7 @@ def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
     agent = transaction.agents[agent.name]
     if agent.retrying_since is None:
         accounts.on_output(transaction, agent)
-    if agent.in_flight or agent.last_result_seen != agent.last_result_sent:
+    if event.has_prompt and (agent.in_flight or agent.last_result_seen != agent.last_result_sent):
         transaction.set_agent(agent.name, last_result_seen=agent.last_result_sent)
         acknowledge(transaction, agent.name, agent.in_flight)
     if event.reply and event.place > agent.output_searched_to:

@@ -11,10 +11,9 @@ from coral.native.memory import Trial
 from coral.native.search.families import FAMILIES
 
 DECAY = 0.92  # what a result weighs after each later one of the same family
-SHARED_TRIES = 3.0  # as which the counts of a skill weigh, at most
+SHARED_TRIES = 6.0  # as which the counts of a skill weigh, at most
 
 PRIOR_TRIES = 4.0  # as which the prior of a family weighs
-SEED = 0  # the number of the seed's attempt
 ROUNDING = 1e-9  # relative: smaller gains are no win and prove nothing
 
 Counts = Mapping[str, tuple[float, float]]  # tries and wins of each family
@@ -32,13 +31,13 @@ def is_win(gained: float, before: float | None) -> bool:
     return gained > ROUNDING * max(1.0, abs(before or 0.0))
 
 
-def counts_of(trials: Iterable[Trial], direction: Direction) -> Counts:
+def counts_of(trials: Iterable[Trial], direction: Direction, seed: int | None = None) -> Counts:
     """Count the trials of each family, the latest last; a trial that led to no attempt is a failed try. A gain over the
-    seed is left out: nearly any search gains there."""
+    seed, the attempt with that number, is left out: nearly any search gains there."""
     counts: dict[str, tuple[float, float]] = {}
     for trial in trials:
         won = is_win(gain(trial.before, trial.score, direction), trial.before)
-        if trial.verdict != Verdict.VOID and not (won and trial.start in (None, SEED)):
+        if trial.verdict != Verdict.VOID and not (won and trial.start in (None, seed)):
             tries, wins = counts.get(trial.family, (0.0, 0.0))
             counts[trial.family] = (tries * DECAY + 1.0, wins * DECAY + won)
     return counts

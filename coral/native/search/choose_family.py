@@ -20,6 +20,7 @@ FRUITLESS = 0.3  # losses in a comparison, as which an attempt of a kind weighs 
 CONSTRAINED = 0.2  # expected wins in two comparisons of a kind that does not follow constraints
 RECENT = 6  # trials that a redirect looks back at
 EXHAUSTED = 1e-6  # relative: a local search that gained no more has exhausted its basin
+LITTLE = 0.01  # of a small score: a larger gain is no sign of that
 ANEW = 0.5  # how often the next local search then begins anywhere
 
 
@@ -44,7 +45,7 @@ def choose_family(situation: Situation, random: Random) -> str:
     if len(failed) == PATIENCE and len({*failed}) == 1 and len(families) > 1:
         families = [name for name in families if name != failed[0]]
     shared = situation.skill.counts if situation.skill is not None else {}
-    own = counts_of(memory.trials, situation.direction)
+    own = counts_of(memory.trials, situation.direction, situation.known.seed)
     return sample_family(families or situation.families, own, shared, random)
 
 
@@ -72,9 +73,9 @@ def _is_basin_exhausted(situation: Situation) -> bool:
     if situation.constraints != 0 or SCATTER not in situation.families:
         return False
     for trial in reversed(situation.memory.trials):
-        if trial.family in FAMILIES and FAMILIES[trial.family].kind == LOCAL:
-            gained = gain(trial.before, trial.score, situation.direction)
-            return gained <= EXHAUSTED * max(1.0, abs(trial.before or 0.0))
+        if trial.score is not None and trial.family in FAMILIES and FAMILIES[trial.family].kind == LOCAL:
+            gained, size = gain(trial.before, trial.score, situation.direction), abs(trial.before or 0.0)
+            return gained <= EXHAUSTED * max(1.0, size) and gained <= LITTLE * size
     return False
 
 
@@ -159,7 +160,8 @@ def choose_other_family(situation: Situation, left: str) -> str:
     """Choose another family than `left`, and if possible none that another agent claims: of those that were tried least
     lately, the likeliest to win."""
     trials = situation.memory.trials
-    recent, counts = Counter(trial.family for trial in trials[-RECENT:]), counts_of(trials, situation.direction)
+    recent = Counter(trial.family for trial in trials[-RECENT:])
+    counts = counts_of(trials, situation.direction, situation.known.seed)
     others = [name for name in situation.families if name != left] or situation.families
     claimed = {claim.gap for claim in claims_of(situation.notes) if claim.agent != situation.agent}
 

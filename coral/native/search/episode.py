@@ -13,146 +13,31 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coral.native.search.families import FAMILIES, LOCAL, SCATTER, Family, hops
-from coral.native.search.numeric.compass import search_by_compass
+from coral.native.search.local_search import LocalSearch, are_gradients_affordable
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
-from coral.native.search.numeric.moves import MoveContext, perturb_all, restart
-from coral.native.search.numeric.problem import SAME, EvaluatedPoint, Measurement, OptimizationProblem, TimeUp
+from coral.native.search.numeric.moves import perturb_all, restart
+from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import SearchSpace, Vector
 
 if TYPE_CHECKING:  # numpy and scipy take half a second: each is loaded by the first search that needs it
     from coral.native.search.numeric.evolution import Evolution
-    from coral.native.search.numeric.finite_differences import FiniteDifferences
 
 ALIKE = 3e-6  # relative: costs closer than this are one result before the last digits are sought
 POLISH = 0.2  # of the episode's time, or this many seconds, for the last digits
 TOLERANCE = 0.8  # of the usual loss: how much worse the next point of departure may be
-RECENT = 30  # how many of the last losses, and of the last gains of local searches, are taken into account
-ENOUGH = 6  # gains that must be known before a local search is given up because of them
+RECENT = 30  # how many of the last losses are taken into account
 PATIENCE = 25  # moves without a new best after which the search returns to the best
-COARSE, ROUGH, FINE = 1e-4, 1e-6, 1e-12  # precision of a first look, while exploring, and of the candidate
-WITHOUT_CONSTRAINTS = 1e-8  # while exploring: L-BFGS gains little in each of many steps
-FEW = 0.34  # of the reals: so many are optimized alone before all of them
-SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
-AFFORDABLE = 4.0  # gradients that an episode must have time for, if gradients are to be used
-WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more steps
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
-TURNS = 4
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
 DESCENT_STEPS = 250  # gradients of a long descent without constraints
 LONGER = 2.4  # times the episode's seconds, at most, where such a descent takes longer than these
 LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
-
-
-def are_gradients_affordable(problem: OptimizationProblem, start: Measurement) -> bool:
-    """Return whether an episode has time for several gradients by finite differences. Each takes one measurement for
-    each real variable."""
-    gradients = WITH_CONSTRAINTS if start.slack else AFFORDABLE
-    return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
-
-
-def _differences(
-    problem: OptimizationProblem, indices: Sequence[int], scales: Sequence[float], random: Random
-) -> "FiniteDifferences":
-    from coral.native.search.numeric.finite_differences import FiniteDifferences
-
-    return FiniteDifferences(problem, indices, scales, random)
-
-
-def _descend(
-    start: EvaluatedPoint, problem: OptimizationProblem, differences: "FiniteDifferences", **goal: Any
-) -> EvaluatedPoint:
-    """`goal`: the fields of `descent.Goal`."""
-    from coral.native.search.numeric.descent import Descent, Goal
-
-    return Descent(problem, differences, Goal(**goal)).run(start)
-
-
-class LocalSearch:
-    """Searches near a point. `differences`: None if gradients cannot be had: no variable is real, or the check is too
-    slow (`gradients` is false).
-
-    Ranges and scales are taken from points: the current one, those of other agents, and others that are known.
-    """
-
-    def __init__(
-        self,
-        problem: OptimizationProblem,
-        current: Vector,
-        others: Sequence[Vector],
-        known: Sequence[Vector],
-        random: Random,
-        gradients: bool,
-    ) -> None:
-        space, points = problem.space, [current, *others, *known]
-        scales = space.scales(points)
-        differences = _differences(problem, space.reals, scales, random) if space.reals and gradients else None
-        self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
-        self.context = MoveContext(problem, space.ranges(points), scales, others, random)
-        self.gains: list[float] = []  # of the local searches, in merit
-
-    def settle(self, moved: EvaluatedPoint, before: Vector) -> EvaluatedPoint:
-        """Optimize only the real variables that a move has changed, and return the point found. Their gradient costs
-        few measurements. Return the point itself if gradients cannot be had, if the check rejects it or reports
-        constraints, or if the move has changed no real variable, or many."""
-        free = [k for k in self.problem.space.reals if moved.point[k] != before[k]]
-        if self.differences is None or moved.measurement.error or moved.measurement.slack:
-            return moved
-        if not free or len(free) > FEW * len(self.problem.space.reals):
-            return moved
-        differences = _differences(self.problem, free, self.scales, self.random)
-        return _descend(moved, self.problem, differences, precision=COARSE)
-
-    def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
-        """Return the local optimum near a point. The search ends early when it is unlikely to find a merit below
-        `target`."""
-        merit = self.problem.merit
-        if start.measurement.error or self._is_hopeless(merit(start.measurement), target):
-            return start
-        current = start
-        space = self.problem.space
-        discrete = space.discrete if self.differences is not None else range(len(space))
-        for _ in range(TURNS):
-            before = current
-            current = self._explore(current, target)
-            if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
-                break
-            current = self.compass(current, discrete)
-            if current is before or self.differences is None:
-                break
-        self.gains.append(merit(start.measurement) - merit(current.measurement))
-        return current
-
-    def _is_hopeless(self, merit: float, target: float | None) -> bool:
-        """Return whether a local search from this merit is unlikely to reach `target`: it would have to gain more than
-        twice as much as four in five of the recent searches. With fewer than ENOUGH of them, return False."""
-        recent = sorted(self.gains[-RECENT:])
-        return target is not None and len(recent) >= ENOUGH and merit - 2 * recent[int(0.8 * len(recent))] > target
-
-    def descend(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        """Return the local optimum in the reals near a point; the point itself where gradients cannot be had."""
-        return start if start.measurement.error else self._explore(start)
-
-    def _explore(self, start: EvaluatedPoint, target: float | None = None) -> EvaluatedPoint:
-        """Descend in all reals; return the point itself where gradients cannot be had."""
-        if self.differences is None:
-            return start
-        precision = ROUGH if start.measurement.slack else WITHOUT_CONSTRAINTS
-        return _descend(start, self.problem, self.differences, precision=precision, target=target)
-
-    def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
-        """Search for the last digits, strictly within the constraints."""
-        if self.differences is None or evaluated.measurement.error:
-            return evaluated
-        return _descend(evaluated, self.problem, self.differences, precision=FINE, radius=SMALL_RADIUS)
-
-    def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
-        return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
 
 
 def evolvable(space: SearchSpace) -> list[int]:
@@ -184,6 +69,7 @@ class Episode:
     moves_since_best: int = 0
     line: EvaluatedPoint | None = None  # the best of a line that began anywhere
     line_moves: int = 0  # since it gained last
+    cut_line: EvaluatedPoint | None = None  # the best of a line whose begin was cut off by the clock
     start: EvaluatedPoint = field(init=False)
     current: EvaluatedPoint = field(init=False)
     best: EvaluatedPoint = field(init=False)
@@ -243,27 +129,39 @@ class Episode:
         """Go on with a line of optima, each near the last one; begin one at a random point where there is none, or the
         last moves have gained nothing. Whether the line is better than the best so far is of no account to it."""
         if self.line is None or self.line_moves >= LINE_PATIENCE:
-            self.line, self.line_moves = self._begin_line(), 0
+            line, self.line_moves = self._begin_line(), 0
         else:
-            optimum = self._hop_from(self.line)
-            better = min(self.line, optimum, key=self.problem.rank)
-            self.line_moves = 0 if self._gain(self.line, better) > ALIKE else self.line_moves + 1
-            self.line = better
-        self.current = self.line
-        self.optima.append(self.line)
-        self.best = min(self.best, self.line, key=self.problem.rank)
+            line = min(self.line, self._hop_from(self.line), key=self.problem.rank)
+            self.line_moves = 0 if self._gain(self.line, line) > ALIKE else self.line_moves + 1
+        if line.measurement.error or (not line.measurement.feasible and self.best.measurement.feasible):
+            self.line = None
+            return
+        self.line = self.current = line
+        self.optima.append(line)
+        self.best = min(self.best, line, key=self.problem.rank)
 
     def _begin_line(self) -> EvaluatedPoint:
-        """Return the optimum near a random point. Where the time is over before, the next episode goes on from what was
-        found."""
-        problem, kept = self.problem, self.problem.best
-        problem.best = None
+        """Return the optimum near a random point. Where the time is over before, the rest of the episode, or the next
+        one, goes on from what was found."""
+        problem, kept, on_new_best = self.problem, self.problem.best, self.problem.on_new_best
+
+        def on_better(found: EvaluatedPoint) -> None:
+            if kept is None or problem.rank(found) < problem.rank(kept):
+                on_new_best(found)
+
+        problem.best, problem.on_new_best = None, on_better
         try:
-            point = restart(self.local.context, self.current.point)
-            return self.local.optimize(problem.evaluate(point)[0], target=None)
-        finally:
+            start, self.cut_line = self.cut_line, None
+            if start is None:
+                start = problem.evaluate(restart(self.local.context, self.current.point))[0]
+            return self.local.optimize(start, target=None)
+        except TimeUp:
+            self.cut_line = problem.best
             self.current = problem.best or self.current
-            problem.best = min((one for one in (kept, problem.best) if one), key=problem.rank, default=None)
+            raise
+        finally:
+            found = [one for one in (kept, problem.best) if one is not None]
+            problem.best, problem.on_new_best = min(found, key=problem.rank, default=None), on_new_best
 
     def _hop_from(self, optimum: EvaluatedPoint) -> EvaluatedPoint:
         """Return an optimum near this one."""

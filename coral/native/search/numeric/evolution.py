@@ -32,7 +32,7 @@ LOCAL_SHARE = 0.2  # of a run's evaluations of populations: so many more may be 
 UNMOVED = 0.05  # of the population's spread: an optimum that moves less is the same one
 SAME_OPTIMA = 3  # in a row, after the first one, that end a run
 GENERATION_SHARE = 0.25  # of the search's time, for the largest population
-CONVERGED = 1e-5  # relative: a generation whose merits differ by less has converged
+CONVERGED = 1e-5  # of its best merit, and of how far those of the first generation differed: less has converged
 HOPELESS = 10.0  # times its own spread: a generation this far from the record ends its run
 LARGE, SMALL = 0, 1  # the two kinds of runs
 
@@ -53,6 +53,7 @@ class Evolution:
     by_local_searches: int = 0
     poor_local_searches: int = 0  # which found nothing better than the last generation
     least: float = inf  # the best merit of the last generation
+    differed: float = 0.0  # how far the merits of the first generation of this run differed
     optimum: Vector | None = None  # to which the last local search led
     same_optima: int = 0  # local searches in a row that led there again
 
@@ -82,7 +83,7 @@ class Evolution:
         spread = FIRST_STEP * (1.0 if kind == LARGE else 0.01 ** random.random())
         self.runs += kind == LARGE
         self.by_populations = self.by_local_searches = self.poor_local_searches = self.same_optima = 0
-        self.optimum = None
+        self.optimum, self.differed = None, 0.0
         self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], spread, options)
 
     def run(
@@ -108,7 +109,8 @@ class Evolution:
         merits = [problem.merit(candidate.measurement) for candidate in evaluated]
         self.strategy.tell(drawn, merits)
         least, differing = min(merits), max(merits) - min(merits)
-        if least - self.record > HOPELESS * differing or 0.0 < differing < CONVERGED * abs(least):
+        self.differed = self.differed or differing
+        if least - self.record > HOPELESS * differing or 0.0 < differing < CONVERGED * min(abs(least), self.differed):
             self.strategy = None
         self.least, self.record = least, min(self.record, least)
         return evaluated[merits.index(least)]

@@ -20,7 +20,6 @@ from coral.errors import CoralError
 from coral.runs.create import create_run
 from coral.runtimes import registry
 from coral.runtimes.agent import FOREIGN, AgentProgram
-from coral.runtimes.codex import Codex
 from coral.runtimes.model import Command, Ending, LaunchSummary
 from coral.runtimes.opencode import Opencode
 
@@ -247,13 +246,6 @@ def test_what_opencode_printed_before_a_signal_is_not_the_end_of_its_turn(
     opencode = Opencode({})
     assert opencode.judge(code, summary) is (ending or printed)
     assert opencode.judge(code, replace(summary, ending=Ending.LIMIT)) is Ending.LIMIT
-
-
-def test_codex_was_interrupted_only_if_its_turn_had_begun() -> None:
-    codex = Codex({})
-    assert codex.judge(1, LaunchSummary(phase="thinking")) is Ending.INTERRUPTED
-    assert codex.judge(1, LaunchSummary(session="s", stderr="panic")) is Ending.CRASHED
-    assert codex.judge(1, LaunchSummary(phase="thinking", error="unexpected status 500")) is Ending.CRASHED
 
 
 @pytest.fixture

@@ -65,6 +65,19 @@ def test_nothing_is_heard_before_a_first_output_and_a_session_where_the_program_
     assert monitor(output, "command").read(1.0) == [OutputSeen(agent="agent-1", launch=1, reply="hello", place=6)]
 
 
+def test_a_turn_of_codex_that_has_begun_is_output_and_the_prompt_is_there_with_its_first_item(output):
+    listening = monitor(output, "codex")
+    append(output, b'{"type":"thread.started","thread_id":"t"}\n')
+    assert listening.read(1.0) == []
+    begun = OutputSeen(agent="agent-1", launch=1, session="t", has_prompt=False, activity="thinking")
+    append(output, b'{"type":"turn.started"}\n')
+    assert listening.read(2.0) == [begun]
+    append(output, b'{"type":"error","message":"Reconnecting... 1/5 (timeout)"}\n')
+    assert [seen.has_prompt for seen in listening.read(3.0)] == [False]
+    append(output, b'{"type":"item.started","item":{"id":"1","type":"command_execution"}}\n')
+    assert [seen.has_prompt for seen in listening.read(4.0)] == [True]
+
+
 def test_usage_is_told_as_what_the_launch_came_to_and_of_a_conversation_names_it(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b'{"phase": "thinking"}\n')

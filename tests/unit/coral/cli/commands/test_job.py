@@ -81,6 +81,11 @@ def test_an_agent_that_sees_the_end_of_its_job_acknowledges_it(
     coral("job", verb, "1", *(["--timeout", "0"] if verb == "wait" else []))
     assert requests(layout) == []
     write_record(layout, state="ended", code=0, outcome="succeeded", how="ended well")
+    for launch in ("", "run-1/job-2/1"):  # a person in its clone, another one of its jobs
+        monkeypatch.setenv("CORAL_LAUNCH", launch)
+        assert coral("job", verb, "1")[0] == 0
+        assert requests(layout) == []
+    monkeypatch.setenv("CORAL_LAUNCH", "run-1/agent-1/3")
     assert coral("job", verb, "1")[0] == 0
     assert requests(layout) == [{"type": "acknowledge", "jobs": [1]}]
     monkeypatch.chdir(layout.root)

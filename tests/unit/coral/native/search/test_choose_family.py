@@ -99,6 +99,8 @@ def test_a_kind_whose_attempts_gain_nothing_is_chosen_less():
         (trial(4, "rows", 1.0, 1.0), 0, True),
         (trial(4, "rows", 1.0, 1.0 + 1e-8), 0, True),
         (trial(4, "rows", 1.0, 1.1), 0, False),
+        (trial(4, "rows", 1e-7, 2e-7), 0, False),  # a small score that was doubled
+        (trial(4, "rows", 1.0, None), 0, False),  # it failed: no result
         (trial(4, "rows", 1.0, 1.0), 3, False),
         (trial(4, "rows", 1.0, 1.0), None, False),
         (trial(4, "evolution", 1.0, 1.0), 0, False),

@@ -8,8 +8,11 @@ from random import Random
 import pytest
 from native_problems import EIGHT_POINTS, MeasuredLines, problem, repelling_points, rosenbrock
 
-from coral.native.search.episode import LINE_PATIENCE, Episode, LocalSearch
+from coral.native.search import episode as episode_module
+from coral.native.search.episode import LINE_PATIENCE, Episode
 from coral.native.search.families import FAMILIES
+from coral.native.search.local_search import LocalSearch
+from coral.native.search.numeric import moves
 from coral.native.search.numeric.evolution import Evolution
 from coral.native.search.numeric.problem import CHUNK_SECONDS, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
@@ -308,6 +311,48 @@ def test_a_line_is_given_up_once_it_gains_nothing(clock, monkeypatch):
     run_episode(clock, bowl, [1.0, 2.0], "scatter", 0.5)
     assert len(begun) > 2
     assert all(later - earlier == LINE_PATIENCE + 1 for earlier, later in pairwise(begun))
+
+
+def test_a_line_that_the_check_rejects_is_no_candidate(clock):
+    def near(x):
+        if any(abs(v - 1.0) > 0.3 for v in x):
+            raise ValueError("apart")
+        return bowl(x)
+
+    episode, found = run_episode(clock, near, [1.0] * 4, "scatter", 0.3)
+    assert all(optimum.measurement.feasible for optimum in episode.optima)
+    assert found.measurement.feasible
+    assert episode.current.measurement.feasible
+
+
+def test_a_line_replaces_the_best_that_is_kept_only_by_a_better_one(clock):
+    def measured(x):
+        clock[0] += 2e-4
+        return hills(x)
+
+    task, kept = problem(measured, [0.02, 0.01, 0.0, 2.1]), []
+    task.on_new_best = lambda found: kept.append(found.measurement.score)
+    episode = Episode(
+        task,
+        family="scatter",
+        chain=task.space.start,
+        others=[],
+        seconds=0.3,
+        began=clock[0],
+        random=Random(2),
+        report=lambda *_: None,
+        pause=lambda: 0.5,
+    )
+    episode.run()
+    assert episode.moves > LINE_PATIENCE
+    assert kept == sorted(kept, reverse=True)
+
+
+def test_a_line_that_is_cut_off_goes_on_in_the_rest_of_the_episode(clock, monkeypatch):
+    drawn, draw = [], moves.restart
+    monkeypatch.setattr(episode_module, "restart", lambda *given: drawn.append(1) or draw(*given))
+    run_episode(clock, lambda x: rosenbrock(x), [0.999] * 60, "scatter", 1.0, takes=3e-3)
+    assert len(drawn) == 1
 
 
 def test_a_line_that_is_cut_off_at_its_begin_goes_on(clock):

@@ -1,0 +1,130 @@
+"""Searches near a point: reals along gradients where the check is fast enough, integers and choices by compass, in
+turns."""
+
+from collections.abc import Sequence
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from coral.native.search.numeric.compass import search_by_compass
+from coral.native.search.numeric.moves import MoveContext
+from coral.native.search.numeric.problem import EvaluatedPoint, Measurement, OptimizationProblem
+from coral.native.search.numeric.space import Vector
+
+if TYPE_CHECKING:  # numpy and scipy take half a second: they are loaded by the first search that needs them
+    from coral.native.search.numeric.finite_differences import FiniteDifferences
+
+RECENT = 30  # how many of the last gains of local searches are taken into account
+ENOUGH = 6  # gains that must be known before a local search is given up because of them
+COARSE, ROUGH, FINE = 1e-4, 1e-6, 1e-12  # precision of a first look, while exploring, and of the candidate
+WITHOUT_CONSTRAINTS = 1e-8  # while exploring: L-BFGS gains little in each of many steps
+FEW = 0.34  # of the reals: so many are optimized alone before all of them
+SMALL_RADIUS = 1e-3  # the first box when only the last digits are sought, in scales
+AFFORDABLE = 4.0  # gradients that an episode must have time for, if gradients are to be used
+WITH_CONSTRAINTS = 12.0  # the same where there are constraints, which take more steps
+TURNS = 4
+
+
+def are_gradients_affordable(problem: OptimizationProblem, start: Measurement) -> bool:
+    """Return whether an episode has time for several gradients by finite differences. Each takes one measurement for
+    each real variable."""
+    gradients = WITH_CONSTRAINTS if start.slack else AFFORDABLE
+    return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
+
+
+def _differences(
+    problem: OptimizationProblem, indices: Sequence[int], scales: Sequence[float], random: Random
+) -> "FiniteDifferences":
+    from coral.native.search.numeric.finite_differences import FiniteDifferences
+
+    return FiniteDifferences(problem, indices, scales, random)
+
+
+def _descend(
+    start: EvaluatedPoint, problem: OptimizationProblem, differences: "FiniteDifferences", **goal: Any
+) -> EvaluatedPoint:
+    """`goal`: the fields of `descent.Goal`."""
+    from coral.native.search.numeric.descent import Descent, Goal
+
+    return Descent(problem, differences, Goal(**goal)).run(start)
+
+
+class LocalSearch:
+    """Searches near a point. `differences`: None if gradients cannot be had: no variable is real, or the check is too
+    slow (`gradients` is false).
+
+    Ranges and scales are taken from points: the current one, those of other agents, and others that are known.
+    """
+
+    def __init__(
+        self,
+        problem: OptimizationProblem,
+        current: Vector,
+        others: Sequence[Vector],
+        known: Sequence[Vector],
+        random: Random,
+        gradients: bool,
+    ) -> None:
+        space, points = problem.space, [current, *others, *known]
+        scales = space.scales(points)
+        differences = _differences(problem, space.reals, scales, random) if space.reals and gradients else None
+        self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
+        self.context = MoveContext(problem, space.ranges(points), scales, others, random)
+        self.gains: list[float] = []  # of the local searches, in merit
+
+    def settle(self, moved: EvaluatedPoint, before: Vector) -> EvaluatedPoint:
+        """Optimize only the real variables that a move has changed, and return the point found. Their gradient costs
+        few measurements. Return the point itself if gradients cannot be had, if the check rejects it or reports
+        constraints, or if the move has changed no real variable, or many."""
+        free = [k for k in self.problem.space.reals if moved.point[k] != before[k]]
+        if self.differences is None or moved.measurement.error or moved.measurement.slack:
+            return moved
+        if not free or len(free) > FEW * len(self.problem.space.reals):
+            return moved
+        differences = _differences(self.problem, free, self.scales, self.random)
+        return _descend(moved, self.problem, differences, precision=COARSE)
+
+    def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
+        """Return the local optimum near a point. The search ends early when it is unlikely to find a merit below
+        `target`."""
+        merit = self.problem.merit
+        if start.measurement.error or self._is_hopeless(merit(start.measurement), target):
+            return start
+        current = start
+        space = self.problem.space
+        discrete = space.discrete if self.differences is not None else range(len(space))
+        for _ in range(TURNS):
+            before = current
+            current = self._explore(current, target)
+            if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
+                break
+            current = self.compass(current, discrete)
+            if current is before or self.differences is None:
+                break
+        self.gains.append(merit(start.measurement) - merit(current.measurement))
+        return current
+
+    def _is_hopeless(self, merit: float, target: float | None) -> bool:
+        """Return whether a local search from this merit is unlikely to reach `target`: it would have to gain more than
+        twice as much as four in five of the recent searches. With fewer than ENOUGH of them, return False."""
+        recent = sorted(self.gains[-RECENT:])
+        return target is not None and len(recent) >= ENOUGH and merit - 2 * recent[int(0.8 * len(recent))] > target
+
+    def descend(self, start: EvaluatedPoint) -> EvaluatedPoint:
+        """Return the local optimum in the reals near a point; the point itself where gradients cannot be had."""
+        return start if start.measurement.error else self._explore(start)
+
+    def _explore(self, start: EvaluatedPoint, target: float | None = None) -> EvaluatedPoint:
+        """Descend in all reals; return the point itself where gradients cannot be had."""
+        if self.differences is None:
+            return start
+        precision = ROUGH if start.measurement.slack else WITHOUT_CONSTRAINTS
+        return _descend(start, self.problem, self.differences, precision=precision, target=target)
+
+    def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
+        """Search for the last digits, strictly within the constraints."""
+        if self.differences is None or evaluated.measurement.error:
+            return evaluated
+        return _descend(evaluated, self.problem, self.differences, precision=FINE, radius=SMALL_RADIUS)
+
+    def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
+        return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
