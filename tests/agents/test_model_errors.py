@@ -54,6 +54,7 @@ def test_each_error_is_told_apart(error: str, program: str, drive: Drive, monkey
     assert launch.leaves_nothing()
     ended = launch.end()
     assert ended.ending is (expected or Ending.INTERRUPTED)
+    assert not (ended.heard and ended.ending is FRESH), "what a conversation that is given up was told is owed still"
     if expected is not FRESH:
         # As soon as the model answers again, the conversation goes on where it was.
         server.then(Step(say="Here I am."))

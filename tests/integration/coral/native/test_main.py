@@ -195,6 +195,8 @@ def test_an_interrupt_at_any_moment_loses_nothing(make):
         after = agent.memory()
         assert after.episodes >= before.episodes
         assert set(before.answered) <= set(after.answered)
+        if output:  # which acknowledges the prompt
+            assert f"h{k}" in {*after.answered, *(section.id for section in after.waiting)}
         assert after.trials[: len(before.trials)] == before.trials
         # What was found or submitted is still in memory, or has become a trial with a result.
         if before.unsubmitted is not None or before.pending is not None:

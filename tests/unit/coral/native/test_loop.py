@@ -2,11 +2,13 @@
 
 import pytest
 from native_agent import LocalAgent
+from sample import attempt
 
 from coral.native.brain import SearchBrain
 from coral.native.calls import Remember, Say, Search
 from coral.native.loop import MAX_DEPTH, MAX_FAILURES, Signal, TurnEnd, act
 from coral.native.memory import AgentMemory
+from coral.native.prompt import heartbeat_sections
 from coral.native.search.explore import Explorer
 from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.snapshots import Snapshots
@@ -77,6 +79,38 @@ def test_each_section_is_answered_in_order_and_the_answer_is_saved(agent: LocalA
     assert saved is not None
     assert saved.memory.answered == ("h2", "h1")
     assert Prompted not in {type(event) for event in agent.run(lambda *_: (), prompt=prompt, steps=3)[1]}
+
+
+def test_a_heartbeat_waits_in_the_memory_until_it_is_answered(agent: LocalAgent):
+    """Of an earlier launch, and one that `coral eval` printed, too; none is answered twice."""
+
+    def sections(*ids: str) -> str:
+        return "".join(f"## Heartbeat: reflect (id {one})\n\nThink.\n\n" for one in ids)
+
+    def asked(events: list[Event]) -> list[str]:
+        return [event.section.id for event in events if isinstance(event, Prompted)]
+
+    _, events = agent.run(lambda *_: (Say(text="x"),), sections("h1", "h2", "h3"), steps=1)
+    assert asked(events) == ["h1"]
+    assert [section.id for section in agent.snapshots.memory.waiting] == ["h2", "h3"]
+    agent.bench.take(attempt(1, 1.0), heartbeat_sections(sections("h4")))
+    resumed = Snapshots.resume(agent.state, "s-1", AgentMemory)
+    assert resumed is not None
+    assert [section.id for section in resumed.memory.waiting] == ["h2", "h3", "h4"]
+    _, events = agent.run(lambda *_: (Say(text="x"),), sections("h1", "h3", "h5"), steps=6)
+    assert asked(events) == ["h2", "h3", "h4", "h5"]
+    assert agent.snapshots.memory.waiting == ()
+
+
+def test_a_heartbeat_at_which_a_brain_fails_is_not_met_again(agent: LocalAgent):
+    def fails(situation: Situation, event: Event) -> tuple[Call, ...]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        agent.run(fails, "## Heartbeat: reflect (id h1)\n\nThink.\n")
+    resumed = Snapshots.resume(agent.state, "s-1", AgentMemory)
+    assert resumed is not None
+    assert (resumed.memory.waiting, resumed.memory.answered) == ((), ("h1",))
 
 
 def test_a_turn_ends_where_nothing_can_be_varied(agent: LocalAgent):
