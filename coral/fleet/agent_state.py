@@ -179,7 +179,7 @@ class Agent:
     begins_session: bool = False  # whether its next launch begins a new session, because the operator asked for it
     launch: int = 0
     session: str | None = None
-    has_output: bool = False  # whether this launch has printed anything
+    has_output: bool = False  # whether its turn has begun, by what it printed
     last_output_at: float = 0.0
     activity: str = ""  # what it does, as its output said last
     spawned_at: float = 0.0
