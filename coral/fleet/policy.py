@@ -74,9 +74,10 @@ def ttl_of(agent: Agent, rules: Rules) -> float:
 
 
 def may_interrupt(agent: Agent, now: float, rules: Rules) -> bool:
-    """Return whether the agent's launch may be interrupted. It may once it has printed something, because its session
-    can be resumed from then on; and it may if it has printed nothing for longer than `rules.start_grace` seconds."""
-    return agent.has_output or now >= agent.spawned_at + rules.start_grace
+    """Return whether the agent's launch may be interrupted. It may once its turn has begun and its conversation has the
+    messages that it was given, because its session can be resumed from then on and they come once; and it may when
+    `rules.start_grace` seconds have passed without that."""
+    return (agent.has_output and not agent.in_flight) or now >= agent.spawned_at + rules.start_grace
 
 
 def waits_until(agent: str, pending: Iterable[PendingAttempt]) -> float | None:

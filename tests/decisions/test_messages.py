@@ -265,17 +265,25 @@ def test_whoever_waited_in_an_eval_is_gone_with_its_launch() -> None:
     assert stage.at(4, stage.graded(1, 1.0)) == ["publish #1 new best 1", "interrupt ann/2"]
 
 
-def test_output_before_the_conversation_has_the_prompt_acknowledges_nothing_and_makes_the_launch_interruptible() -> (
-    None
-):
-    stage = handed_over()
-    assert stage["ann"].in_flight == ("h1",)
-    assert stage.at(4, stage.heard("ann", busy="thinking", has_prompt=False)) == []
+def test_output_before_the_conversation_has_the_prompt_acknowledges_nothing() -> None:
+    """Nor is the launch interrupted meanwhile, or it would get its messages twice; not before its start is overdue."""
+    rules, tell = replace(rules_with(REFLECT), max_defer=0.0), on.Tell(to="ann", text="hello")
+
+    def begun() -> Stage:
+        stage = Stage(rules=rules)
+        stage.tried(2, "ann", 1.0)
+        stage.at(3, stage.exited("ann", Ending.INTERRUPTED))
+        assert stage.at(4, stage.heard("ann", busy="thinking", has_prompt=False)) == []
+        stage.at(5, stage.asks("operator", tell))
+        return stage
+
+    stage = begun()
     agent = stage["ann"]
     assert (agent.has_output, agent.activity, agent.in_flight, agent.last_result_seen) == (True, "thinking", ("h1",), 0)
-    later = stage.at(5, stage.heard("ann", busy="thinking"))
-    assert later == ["heartbeat ann: reflect (h1) received"]
+    later = stage.at(6, stage.heard("ann", busy="thinking"))
+    assert later == ["heartbeat ann: reflect (h1) received", "interrupt ann/2"]
     assert stage["ann"].last_result_seen == 1
+    assert begun().until(100)[0] == f"{3 + rules.start_grace:g} interrupt ann/2"
 
 
 def test_a_turn_that_ended_well_had_its_prompt_though_its_program_printed_nothing() -> None:
