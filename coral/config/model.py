@@ -353,7 +353,7 @@ class RunSection(Section):
     interrupt_grace: Grace = key("Seconds from an interrupt (SIGINT) to SIGTERM.", 10.0)
     terminate_grace: Grace = key("Seconds from SIGTERM to SIGKILL.", 5.0)
     start_grace: Grace = key(
-        "The longest wait until a launch shows that it has its messages; then one interrupts it anyway.", 60.0
+        "The longest wait until a launch shows that it has its messages, before another interrupts it.", 60.0
     )
     max_defer: Grace = key("The longest time that a clock heartbeat waits for the end of a turn.", 600.0)
     backoff: Seconds = key("Seconds before an agent that crashed starts again; they double.", 5.0)

@@ -182,6 +182,14 @@ def acknowledge(transaction: Transaction, name: str, ids: tuple[str, ...]) -> No
     transaction.log_messages("heartbeat", text, name, received)
 
 
+def acknowledge_prompt(transaction: Transaction, name: str) -> None:
+    """Handle that an agent's conversation has the prompt of its launch: the results and messages in it are received."""
+    agent = transaction.agents[name]
+    if agent.in_flight or agent.last_result_seen != agent.last_result_sent:
+        transaction.set_agent(name, last_result_seen=agent.last_result_sent)
+        acknowledge(transaction, name, agent.in_flight)
+
+
 def read_reply(transaction: Transaction, name: str, text: str) -> None:
     """Read an agent's reply to its checkpoints: `HEARTBEAT_OK` is not shown, `ALERT: ...` goes to the operator. Any
     other text is kept as the agent's last words."""

@@ -50,7 +50,6 @@ class Loop:
     brain: Brain
     max_steps: int
     queue: deque[Signal] = field(default_factory=deque)
-    queued: set[str] = field(default_factory=set)  # ids of the heartbeats that are, or were, in the queue
     failures: int = 0  # in a row
 
     def run(self, prompt: str) -> TurnEnd:
@@ -77,11 +76,11 @@ class Loop:
         return TurnEnd.STEPS
 
     def _queue_heartbeats(self) -> None:
-        """Put the heartbeats that wait in memory at the end of the queue: of this prompt, of a launch that was
-        interrupted before, and those that `coral eval` printed."""
-        new = [section for section in self.bench.memory.waiting if section.id not in self.queued]
+        """Append the heartbeats that memory holds and the queue does not: those of this prompt, those that an earlier
+        launch was interrupted before it answered, and those that `coral eval` printed."""
+        queued = {signal.event.section.id for signal in self.queue if isinstance(signal.event, Prompted)}
+        new = [section for section in self.bench.memory.waiting if section.id not in queued]
         self.queue.extend(Signal(Prompted(section)) for section in new)
-        self.queued.update(section.id for section in new)
 
     def _step(self, signal: Signal, situation: Situation) -> None:
         following: list[Signal] = []

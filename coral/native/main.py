@@ -101,7 +101,7 @@ def _run_loop(
     brain: Brain,
     prompt: str,
 ) -> int:
-    """Run the loop; return the exit code."""
+    """Run the agent's loop on the prompt; return the exit code of the process."""
     from attempts.record import Direction
     from coral.native.loop import Loop, TurnEnd
     from coral.native.run_view import AgentRunView

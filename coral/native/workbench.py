@@ -68,8 +68,8 @@ class SearchBench:
         self.coral.interrupt()
 
     def take(self, attempt: Attempt, inline: Inline = ()) -> None:
-        """Take a result into memory if it is that of the pending trial, and the heartbeats that `coral eval` printed:
-        at once, since it acknowledges these, and may stay until it is interrupted."""
+        """Save what `coral eval` printed: the result, if it is that of the pending trial, and the heartbeats. This is
+        done at once, since `coral eval` has acknowledged the heartbeats, and may wait until it is interrupted."""
         if inline:
             self.memory = self.memory.receive(inline)
             self.snapshots.save()

@@ -77,35 +77,35 @@ class Claude(AgentProgram):
             case "user":
                 yield from tool_results(event, session)
             case "rate_limit_event":
-                yield replace(_limits(event.inner("rate_limit_info"), session), unsaved=True)
+                yield replace(_limits(event.inner("rate_limit_info"), session), proves_prompt=False)
             case "result":
                 yield from self._result(event, session)
             case "stream_event" | "tool_progress":
                 yield OutputEvent(session=session)
             case "control_response" | "keep_alive":
-                yield OutputEvent(session=session, unsaved=True)
+                yield OutputEvent(session=session, proves_prompt=False)
             case kind:
                 yield OutputEvent(session=session, unknown=kind or "no type")
 
     def _system(self, event: JsonObject, session: str) -> Iterator[OutputEvent]:
         match event.line("subtype"):
             case "init":
-                # Saved it is; but a conversation that is too long for the model is given up before it answers.
+                # The prompt is saved, but a conversation that is too long for the model is given up before it answers.
                 message = f"model {event.line('model', limit=80)}"
-                yield OutputEvent(session=session, phase="thinking", message=message, unsaved=True)
+                yield OutputEvent(session=session, phase="thinking", message=message, proves_prompt=False)
             case "api_retry":
                 delay, reason = event.number("retry_delay_ms"), event.line("error", limit=80)
                 seconds = None if delay is None else delay / 1000
                 retry = Retry(attempt=event.count("attempt"), seconds=seconds, reason=reason)
                 message = f"retry {retry.attempt}: {reason}"
-                yield OutputEvent(session=session, phase="retrying", message=message, retry=retry, unsaved=True)
+                yield OutputEvent(session=session, phase="retrying", message=message, retry=retry, proves_prompt=False)
             case "status" if event.line("status") == "compacting":
                 message = "compacting the conversation"
-                yield OutputEvent(session=session, phase="compacting", message=message, unsaved=True)
+                yield OutputEvent(session=session, phase="compacting", message=message, proves_prompt=False)
             case "compact_boundary":
                 before, after = (event.count("compact_metadata", name) for name in ("pre_tokens", "post_tokens"))
-                message = f"{before} → {after} tokens"
-                yield OutputEvent(session=session, phase="thinking", message=message, compacted=True, unsaved=True)
+                compacted = OutputEvent(phase="thinking", message=f"{before} → {after} tokens", compacted=True)
+                yield replace(compacted, session=session, proves_prompt=False)
             case kind:
                 is_known = kind in _SILENT  # hooks run before the program has anything of the conversation
                 yield OutputEvent(session=session, early=is_known, unknown="" if is_known else f"system/{kind}")

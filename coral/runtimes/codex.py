@@ -58,7 +58,7 @@ class Codex(AgentProgram):
             case "thread.started":
                 yield OutputEvent(session=event.line("thread_id", limit=100), early=True)
             case "turn.started":  # the prompt is logged milliseconds later, or after a compaction
-                yield OutputEvent(phase="thinking", unsaved=True)
+                yield OutputEvent(phase="thinking", proves_prompt=False)
             case "item.started":
                 yield from _item(event.inner("item"), over=False)
             case "item.completed":
@@ -108,11 +108,12 @@ _NAMES = {"command_execution": "shell"}
 
 
 def _error(line: str) -> OutputEvent:
-    """Read an error; if it ends the turn, `turn.failed` follows. It may be one of a compaction before the turn."""
+    """Read an error; if it ends the turn, `turn.failed` follows. It may come from a compaction, before the prompt
+    is saved."""
     if retry := _RETRY.match(line):
         again = Retry(attempt=int(retry["attempt"]), reason=retry["reason"] or line)
-        return OutputEvent(phase="retrying", message=line, retry=again, unsaved=True)
-    return OutputEvent(message=line, error=line, unsaved=True)
+        return OutputEvent(phase="retrying", message=line, retry=again, proves_prompt=False)
+    return OutputEvent(message=line, error=line, proves_prompt=False)
 
 
 def _usage(usage: JsonObject) -> Usage:

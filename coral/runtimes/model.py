@@ -137,7 +137,8 @@ class OutputEvent:
     """What one line of output says; usually one thing.
 
     `early`: the line proves only that the program runs; after an interrupt at this point the prompt may be lost.
-    `unsaved`: the turn has begun, and still the program may not have saved the prompt.
+    `proves_prompt`: false if the line shows only that the turn has begun, and the prompt may still be lost: the program
+    has not saved it yet, or gives up a conversation that is too long.
     `part`: a piece of a reply, which goes on in the next event until one has no part.
     `limit_until`: when the account's limit ends, in seconds since the epoch; `exact` where the program gave that number
     and not a sentence. `ending`: what the program says of its own end; the last event that has one counts.
@@ -162,7 +163,7 @@ class OutputEvent:
     retry: Retry | None = None
     compacted: bool = False
     early: bool = False
-    unsaved: bool = False
+    proves_prompt: bool = True
     unknown: str = ""
 
 

@@ -71,7 +71,7 @@ class OutputMonitor:
             self.has_begun = self.has_begun or any(not event.unknown for event in events)
             begun = _signs_of_turn(events)
             self.has_output = self.has_output or bool(begun)
-            self.has_prompt = self.has_prompt or any(not event.unsaved for event in begun)
+            self.has_prompt = self.has_prompt or any(event.proves_prompt for event in begun)
             for event in self._reply_parts.join(events):
                 self._take(event)
                 self._take_reply(event.reply)

@@ -186,8 +186,8 @@ def _started(place: Place, number: int) -> LenientJson:
 
 
 def _acknowledge(place: Place, record: LenientJson) -> None:
-    """Tell the supervisor that the agent has seen the end of its job, so that the agent is not interrupted for it. What
-    another of its jobs sees, or a person in its clone, it has not seen."""
+    """Tell the supervisor that the agent has seen the end of its job, so that the agent is not interrupted for it. Do
+    nothing if this command was run by another job of the agent, or by a person in its clone."""
     if place.agent is not None and record.text("state") == "ended" and launch_here(place.agent):
         request = {"type": "acknowledge", "jobs": [record.integer("number")]}
         send_request.send(place.layout, place.agent, request)

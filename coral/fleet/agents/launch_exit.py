@@ -10,7 +10,7 @@ from coral.fleet import actions as do, events as on, jobs
 from coral.fleet.agent_state import LIVE, Agent, Phase
 from coral.fleet.agents import accounts, outages, research, stalls
 from coral.fleet.agents.back_off import back_off
-from coral.fleet.messages import acknowledge, end_of_turn, mark_unanswered
+from coral.fleet.messages import acknowledge_prompt, end_of_turn, mark_unanswered
 from coral.fleet.policy import BREAKER_AGENTS, MAX_DENIALS, MAX_KILLS, MAX_LOST_LAUNCHES, PRODUCTIVE_SECONDS
 from coral.fleet.reasons import Reason, ReasonKind, RunEnd, RunEndKind
 from coral.fleet.run_state import Breaker
@@ -28,8 +28,7 @@ def on_exited(transaction: Transaction, event: on.Exited) -> None:
     transaction.act(do.LogEvent(type="exited", agent=agent.name, launch=agent.launch, ending=event.ending))
     asked_by_us = agent.phase is not Phase.RUNNING and agent.reason.kind is not ReasonKind.LEFTOVERS
     is_turn = event.ending is on.Ending.CLEAN and not asked_by_us
-    agent = _acknowledge_prompt(transaction, agent) if is_turn else agent
-    _end_checkpoints(transaction, agent, event, is_turn=is_turn)
+    _settle_messages(transaction, agent, event, is_turn=is_turn)
     agent = _release_messages(transaction, transaction.agents[agent.name], began=event.began)
     lost = event.ending is on.Ending.LOST and agent.submitted == agent.submitted_at_spawn
     agent = transaction.set_agent(
@@ -102,16 +101,14 @@ def _may_end(agent: Agent) -> bool:
     return agent.phase in LIVE or given_up
 
 
-def _acknowledge_prompt(transaction: Transaction, agent: Agent) -> Agent:
-    """Acknowledge the messages of a turn that ended well: it had its prompt, though its program may print nothing."""
-    acknowledge(transaction, agent.name, agent.in_flight)
-    return transaction.set_agent(agent.name, last_result_seen=agent.last_result_sent)
-
-
-def _end_checkpoints(transaction: Transaction, agent: Agent, event: on.Exited, *, is_turn: bool) -> None:
-    """End the wait for replies to checkpoints, because no reply can come any more. The alert about an unanswered
-    checkpoint names the last error, which a launch that ended well clears. `is_turn`: the agent ended its turn by
-    itself, and was not cut off in its work."""
+def _settle_messages(transaction: Transaction, agent: Agent, event: on.Exited, *, is_turn: bool) -> None:
+    """Acknowledge the prompt of a turn that ended well, even if its program prints nothing. End the wait for replies to
+    checkpoints, because no reply can come any more. The alert about an unanswered checkpoint names the last error,
+    which a launch that ended well clears. `is_turn`: the agent ended its turn by itself, and was not cut off in its
+    work."""
+    if is_turn:
+        acknowledge_prompt(transaction, agent.name)
+        agent = transaction.agents[agent.name]
     if event.ending not in (on.Ending.CLEAN, on.Ending.INTERRUPTED, on.Ending.LOST):
         transaction.set_agent(agent.name, last_error=event.detail)
     if agent.awaiting_reply and not transaction.run.is_ending:

@@ -11,7 +11,7 @@ from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import LIVE, Agent, Conversation, Order, OutputCounts, Phase
 from coral.fleet.agents import accounts, budgets, outages, research, stalls
 from coral.fleet.agents.launch_exit import AT_LIMIT, LEFTOVERS, breaker_of, next_start_slot, retire, wait
-from coral.fleet.messages import acknowledge, read_reply
+from coral.fleet.messages import acknowledge_prompt, read_reply
 from coral.fleet.policy import MAX_KILLS, STARTING, is_due, kill_again_at, may_interrupt, ttl_of, waits_until
 from coral.fleet.reasons import START, Reason, ReasonKind
 from coral.fleet.rules import Rules
@@ -45,9 +45,8 @@ def on_output_seen(transaction: Transaction, event: on.OutputSeen) -> None:
     agent = transaction.agents[agent.name]
     if agent.retrying_since is None:
         accounts.on_output(transaction, agent)
-    if event.has_prompt and (agent.in_flight or agent.last_result_seen != agent.last_result_sent):
-        transaction.set_agent(agent.name, last_result_seen=agent.last_result_sent)
-        acknowledge(transaction, agent.name, agent.in_flight)
+    if event.has_prompt:
+        acknowledge_prompt(transaction, agent.name)
     if event.reply and event.place > agent.output_searched_to:
         transaction.set_agent(agent.name, output_searched_to=event.place)
         read_reply(transaction, agent.name, event.reply)

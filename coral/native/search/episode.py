@@ -119,7 +119,7 @@ class Episode:
             self.problem.measured(self.start.point)
 
     def _take_time_for_descent(self) -> None:
-        """Make a local episode longer where a descent takes longer: what is cut off costs another launch."""
+        """Extend an episode of local search in which one descent would not end."""
         if FAMILIES[self.family].kind == LOCAL and not self.start.measurement.slack:
             descent = DESCENT_STEPS * (len(self.problem.space.reals) + 1) * self.problem.seconds_per_measurement
             self.seconds = min(max(self.seconds, descent), LONGER * self.seconds)
@@ -164,7 +164,7 @@ class Episode:
             problem.best, problem.on_new_best = min(found, key=problem.rank, default=None), on_new_best
 
     def _hop_from(self, optimum: EvaluatedPoint) -> EvaluatedPoint:
-        """Return an optimum near this one."""
+        """Move away from a local optimum at random, and return the local optimum that is found from there."""
         local, near = self.local, hops(self.problem.space)
         family = self.random.choices(near, weights=[family.prior for family in near])[0]
         assert family.move is not None, "a hop is a move"

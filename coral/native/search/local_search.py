@@ -49,8 +49,8 @@ def _descend(
 
 
 class LocalSearch:
-    """Searches near a point. `differences`: None if gradients cannot be had: no variable is real, or the check is too
-    slow (`gradients` is false).
+    """Finds local optima near points. `differences`: None if gradients cannot be had: no variable is real, or the check
+    is too slow (`gradients` is false).
 
     Ranges and scales are taken from points: the current one, those of other agents, and others that are known.
     """

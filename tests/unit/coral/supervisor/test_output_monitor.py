@@ -78,6 +78,16 @@ def test_a_turn_of_codex_that_has_begun_is_output_and_the_prompt_is_there_with_i
     assert [seen.has_prompt for seen in listening.read(4.0)] == [True]
 
 
+def test_hooks_of_claude_run_before_its_turn_begins(output):
+    listening = monitor(output, "claude")
+    append(output, b'{"type":"system","subtype":"hook_started","session_id":"s"}\n')
+    assert listening.read(1.0) == []
+    append(output, b'{"type":"system","subtype":"init","session_id":"s","model":"m"}\n')
+    assert [seen.has_prompt for seen in listening.read(2.0)] == [False]
+    append(output, b'{"type":"assistant","session_id":"s","message":{"content":[{"type":"text","text":"Hello"}]}}\n')
+    assert [seen.has_prompt for seen in listening.read(3.0)] == [True]
+
+
 def test_usage_is_told_as_what_the_launch_came_to_and_of_a_conversation_names_it(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b'{"phase": "thinking"}\n')
