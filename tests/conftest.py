@@ -20,6 +20,7 @@ from coral.supervisor.loop import Supervisor
 from workspace.seal import Level
 
 HAS_PASSED = pytest.StashKey[bool]()
+RUNS = pytest.StashKey[list[Run]]()
 
 # How long an example takes says something of the machine, and nothing of us. Every run tries the same examples, so that
 # what fails fails again; whoever wants others, and more of them, says TIMES.
@@ -100,7 +101,7 @@ def coral(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, s
 def start(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Callable[..., Run]]:
     """Start a run of a task with scripted agents, or of the task in a folder. A test that passed ends it in order, and
     nothing may be left of it; whatever is left after a failure is killed."""
-    started: list[Run] = []
+    started: list[Run] = request.node.stash.setdefault(RUNS, [])
 
     def begin(
         script: object,
@@ -129,6 +130,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = yield
     if report.when == "call" and report.passed:
         item.stash[HAS_PASSED] = True
+    if report.when == "call" and report.failed:
+        report.sections += [(f"run {run.layout.root.name}", run.last_lines()) for run in item.stash.get(RUNS, [])]
     return report
 
 

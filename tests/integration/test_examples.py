@@ -37,7 +37,7 @@ SCORES = {
 }
 ATTACKS = {"min_max_distance": 13, "erdos_overlap": 13, "faster_function": 20, "tabular_model": 31, "ticket_prompt": 3}
 LITTLE = {"faster_function": ["grader.args={rounds: 1, words: 60, queries: 3}"]}  # a grade of a tenth of a second
-SEARCHED = {"min_max_distance": 12.89, "erdos_overlap": 0.40, "tabular_model": 2.3}  # by numbers; what is soon reached
+SEARCHED = {"min_max_distance": 13.1, "erdos_overlap": 0.40, "tabular_model": 2.3}  # by numbers; what is soon reached
 
 
 def copied(name: str, folder: Path) -> Path:

@@ -177,6 +177,12 @@ class Run:
         found = [json.loads(line) for line in lines if line.endswith(b"\n")]
         return [line for line in found if not type or line["type"] == type]
 
+    def last_lines(self) -> str:
+        """What happened last, for whoever reads of a failure on a machine that he cannot reach: events, log, status."""
+        events = [f"{line['clock']:9.3f} {line['type']:12} {line['agent']:10} {line['text']}" for line in self.events()]
+        log = self.layout.log.read_text(errors="replace").splitlines() if self.layout.log.exists() else []
+        return "\n".join([*events[-60:], *log[-20:], json.dumps(self.status())[:4000]])
+
     def status(self) -> dict[str, Any]:
         """What the supervisor shows of the run; empty while it is not there, or is no file."""
         try:
