@@ -18,12 +18,12 @@ test: .venv/.ready
 
 # The slow ones: whole weeks of decisions, a hundred deaths, full disks, every example, every page.
 test-slow: .venv/.ready
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m slow
+	$(BIN)/python -m pytest -n 4 --dist worksteal --durations 20 -m slow
 
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready
 	$(BIN)/python tests/support/agent_programs.py
-	$(BIN)/python -m pytest -n 4 --maxschedchunk 1 -rfE tests/agents
+	$(BIN)/python -m pytest -n 4 --maxschedchunk 1 --durations 20 -rfE tests/agents
 
 # The dashboard in Debian's Chromium; pictures of its pages go to build/screenshots. npm installs axe-core into .programs, once.
 test-browser: .venv/.browser
@@ -32,7 +32,7 @@ test-browser: .venv/.browser
 
 # Grades on a real Ray cluster of a head and three nodes, and on a real Slurm, both on loopback.
 test-cluster: .venv/.cluster
-	$(BIN)/python -m pytest -n 0 -rs tests/cluster
+	$(BIN)/python -m pytest -n 0 --durations 20 -rs tests/cluster
 
 check: lint mutants
 

@@ -10,7 +10,7 @@ from records import readable
 
 from attempts.store import Store
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 READ = "I have read what there is."
 REFUSED = "you read and think first, for"

@@ -166,8 +166,8 @@ def test_an_agent_that_is_deaf_is_ended_on_its_node(begin):
     wait_for_output(run, "agent-1", 1)
     assert on_nodes(run) != []
     run.stop()
-    wait_until(lambda: on_nodes(run) == [], 20, "the end of all on the node")
-    wait_until(lambda: bridges(run) == [], 20, "the end of the bridge")
+    wait_until(lambda: on_nodes(run) == [], what="the end of all on the node")
+    wait_until(lambda: bridges(run) == [], what="the end of the bridge")
 
 
 def test_an_agent_is_placed_by_labels_and_what_no_node_has_is_named(begin, cluster):
@@ -221,7 +221,7 @@ def test_of_agents_that_are_killed_again_and_again_each_submission_is_one_attemp
     agents = [f"agent-{number}" for number in range(1, 5)]
     assert made == sorted((agent, float(value)) for agent in agents for value in VALUES), killed
     assert [one.number for one in run.attempts()] == list(range(1, 4 * len(VALUES) + 1))
-    wait_until(lambda: on_nodes(run) == [], 20, "the end of all on the nodes")
+    wait_until(lambda: on_nodes(run) == [], what="the end of all on the nodes")
 
 
 def test_a_native_agent_and_its_grades_are_on_the_cluster_and_nothing_leads_it_there(begin, cluster):

@@ -46,7 +46,7 @@ def begin(start, tmp_path):
 def wait_for_launch(run, number: int) -> None:
     """Until the program of this launch has printed something."""
     output = run.layout.output("agent-1", number)
-    wait_until(lambda: output.exists() and output.read_bytes(), 30, f"the output of launch {number}")
+    wait_until(lambda: output.exists() and output.read_bytes(), what=f"the output of launch {number}")
 
 
 def mirror(tmp_path: Path) -> Path:
@@ -157,5 +157,5 @@ def test_without_its_guard_a_program_does_not_go_on(begin, tmp_path):
     before = wait_until(lambda: on_node(tmp_path))
     guard = parse_object(read_bytes(mirror(tmp_path).parents[1] / "guard.json"))
     os.kill(int(guard["pid"]), signal.SIGKILL)
-    wait_until(lambda: run.events("exited"), 30, "the end of the launch")
+    wait_until(lambda: run.events("exited"), what="the end of the launch")
     assert not set(before) & set(on_node(tmp_path))

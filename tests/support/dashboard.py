@@ -76,7 +76,7 @@ def serving(layout: Layout, *words: str, port: int = 0, **env: str) -> Iterator[
         yield Served(process, found[1], unquote(found[2]))
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 @contextmanager

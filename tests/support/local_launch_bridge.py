@@ -55,7 +55,7 @@ class Keeper:
             )
 
     def close(self) -> None:
-        self._child.communicate(b"end\n", timeout=10)
+        self._child.communicate(b"end\n", timeout=120)
         assert self._log.read_bytes() == b"", self._log.read_text()
 
 

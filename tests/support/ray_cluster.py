@@ -258,7 +258,7 @@ class RayCluster:
         return list(Path(self._temp).glob("*/coral-*/*/grades/*"))
 
     def wait_until_idle(self) -> None:
-        wait_until(lambda: not self.graded() and not self.guards(), 30, "the end of all grades on the nodes")
+        wait_until(lambda: not self.graded() and not self.guards(), what="the end of all grades on the nodes")
 
     def _processes(self) -> list[int]:
         mark = f"{MARK}={self.name}".encode()
@@ -285,7 +285,7 @@ class RayCluster:
                     os.kill(pid, signal.SIGKILL)
             return not pids
 
-        wait_until(killed, 30, "the end of the cluster")
+        wait_until(killed, what="the end of the cluster")
 
 
 def _place(pid: int) -> bytes:

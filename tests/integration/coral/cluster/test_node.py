@@ -298,8 +298,8 @@ def test_nothing_of_a_grade_outlives_its_guard(shipped, tmp_path):
     order, checkout, archive = shipped(f"stray {pids} wait")
     with pytest.raises(RuntimeError, match="the guard of the grade has ended"):
         node.grade(order, checkout, lambda sha: archive, kill)
-    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), 10, "the end of the grade")
-    wait_until(lambda: not left(tmp_path), 10, "the end of its folder")
+    wait_until(lambda: not any(is_alive(int(pid)) for pid in pids.read_text().split()), what="the end of the grade")
+    wait_until(lambda: not left(tmp_path), what="the end of its folder")
 
 
 def test_a_folder_that_a_candidate_has_spoiled_keeps_no_other_grade_from_running(shipped, tmp_path):
@@ -351,12 +351,12 @@ def ready(shipped, tmp_path):
     """The guard that a worker has ready for its next grade, and the process of the grader that waits for it."""
     grade(*shipped("1"), is_last=False)
     (guard,) = spare_guard._spare
-    (process,) = wait_until(lambda: waiting(guard.place), 5, "the interpreter of the next grade")
+    (process,) = wait_until(lambda: waiting(guard.place), what="the interpreter of the next grade")
     yield guard, process
     for left_over in spare_guard._spare:
         left_over.close()
     spare_guard._spare.clear()
-    wait_until(lambda: not waiting(guard.place) and not left(tmp_path), 5, "the end of what waited")
+    wait_until(lambda: not waiting(guard.place) and not left(tmp_path), what="the end of what waited")
 
 
 def waiting(place):

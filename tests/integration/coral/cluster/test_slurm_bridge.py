@@ -32,13 +32,13 @@ def test_the_lease_is_renewed_while_a_client_takes_nothing(tmp_path: Path) -> No
     (place / slurm_job.EVENTS).write_bytes(wire.encoded({"output": {"stdout": bytes(4 << 20)}}))
     line = [sys.executable, "-P", "-c", BRIDGE, str(tmp_path), "local"]
     with subprocess.Popen(line, stdin=subprocess.PIPE) as bridge:
-        with wait_until(lambda: connected(tmp_path), 20, "the bridge") as client:
+        with wait_until(lambda: connected(tmp_path), what="the bridge") as client:
             client.sendall(wire.encoded(MESSAGE))
             client.recv(1, socket.MSG_PEEK)
             client.recv(1000)
             for _ in range(10):
                 before = lease.stat().st_mtime_ns
-                wait_until(lambda before=before: lease.stat().st_mtime_ns != before, 5, "the next renewal")
+                wait_until(lambda before=before: lease.stat().st_mtime_ns != before, what="the next renewal")
         bridge.communicate(b"end\n")
 
 
