@@ -104,8 +104,9 @@ class Claude(AgentProgram):
                 yield OutputEvent(session=session, phase="compacting", message=message, proves_prompt=False)
             case "compact_boundary":
                 before, after = (event.count("compact_metadata", name) for name in ("pre_tokens", "post_tokens"))
-                compacted = OutputEvent(phase="thinking", message=f"{before} → {after} tokens", compacted=True)
-                yield replace(compacted, session=session, proves_prompt=False)
+                message = f"{before} → {after} tokens"
+                found = OutputEvent(session=session, phase="thinking", message=message, compacted=True)
+                yield replace(found, proves_prompt=False)
             case kind:
                 is_known = kind in _SILENT  # hooks run before the program has anything of the conversation
                 yield OutputEvent(session=session, early=is_known, unknown="" if is_known else f"system/{kind}")

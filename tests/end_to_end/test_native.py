@@ -18,14 +18,14 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "circle_packing"
 AGENTS = [f"agent-{number}" for number in range(1, 5)]
 OVERRIDES = (
     "agents.count=4",
-    # Seconds of a machine that does much else, too.
+    # Wall-clock seconds of an episode: a loaded machine gives it a part of a core.
     "agents.options={seconds: 2}",
     "budget.hours=1",
     "grader.slots=2",
     "run.max_defer=1",
     # However loaded the machine is, an agent may finish what it writes: nothing escalates.
     "run.interrupt_grace=60",
-    # A checkpoint comes a second after it is due: on a loaded machine a launch needs longer until it searches.
+    # A checkpoint interrupts one second after it is due. A launch that is interrupted before it searches gains nothing.
     "heartbeats=[{name: redirect, stagnant: 2}, {name: checkpoint, seconds: 20}, {name: consolidate, every: 5}]",
 )
 

@@ -178,8 +178,11 @@ class Run:
         return [line for line in found if not type or line["type"] == type]
 
     def last_lines(self) -> str:
-        """What happened last, for whoever reads of a failure on a machine that he cannot reach: events, log, status."""
-        events = [f"{line['clock']:9.3f} {line['type']:12} {line['agent']:10} {line['text']}" for line in self.events()]
+        """Return the last events and log lines and the status of the run, for the report of a failed test."""
+        try:
+            events = [json.dumps(line)[:300] for line in self.events()]
+        except json.JSONDecodeError as error:  # a test may damage the file
+            events = [f"events: {error}"]
         log = self.layout.log.read_text(errors="replace").splitlines() if self.layout.log.exists() else []
         return "\n".join([*events[-60:], *log[-20:], json.dumps(self.status())[:4000]])
 

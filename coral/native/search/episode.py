@@ -119,7 +119,7 @@ class Episode:
             self.problem.measured(self.start.point)
 
     def _take_time_for_descent(self) -> None:
-        """Extend an episode of local search in which one descent would not end."""
+        """Extend an episode of local search that is shorter than one descent takes."""
         if FAMILIES[self.family].kind == LOCAL and not self.start.measurement.slack:
             descent = DESCENT_STEPS * (len(self.problem.space.reals) + 1) * self.problem.seconds_per_measurement
             self.seconds = min(max(self.seconds, descent), LONGER * self.seconds)
