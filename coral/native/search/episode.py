@@ -33,8 +33,7 @@ PATIENCE = 25  # moves without a new best after which the search returns to the 
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
-DESCENT_STEPS = 250  # gradients of a long descent without constraints
-LONGER = 2.4  # times the episode's seconds, at most, where such a descent takes longer than these
+DESCENT_STEPS = 250  # gradients of a long descent without constraints, to which an episode is extended
 LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
@@ -56,6 +55,7 @@ class Episode:
     others: Sequence[Vector]
     known: Sequence[Vector] = ()  # further points that show what values are usual
     seconds: float
+    longest: float  # seconds, if one descent takes longer than `seconds`
     random: Random
     report: Callable[[str, float], None]
     pause: Callable[[], float]  # returns the seconds between two reports
@@ -122,7 +122,7 @@ class Episode:
         """Extend an episode of local search that is shorter than one descent takes."""
         if FAMILIES[self.family].kind == LOCAL and not self.start.measurement.slack:
             descent = DESCENT_STEPS * (len(self.problem.space.reals) + 1) * self.problem.seconds_per_measurement
-            self.seconds = min(max(self.seconds, descent), LONGER * self.seconds)
+            self.seconds = max(self.seconds, min(descent, self.longest))
             self.problem.seconds = self.seconds
 
     def _move_in_line(self) -> None:

@@ -39,6 +39,10 @@ BESTS = 8  # new bests that are compared
 FINDING_SECONDS = 2.0  # the longest time to learn which values matter
 THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it once, when it is loaded
 SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
+# Lengths of episodes, in `options.seconds`. The first ones show what gains here. Later ones are longer, because each
+# costs a launch.
+LENGTHENED, LONGEST = 0.25, 2.0  # by how much each is longer than the one before; the longest
+LONGEST_DESCENT = 2.4  # that of a local search whose descent takes long
 
 
 @contextmanager
@@ -180,7 +184,8 @@ class Explorer:
             chain=chain or space.start,
             others=others,
             known=self._points(space, [memory.known.best.get("")]),
-            seconds=self.options.seconds,
+            seconds=self.options.seconds * min(LONGEST, 1.0 + LENGTHENED * (memory.episodes - 1)),
+            longest=LONGEST_DESCENT * self.options.seconds,
             random=random,
             report=partial(self.output.beat, "search"),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,

@@ -41,6 +41,7 @@ def run_episode(clock, function, at, family, seconds, takes=2e-4, **fields):
         "random": Random(2),
         "report": lambda *_: None,
         "pause": lambda: 0.5,
+        "longest": 2.4 * seconds,
         **fields,
     }
     episode = Episode(task, family=family, seconds=seconds, began=clock[0], **given)
@@ -338,6 +339,7 @@ def test_a_line_replaces_the_best_that_is_kept_only_by_a_better_one(clock):
         chain=task.space.start,
         others=[],
         seconds=0.3,
+        longest=0.3,
         began=clock[0],
         random=Random(2),
         report=lambda *_: None,

@@ -14,6 +14,7 @@ from coral.native.memory import KnownAttempts, Trial
 from coral.native.options import Options
 from coral.native.run_view import AgentRunView
 from coral.native.search import episode, explore
+from coral.native.search.episode import Episode
 from coral.native.search.explore import THREADS, Explorer, one_thread
 from coral.native.search.numeric import problem
 from coral.native.search.numeric.evolution import SMALL, save_evolution
@@ -123,6 +124,16 @@ def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
     checked.bench.explorer.search(Search(family="shake", start=start, why=""))
     assert (str({"p.json": chain}) in measured) is goes_on
     assert checked.snapshots.memory.chain_start == start
+
+
+def test_episodes_become_longer_up_to_twice_the_first(checked: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    """In units of `seconds`: with one real variable, a descent takes half of one."""
+    lasted, run = list[float](), Episode.run
+    monkeypatch.setattr(Episode, "run", lambda self: lasted.append(self.seconds) or run(self))
+    checked.bench.explorer.options = Options(seconds=1.0)
+    for _ in range(6):
+        checked.bench.explorer.search(Search(family="shake", start=None, why=""))
+    assert lasted == [1.0, 1.25, 1.5, 1.75, 2.0, 2.0]
 
 
 @pytest.mark.parametrize("text", ['"none"', str([0.5] * (MOST_VARIABLES + 1))])
