@@ -60,6 +60,7 @@ class Episode:
     report: Callable[[str, float], None]
     pause: Callable[[], float]  # returns the seconds between two reports
     evolution: "Evolution | None" = None  # as an earlier episode left it
+    keep: Callable[["Evolution"], None] = lambda _: None  # called after each generation, with the evolution as it is
     large_populations: bool = False  # whether an evolution goes on with them after its first run
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
@@ -228,7 +229,8 @@ class Episode:
                 near = kind == SMALL and self.random.random() < NEAR
                 point = self.best.point if near else restart(self.local.context, self.best.point)
             evolution.begin(point, kind, self.random, self.problem.affordable(GENERATION_SHARE))
-        return evolution.run(self.problem, self.local.descend if self.local.differences is not None else None)
+        descend = self.local.descend if self.local.differences is not None else None
+        return evolution.run(self.problem, descend, lambda: self.keep(evolution))
 
     def _merit_of_others(self) -> float:
         """Return the merit of the best point of another agent; infinite where there is none, or the check is slow."""
@@ -243,6 +245,8 @@ class Episode:
         if self.moves:
             point = draw_anew(space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
             start = self.problem.evaluate(point)[0]
+            if start.measurement.error:  # from there, all neighbours look alike
+                start = self.best
         if family == "tabu":
             return search_by_tabu(self.problem, start, self.random)
         return anneal(self.problem, start, self.random, self.problem.deadline - time.monotonic())

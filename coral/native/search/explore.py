@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from importlib import import_module
+from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
 from attempts.fields import one_line
 from attempts.record import Attempt, Direction, Verdict
@@ -33,12 +35,15 @@ from heartbeats.interval import OwnInterval
 from workspace.errors import LockedError, SubmitError
 from workspace.submit import checkout
 
+if TYPE_CHECKING:  # numpy and cma take a second
+    from coral.native.search.numeric.evolution import Evolution
+
 LONGEST_TITLE = 160  # characters
 OTHERS = 4  # agents whose best attempts a move may use
 BESTS = 8  # new bests that are compared
 FINDING_SECONDS = 2.0  # the longest time to learn which values matter
 THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it once, when it is loaded
-SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates
+SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates, and two of an evolution
 # Lengths of episodes, in `options.seconds`. The first ones show what gains here. Later ones are longer, because each
 # costs a launch.
 LENGTHENED, LONGEST = 0.25, 2.0  # by how much each is longer than the one before; the longest
@@ -73,7 +78,8 @@ class Explorer:
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
     _copied: str = ""  # the program in the check's scratch copy
-    _saved_at: float = 0.0  # when this episode saved last
+    _saved_at: float = 0.0  # when this episode saved its best last
+    _kept_at: float = 0.0  # when an evolution was saved last
 
     def families(self) -> tuple[str, ...]:
         """Return the families that can change the files as they are; none if nothing can be varied."""
@@ -191,12 +197,11 @@ class Explorer:
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
             large_populations=is_every_second(self.run_view.agent),
             evolution=evolution,
+            keep=partial(self._keep, kept, program),
         )
         found = episode.run()
         if episode.evolution is not None:
-            from coral.native.search.numeric.evolution import save_evolution
-
-            save_evolution(kept, episode.evolution, program)
+            self._keep(kept, program, episode.evolution, ended=True)
         if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
@@ -207,6 +212,14 @@ class Explorer:
         if trial.before is None:
             trial = replace(trial, before=episode.start.measurement.score)
         return CandidateFound(self._candidate(space, found.point, replace(trial, expected=found.measurement.score)))
+
+    def _keep(self, path: Path, program: str, evolution: "Evolution", *, ended: bool = False) -> None:
+        """Save an evolution; one that has not `ended` only now and then."""
+        from coral.native.search.numeric.evolution import save_evolution
+
+        if ended or time.monotonic() - self._kept_at >= SAVE_SECONDS:
+            save_evolution(path, evolution, program)
+            self._kept_at = time.monotonic()
 
     def _save_best(self, space: SearchSpace, trial: Trial, best: EvaluatedPoint) -> None:
         """Keep the best candidate of a running episode in memory, and now and then on disk, if it is feasible and

@@ -28,6 +28,7 @@ MOST_CURVED = 150  # variables for which SLSQP, which works with full matrices, 
 HOPEFUL = 3.0  # times the last gain: more than that is not hoped for any longer
 FEWEST_STEPS = 3  # before a descent is given up
 MOST_STEPS = 300
+MOST_ITERATIONS = 3000  # of a method of scipy: a curved valley takes many
 LARGEST_PENALTY = 1e9  # times its first value
 TOLERANCE = 1e-10  # of a program's rows, in half-widths of the box: the smallest that HiGHS takes
 UNMEASURED = 1e3  # the cost of a position that cannot be measured, in costs of the best: scipy then turns back
@@ -102,7 +103,7 @@ class Descent:
             if self.goal.is_hopeless(steps, reached, gained):
                 raise StopIteration
 
-        options = {"ftol": self.goal.precision, "maxiter": MOST_STEPS}
+        options = {"ftol": self.goal.precision, "maxiter": MOST_ITERATIONS}
         if start.measurement.slack:
             constraints = {"type": "ineq", "fun": path.gaps, "jac": path.gap_slopes}
             method = {"method": "SLSQP", "constraints": constraints, "options": options}

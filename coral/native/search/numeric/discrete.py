@@ -1,7 +1,8 @@
 """Discrete search: annealing and tabu search over integers, choices and permutations.
 
-A neighbour differs by one choice, by an integer a step away, or by an exchange within a permutation. Neighbours are
-measured many at a time, because asking the check for one costs more than its answer.
+A neighbour differs by one choice, by an integer that is a step away or stands elsewhere in its column, or by an
+exchange within a permutation. Neighbours are measured many at a time, because asking the check for one costs more than
+its answer.
 """
 
 import time
@@ -19,6 +20,7 @@ MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many
 WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends
 HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neighbour
 SAMPLED = 60  # neighbours that are measured to find a typical loss
+USABLE = 0.3  # of the neighbours by a kind of changes, of which fewer have a result: another kind is better
 ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
 STEP_SHARE = 0.1  # of the search's time, for the neighbours of one step, or to find the typical loss of a kind
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
@@ -26,6 +28,8 @@ FEWER = 0.5  # of them are measured after a batch with one that it accepts
 MORE, LEAST_MORE = 1.2, 0.25  # times as many, and so many more, after a batch without
 SHARES = (0.4, 0.97)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200  # an annealing that would have time for fewer takes all the time that is left
+COPIED = 0.5  # how often an integer gets a value of its column; else it moves a step
+MOST_VALUES = 16  # different ones in a column: of more, it is a number, and not one of a few codes
 EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
 
 Change = tuple[tuple[int, float], ...]  # variables and their new values
@@ -44,7 +48,8 @@ class Neighbourhood:
             if variable.kind is VariableKind.CHOICE:
                 changes += [((k, float(v)),) for v in range(len(variable.choices)) if v != point[k]]
             elif not variable.permutation:
-                changes += [((k, v),) for v in (point[k] - 1, point[k] + 1) if variable.low <= v <= variable.high]
+                values = {*self._codes(point, k), point[k] - 1, point[k] + 1} - {point[k]}
+                changes += [((k, v),) for v in sorted(values) if variable.low <= v <= variable.high]
         for group in self.space.permutations:
             changes += [((i, point[j]), (j, point[i])) for i, j in combinations(group, 2)]
         return changes if len(changes) <= most else self.random.sample(changes, most)
@@ -59,8 +64,21 @@ class Neighbourhood:
         if variable.kind is VariableKind.CHOICE:
             other = self.random.randrange(len(variable.choices) - 1)
             return ((k, float(other + (other >= point[k]))),)
+        codes = sorted(self._codes(point, k) - {point[k]})
+        if codes and self.random.random() < COPIED:
+            return ((k, self.random.choice(codes)),)
         step = self.random.choice((-1, 1)) * max(1, round(self.random.expovariate(0.7)))
-        return ((k, min(max(point[k] + step, variable.low), variable.high)),)
+        moved = min(max(point[k] + step, variable.low), variable.high)
+        return ((k, moved if moved != point[k] else min(max(point[k] - step, variable.low), variable.high)),)
+
+    def _codes(self, point: Vector, k: int) -> set[float]:
+        """Return the values of an integer's column if they look like codes: bits, colours, numbers of machines. Most
+        checks reject any other."""
+        variable, column = self.space.variables[k], self.space.columns[self.space.column_of[k]]
+        values = {point[one] for one in column}
+        if values <= {0.0, 1.0}:  # bits that are all alike are not recognised as bits
+            values = {value for value in (0.0, 1.0) if variable.low <= value <= variable.high}
+        return values if len(column) > 1 and len(values) <= MOST_VALUES else set()
 
     def _draw_order(self, point: Vector, group: Sequence[int], kind: str) -> Change:
         i, j = sorted(self.random.sample(range(len(group)), 2))
@@ -137,7 +155,7 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
         here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** cooled
         for neighbour in problem.evaluate(*drawn):
             after = problem.merit(neighbour.measurement)
-            if after <= here or random.random() < exp((here - after) / temperature):
+            if after < inf and (after <= here or random.random() < exp((here - after) / temperature)):
                 current = neighbour
                 best = min(best, current, key=lambda point: problem.merit(point.measurement))
                 at_a_time = max(1.0, FEWER * at_a_time)
@@ -150,11 +168,13 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
 def gentle_kind(problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood) -> tuple[str, float]:
     """Return how permutations are to change, and the typical loss of such a change. Of all kinds it is the one that
     changes the score least, or one of those that do: a piece of a tour that is reversed keeps nearly all of the way,
-    and two machines that are exchanged keep most distances."""
+    and two machines that are exchanged keep most distances. A kind whose candidates the check rejects comes last."""
     kinds = (EXCHANGE, REVERSE, MOVE) if problem.space.permutations else (EXCHANGE,)
     sampled = {kind: _differences(problem, start, neighbours, kind) for kind in kinds}
-    sizes = {kind: sum(map(abs, differences)) / max(1, len(differences)) for kind, differences in sampled.items()}
-    kind = neighbours.random.choice([kind for kind in kinds if sizes[kind] <= ALIKE * min(sizes.values())])
+    most = max(map(len, sampled.values()))
+    usable = [kind for kind in kinds if len(sampled[kind]) >= USABLE * most]
+    sizes = {kind: sum(map(abs, sampled[kind])) / max(1, len(sampled[kind])) for kind in usable}
+    kind = neighbours.random.choice([kind for kind in usable if sizes[kind] <= ALIKE * min(sizes.values())])
     return kind, _typical_loss(sampled[kind])
 
 

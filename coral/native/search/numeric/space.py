@@ -15,6 +15,7 @@ LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
 SMALL_SPREAD = 0.05  # of their size: if values spread less, their spread does not show how much they may vary
 RANGE_MARGIN = 0.12  # of the spread of a column's values, beyond the lowest and the highest
+WIDE = 100.0  # times the range that was seen: declared bounds that are wider say little of where good values are
 # Files that are no part of a candidate: Coral writes its instructions to agents into some of them.
 LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 DESCRIBED = 3  # changed values that a description names
@@ -94,10 +95,10 @@ class SearchSpace:
         self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
         self.discrete = [k for k, variable in enumerate(self.variables) if variable.kind is not VariableKind.REAL]
         self._is_free = not self.discrete and all(-inf == one.low and one.high == inf for one in self.variables)
-        column_of = {k: number for number, members in enumerate(self.columns) for k in members}
+        self.column_of = {k: number for number, members in enumerate(self.columns) for k in members}
         tables: dict[tuple[int, ...], list[list[int]]] = {}
         for row in rows.values():
-            tables.setdefault(tuple(column_of[k] for k in row), []).append(row)
+            tables.setdefault(tuple(self.column_of[k] for k in row), []).append(row)
         self.tables = [table for table in tables.values() if len(table) > 1]  # two or more rows of the same columns
 
     def __len__(self) -> int:
@@ -160,12 +161,15 @@ class SearchSpace:
         return out
 
     def ranges(self, points: Sequence[Vector]) -> list[tuple[float, float]]:
-        """Return the range of each variable: that of its column in these points, with a margin, within declared
-        bounds."""
+        """Return the range of each variable: its declared bounds; where they are very wide, or there are none, the
+        range of its column in these points, with a margin, within the bounds."""
         out = []
         for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
-            out.append((max(variable.low, low - margin), min(variable.high, high + margin)))
+            if variable.high - variable.low <= WIDE * (high - low + 2 * margin):
+                out.append((variable.low, variable.high))
+            else:
+                out.append((max(variable.low, low - margin), min(variable.high, high + margin)))
         return out
 
     def _seen(self, points: Sequence[Vector]) -> list[tuple[float, float]]:

@@ -17,7 +17,7 @@ from coral.native.search import episode, explore
 from coral.native.search.episode import Episode
 from coral.native.search.explore import THREADS, Explorer, one_thread
 from coral.native.search.numeric import problem
-from coral.native.search.numeric.evolution import SMALL, save_evolution
+from coral.native.search.numeric.evolution import SMALL, Evolution, save_evolution
 from coral.native.search.numeric.problem import Measurement
 from coral.native.search.numeric.space import MOST_VARIABLES
 from coral.native.tool_error import ToolError
@@ -175,6 +175,27 @@ def test_an_evolution_goes_on_in_the_same_program_alone(
     checked.bench.explorer.search(search)
     _, evolution = pickle.loads(kept.read_bytes())
     assert (evolution.spent[SMALL] < 10**9) is changed
+
+
+def test_an_evolution_that_is_interrupted_is_kept(checked: LocalAgent, monkeypatch: pytest.MonkeyPatch):
+    """An interrupt ends the process in the middle of an episode."""
+    (checked.clone / "p.json").write_text('{"x": 1.5, "y": 0.5}')
+    monkeypatch.setattr(explore, "SAVE_SECONDS", 0.0)
+    checked.bench.explorer.options = Options(seconds=1.0)
+    search = Search(family="evolution", start=None, why="")
+    generations, make = list[int](), Evolution._make_generation
+
+    def interrupted(evolution, problem):
+        if len(generations) == 5:
+            raise KeyboardInterrupt
+        generations.append(1)
+        return make(evolution, problem)
+
+    monkeypatch.setattr(Evolution, "_make_generation", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        checked.bench.explorer.search(search)
+    _, evolution = pickle.loads((checked.state / "evolution-1").read_bytes())
+    assert evolution.strategy.countiter == 5
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Discrete search: bits, permutations and integers, to optima that a descent by single steps misses."""
 
 import time
+from dataclasses import replace
 from itertools import combinations, pairwise
 from random import Random
 
@@ -109,3 +110,53 @@ def test_an_annealing_has_cooled_down_when_its_time_is_over(monkeypatch, takes, 
         if time.monotonic() > began + 4.0:
             break
     assert time.monotonic() < began + 5.01
+
+
+def test_most_neighbours_of_a_bit_are_bits():
+    space = problem(lambda _: 0.0, {"bits": [0] * 40}).space
+    neighbours = Neighbourhood(space, Random(3))
+    drawn = [neighbours.draw(space.start)[0][1] for _ in range(400)]
+    assert drawn.count(1.0) > 240
+
+
+def test_a_neighbour_at_a_bound_differs():
+    space = problem(lambda _: 0.0, {"n": 3}).space
+    space.variables[0] = replace(space.variables[0], low=3.0, high=5.0)
+    neighbours = Neighbourhood(space, Random(1))
+    assert {neighbours.draw([3.0])[0][1] for _ in range(100)} <= {4.0, 5.0}
+
+
+def test_colours_change_to_other_colours():
+    """From 0 to 2 without 1 in between, of which the check may reject every one."""
+    space = problem(lambda _: 0.0, {"colours": [0, 2, 4, 0, 2]}).space
+    neighbours = Neighbourhood(space, Random(1))
+    assert ((0, 4.0),) in neighbours.all(space.start)
+    assert ((0, 4.0),) in [neighbours.draw(space.start) for _ in range(200)]
+
+
+def test_an_annealing_that_begins_at_an_error_does_not_walk_among_errors(monkeypatch):
+    """It tries one change after the other, for none is better than another."""
+    measured = list[list[int]]()
+
+    def rejected(data):
+        measured.append(data["n"])
+        raise ValueError
+
+    task = problem(on_a_clock(rejected, monkeypatch, 1e-3), {"n": [3, 40, 7]})
+    anneal(task, task.measured(task.space.start), Random(1), 0.5)
+    assert len(measured) > 100
+    assert max(sum(a != b for a, b in zip(tried, measured[0], strict=True)) for tried in measured) == 1
+
+
+def test_a_kind_whose_candidates_are_rejected_is_not_the_gentlest():
+    """Hardly any exchange is allowed, and those change the score least. Every move is."""
+
+    def nearly_sorted(data):
+        order = data["order"]
+        if sum(a > b for a, b in pairwise(order)) > 1:
+            raise ValueError
+        return sum(abs(k - value) for k, value in enumerate(order))
+
+    task = problem(nearly_sorted, {"order": list(range(30))})
+    start = task.measured(task.space.start)
+    assert {gentle_kind(task, start, Neighbourhood(task.space, Random(seed)))[0] for seed in range(10)} == {"move"}

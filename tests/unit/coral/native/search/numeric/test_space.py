@@ -57,6 +57,12 @@ def test_clipping_respects_kinds_and_bounds():
     assert space.clip([-7.0, 2.6, -9.0]) == [0.0, 3.0, 0.0]
 
 
+@pytest.mark.parametrize(("bounds", "expected"), [("-5..5", (-5.0, 5.0)), ("0..1000", (0.25, 0.75))])
+def test_declared_bounds_are_the_range_unless_they_are_wide(bounds, expected):
+    space = SearchSpace({"a.cfg": f"a = 0.5 # range: {bounds}\n"})
+    assert space.ranges([space.start]) == [expected]
+
+
 def test_tables_and_their_scales():
     rows = ",\n".join(f'{{"x": {k / 10}, "r": 0.07}}' for k in range(1, 5))
     space = SearchSpace({"t.json": f'{{"rows": [{rows}], "lone": 5.0}}'})
