@@ -1,13 +1,13 @@
 """Discrete search: annealing and tabu search over integers, choices and permutations.
 
 A neighbour differs by one choice, by an integer that is a step away or stands elsewhere in its column, or by an
-exchange within a permutation. Neighbours are measured many at a time, because asking the check for one costs more than
-its answer.
+exchange within a permutation; where the check rejects some of these, by an exchange within a column as well. Neighbours
+are measured many at a time, because asking the check for one costs more than its answer.
 """
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import exp, inf
 from random import Random
@@ -30,6 +30,7 @@ SHARES = (0.4, 0.97)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200  # an annealing that would have time for fewer takes all the time that is left
 COPIED = 0.5  # how often an integer gets a value of its column; else it moves a step
 MOST_VALUES = 16  # different ones in a column: of more, it is a number, and not one of a few codes
+MOST_EXCHANGES = 0.5  # of the neighbours that annealing draws, where the check rejects all others
 EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
 
 Change = tuple[tuple[int, float], ...]  # variables and their new values
@@ -37,8 +38,12 @@ Change = tuple[tuple[int, float], ...]  # variables and their new values
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
+    """`exchanges`: how often two values of a column are exchanged instead of one changed. That keeps their sum and how
+    many there are of each, which a check may demand."""
+
     space: SearchSpace
     random: Random
+    exchanges: float = 0.0
 
     def all(self, point: Vector, most: int = MOST_NEIGHBOURS) -> list[Change]:
         """Return every neighbour, or `most` of them at random."""
@@ -50,6 +55,9 @@ class Neighbourhood:
             elif not variable.permutation:
                 values = {*self._codes(point, k), point[k] - 1, point[k] + 1} - {point[k]}
                 changes += [((k, v),) for v in sorted(values) if variable.low <= v <= variable.high]
+        if self.exchanges:
+            drawn = [self._draw_exchange(point, change[0][0]) for change in changes]
+            changes += [change for change in drawn if change]
         for group in self.space.permutations:
             changes += [((i, point[j]), (j, point[i])) for i, j in combinations(group, 2)]
         return changes if len(changes) <= most else self.random.sample(changes, most)
@@ -61,6 +69,8 @@ class Neighbourhood:
         variable = self.space.variables[k]
         if variable.permutation:
             return self._draw_order(point, self.space.permutation_of[k], kind)
+        if self.exchanges and self.random.random() < self.exchanges and (exchange := self._draw_exchange(point, k)):
+            return exchange
         if variable.kind is VariableKind.CHOICE:
             other = self.random.randrange(len(variable.choices) - 1)
             return ((k, float(other + (other >= point[k]))),)
@@ -70,6 +80,22 @@ class Neighbourhood:
         step = self.random.choice((-1, 1)) * max(1, round(self.random.expovariate(0.7)))
         moved = min(max(point[k] + step, variable.low), variable.high)
         return ((k, moved if moved != point[k] else min(max(point[k] - step, variable.low), variable.high)),)
+
+    def _draw_exchange(self, point: Vector, k: int) -> Change:
+        """Draw an exchange of the value of variable k with a different one of its column; empty if there is none."""
+        variables, column = self.space.variables, self.space.columns[self.space.column_of[k]]
+        mine = variables[k]
+        others = [
+            other
+            for other in column
+            if point[other] != point[k]
+            and (variables[other].kind, variables[other].choices) == (mine.kind, mine.choices)
+            and (variables[other].low, variables[other].high) == (mine.low, mine.high)
+        ]
+        if not others:
+            return ()
+        other = self.random.choice(others)
+        return ((k, point[other]), (other, point[k]))
 
     def _codes(self, point: Vector, k: int) -> set[float]:
         """Return the values of an integer's column if they look like codes: bits, colours, numbers of machines. Most
@@ -115,6 +141,7 @@ def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: 
             break
         measured = problem.evaluate(*(changed(current.point, change) for change in changes))
         merits = [problem.merit(neighbour.measurement) for neighbour in measured]
+        neighbours = replace(neighbours, exchanges=merits.count(inf) / len(merits))
         record = problem.merit(best.measurement)
         allowed = [
             k
@@ -123,6 +150,8 @@ def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: 
         ] or range(len(changes))
         least = min(merits[k] for k in allowed)
         if least == inf:
+            if step == 1:  # the next one also makes exchanges
+                continue
             break
         taken = random.choice([k for k in allowed if merits[k] == least])
         for k, _ in changes[taken]:
@@ -143,7 +172,8 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     """Return the best point of simulated annealing, which accepts worse neighbours less and less often. `seconds`: the
     time that is left."""
     neighbours, until = Neighbourhood(problem.space, random), time.monotonic() + seconds
-    kind, loss = gentle_kind(problem, start, neighbours)
+    kind, loss, rejected = gentle_kind(problem, start, neighbours)
+    neighbours = replace(neighbours, exchanges=min(rejected, MOST_EXCHANGES))
     share, began = random.choice(SHARES), time.monotonic()
     if problem.affordable(share) < FEWEST_STEPS:
         share = 1.0
@@ -165,24 +195,28 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     return best
 
 
-def gentle_kind(problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood) -> tuple[str, float]:
-    """Return how permutations are to change, and the typical loss of such a change. Of all kinds it is the one that
-    changes the score least, or one of those that do: a piece of a tour that is reversed keeps nearly all of the way,
-    and two machines that are exchanged keep most distances. A kind whose candidates the check rejects comes last."""
+def gentle_kind(
+    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood
+) -> tuple[str, float, float]:
+    """Return how permutations are to change, the typical loss of such a change, and which share of the changes the
+    check rejects. Of all kinds it is the one that changes the score least, or one of those that do: a piece of a tour
+    that is reversed keeps nearly all of the way, and two machines that are exchanged keep most distances. A kind of
+    which the check rejects nearly all is left out."""
     kinds = (EXCHANGE, REVERSE, MOVE) if problem.space.permutations else (EXCHANGE,)
-    sampled = {kind: _differences(problem, start, neighbours, kind) for kind in kinds}
+    count = int(min(SAMPLED, problem.affordable(STEP_SHARE)))
+    sampled = {kind: _differences(problem, start, neighbours, kind, count) for kind in kinds}
     most = max(map(len, sampled.values()))
     usable = [kind for kind in kinds if len(sampled[kind]) >= USABLE * most]
     sizes = {kind: sum(map(abs, sampled[kind])) / max(1, len(sampled[kind])) for kind in usable}
     kind = neighbours.random.choice([kind for kind in usable if sizes[kind] <= ALIKE * min(sizes.values())])
-    return kind, _typical_loss(sampled[kind])
+    return kind, _typical_loss(sampled[kind]), 1.0 - len(sampled[kind]) / count
 
 
 def _differences(
-    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str
+    problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str, count: int
 ) -> list[float]:
-    """Return by how much neighbours of a kind are worse than the point; better ones are below 0."""
-    count = int(min(SAMPLED, problem.affordable(STEP_SHARE)))
+    """Return by how much `count` neighbours of a kind are worse than the point; better ones are below 0, those that the
+    check rejects left out."""
     drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(count)]
     here = problem.merit(start.measurement)
     merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]

@@ -139,10 +139,10 @@ def test_an_annealing_that_begins_at_an_error_does_not_walk_among_errors(monkeyp
     measured = list[list[int]]()
 
     def rejected(data):
-        measured.append(data["n"])
+        measured.append([*data.values()])
         raise ValueError
 
-    task = problem(on_a_clock(rejected, monkeypatch, 1e-3), {"n": [3, 40, 7]})
+    task = problem(on_a_clock(rejected, monkeypatch, 1e-3), {"a": 3, "b": 40, "c": 7})
     anneal(task, task.measured(task.space.start), Random(1), 0.5)
     assert len(measured) > 100
     assert max(sum(a != b for a, b in zip(tried, measured[0], strict=True)) for tried in measured) == 1
@@ -160,3 +160,16 @@ def test_a_kind_whose_candidates_are_rejected_is_not_the_gentlest():
     task = problem(nearly_sorted, {"order": list(range(30))})
     start = task.measured(task.space.start)
     assert {gentle_kind(task, start, Neighbourhood(task.space, Random(seed)))[0] for seed in range(10)} == {"move"}
+
+
+def heaviest(data):
+    """Three of ten weights are to be chosen, no more and no less."""
+    if sum(data["take"]) != 3:
+        raise ValueError("not three")
+    return -sum(weight for weight, taken in zip((3, 9, 1, 7, 2, 8, 6, 4, 5, 0), data["take"], strict=True) if taken)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_where_the_check_rejects_single_changes_two_values_are_exchanged(which, monkeypatch):
+    task = problem(on_a_clock(heaviest, monkeypatch, 1e-4), {"take": [1, 0, 1, 0, 0, 0, 0, 0, 0, 1]})
+    assert searches(task, 1)[which]().measurement.score == -24
