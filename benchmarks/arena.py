@@ -63,6 +63,7 @@ class Arena:
         self.root.chmod(0o711)  # agents and graders may have users of their own
         self.notes.chmod(0o777)
         self._environment = {**os.environ, MARK: str(self.notes)}
+        self.sessions: set[int] = set()  # whose processes end with the arena, even if they overwrite their environment
 
     def small_task(self) -> Path:
         """Make the task of instant grades: its repository has thirty small files, and one that agents change."""
@@ -174,13 +175,20 @@ class Arena:
         return self._left()
 
     def _left(self) -> list[psutil.Process]:
-        """Return the processes with this arena's BENCH_NOTES in their environment, whatever their parent is."""
+        """Return the processes with this arena's BENCH_NOTES in their environment, whatever their parent is, and those
+        of its sessions."""
         return [
             process
             for process in psutil.process_iter(["environ", "status"])
-            if (process.info["environ"] or {}).get(MARK) == str(self.notes)
+            if ((process.info["environ"] or {}).get(MARK) == str(self.notes) or self._is_in_session(process.pid))
             and process.info["status"] != psutil.STATUS_ZOMBIE
         ]
+
+    def _is_in_session(self, pid: int) -> bool:
+        try:
+            return os.getsid(pid) in self.sessions
+        except ProcessLookupError:
+            return False
 
 
 @contextmanager

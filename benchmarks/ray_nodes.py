@@ -10,10 +10,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-
-import psutil
 
 from benchmarks.arena import HERE, MARK, Arena, arena, wait_until
 
@@ -24,7 +22,7 @@ _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
 
 
 class RayNodes:
-    """A head and its nodes. `address`: host and port of the head."""
+    """A Ray head and its nodes. `address`: host and port of the head. Their processes end when the arena is closed."""
 
     def __init__(self, place: Arena) -> None:
         """Start the head, which runs no grades."""
@@ -43,7 +41,7 @@ class RayNodes:
             "PORT": str(port),
             "TMPDIR": str(place.root),
         }
-        self._log, self._sessions = place.root / "nodes.log", set[int]()
+        self._log, self._sessions = place.root / "nodes.log", place.sessions
         self._run("head.sh", "127.0.0.1")
         self._wait_for_nodes()
 
@@ -70,14 +68,6 @@ class RayNodes:
             )  # fmt: skip
         self._sessions.add(child.pid)
 
-    def close(self) -> None:
-        """Kill all that the scripts have started. An arena does not find processes of Ray that have overwritten their
-        environment, and some of them outlive their node."""
-        for process in psutil.process_iter():
-            with suppress(ProcessLookupError, psutil.Error):
-                if os.getsid(process.pid) in self._sessions:
-                    process.kill()
-
     def _wait_for_nodes(self) -> None:
         line = (RAY, "status", f"--address={self.address}")
 
@@ -100,7 +90,6 @@ def ray_nodes() -> Iterator[RayNodes]:
         try:
             yield made
         finally:
-            made.close()
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
 

@@ -33,7 +33,7 @@ PATIENCE = 25  # moves without a new best after which the search returns to the 
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
-DESCENT_STEPS = 250  # gradients of a long descent without constraints, to which an episode is extended
+DESCENT_STEPS = 250  # gradients of a long descent without constraints; an episode is extended for one
 LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
 NEAR = 0.5  # how often a small run of an evolution begins at the best, and not at a random point
 SHARES_ANEW = (0.1, 0.3, 1.0)  # of the integers, choices and orders, between two walks of a discrete search
@@ -55,12 +55,12 @@ class Episode:
     others: Sequence[Vector]
     known: Sequence[Vector] = ()  # further points that show what values are usual
     seconds: float
-    longest: float  # seconds, if one descent takes longer than `seconds`
+    longest: float  # seconds of the episode, if a descent takes longer than `seconds`
     random: Random
     report: Callable[[str, float], None]
     pause: Callable[[], float]  # returns the seconds between two reports
     evolution: "Evolution | None" = None  # as an earlier episode left it
-    keep: Callable[["Evolution"], None] = lambda _: None  # called after each generation, with the evolution as it is
+    on_generation: Callable[["Evolution"], None] = lambda _: None  # called after each generation of the evolution
     large_populations: bool = False  # whether an evolution goes on with them after its first run
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
@@ -230,7 +230,7 @@ class Episode:
                 point = self.best.point if near else restart(self.local.context, self.best.point)
             evolution.begin(point, kind, self.random, self.problem.affordable(GENERATION_SHARE))
         descend = self.local.descend if self.local.differences is not None else None
-        return evolution.run(self.problem, descend, lambda: self.keep(evolution))
+        return evolution.run(self.problem, descend, lambda: self.on_generation(evolution))
 
     def _merit_of_others(self) -> float:
         """Return the merit of the best point of another agent; infinite where there is none, or the check is slow."""
@@ -245,7 +245,7 @@ class Episode:
         if self.moves:
             point = draw_anew(space, self.best.point, self.random.choice(SHARES_ANEW), self.random)
             start = self.problem.evaluate(point)[0]
-            if start.measurement.error:  # from there, all neighbours look alike
+            if start.measurement.error:  # no neighbour is better than another there
                 start = self.best
         if family == "tabu":
             return search_by_tabu(self.problem, start, self.random)

@@ -43,11 +43,11 @@ OTHERS = 4  # agents whose best attempts a move may use
 BESTS = 8  # new bests that are compared
 FINDING_SECONDS = 2.0  # the longest time to learn which values matter
 THREADS = "OPENBLAS_NUM_THREADS"  # OpenBLAS reads it once, when it is loaded
-SAVE_SECONDS = 1.0  # between two snapshots while an episode finds better candidates, and two of an evolution
-# Lengths of episodes, in `options.seconds`. The first ones show what gains here. Later ones are longer, because each
-# costs a launch.
+SAVE_SECONDS = 1.0  # between two saves during an episode: of the memory, and of an evolution
+# Lengths of episodes, in `options.seconds`. Short ones at first show which families gain. Later ones are longer,
+# because each costs a launch.
 LENGTHENED, LONGEST = 0.25, 2.0  # by how much each is longer than the one before; the longest
-LONGEST_DESCENT = 2.4  # that of a local search whose descent takes long
+LONGEST_DESCENT = 2.4  # the longest of a local search in which a descent takes long
 
 
 @contextmanager
@@ -78,8 +78,8 @@ class Explorer:
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
     _copied: str = ""  # the program in the check's scratch copy
-    _saved_at: float = 0.0  # when this episode saved its best last
-    _kept_at: float = 0.0  # when an evolution was saved last
+    _saved_at: float = 0.0  # when this episode saved the memory last
+    _evolution_saved_at: float = 0.0
 
     def families(self) -> tuple[str, ...]:
         """Return the families that can change the files as they are; none if nothing can be varied."""
@@ -197,11 +197,11 @@ class Explorer:
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
             large_populations=is_every_second(self.run_view.agent),
             evolution=evolution,
-            keep=partial(self._keep, kept, program),
+            on_generation=partial(self._save_evolution, kept, program),
         )
         found = episode.run()
         if episode.evolution is not None:
-            self._keep(kept, program, episode.evolution, ended=True)
+            self._save_evolution(kept, program, episode.evolution, at_once=True)
         if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
@@ -213,13 +213,14 @@ class Explorer:
             trial = replace(trial, before=episode.start.measurement.score)
         return CandidateFound(self._candidate(space, found.point, replace(trial, expected=found.measurement.score)))
 
-    def _keep(self, path: Path, program: str, evolution: "Evolution", *, ended: bool = False) -> None:
-        """Save an evolution; one that has not `ended` only now and then."""
+    def _save_evolution(self, path: Path, program: str, evolution: "Evolution", *, at_once: bool = False) -> None:
+        """Save an evolution, so that the next launch goes on with it: `at_once`, or if the last save is SAVE_SECONDS
+        old."""
         from coral.native.search.numeric.evolution import save_evolution
 
-        if ended or time.monotonic() - self._kept_at >= SAVE_SECONDS:
+        if at_once or time.monotonic() - self._evolution_saved_at >= SAVE_SECONDS:
             save_evolution(path, evolution, program)
-            self._kept_at = time.monotonic()
+            self._evolution_saved_at = time.monotonic()
 
     def _save_best(self, space: SearchSpace, trial: Trial, best: EvaluatedPoint) -> None:
         """Keep the best candidate of a running episode in memory, and now and then on disk, if it is feasible and

@@ -1,8 +1,8 @@
 """Discrete search: annealing and tabu search over integers, choices and permutations.
 
-A neighbour differs by one choice, by an integer that is a step away or stands elsewhere in its column, or by an
-exchange within a permutation; where the check rejects some of these, by an exchange within a column as well. Neighbours
-are measured many at a time, because asking the check for one costs more than its answer.
+A neighbour differs by one choice, by one integer, or by an exchange within a permutation. If the check rejects some of
+these, two values of a column may be exchanged as well. Neighbours are measured many at a time, because asking the check
+for one costs more than its answer.
 """
 
 import time
@@ -20,7 +20,7 @@ MOST_NEIGHBOURS = 600  # that a step of tabu search measures; of more, this many
 WALKS = (2, 4, 8, 16, 32)  # steps of a tabu search without a new best, per variable, before it ends
 HOT, COLD = 0.5, 5e-3  # temperatures of annealing, in typical losses of a neighbour
 SAMPLED = 60  # neighbours that are measured to find a typical loss
-USABLE = 0.3  # of the neighbours by a kind of changes, of which fewer have a result: another kind is better
+USABLE = 0.3  # times as many neighbours as of the best kind of change must be valid for another kind to be chosen
 ALIKE = 1.3  # times the least change of the score by a kind of changes, up to which another kind is as good
 STEP_SHARE = 0.1  # of the search's time, for the neighbours of one step, or to find the typical loss of a kind
 SPECULATIVE = 64  # the most neighbours that annealing measures at a time; it takes the first that it accepts
@@ -28,9 +28,8 @@ FEWER = 0.5  # of them are measured after a batch with one that it accepts
 MORE, LEAST_MORE = 1.2, 0.25  # times as many, and so many more, after a batch without
 SHARES = (0.4, 0.97)  # of the time that is left, for one annealing
 FEWEST_STEPS = 200  # an annealing that would have time for fewer takes all the time that is left
-COPIED = 0.5  # how often an integer gets a value of its column; else it moves a step
-MOST_VALUES = 16  # different ones in a column: of more, it is a number, and not one of a few codes
-MOST_EXCHANGES = 0.5  # of the neighbours that annealing draws, where the check rejects all others
+CODED = 0.5  # probability that an integer whose values look like codes gets another code; else it moves a step
+MOST_EXCHANGES = 0.5  # of the neighbours that annealing draws, however many others the check rejects
 EXCHANGE, REVERSE, MOVE = "exchange", "reverse", "move"
 
 Change = tuple[tuple[int, float], ...]  # variables and their new values
@@ -38,8 +37,8 @@ Change = tuple[tuple[int, float], ...]  # variables and their new values
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """`exchanges`: how often two values of a column are exchanged instead of one changed. That keeps their sum and how
-    many there are of each, which a check may demand."""
+    """The neighbours of points. `exchanges`: the probability that `draw` exchanges two values of a column instead of
+    changing one, which keeps a sum or a count that the check demands; above 0, `all` adds exchanges."""
 
     space: SearchSpace
     random: Random
@@ -53,8 +52,8 @@ class Neighbourhood:
             if variable.kind is VariableKind.CHOICE:
                 changes += [((k, float(v)),) for v in range(len(variable.choices)) if v != point[k]]
             elif not variable.permutation:
-                values = {*self._codes(point, k), point[k] - 1, point[k] + 1} - {point[k]}
-                changes += [((k, v),) for v in sorted(values) if variable.low <= v <= variable.high]
+                steps = (v for v in (point[k] - 1, point[k] + 1) if variable.low <= v <= variable.high)
+                changes += [((k, v),) for v in sorted({*self._other_codes(point, k), *steps})]
         if self.exchanges:
             drawn = [self._draw_exchange(point, change[0][0]) for change in changes]
             changes += [change for change in drawn if change]
@@ -74,37 +73,32 @@ class Neighbourhood:
         if variable.kind is VariableKind.CHOICE:
             other = self.random.randrange(len(variable.choices) - 1)
             return ((k, float(other + (other >= point[k]))),)
-        codes = sorted(self._codes(point, k) - {point[k]})
-        if codes and self.random.random() < COPIED:
+        codes = self._other_codes(point, k)
+        if codes and self.random.random() < CODED:
             return ((k, self.random.choice(codes)),)
         step = self.random.choice((-1, 1)) * max(1, round(self.random.expovariate(0.7)))
         moved = min(max(point[k] + step, variable.low), variable.high)
         return ((k, moved if moved != point[k] else min(max(point[k] - step, variable.low), variable.high)),)
 
     def _draw_exchange(self, point: Vector, k: int) -> Change:
-        """Draw an exchange of the value of variable k with a different one of its column; empty if there is none."""
-        variables, column = self.space.variables, self.space.columns[self.space.column_of[k]]
-        mine = variables[k]
+        """Exchange variable k with a random variable of its column that has another value and may have the same ones;
+        return an empty change if there is none."""
+        variables, mine = self.space.variables, self.space.variables[k]
         others = [
             other
-            for other in column
+            for other in self.space.columns[self.space.column_of[k]]
             if point[other] != point[k]
             and (variables[other].kind, variables[other].choices) == (mine.kind, mine.choices)
-            and (variables[other].low, variables[other].high) == (mine.low, mine.high)
         ]
         if not others:
             return ()
         other = self.random.choice(others)
         return ((k, point[other]), (other, point[k]))
 
-    def _codes(self, point: Vector, k: int) -> set[float]:
-        """Return the values of an integer's column if they look like codes: bits, colours, numbers of machines. Most
-        checks reject any other."""
-        variable, column = self.space.variables[k], self.space.columns[self.space.column_of[k]]
-        values = {point[one] for one in column}
-        if values <= {0.0, 1.0}:  # bits that are all alike are not recognised as bits
-            values = {value for value in (0.0, 1.0) if variable.low <= value <= variable.high}
-        return values if len(column) > 1 and len(values) <= MOST_VALUES else set()
+    def _other_codes(self, point: Vector, k: int) -> list[float]:
+        """Return the codes that an integer could have instead of its value."""
+        variable, codes = self.space.variables[k], self.space.codes[self.space.column_of[k]]
+        return [code for code in codes if code != point[k] and variable.low <= code <= variable.high]
 
     def _draw_order(self, point: Vector, group: Sequence[int], kind: str) -> Change:
         i, j = sorted(self.random.sample(range(len(group)), 2))
@@ -141,7 +135,6 @@ def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: 
             break
         measured = problem.evaluate(*(changed(current.point, change) for change in changes))
         merits = [problem.merit(neighbour.measurement) for neighbour in measured]
-        neighbours = replace(neighbours, exchanges=merits.count(inf) / len(merits))
         record = problem.merit(best.measurement)
         allowed = [
             k
@@ -149,10 +142,11 @@ def search_by_tabu(problem: OptimizationProblem, start: EvaluatedPoint, random: 
             if merits[k] < record or any(tabu.get(item, 0) < step for item in change)
         ] or range(len(changes))
         least = min(merits[k] for k in allowed)
-        if least == inf:
-            if step == 1:  # the next one also makes exchanges
-                continue
+        if least == inf and neighbours.exchanges:
             break
+        neighbours = replace(neighbours, exchanges=merits.count(inf) / len(merits))
+        if least == inf:
+            continue  # the next step also tries exchanges
         taken = random.choice([k for k in allowed if merits[k] == least])
         for k, _ in changes[taken]:
             tabu[k, current.point[k]] = step + _tenure(len(changes[taken]), count, random)
@@ -172,8 +166,8 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     """Return the best point of simulated annealing, which accepts worse neighbours less and less often. `seconds`: the
     time that is left."""
     neighbours, until = Neighbourhood(problem.space, random), time.monotonic() + seconds
-    kind, loss, rejected = gentle_kind(problem, start, neighbours)
-    neighbours = replace(neighbours, exchanges=min(rejected, MOST_EXCHANGES))
+    sample = sample_neighbours(problem, start, neighbours)
+    neighbours = replace(neighbours, exchanges=min(sample.rejected, MOST_EXCHANGES))
     share, began = random.choice(SHARES), time.monotonic()
     if problem.affordable(share) < FEWEST_STEPS:
         share = 1.0
@@ -181,8 +175,8 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     at_a_time = 1.0
     # The clock sets the temperature: how many measurements become steps is not known before.
     while (cooled := (time.monotonic() - began) / (share * max(until - began, 1e-9))) < 1.0:
-        drawn = [changed(current.point, neighbours.draw(current.point, kind)) for _ in range(int(at_a_time))]
-        here, temperature = problem.merit(current.measurement), loss * HOT * (COLD / HOT) ** cooled
+        drawn = [changed(current.point, neighbours.draw(current.point, sample.kind)) for _ in range(int(at_a_time))]
+        here, temperature = problem.merit(current.measurement), sample.loss * HOT * (COLD / HOT) ** cooled
         for neighbour in problem.evaluate(*drawn):
             after = problem.merit(neighbour.measurement)
             if after < inf and (after <= here or random.random() < exp((here - after) / temperature)):
@@ -195,13 +189,22 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
     return best
 
 
-def gentle_kind(
+@dataclass(frozen=True, slots=True)
+class NeighbourSample:
+    """What some neighbours of a point show. `kind`: how permutations are to change; `loss`: by how much a neighbour of
+    this kind is typically worse than the point; `rejected`: the share of them that the check rejects."""
+
+    kind: str
+    loss: float
+    rejected: float
+
+
+def sample_neighbours(
     problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood
-) -> tuple[str, float, float]:
-    """Return how permutations are to change, the typical loss of such a change, and which share of the changes the
-    check rejects. Of all kinds it is the one that changes the score least, or one of those that do: a piece of a tour
-    that is reversed keeps nearly all of the way, and two machines that are exchanged keep most distances. A kind of
-    which the check rejects nearly all is left out."""
+) -> NeighbourSample:
+    """Measure neighbours of every kind and choose a kind. It is one of those that change the score least: a piece of a
+    tour that is reversed keeps nearly all of the way, and two machines that are exchanged keep most distances. No kind
+    is chosen of which the check rejects far more neighbours than of another."""
     kinds = (EXCHANGE, REVERSE, MOVE) if problem.space.permutations else (EXCHANGE,)
     count = int(min(SAMPLED, problem.affordable(STEP_SHARE)))
     sampled = {kind: _differences(problem, start, neighbours, kind, count) for kind in kinds}
@@ -209,14 +212,14 @@ def gentle_kind(
     usable = [kind for kind in kinds if len(sampled[kind]) >= USABLE * most]
     sizes = {kind: sum(map(abs, sampled[kind])) / max(1, len(sampled[kind])) for kind in usable}
     kind = neighbours.random.choice([kind for kind in usable if sizes[kind] <= ALIKE * min(sizes.values())])
-    return kind, _typical_loss(sampled[kind]), 1.0 - len(sampled[kind]) / count
+    return NeighbourSample(kind, _typical_loss(sampled[kind]), rejected=1.0 - len(sampled[kind]) / count)
 
 
 def _differences(
     problem: OptimizationProblem, start: EvaluatedPoint, neighbours: Neighbourhood, kind: str, count: int
 ) -> list[float]:
-    """Return by how much `count` neighbours of a kind are worse than the point; better ones are below 0, those that the
-    check rejects left out."""
+    """Measure `count` neighbours of a kind. Return the merit of each that the check accepts, minus that of the point:
+    below 0 if the neighbour is better."""
     drawn = [changed(start.point, neighbours.draw(start.point, kind)) for _ in range(count)]
     here = problem.merit(start.measurement)
     merits = [problem.merit(neighbour.measurement) for neighbour in problem.evaluate(*drawn)]

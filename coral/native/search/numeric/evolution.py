@@ -90,14 +90,14 @@ class Evolution:
         self,
         problem: OptimizationProblem,
         descend: Callable[[EvaluatedPoint], EvaluatedPoint] | None = None,
-        keep: Callable[[], None] = lambda: None,
+        on_generation: Callable[[], None] = lambda: None,
     ) -> EvaluatedPoint:
         """Make generations until the run has ended; return the best point met. `descend`: returns the local optimum
-        near a point; `keep`: called after each generation, since an interrupt may end the process."""
+        near a point; `on_generation`: called after each generation, so that the evolution can be saved."""
         met: list[EvaluatedPoint] = []
         while not met or not self.ended:
             met.append(self._make_generation(problem))
-            keep()
+            on_generation()
             share = LOCAL_SHARE / (1 + self.poor_local_searches)
             if descend and not self.ended and self.by_local_searches <= share * self.by_populations:
                 met.append(self._search_from_mean(problem, descend))

@@ -15,7 +15,8 @@ LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
 SMALL_SPREAD = 0.05  # of their size: if values spread less, their spread does not show how much they may vary
 RANGE_MARGIN = 0.12  # of the spread of a column's values, beyond the lowest and the highest
-WIDE = 100.0  # times the range that was seen: declared bounds that are wider say little of where good values are
+WIDE = 100.0  # times the range of the values seen: wider declared bounds do not show where good values are
+MOST_CODES = 16  # different integers in a column; if there are more, they are amounts
 # Files that are no part of a candidate: Coral writes its instructions to agents into some of them.
 LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md", "GEMINI.md"})
 DESCRIBED = 3  # changed values that a description names
@@ -90,6 +91,7 @@ class SearchSpace:
                 self.variables.append(variable)
                 self.names.append(variable.name if len(self.files) == 1 else f"{file.name}: {variable.name}")
         self.columns = list(columns.values())
+        self.codes = [self._codes_of(column) for column in self.columns]
         self.permutations = list(permutations.values())  # of each, its variables in the order in which they stand
         self.permutation_of = {k: group for group in self.permutations for k in group}
         self.reals = [k for k, variable in enumerate(self.variables) if variable.kind is VariableKind.REAL]
@@ -161,8 +163,8 @@ class SearchSpace:
         return out
 
     def ranges(self, points: Sequence[Vector]) -> list[tuple[float, float]]:
-        """Return the range of each variable: its declared bounds; where they are very wide, or there are none, the
-        range of its column in these points, with a margin, within the bounds."""
+        """Return the lowest and the highest value that each variable is likely to need. These are its declared bounds,
+        unless they are very wide or missing; then they are those of its column in these points, with a margin."""
         out = []
         for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
@@ -171,6 +173,14 @@ class SearchSpace:
             else:
                 out.append((max(variable.low, low - margin), min(variable.high, high + margin)))
         return out
+
+    def _codes_of(self, column: Sequence[int]) -> list[float]:
+        """Return the values of a column's integers if these may be codes, such as bits, colours or machines. Most
+        checks reject any other value. Return an empty list if they are too many, or there is one integer."""
+        integers = [self.variables[k] for k in column if self.variables[k].kind is VariableKind.INTEGER]
+        values = {variable.value for variable in integers}
+        codes = {0.0, 1.0} if values <= {0.0, 1.0} else values  # bits may begin with the same value
+        return sorted(codes) if len(integers) > 1 and len(codes) <= MOST_CODES else []
 
     def _seen(self, points: Sequence[Vector]) -> list[tuple[float, float]]:
         """Return, for each variable, the lowest and the highest value of its column in these points."""

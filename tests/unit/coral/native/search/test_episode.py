@@ -381,3 +381,25 @@ def test_an_evolution_knows_what_other_agents_have_reached(clock):
     assert episode.evolution.record <= bowl([0.1] * 6)
     slow, _ = run_episode(clock, bowl, [9.0] * 6, "evolution", 0.05, takes=0.01, others=[[0.1] * 6])
     assert slow.evolution.record > bowl([0.1] * 6)
+
+
+def test_an_annealing_begins_at_no_rejected_point(clock, monkeypatch):
+    """After its first annealing the episode draws another start, which the check may reject."""
+    starts = []
+
+    def annealed(_problem, start, *_):
+        clock[0] += 0.02
+        starts.append(start)
+        return start
+
+    monkeypatch.setattr(episode_module, "anneal", annealed)
+    monkeypatch.setattr(episode_module, "draw_anew", lambda *_: [9.0] * 5)
+    episode, _ = run_episode(clock, only_bits, [0, 1, 0, 1, 1], "anneal", 0.1)
+    assert len(starts) > 2
+    assert all(start.point == episode.start.point for start in starts)
+
+
+def only_bits(values):
+    if max(values) > 1:
+        raise ValueError("not a bit")
+    return float(sum(values))

@@ -16,7 +16,7 @@ def descend(function, start, maximize=False):
     return Descent(task, differences(task), Goal(precision=1e-12)).run(task.measured(task.space.start))
 
 
-@pytest.mark.parametrize("count", [2, 10])
+@pytest.mark.parametrize("count", [2, 10, 80])
 def test_a_curved_valley_is_followed_to_its_end(count):
     assert descend(rosenbrock, [-1.2, 1.0] * (count // 2)).measurement.score < 1e-6
 

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from native_problems import problem
 
-from coral.native.search.numeric.discrete import Neighbourhood, anneal, gentle_kind, search_by_tabu
+from coral.native.search.numeric.discrete import Neighbourhood, anneal, sample_neighbours, search_by_tabu
 from coral.native.search.numeric.space import changed
 
 
@@ -78,7 +78,7 @@ def disorder(data):
 def test_annealing_changes_permutations_in_the_way_that_changes_the_score_least(score, order, kind):
     task = problem(score, {"order": list(order)})
     start = task.measured(task.space.start)
-    chosen = [gentle_kind(task, start, Neighbourhood(task.space, Random(seed)))[0] for seed in range(20)]
+    chosen = [sample_neighbours(task, start, Neighbourhood(task.space, Random(seed))).kind for seed in range(20)]
     assert chosen.count(kind) > 12
 
 
@@ -134,6 +134,10 @@ def test_colours_change_to_other_colours():
     assert ((0, 4.0),) in [neighbours.draw(space.start) for _ in range(200)]
 
 
+def test_amounts_and_single_integers_have_no_codes():
+    assert not any(problem(lambda _: 0.0, {"amounts": [3 * k for k in range(40)], "one": 3}).space.codes)
+
+
 def test_an_annealing_that_begins_at_an_error_does_not_walk_among_errors(monkeypatch):
     """It tries one change after the other, for none is better than another."""
     measured = list[list[int]]()
@@ -159,7 +163,9 @@ def test_a_kind_whose_candidates_are_rejected_is_not_the_gentlest():
 
     task = problem(nearly_sorted, {"order": list(range(30))})
     start = task.measured(task.space.start)
-    assert {gentle_kind(task, start, Neighbourhood(task.space, Random(seed)))[0] for seed in range(10)} == {"move"}
+    assert {sample_neighbours(task, start, Neighbourhood(task.space, Random(seed))).kind for seed in range(10)} == {
+        "move"
+    }
 
 
 def heaviest(data):
