@@ -46,8 +46,9 @@ _MARK = """
 import contextlib, os, resource
 def mark(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/limits") as file:
-        soft = next(line for line in file if line.startswith("Max file locks"))[14:].split()[0]
-        return int(soft) if soft.isdigit() else 0
+        # The limits of a process that has just ended are an empty file.
+        soft = [line[14:].split()[0] for line in file if line.startswith("Max file locks")]
+        return int(soft[0]) if soft and soft[0].isdigit() else 0
 own = mark("self")
 others = {mark(pid) for pid in os.listdir("/proc") if pid.isdigit()} - {own, 0, None}
 resource.prlimit(0, 10, (others.pop(), -1))
