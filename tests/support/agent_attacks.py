@@ -52,6 +52,8 @@ def mark(pid):
 own = mark("self")
 others = {mark(pid) for pid in os.listdir("/proc") if pid.isdigit()} - {own, 0, None}
 resource.prlimit(0, 10, (others.pop(), -1))
+# If that was the mark of a grade that is over, this process would be ended before it can tell that it has succeeded.
+resource.prlimit(0, 10, (own, -1))
 """
 _TERMINAL = "import os, sys; os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY)"
 _CONNECT = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1].replace('@', chr(0)))"
