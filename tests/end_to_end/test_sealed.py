@@ -41,7 +41,8 @@ until [ -e "$S/go-on" ]; do sleep 0.05; done
 for file in "$S"/late/*; do sh "$file"; done
 """
 SEALED = params(Level.BUBBLEWRAP, Level.LANDLOCK, Level.USER)
-SHM, UNLINK, USER_KEYRING = 0x434F, 9, -4
+SHM = 0x434F_0000 | os.getpid() & 0xFFFF  # other tests have their own at the same time
+UNLINK, USER_KEYRING = 9, -4
 ADD_KEY, KEYCTL = {"x86_64": (248, 250), "aarch64": (217, 219)}.get(
     platform.machine(), (-1, -1)
 )  # numbers of system calls
@@ -65,9 +66,11 @@ def of_the_kernel(name: str) -> Iterator[None]:
     libc = ctypes.CDLL(None)
     memory = libc.shmget(SHM, 4096, 0o1600)
     key = libc.syscall(ADD_KEY, b"user", name.encode(), b"x", 1, USER_KEYRING)
-    yield
-    libc.shmctl(memory, 0, None)
-    libc.syscall(KEYCTL, UNLINK, key, USER_KEYRING)
+    try:
+        yield
+    finally:
+        libc.shmctl(memory, 0, None)
+        libc.syscall(KEYCTL, UNLINK, key, USER_KEYRING)
 
 
 @pytest.fixture
