@@ -19,6 +19,7 @@ from attempts.store import Malformed, Missing, Store, is_record
 from coral.fleet import events as on
 from coral.fleet.actions import RestoreRecords
 from coral.records.ledger import Ledger, LedgerDamage, LedgerRow
+from coral.records.ledger_file import UNKNOWN_WITNESS
 
 BATCH = 150  # records per check; with a check every five seconds, 108,000 in an hour
 LEDGER = "the private ledger of records"
@@ -103,8 +104,16 @@ class IntegrityCheck:
         except ValueError:
             return  # a row of the ledger is no record: that is dealt with first
         seen.misindexed = {*missing, *wrong}
-        # Where the file was altered too, a reader may have put its text into the index: only the record is reported.
-        seen.index_altered = any(self._store.witness(number) == known[number].witness for number in wrong)
+        seen.index_altered = any(self._is_intact(known[number]) for number in wrong)
+
+    def _is_intact(self, row: LedgerRow) -> bool:
+        """Return whether the file of a record is as it was written. Where it was altered, a reader may have put its
+        text into the index: then only the record is reported."""
+        if row.witness != UNKNOWN_WITNESS:
+            return self._store.witness(row.number) == row.witness
+        with contextlib.suppress(ValueError):  # the row is no record: that is found later
+            return not _what_is_wrong(self._store, row.attempt)
+        return False
 
     def _taken_in(self, rows: Iterable[LedgerRow]) -> dict[int, tuple[str, str]]:
         """Return the author and commit of each of these attempts whose commit is in the hub, by its number."""

@@ -9,11 +9,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from attempts.files import Witness
 from attempts.record import Attempt, attempt_from_dict, to_dict
 from coral.fleet.events import Restored
 
 FORMAT = 2
 BUSY_SECONDS = 1.0
+UNKNOWN_WITNESS: Witness = (0, 0, 0)  # no file has it
 _FIELDS = attrgetter("number", "order", "agent", "commit", "tree", "kind", "score", "epoch")
 COLUMNS = "number, place, agent, commit_id, tree, kind, score, epoch, record"
 # In one transaction: a supervisor that is killed in between leaves no file with a version but without tables.
@@ -92,10 +94,12 @@ class NewLedgerFile:
         insert(self._base, self._counted(attempts))
 
     def mark_written(self, numbers: Iterable[tuple[int]]) -> None:
-        """Mark these records as written to their public files: with a witness that no file has, so that the next check
-        reads them."""
+        """Mark these records as written to their public files, of which the next check reads the witnesses."""
         with self._base:
-            self._base.executemany("UPDATE records SET inode = 0, size = 0, changed = 0 WHERE number = ?", numbers)
+            self._base.executemany(
+                "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",
+                ((*UNKNOWN_WITNESS, *number) for number in numbers),
+            )
 
     def missing(self, count: int) -> set[int]:
         """Return the places among the first `count` that have no record yet."""

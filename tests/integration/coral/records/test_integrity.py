@@ -284,6 +284,23 @@ def test_a_forged_index_is_corrected_and_told(records: Records, monkeypatch, wha
     index.close()
 
 
+@pytest.mark.parametrize("is_file_altered", [False, True])
+def test_an_index_forged_together_with_the_ledger_is_told(records: Records, is_file_altered: bool) -> None:
+    index = fed(records)
+    assert records.round() == []
+    with closing(sqlite3.connect(records.store.root / "index.sqlite")) as base, base:
+        base.execute(FORGERIES["a score"])
+    if is_file_altered:
+        forge(records.path(7))
+    records.ledger._path.unlink()
+    wrong = "the record of #7" if is_file_altered else "the index of records"
+    expected = [(integrity.LEDGER, "was deleted"), (wrong, "was altered")]
+    assert sorted((event.item, event.found) for event in records.round()) == sorted(expected)
+    assert numbers(index, Wanted()) == list(range(10))
+    assert records.round() == []
+    index.close()
+
+
 def test_a_record_hidden_by_the_index_is_added_again(records: Records) -> None:
     index = fed(records)
     with closing(sqlite3.connect(records.store.root / "index.sqlite")) as base, base:
