@@ -50,6 +50,7 @@ class RayBridge(Bridge):
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         self._owner = self._new_owner()
+        self._renewing = threading.Lock()
 
     # The cluster.
 
@@ -106,6 +107,7 @@ class RayBridge(Bridge):
         with contextlib.suppress(self._ray.exceptions.RayError):
             if self._discards and self._sent:
                 self._discard()
+            self._renewing.acquire(timeout=DISCARD_SECONDS)  # for good: a renewal would replace the owner that is ended
             self._ray.kill(self._owner)
         self._ray.shutdown()
 
@@ -167,10 +169,10 @@ class RayBridge(Bridge):
         return list(self._call("keys"))
 
     def _renew(self) -> None:
-        """Have the owner live on while there are grades: `_tell_news` may wait for a client that takes nothing."""
+        """Have the owner live on while this bridge does: the first grade after a pause would wait for another one."""
         while True:
             time.sleep(LEASE_EVERY)
-            if self.present():
+            with self._renewing:
                 self._call("news", {}, 0.0)
 
     def _tell_news(self) -> None:

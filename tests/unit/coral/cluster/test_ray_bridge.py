@@ -1,9 +1,12 @@
 """What no node could ever run is told from what has to wait, for Ray would wait for ever and say nothing; and how many
 grades there is room for."""
 
+import threading
+
 import pytest
 
-from coral.cluster.ray_bridge import MOST_OF_A_NODE, capacity_of, too_large, why_waiting
+from coral.cluster import ray_bridge
+from coral.cluster.ray_bridge import MOST_OF_A_NODE, RayBridge, capacity_of, too_large, why_waiting
 
 NODES = [
     {"Alive": True, "Resources": {"CPU": 4.0, "GPU": 2.0}},
@@ -62,3 +65,19 @@ def test_a_type_of_graphics_card_that_no_node_has_is_named() -> None:
         too_large({**asked, "CPU": 8}, [*NODES, having])
         == "no node has 8 CPUs, 1 GPUs, a graphics card of type A100 at once"
     )
+
+
+def test_the_owner_lives_on_while_there_is_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:
+    bridge, called = object.__new__(RayBridge), list[str]()
+    bridge._tries, bridge._changed, bridge._renewing = {}, threading.Lock(), threading.Lock()
+    monkeypatch.setattr(bridge, "_call", lambda method, *_: called.append(method))
+    pauses = iter([None, None])
+
+    def sleep(seconds: float) -> None:
+        assert seconds < ray_bridge.LEASE_SECONDS / 2
+        next(pauses)
+
+    monkeypatch.setattr(ray_bridge.time, "sleep", sleep)
+    with pytest.raises(StopIteration):
+        bridge._renew()
+    assert called == ["news", "news"]
