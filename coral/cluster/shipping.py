@@ -6,6 +6,7 @@ a base is sent: an earlier checkout, which nodes keep by its hash.
 
 import hashlib
 import io
+import os
 import stat
 import tarfile
 import threading
@@ -151,8 +152,9 @@ def pack(sources: Mapping[str, Path]) -> bytes:
 def _listed(sources: Mapping[str, Path]) -> Iterable[tuple[str, Path]]:
     """Yield all that is below the sources, with its name in the archive."""
     for name, source in sorted(sources.items()):
-        for path in (source, *sorted(_below(source))):
-            yield (name if path == source else f"{name}/{path.relative_to(source)}"), path
+        yield name, source
+        if source.is_dir() and not source.is_symlink():
+            yield from _below(source, name)
 
 
 def _packed(files: Iterable[tuple[str, Path]]) -> bytes:
@@ -163,27 +165,29 @@ def _packed(files: Iterable[tuple[str, Path]]) -> bytes:
     return data.getvalue()
 
 
-def _below(folder: Path) -> Iterable[Path]:
-    if folder.is_dir() and not folder.is_symlink():
-        for path in folder.iterdir():
-            if path.name not in _NOT_PACKED:
-                yield path
-                yield from _below(path)
+def _below(folder: Path, name: str) -> Iterable[tuple[str, Path]]:
+    with os.scandir(folder) as entries:
+        found = sorted(entries, key=lambda entry: entry.name)
+    for entry in found:
+        if entry.name not in _NOT_PACKED:
+            yield f"{name}/{entry.name}", Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(Path(entry.path), f"{name}/{entry.name}")
 
 
 def _add(archive: tarfile.TarFile, path: Path, name: str) -> None:
-    info = archive.gettarinfo(str(path), name)
-    if info is None or not (info.isfile() or info.isdir() or info.issym() or info.islnk()):
-        return
-    info.uid = info.gid = 0
-    info.mtime = _MADE
-    info.uname = info.gname = ""
-    if info.islnk():  # a hard link becomes a file of its own
-        info.type, info.linkname, info.size = tarfile.REGTYPE, "", path.stat().st_size
-    if info.isfile():
+    # `TarFile.gettarinfo` would look up the names of owners, and make a link of a file with two names.
+    status, info = path.lstat(), tarfile.TarInfo(name)
+    info.mode, info.mtime = stat.S_IMODE(status.st_mode), _MADE
+    if stat.S_ISREG(status.st_mode):
+        info.size = status.st_size
         with path.open("rb") as file:
             archive.addfile(info, file)
-    else:
+    elif stat.S_ISDIR(status.st_mode):
+        info.type = tarfile.DIRTYPE
+        archive.addfile(info)
+    elif stat.S_ISLNK(status.st_mode):
+        info.type, info.linkname = tarfile.SYMTYPE, str(path.readlink())
         archive.addfile(info)
 
 
