@@ -31,6 +31,7 @@ from coral.cluster import spare_guard
 from coral.cluster.guard_protocol import GUARD
 from coral.cluster.spare_guard import COMPILED, KIT, read, remove_folder
 
+SHORT_SECONDS = 0.02  # a grade that takes no longer sends its begin together with its end
 POLL_SECONDS = 0.05
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
 KEPT_BYTES = 2 << 30  # of archives that a node keeps beside those of the grade that begins
@@ -58,7 +59,7 @@ def grade(
 ) -> None:
     """Run a grade. `order`: see `coral.grading.remote`; `checkout`: the candidate's files, as an archive of what its
     base, if the order has one, lacks; `fetch`: returns the archive with a hash; `tell`: receives each event, `ended`
-    last; `is_last`: whether this worker runs no other grade."""
+    in the last one; `is_last`: whether this worker runs no other grade."""
     base = _base()
     _sweep(base / "grades")
     _remove_unused(base)
@@ -76,7 +77,10 @@ def grade(
         for name in ("tmp", "artifacts"):
             (guard.place / name).mkdir()
         guard.begin(_placed(order, guard.place))
-        tell({"started": "", "pid": os.getpid()})
+        started = {"started": "", "pid": os.getpid()}
+        if not guard.is_done(SHORT_SECONDS):
+            tell(started)
+            started = {}
         streams = _Streams(order, guard.place)
         while not guard.is_done(POLL_SECONDS):
             if news := streams.news():
@@ -86,7 +90,7 @@ def grade(
             _end_unguarded(guard.place)
             raise RuntimeError(f"the guard of the grade has ended: {why}")
         ended = {**status, "artifacts": _artifacts(guard.place)}
-        tell({**streams.news(), **streams.ends(), "ended": ended})
+        tell({**started, **streams.news(), **streams.ends(), "ended": ended})
     finally:
         guard.close()
     if not is_last:

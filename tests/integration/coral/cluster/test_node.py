@@ -131,6 +131,14 @@ def test_a_grade_tells_of_all_that_comes_of_it(shipped, tmp_path):
     wait_until(lambda: not left(tmp_path), what="the end of its folder")
 
 
+@pytest.mark.parametrize(("short", "begins"), [(60.0, "ended"), (0.0, "pid")])
+def test_a_short_grade_sends_its_begin_with_its_end(shipped, monkeypatch, short, begins):
+    monkeypatch.setattr(node, "SHORT_SECONDS", short)
+    events, _ = grade(*shipped("1"))
+    assert [begins in event for event in events if "started" in event] == [True]
+    assert ("ended" in events[0]) is (short > 0)
+
+
 def test_a_node_fetches_the_graders_files_once_and_again_if_they_were_changed(shipped, tmp_path):
     assert [grade(*shipped("1"))[1] for _ in range(2)] == [1, 0]
     (kept,) = (tmp_path / "node").glob("coral-*/*/archives/*")

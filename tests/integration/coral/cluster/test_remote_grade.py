@@ -46,6 +46,13 @@ def test_news_of_a_try_that_was_given_up_do_not_count_for_the_next(spec: dict[st
     assert (tmp_path / "cluster.log").read_text().count("was lost: its owner ended") == 1
 
 
+def test_a_grade_that_was_short_begins_and_ends_in_one_event(spec: dict[str, object], tmp_path: Path) -> None:
+    began = {"started": "10.0.0.7", "node": "a", "pid": 9}
+    played(tmp_path, {"1": [{"of": "run:#7:1/1", "events": [{**began, **ENDED}]}]})
+    assert _Remote(spec).ended() == ENDED["ended"]
+    assert (tmp_path / "cluster.log").read_text().endswith(" runs on 10.0.0.7, process 9\n")
+
+
 def test_a_bridge_learns_whether_a_try_was_submitted_before(spec: dict[str, object], tmp_path: Path) -> None:
     submitted = list[tuple[str, bool]]()
     lost = {"of": "run:#7:1/1", "events": [{"lost": "its node died"}]}
