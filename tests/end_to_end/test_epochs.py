@@ -90,9 +90,9 @@ def test_a_commit_that_was_graded_before_the_change_is_graded_anew(start, tmp_pa
 
 def test_agents_and_grades_that_went_on_without_a_supervisor_meet_the_new_task(start, tmp_path) -> None:
     slow = READ_NUMBER.replace("def", "import time\n\n\ndef", 1).replace("    return", "    time.sleep(60)\n    return")
-    run = start(FOREVER, grade=READ_NUMBER)
-    wait_until(lambda: of_epoch(run, 1), what="the run")
+    run = start(FOREVER, grade=READ_NUMBER, supervise=False)
     (run.layout.grader / "grade.py").write_text(slow)  # so that a grade is on its way when the supervisor dies
+    run.supervise()
     (number,) = wait_until(lambda: run.status().get("grading", {}).get("running"), what="a slow grade")
     run.kill()
     (task_of(run) / "grade.py").write_text(NEGATED)

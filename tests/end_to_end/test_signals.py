@@ -4,6 +4,7 @@ running, nothing half-made, no commit without a submission and no two submission
 To look everywhere: `MOMENTS=1000 pytest -o timeout=0 tests/end_to_end/test_signals.py`.
 """
 
+import contextlib
 import json
 import os
 import random
@@ -81,7 +82,8 @@ def nursery(tmp_path) -> Iterator[Nursery]:
     yield made
     made.close()
     for pid in strays(tmp_path):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(pid, signal.SIGKILL)
 
 
 def strays(base: Path) -> list[int]:

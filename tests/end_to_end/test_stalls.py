@@ -87,7 +87,7 @@ def test_one_that_computes_in_silence_is_alive_and_one_that_stops_is_found_ended
     run = start(f"{COMPUTES}{stops}\n", overrides=limits)
     (first, *_) = wait_until(lambda: reasons_of(run), what="the finding")
     assert (first["finding"], first["count"]) == (Finding.SILENT, 1)
-    assert 5 + 1 < first["seconds"] < 5 + 2 + 3  # within the silence that is allowed, and a poll
+    assert 5 + 1 < first["seconds"] < 5 + 2 + 15  # within the silence that is allowed, and a poll
     wait_until(lambda: len(spawned(run)) == 2, what="its return")
     assert spawned(run)[1].launch == 2
     # Its silence, and that it was alive before, is what the archive tells.
@@ -107,7 +107,7 @@ def test_a_launch_that_never_says_a_word_is_found_by_the_ttl_of_its_start(start)
     run = start("exec sleep 600\n", overrides=("agents.ttl.starting=2", "run.interrupt_grace=1", "run.backoff=0.1"))
     (first, *_) = wait_until(lambda: reasons_of(run), what="the finding")
     assert (first["finding"], first["count"]) == (Finding.SILENT, 1)
-    assert 2 <= first["seconds"] < 2 + 3
+    assert 2 <= first["seconds"] < 2 + 15
     wait_until(lambda: len(spawned(run)) == 2, what="its return")
     (beat, *_) = beats_in(run.layout.beats("agent-1"))
     assert (beat.phase, beat.ttl) == ("starting", 2)

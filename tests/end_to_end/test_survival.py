@@ -1,7 +1,7 @@
 """kill -9 of the supervisor at a hundred random moments, and between the journal and everything that is done: nothing
 is lost.
 
-To look longer: `TIMES=10 pytest -o timeout=0 tests/end_to_end/test_survival.py`.
+To look longer: `TIMES=10 pytest tests/end_to_end/test_survival.py`.
 """
 
 import os
@@ -24,9 +24,10 @@ from survival import (
 from coral.journal import fold, read_lines
 from workspace.seal import Level
 
-pytestmark = pytest.mark.slow
+TIMES = int(os.environ.get("TIMES", "1"))
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200 * TIMES)]
 
-DEATHS = 120 * int(os.environ.get("TIMES", "1"))  # at least; most of them at random moments
+DEATHS = 120 * TIMES  # at least; most of them at random moments
 MARK = {"sum", "at", "wall"}  # what a line has that says no more than how late it is
 AT_THE_END = {f"{side} {what}" for what in ("Refuse", "Finish") for side in ("before", "after")}
 OF_MEMBERS = {f"{side} {what}" for what in ("PrepareAgent", "SetMember") for side in ("before", "after")}

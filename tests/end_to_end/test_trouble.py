@@ -1,5 +1,6 @@
 """Real runs in trouble: deaf agents, graders that lie or die, lost notifications, a supervisor that is killed."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 from real_runs import READ_NUMBER, TRY, Run, coral_process, is_alive, tries, wait_until
@@ -42,7 +44,7 @@ sleep 300
 
 
 def test_a_deaf_agent_is_gone_within_the_graces_and_delays_nobody(start):
-    run = start(DEAF, overrides=("agents.count=2", "grader.slots=2", "run.interrupt_grace=2", "run.terminate_grace=2"))
+    run = start(DEAF, overrides=("agents.count=2", "grader.slots=2", "run.interrupt_grace=8", "run.terminate_grace=2"))
     wait_until(lambda: [event for event in run.events("exited") if event["agent"] == "agent-1"], what="its end")
     (end, *_) = [event for event in run.events("exited") if event["agent"] == "agent-1"]
     assert end["ending"] == "interrupted"  # what we had to kill did not crash
@@ -157,12 +159,19 @@ def test_a_start_under_nohup_outlives_its_terminal(start, tmp_path):
     assert fold(run.layout.journal).fleet.run.finished == RunEnd(RunEndKind.SIGNAL, detail="SIGTERM")
 
 
+def command_line(pid: int) -> bytes:
+    with contextlib.suppress(OSError):  # it has ended
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
 def test_a_copied_run_takes_over_nothing_and_still_goes_on(start, tmp_path):
     run = start([*TRY, "hang", "hang"])
     run.wait_for_attempts(1)
     wait_until(lambda: len(run.prompts("agent-1")) == 2)
     run.kill()
-    living = run.left()
+    # An interpreter that waits for a grade ends without its supervisor.
+    living = wait_until(lambda: [pid for pid in run.left() if b"scripted" in command_line(pid)], what="the agent")
     copy = run.at(tmp_path / "copy" / run.layout.root.name)
     shutil.copytree(run.layout.root, copy.layout.root, symlinks=True)
     copy.supervise()

@@ -276,7 +276,7 @@ def test_what_a_grade_leaves_behind_is_ended_with_it(shipped, tmp_path):
 
 def test_a_grade_ends_at_its_time_limit(shipped, tmp_path):
     pids = tmp_path / "pids"
-    events, _ = grade(*shipped(f"stray {pids} wait", timeout=3.0))
+    events, _ = grade(*shipped(f"stray {pids} wait", timeout=10.0))
     assert events[-1]["ended"]["code"] is None
     assert not any(is_alive(int(pid)) for pid in pids.read_text().split())
 

@@ -26,6 +26,7 @@ from workspace.plain_file import OWN_USERS
 from workspace.seal import Level
 
 SEALED = sandbox.SEALED
+SHM = 0x4350_0000 | os.getpid() & 0xFFFF  # other tests have their own at the same time
 
 HARMLESS = """
 import numpy as np, sys
@@ -53,7 +54,7 @@ def fill():
     os.posix_fallocate(file, 0, 40_000_000)
     return file
 
-def tries(secret, grader, supervisor, port, path, abstract, is_sealed):
+def tries(secret, grader, supervisor, port, path, abstract, is_sealed, key):
     found, mine = {}, tempfile.mkdtemp()
     def attempt(name, act):
         try:
@@ -81,7 +82,7 @@ def tries(secret, grader, supervisor, port, path, abstract, is_sealed):
     attempt("limits of another process", lambda: resource.prlimit(supervisor, resource.RLIMIT_NOFILE))
     libc = ctypes.CDLL(None)
     attempt("keys of the kernel", lambda: libc.syscall(KEY, b"user", b"coral-test", b"x", 1, -3) > 0)
-    attempt("shared memory", lambda: libc.shmget(0x4350, 0, 0) >= 0)
+    attempt("shared memory", lambda: libc.shmget(key, 0, 0) >= 0)
     attempt("core_pattern", lambda: open("/proc/sys/kernel/core_pattern", "r+").name)
     attempt("device", lambda: os.mknod(mine + "/device", 0o20600, os.makedev(1, 3)) or "made")
     attempt("mount", lambda: not libc.mount(b"x", mine.encode(), b"tmpfs", 0, 0) and not libc.umount(mine.encode()))
@@ -179,11 +180,11 @@ def test_what_a_candidate_can_reach(
     monkeypatch.setenv("SECRET_KEY", "secret")
     secret = write_files(tmp_path / "private", {"hidden.json": "42"}) / "hidden.json"
     secret.parent.chmod(0o700)  # as that of a grader is
-    memory = ctypes.CDLL(None).shmget(0x4350, 4096, 0o1600)
+    memory = ctypes.CDLL(None).shmget(SHM, 4096, 0o1600)
     # Some process of this user in the supervisor's place: who started this one may be process 1, as the sandbox has.
     with subprocess.Popen(["sleep", "600"]) as supervisor:
         try:
-            asked = (str(secret), os.getpid(), supervisor.pid, *listening, level in SEALED)
+            asked = (str(secret), os.getpid(), supervisor.pid, *listening, level in SEALED, SHM)
             found = run_candidate(tree, "spy.py:tries", *asked, seal=[level]).value
         finally:
             supervisor.kill()

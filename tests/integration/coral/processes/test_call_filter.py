@@ -19,7 +19,7 @@ from workspace.owner import User
 from workspace.plain_file import OWN_USERS
 from workspace.seal import Access, Level
 
-ANN = User(OWN_USERS[1000], (), 0o077)
+ANN = User(OWN_USERS[1002 + 4 * os.getpid()], (), 0o077)  # tests at the same time have others
 KEYS = """
 import ctypes, platform
 libc = ctypes.CDLL(None, use_errno=True)

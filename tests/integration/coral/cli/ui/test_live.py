@@ -61,8 +61,7 @@ def test_an_agent_is_chosen_read_told_and_paused(run: Run, tmp_path: Path, width
         assert row(terminal.screen, "agent-1").startswith("  ")
         terminal.press("\r")
         terminal.wait_for("the conversation of agent-2")
-        terminal.wait_for(lambda screen: screen.lines()[-2].startswith("step"))
-        assert last(terminal.screen).startswith("Esc back")
+        terminal.wait_for(lambda screen: screen.lines()[-2].startswith("step") and last(screen).startswith("Esc back"))
         terminal.press("mbe bolder\x7f\x7f")
         terminal.wait_for("tell agent-2: be bold")
         assert asked(run) == []
