@@ -49,12 +49,8 @@ class RayBridge(Bridge):
         )  # fmt: skip
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
-        digest = hashlib.sha256(str(self._folder).encode()).hexdigest()
-        self._owner_name = f"coral-{digest[:16]}"
-        self._renewing, self._replacing = threading.Lock(), threading.RLock()
         self._owner = self._new_owner()
-        self._is_adopted = self._call("job") != self._ray.get_runtime_context().get_job_id()  # the owner
-        self._replace_adopted_owner()
+        self._renewing = threading.Lock()
 
     # The cluster.
 
@@ -64,27 +60,11 @@ class RayBridge(Bridge):
         here = strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=True)
         owner = import_module("coral.cluster.owner")
         made = ray.remote(owner.Owner).options(
-            name=self._owner_name, lifetime="detached", get_if_exists=True, num_cpus=0,
-            max_concurrency=owner.CALLS, scheduling_strategy=here,
+            name=f"coral-{hashlib.sha256(str(self._folder).encode()).hexdigest()[:16]}",
+            lifetime="detached", get_if_exists=True, num_cpus=0, max_concurrency=owner.CALLS,
+            scheduling_strategy=here,
         )  # fmt: skip
         return made.remote(self._folder.parent.parent.name, LEASE_SECONDS)
-
-    def _replace_adopted_owner(self) -> None:
-        """Replace an owner that an earlier bridge has made, once it has no grades. Ray ends each worker of a driver
-        that has ended after one task, and to start a worker takes a second."""
-        if self._is_adopted and not self.keys():
-            self._end_owner()
-            self._owner = self._new_owner()
-            self._is_adopted = False
-
-    def _end_owner(self) -> None:
-        """End the owner, and wait until its name is free."""
-        self._ray.kill(self._owner)
-        until = time.monotonic() + DISCARD_SECONDS
-        with contextlib.suppress(ValueError):  # there is no actor of this name
-            while time.monotonic() < until:
-                self._ray.get_actor(self._owner_name)
-                time.sleep(0.02)
 
     def _call(self, method: str, *arguments: Any) -> Any:
         """Call a method of the owner. An owner that has ended is replaced; clients learn that its grades are lost."""
@@ -93,7 +73,7 @@ class RayBridge(Bridge):
             try:
                 return self._ray.get(getattr(owner, method).remote(*arguments))
             except self._ray.exceptions.RayActorError:
-                with self._replacing:
+                with self._changed:
                     if owner is self._owner:
                         self._owner = self._new_owner()
         return os._exit(4)  # another bridge begins anew
@@ -128,7 +108,7 @@ class RayBridge(Bridge):
             if self._discards and self._sent:
                 self._discard()
             self._renewing.acquire(timeout=DISCARD_SECONDS)  # for good: a renewal would replace the owner that is ended
-            self._end_owner()
+            self._ray.kill(self._owner)
         self._ray.shutdown()
 
     def _discard(self) -> None:
@@ -178,12 +158,9 @@ class RayBridge(Bridge):
         order = {**order, "archive": sha, "base": parcel.base_sha, "removed": parcel.removed}
         environment = {"runtime_env": order["environment"]} if order["environment"] else {}
         options = {**options_of(resources), "scheduling_strategy": "SPREAD", **environment}
-        # The lock keeps an owner that has just got a grade from being replaced.
-        with self._replacing if self._is_adopted else contextlib.nullcontext():
-            self._replace_adopted_owner()
-            while missing := self._call("submit", key, order, parcel.changes, options):
-                for one in missing:
-                    self._call("keep", one, archives[one])
+        while missing := self._call("submit", key, order, parcel.changes, options):
+            for one in missing:
+                self._call("keep", one, archives[one])
 
     def cancel(self, key: str) -> None:
         self._call("cancel", key)
