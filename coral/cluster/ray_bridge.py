@@ -50,7 +50,7 @@ class RayBridge(Bridge):
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         self._owner = self._new_owner()
-        self._renewing = threading.Lock()
+        self._replacing = threading.Lock()  # an owner that has ended
 
     # The cluster.
 
@@ -73,7 +73,7 @@ class RayBridge(Bridge):
             try:
                 return self._ray.get(getattr(owner, method).remote(*arguments))
             except self._ray.exceptions.RayActorError:
-                with self._changed:
+                with self._replacing:
                     if owner is self._owner:
                         self._owner = self._new_owner()
         return os._exit(4)  # another bridge begins anew
@@ -104,10 +104,12 @@ class RayBridge(Bridge):
         for work in (self._end_lost, self._tell_news, self._renew):
             threading.Thread(target=work, daemon=True).start()
         super().serve()
+        # For good: the thread that waits for news would replace the owner. The next bridge would take that one, and Ray
+        # ends a worker after each task of a driver that has ended.
+        self._replacing.acquire(timeout=DISCARD_SECONDS)
         with contextlib.suppress(self._ray.exceptions.RayError):
             if self._discards and self._sent:
                 self._discard()
-            self._renewing.acquire(timeout=DISCARD_SECONDS)  # for good: a renewal would replace the owner that is ended
             self._ray.kill(self._owner)
         self._ray.shutdown()
 
@@ -172,8 +174,7 @@ class RayBridge(Bridge):
         """Have the owner live on while this bridge does: the first grade after a pause would wait for another one."""
         while True:
             time.sleep(LEASE_EVERY)
-            with self._renewing:
-                self._call("news", {}, 0.0)
+            self._call("news", {}, 0.0)
 
     def _tell_news(self) -> None:
         while True:

@@ -2,10 +2,12 @@
 grades there is room for."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from coral.cluster import ray_bridge
+from coral.cluster.bridge import Bridge
 from coral.cluster.ray_bridge import MOST_OF_A_NODE, RayBridge, capacity_of, too_large, why_waiting
 
 NODES = [
@@ -69,7 +71,7 @@ def test_a_type_of_graphics_card_that_no_node_has_is_named() -> None:
 
 def test_the_owner_lives_on_while_there_is_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:
     bridge, called = object.__new__(RayBridge), list[str]()
-    bridge._tries, bridge._changed, bridge._renewing = {}, threading.Lock(), threading.Lock()
+    bridge._tries, bridge._changed = {}, threading.Lock()
     monkeypatch.setattr(bridge, "_call", lambda method, *_: called.append(method))
     pauses = iter([None, None])
 
@@ -81,3 +83,34 @@ def test_the_owner_lives_on_while_there_is_no_grade(monkeypatch: pytest.MonkeyPa
     with pytest.raises(StopIteration):
         bridge._renew()
     assert called == ["news", "news"]
+
+
+def test_no_owner_is_made_once_the_bridge_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread that waits for news finds the owner ended before the process is."""
+    bridge, done = object.__new__(RayBridge), list[str]()
+
+    def fail(_: object) -> None:
+        raise LookupError
+
+    errors = SimpleNamespace(RayError=LookupError, RayActorError=LookupError)
+    bridge._ray = SimpleNamespace(
+        exceptions=errors, get=fail, kill=lambda _: done.append("killed"), shutdown=lambda: done.append("left")
+    )
+    bridge._cluster, bridge._discards, bridge._replacing = (
+        SimpleNamespace(watch=lambda _: None),
+        False,
+        threading.Lock(),
+    )
+    bridge._owner = SimpleNamespace(news=SimpleNamespace(remote=lambda: None))
+    monkeypatch.setattr(bridge, "_new_owner", lambda: done.append("made") or bridge._owner)
+    monkeypatch.setattr(ray_bridge.os, "_exit", lambda _: None)
+    monkeypatch.setattr(Bridge, "serve", lambda _: None)
+    for work in ("_end_lost", "_tell_news", "_renew"):
+        monkeypatch.setattr(bridge, work, lambda: None)
+    bridge.serve()
+    waiting = threading.Thread(target=lambda: bridge._call("news"), daemon=True)
+    waiting.start()
+    waiting.join(0.2)
+    assert done == ["killed", "left"]
+    bridge._replacing.release()
+    waiting.join()
