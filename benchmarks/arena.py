@@ -175,8 +175,8 @@ class Arena:
         return self._left()
 
     def _left(self) -> list[psutil.Process]:
-        """Return the processes with this arena's BENCH_NOTES in their environment, whatever their parent is, and those
-        of its sessions."""
+        """Return the living processes that have this arena's BENCH_NOTES in their environment, or belong to one of its
+        sessions."""
         return [
             process
             for process in psutil.process_iter(["environ", "status"])

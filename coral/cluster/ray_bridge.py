@@ -50,7 +50,7 @@ class RayBridge(Bridge):
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         self._owner = self._new_owner()
-        self._replacing = threading.Lock()  # an owner that has ended
+        self._replacing = threading.Lock()  # held while an owner that has ended is replaced
 
     # The cluster.
 
@@ -104,8 +104,9 @@ class RayBridge(Bridge):
         for work in (self._end_lost, self._tell_news, self._renew):
             threading.Thread(target=work, daemon=True).start()
         super().serve()
-        # For good: the thread that waits for news would replace the owner. The next bridge would take that one, and Ray
-        # ends a worker after each task of a driver that has ended.
+        # The lock is never released: else the thread that waits for news would replace the owner that is killed here.
+        # The next bridge would use that owner, and Ray, which ends the workers of an ended driver after each task,
+        # would start a worker for every grade.
         self._replacing.acquire(timeout=DISCARD_SECONDS)
         with contextlib.suppress(self._ray.exceptions.RayError):
             if self._discards and self._sent:
@@ -171,7 +172,8 @@ class RayBridge(Bridge):
         return list(self._call("keys"))
 
     def _renew(self) -> None:
-        """Have the owner live on while this bridge does: the first grade after a pause would wait for another one."""
+        """Renew the lease of the owner as long as this bridge runs, also while there is no grade. Without an owner, the
+        first grade after a pause would wait until a new one has started."""
         while True:
             time.sleep(LEASE_EVERY)
             self._call("news", {}, 0.0)

@@ -107,8 +107,8 @@ class IntegrityCheck:
         seen.index_altered = any(self._is_intact(known[number]) for number in wrong)
 
     def _is_intact(self, row: LedgerRow) -> bool:
-        """Return whether the file of a record is as it was written. Where it was altered, a reader may have put its
-        text into the index: then only the record is reported."""
+        """Return whether the public file of a record is unchanged. Readers copy what a changed file says into the
+        index; then only the record is reported as altered, and not the index."""
         if row.witness != UNKNOWN_WITNESS:
             return self._store.witness(row.number) == row.witness
         with contextlib.suppress(ValueError):  # the row is no record: that is found later

@@ -15,7 +15,7 @@ from coral.fleet.events import Restored
 
 FORMAT = 2
 BUSY_SECONDS = 1.0
-UNKNOWN_WITNESS: Witness = (0, 0, 0)  # no file has it
+UNKNOWN_WITNESS: Witness = (0, 0, 0)  # of a file that must be read: no file has this witness
 _FIELDS = attrgetter("number", "order", "agent", "commit", "tree", "kind", "score", "epoch")
 COLUMNS = "number, place, agent, commit_id, tree, kind, score, epoch, record"
 # In one transaction: a supervisor that is killed in between leaves no file with a version but without tables.
@@ -94,7 +94,8 @@ class NewLedgerFile:
         insert(self._base, self._counted(attempts))
 
     def mark_written(self, numbers: Iterable[tuple[int]]) -> None:
-        """Mark these records as written to their public files, of which the next check reads the witnesses."""
+        """Mark these records as written to their public files. Their witnesses stay unknown until the next check has
+        read the files."""
         with self._base:
             self._base.executemany(
                 "UPDATE records SET inode = ?, size = ?, changed = ? WHERE number = ?",

@@ -37,8 +37,9 @@ Change = tuple[tuple[int, float], ...]  # variables and their new values
 
 @dataclass(frozen=True, slots=True)
 class Neighbourhood:
-    """The neighbours of points. `exchanges`: the probability that `draw` exchanges two values of a column instead of
-    changing one, which keeps a sum or a count that the check demands; above 0, `all` adds exchanges."""
+    """Makes neighbours of points: changes of one value, or exchanges of two values of a column. `exchanges`: the
+    probability that `draw` makes an exchange; if it is above 0, `all` includes exchanges. An exchange keeps a sum or a
+    count that the check demands."""
 
     space: SearchSpace
     random: Random
@@ -96,7 +97,7 @@ class Neighbourhood:
         return ((k, point[other]), (other, point[k]))
 
     def _other_codes(self, point: Vector, k: int) -> list[float]:
-        """Return the codes that an integer could have instead of its value."""
+        """Return the other codes of the column of integer `k`, within its bounds: values that it could take instead."""
         variable, codes = self.space.variables[k], self.space.codes[self.space.column_of[k]]
         return [code for code in codes if code != point[k] and variable.low <= code <= variable.high]
 
@@ -191,8 +192,9 @@ def anneal(problem: OptimizationProblem, start: EvaluatedPoint, random: Random, 
 
 @dataclass(frozen=True, slots=True)
 class NeighbourSample:
-    """What some neighbours of a point show. `kind`: how permutations are to change; `loss`: by how much a neighbour of
-    this kind is typically worse than the point; `rejected`: the share of them that the check rejects."""
+    """The result of measuring some neighbours of a point. `kind`: the best way to change a permutation; `loss`: by how
+    much a neighbour of this kind is typically worse than the point, in merit; `rejected`: the share of these neighbours
+    that the check rejects."""
 
     kind: str
     loss: float

@@ -163,8 +163,8 @@ class SearchSpace:
         return out
 
     def ranges(self, points: Sequence[Vector]) -> list[tuple[float, float]]:
-        """Return the lowest and the highest value that each variable is likely to need. These are its declared bounds,
-        unless they are very wide or missing; then they are those of its column in these points, with a margin."""
+        """Return for each variable the interval to search, as (lowest, highest): its declared bounds, or, if these are
+        missing or very wide, the values of its column in these points with a margin on both sides."""
         out = []
         for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
