@@ -176,7 +176,7 @@ def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connec
     except OSError:
         return in_memory(rows)
     try:
-        _filled(sqlite3.connect(unfinished, isolation_level=None), home(folder), rows).close()
+        _filled(_open(unfinished), home(folder), rows).close()
         target = folder / NAME
         for suffix in ("-journal", "-wal", "-shm"):  # of the replaced index: SQLite would apply them to the new one
             target.with_name(NAME + suffix).unlink(missing_ok=True)
@@ -192,12 +192,12 @@ def made(folder: Path, rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connec
 
 def in_memory(rows: Iterable[tuple[int, Row | None]]) -> sqlite3.Connection:
     """Make a new index of these records for this process alone."""
-    return _filled(sqlite3.connect(":memory:", isolation_level=None), "in memory", rows)
+    return _filled(_open(":memory:"), "in memory", rows)
 
 
 def copied(source: sqlite3.Connection) -> sqlite3.Connection:
     """Return a copy in memory, which can be changed."""
-    copy = sqlite3.connect(":memory:", isolation_level=None)
+    copy = _open(":memory:")
     source.backup(copy)
     return copy
 
@@ -238,13 +238,19 @@ def has_words(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchall())
 
 
+def _open(database: str | Path, uri: bool = False, timeout: float = 5.0) -> sqlite3.Connection:
+    """Open a database without implicit transactions. `timeout` is how many seconds a statement waits for a lock."""
+    # One thread at a time uses an index, but the garbage collector may close it in any other one.
+    return sqlite3.connect(database, timeout, uri=uri, isolation_level=None, check_same_thread=False)
+
+
 def _connected(folder: Path, mode: str, patience: float) -> sqlite3.Connection:
     path = folder / NAME
     with foreign_database():
         if not stat.S_ISREG(path.lstat().st_mode):
             raise Unusable("it is no regular file")
         uri = f"{path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(uri, uri=True, timeout=patience, isolation_level=None)
+        connection = _open(uri, uri=True, timeout=patience)
     with _closed_if_unusable(connection):
         connection.execute("PRAGMA trusted_schema=OFF")
         connection.execute("PRAGMA synchronous=OFF")

@@ -7,7 +7,8 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -47,6 +48,19 @@ def settle(folder: Path) -> None:
         times = f"{max(found.st_mtime_ns, found.st_ctime_ns)} {found.st_mtime_ns} {found.st_ctime_ns}"
         base.execute("INSERT OR REPLACE INTO meta VALUES('settled', ?)", (times,))
     base.close()
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_any_thread_may_collect_an_index_that_another_one_used(store, is_writable: bool) -> None:
+    used: list[Index] = []
+
+    def use() -> None:
+        used.append(Index(store.root))
+        assert used[0].ask(query.last) == 4
+
+    with nullcontext() if is_writable else closed(store.root), ThreadPoolExecutor(1) as threads:
+        threads.submit(use).result()
+    used.pop().close()  # as the garbage collector does
 
 
 OPENED: list[set[str]] = []  # who asks for the names of all files that this process opens
