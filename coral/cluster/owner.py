@@ -61,6 +61,7 @@ class Owner:
         self._archives: dict[str, ray.ObjectRef[Any]] = {}
         self._changed, self._asked = threading.Condition(), 0
         self._heard, self._lease = time.monotonic(), lease
+        self._driver = ray.get_runtime_context().get_job_id()
         self._task = ray.remote(run_grade)  # made once: Ray sends each one made to the head, and workers fetch it
         threading.Thread(target=self._end_without_word, daemon=True).start()
 
@@ -77,12 +78,18 @@ class Owner:
         """Forget an archive. Grades that were submitted still have it."""
         self._archives.pop(sha, None)
 
-    def submit(self, key: str, order: dict[str, Any], checkout: bytes, options: Mapping[str, Any]) -> list[str]:
+    def submit(
+        self, key: str, order: dict[str, Any], checkout: bytes, options: Mapping[str, Any], driver: str
+    ) -> list[str]:
         """Submit a grade. Return the hashes of archives that it needs and that must be kept here first: then it is not
-        submitted."""
+        submitted. `driver`: Ray's id of the calling process. If another driver has made this actor and it has no
+        grades, it ends, so that the caller makes a new one: that driver has ended, and Ray ends each worker of an
+        ended driver after one task, so that every grade would wait until a worker has started."""
         with self._changed:
             if key in self._grades:
                 return []
+            if driver != self._driver and not self._grades:
+                ray.actor.exit_actor()
             archives = {sha: self._archives.get(sha) for sha in (order["archive"], order["base"]) if sha}
             if missing := [sha for sha, archive in archives.items() if archive is None]:
                 return missing

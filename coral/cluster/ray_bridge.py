@@ -161,7 +161,8 @@ class RayBridge(Bridge):
         order = {**order, "archive": sha, "base": parcel.base_sha, "removed": parcel.removed}
         environment = {"runtime_env": order["environment"]} if order["environment"] else {}
         options = {**options_of(resources), "scheduling_strategy": "SPREAD", **environment}
-        while missing := self._call("submit", key, order, parcel.changes, options):
+        driver = self._ray.get_runtime_context().get_job_id()
+        while missing := self._call("submit", key, order, parcel.changes, options, driver):
             for one in missing:
                 self._call("keep", one, archives[one])
 

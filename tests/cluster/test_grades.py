@@ -59,6 +59,19 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who, tmp_
     assert len(lost) in {"worker": (1,), "node": (1, 2)}.get(who, (0,)), lost
 
 
+def test_an_owner_that_outlived_its_bridge_is_replaced_once_it_has_no_grades(begin, cluster, tmp_path):
+    """Ray would start a worker for each of its later grades."""
+    run = begin(1, 2, 3, grader={"args": held(2, tmp_path / "free")})
+    place_of(run, 2)
+    before = set(cluster.owners())
+    for pid in bridges(run):
+        os.kill(pid, signal.SIGKILL)
+    (tmp_path / "free").touch()
+    assert_one_record_each(run)
+    assert noted(run, 2, "was lost") == noted(run, 3, "was lost") == []
+    assert len(set(cluster.owners()) - before) == 1
+
+
 def test_grades_whose_owner_died_with_the_bridge_begin_again(begin, cluster, tmp_path):
     run = begin(1, 2, grader={"args": held(2, tmp_path / "free")})
     place_of(run, 2)
