@@ -249,7 +249,7 @@ exec sleep 600
     overrides = (f"workspace.seal={level}", "grader.direction=minimize", "heartbeats=[{name: reflect, every: 10}]")
     run = start(script, grade=LESS, overrides=overrides)
     lead = run.layout.shared / "lead"
-    wait_until(lambda: lead.exists() and lead.read_text() == "3\n", 60, "the agent at the lead")
+    wait_until(lambda: lead.exists() and lead.read_text() == "3\n", 120, "the agent at the lead")
     text = (run.layout.shared / "seen").read_text()
     assert [row["title"] for row in json.loads(text[: text.rindex("]") + 1])] == ["try 3", "try 4", "try 5"], text
     assert ("lead 3 #2 by agent-1" in text, "3 attempts" in text) == (True, True), text

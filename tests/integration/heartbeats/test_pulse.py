@@ -25,7 +25,7 @@ from heartbeats.beat import Beat, Status, from_dict
 from heartbeats.beat_writer import FileWriter, cancel_file, earlier_file, writer_to
 from heartbeats.pulse import LOOK, SLOW
 
-SECONDS = 20.0
+SECONDS = 120.0
 
 
 def beats_in(path: Path) -> list[Beat]:

@@ -25,7 +25,7 @@ def test_a_run_is_started_followed_and_waited_for(tmp_path: Path) -> None:
     task = write_task(tmp_path / "task", tries(1, 3, 2))
     with api.run(task, {"budget.attempts": 3}, agents={"count": 1}, grader={"args": {"size": 2}}) as run:
         assert [(one.number, one.score) for one in run] == [(1, 1.0), (2, 3.0), (3, 2.0)]
-        over = run.wait(30)
+        over = run.wait(120)
     assert run.path.is_relative_to(tmp_path / "runs")
     assert (over.state, over.is_running) == ("stopped", False)
     assert "3 attempts" in over.reason
@@ -83,7 +83,7 @@ def test_a_run_whose_supervisor_was_killed_is_over(start, tmp_path: Path) -> Non
     run = api.RunHandle(started.layout.root)
     wait_until(lambda: any(one["launch"] for one in run.run.status.get("agents", ())), what="a launch")
     started.kill()
-    assert run.wait(10).state == "dead"
+    assert run.wait(120).state == "dead"
     assert list(run) == []
     assert run.stop().state == "stopped"
 
@@ -98,7 +98,7 @@ def grade(workspace):
 def test_what_was_measured_several_times_has_the_figures_of_the_status(tmp_path: Path) -> None:
     task = write_task(tmp_path / "task", tries(1, 5, 3), grade=NOISY)
     with api.run(task, grader={"noise": "auto"}, budget={"attempts": 3}) as run:
-        over = run.wait(60)
+        over = run.wait(120)
     assert over.best is not None
     assert over.lead is not None
     assert over.best.count > 1
@@ -132,7 +132,7 @@ def test_an_interrupt_of_the_program_ends_the_start_and_leaves_nothing(tmp_path:
     try:
         wait_until(marker.exists, what="the grade of the seed")
         program.send_signal(signal.SIGINT)
-        _, printed = program.communicate(timeout=30)
+        _, printed = program.communicate(timeout=120)
     finally:
         program.kill()
     assert b"KeyboardInterrupt" in printed

@@ -49,7 +49,7 @@ def test_a_command_that_does_not_answer_ends_no_bridge(tmp_path: Path, monkeypat
     script = f"#!/bin/sh\necho $* > {tmp_path}/$(basename $0)\nexec sleep 20\n"
     write_files(tmp_path / "bin", dict.fromkeys(("sbatch", "scancel"), script))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setattr(slurm_bridge, "_ASK_SECONDS", 1.0)
+    monkeypatch.setattr(slurm_bridge, "_ASK_SECONDS", 3.0)
     bridge = slurm_bridge.SlurmBridge(tmp_path, "slurm")
     assert bridge.keys() == ["7"]
     bridge.cancel("7")

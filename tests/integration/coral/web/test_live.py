@@ -110,7 +110,7 @@ def test_it_ends_at_once_with_pages_open(layout: Layout, served: Served) -> None
     with served.client() as client, live_messages(client, layout.root.name) as messages:
         first(messages, "fleet")
         served.process.terminate()
-        assert served.process.wait(20) is not None
+        assert served.process.wait(120) is not None
         # Ended in order and not cut, so that there is nothing to complain about.
         assert [kind for kind, _ in messages if kind not in ("event", "events", "fleet")] == []
         assert "ERROR" not in served.process.stderr.read()

@@ -25,7 +25,7 @@ from heartbeats import Pulse, archive
 from heartbeats.beat import Beat, Status
 from heartbeats.beat_writer import cancel_file, earlier_file
 
-SECONDS = 20.0
+SECONDS = 120.0
 WATCH = [sys.executable, "-m", "coral", "watch"]
 WORK = """
 import sys, time
