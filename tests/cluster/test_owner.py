@@ -24,15 +24,18 @@ def news(key):
     _, (event,) = call("news", {key: (0, True)}, 30.0)[key]
     return event.get("lost") or event["refused"]
 
-order = {"archive": "sha", "base": "earlier"}
-print(call("submit", "a", order, b"", {}), call("has_grade", "a"), news("a"))
+def submit(key, options={}):
+    driver = ray.get_runtime_context().get_job_id()
+    return call("submit", key, {"archive": "sha", "base": "earlier"}, b"", options, driver)
+
+print(submit("a"), call("has_grade", "a"), news("a"))
 for sha in ("sha", "earlier", "sha"):
     call("keep", sha, b"")
-print(call("submit", "a", order, b"", {"num_cpus": 0.00001}), call("has_grade", "a"), news("a"))
+print(submit("a", {"num_cpus": 0.00001}), call("has_grade", "a"), news("a"))
 unreadable = {"runtime_env": {"pip": "x" * 300}}  # a name of a file that no disk can have: OSError
-print(call("submit", "c", order, b"", unreadable), call("has_grade", "c"), news("c"))
+print(submit("c", unreadable), call("has_grade", "c"), news("c"))
 call("drop", "earlier")
-print(call("submit", "a", order, b"", {}), call("submit", "b", order, b"", {}))
+print(submit("a"), submit("b"))
 call("cancel", "a")
 print(call("has_grade", "a"))
 """
