@@ -12,7 +12,7 @@ import threading
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from coral.cluster import wire
 from coral.errors import CoralError
@@ -22,6 +22,7 @@ from coral.processes import environment
 _CALL = "import sys; from coral.cluster.{}_bridge import main; main(*sys.argv[1:])"
 _PACKAGES = {"ray": "ray", "slurm": "submitit"}
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0
+SETTLED_SECONDS = 60.0  # of a bridge's life, after which its end is the first of a new series
 END_SECONDS = 5.0
 LOG_BYTES = 1 << 20  # of the bridges' log, from which on it begins anew
 
@@ -51,7 +52,7 @@ class BridgeKeeper:
             (folder / wire.TROUBLE).unlink(missing_ok=True)
         self._line = [sys.executable, "-P", "-c", _CALL.format(bridge or executor), str(folder.resolve()), *arguments]
         self._folder = folder
-        self._closed = threading.Event()
+        self._closed, self._changing = threading.Event(), threading.Lock()
         self._child = self._start()
         self._thread = threading.Thread(target=self._keep, daemon=True)
         self._thread.start()
@@ -68,12 +69,19 @@ class BridgeKeeper:
     def _keep(self) -> None:
         pause = FIRST_PAUSE
         while True:
+            since = time.monotonic()
             self._child.wait()
-            if self._closed.wait(pause):
-                return
+            if time.monotonic() > since + SETTLED_SECONDS:
+                pause = FIRST_PAUSE
+            self._closed.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-            with contextlib.suppress(OSError):  # then it is tried again
-                self._child = self._start()
+            with self._changing:
+                if self._closed.is_set():
+                    return
+                ended = self._child
+                with contextlib.suppress(OSError):  # then it is tried again
+                    self._child = self._start()
+                    _close(ended)
 
     def answer(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Ask the bridge, which may have to enter the cluster first; return its answer, or a `problem` if there is none
@@ -88,11 +96,20 @@ class BridgeKeeper:
 
     def close(self) -> None:
         """Let the bridge end. It still serves the grades that run; END_SECONDS later, this method waits no longer."""
-        self._closed.set()
-        pipe = self._child.stdin
-        assert pipe is not None
+        with self._changing:
+            self._closed.set()
         with contextlib.suppress(OSError):
-            os.write(pipe.fileno(), b"end\n")
-        pipe.close()
+            os.write(_pipe(self._child).fileno(), b"end\n")
+        _close(self._child)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(END_SECONDS)
+
+
+def _pipe(child: "subprocess.Popen[bytes]") -> IO[bytes]:
+    assert child.stdin is not None
+    return child.stdin
+
+
+def _close(child: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(OSError):
+        _pipe(child).close()
