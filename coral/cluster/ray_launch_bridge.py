@@ -78,7 +78,8 @@ class RayLaunchBridge(LaunchBridge):
             place = {"label_selector": asked["labels"]}
         elif self._is_alive(asked["prefers"]):  # the node that has its mirror
             strategies = import_module("ray.util.scheduling_strategies")
-            place = {"scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(asked["prefers"], soft=True)}
+            there = strategies.NodeAffinitySchedulingStrategy(asked["prefers"], soft=True, _spill_on_unavailable=True)
+            place = {"scheduling_strategy": there}  # `soft` alone would wait for room there, however long
         host = ray.remote(import_module("coral.cluster.ray_host").RayHost)
         try:
             return host.options(

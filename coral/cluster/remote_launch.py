@@ -197,7 +197,9 @@ class RemoteLaunch:
         elif "life" in event:
             self._touch()
         elif "ended" in event:
-            if "problem" not in event["ended"]:  # else the mirror may have what did not come
+            if "problem" in event["ended"]:  # the next launch is to begin on another node
+                _keep_place(self._spec, "", self._spec["number" if self._is_begun else "before"])
+            else:  # if there is a problem, the mirror may have what did not come
                 self._link.post_first({"received": True})
             return _code(event["ended"])
         elif "started" in event:
@@ -213,7 +215,7 @@ class RemoteLaunch:
         self._touch()  # the file is there before all is sent, so both sides have it
         own, prompt = scan(self._root, self._areas["own"]), self._node.prompt()
         start = {"start": self._node.start()}
-        _keep_place(self._spec, self._place)
+        _keep_place(self._spec, self._place, self._spec["number"])
         self._knowledge.known = dict(ready["knowledge"])
         has = {name: entry for name, entry in ready["has"].items() if lies_in(name, self._areas["own"])}
         given = {name: entry for name, entry in ready["has"].items() if name not in has}
@@ -380,10 +382,11 @@ def _is_plain(name: str) -> bool:
     return name.endswith(".json") and not name.startswith(".") and len(os.fsencode(name)) <= NAME_BYTES
 
 
-def _keep_place(spec: dict[str, Any], node: str) -> None:
-    """Keep where the agent's last launch has begun: the next one is to find its mirror there."""
+def _keep_place(spec: dict[str, Any], node: str, launch: int) -> None:
+    """Keep where the agent's last launch has begun, and its number: the next one is to find its mirror there. `node`:
+    empty if the next one is to begin on any node."""
     with contextlib.suppress(OSError):
-        write_bytes(Path(spec["kept"]), json.dumps({"node": node, "launch": spec["number"]}).encode(), durable=False)
+        write_bytes(Path(spec["kept"]), json.dumps({"node": node, "launch": launch}).encode(), durable=False)
 
 
 def _code(ended: dict[str, Any]) -> int:

@@ -120,6 +120,19 @@ exec sleep 600
     assert on_nodes(run) == []
 
 
+def test_an_agent_whose_node_is_full_goes_on_elsewhere(begin, cluster):
+    run = begin([*tries(1), "hang"], overrides=("agents.place={num_cpus: 2}",))
+    run.wait_for_attempts(1)
+    wait_for_output(run, "agent-1", 2)
+    before = node_of(run, "agent-1")
+    run.stop()
+    with cluster.occupied(before):
+        run.supervise()
+        wait_for_output(run, "agent-1", 3)
+        assert node_of(run, "agent-1") != before
+    run.stop()
+
+
 def test_an_agent_whose_node_dies_begins_again_elsewhere_from_its_last_attempt(begin, cluster):
     script = """
 cat >/dev/null

@@ -23,6 +23,22 @@ GRADE, NODE = b"CORAL_GRADE=", b"--node_ip_address="
 PORTS = 40  # ranges of ports: so many nodes may live at the same time
 TRIES = 4  # Ray gives a node 30 seconds to begin, whatever else its machine does
 _NEW_NETWORK = 0x40000000  # CLONE_NEWNET
+OCCUPY = """
+import sys
+import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+class Held:
+    def wait_for_room(self):
+        pass
+
+ray.init(sys.argv[1], namespace="occupied", log_to_driver=False, logging_level="ERROR")
+there = NodeAffinitySchedulingStrategy(sys.argv[2], soft=False)
+held = ray.remote(Held).options(num_cpus=2, scheduling_strategy=there).remote()
+ray.get(held.wait_for_room.remote())
+print("occupied", flush=True)
+sys.stdin.read()
+"""
 _UP = "ip", "link", "set", "lo", "up"
 _is_alone = False  # whether the network is this process's alone
 
@@ -239,6 +255,21 @@ class RayCluster:
                 (found,) = (word for word in words if word.startswith(NODE))
                 return found.partition(b"=")[2].decode()
         raise AssertionError(f"no node {node}")
+
+    @contextlib.contextmanager
+    def occupied(self, node: str) -> Iterator[None]:
+        """All processors of the node with this id are in use."""
+        line = [sys.executable, "-P", "-c", OCCUPY, self.address, node]
+        held = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env={**os.environ, **self.env})
+        assert held.stdin is not None
+        assert held.stdout is not None
+        try:
+            assert held.stdout.readline() == b"occupied\n"
+            yield
+        finally:
+            held.stdin.close()
+            held.wait(60)
+            held.stdout.close()
 
     def owners(self) -> list[int]:
         """The processes of the actors that own grades."""
