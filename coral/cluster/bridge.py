@@ -30,6 +30,7 @@ UNCLAIMED_SECONDS = 10.0  # from the start of the bridge until grades that no cl
 LOOK_SECONDS = 0.2  # between two looks whether a client that waits is still there
 LEASE_SECONDS = 120.0  # for which grades live without a bridge
 LEASE_EVERY = 10.0  # seconds between two renewals of the lease
+DELAY_SECONDS = 5.0  # until a grade that could not be submitted is submitted again
 SEND_SECONDS = 30  # for which a client may take nothing of what it is sent, before it is dropped
 
 
@@ -105,6 +106,10 @@ def fail(folder: Path, text: str) -> None:
 
 class RefusedError(Exception):
     """The cluster never runs such a grade. The message says why."""
+
+
+class DelayedError(Exception):
+    """The cluster does not take the grade now. The message says why."""
 
 
 class Client:
@@ -210,7 +215,8 @@ class Bridge(ABC):
 
     @abstractmethod
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
-        """Submit a grade, unless it is submitted already. Raise RefusedError if the cluster never runs it."""
+        """Submit a grade, unless it is submitted already. Raise RefusedError if the cluster never runs it, DelayedError
+        or OSError if it is to be submitted again later."""
 
     @abstractmethod
     def cancel(self, key: str) -> None:
@@ -266,11 +272,21 @@ class Bridge(ABC):
             with self._changed:
                 self._tries[key] = tried
             self._arrived.set()
-            self.submit(key, message["order"], resources)
+            while problem := self._delay(key, message["order"], resources):
+                if not self.is_waited_for(key, problem, DELAY_SECONDS):
+                    return
             tried.is_submitted = True
             client.send(waits="")
         except RefusedError as error:
             client.send(refused=str(error))
+
+    def _delay(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> str:
+        """Submit a grade. Return why it was not taken now; empty if it was."""
+        try:
+            self.submit(key, order, resources)
+        except (DelayedError, OSError) as error:
+            return f"it cannot be submitted: {error}"
+        return ""
 
     def is_waited_for(self, key: str, why: str, seconds: float) -> bool:
         """Tell the client of a try what the try waits for before it can be submitted, and wait. Return whether the

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import threading
 import time
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ import ray
 from coral.cluster import node
 
 CALLS = 16  # of its methods that may run at the same time
+SILENT_SECONDS = 20.0  # without a word of a bridge, from which on the head is asked whether it is there
 MOST_TEXT = 20_000  # characters that are kept of what Ray says
 
 
@@ -26,6 +28,8 @@ def run_grade(
 ) -> None:
     """Run a grade on the node of this task. `archives`: references by the hash, so that Ray fetches an archive only to
     a node that lacks it."""
+    if not ray.get_runtime_context().get_accelerator_ids().get("GPU"):
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves that of the node, whose cards it would see
     spot = {"node": ray.get_runtime_context().get_node_id(), "started": ray.util.get_node_ip_address()}
 
     def tell(event: dict[str, Any]) -> None:
@@ -104,6 +108,10 @@ class Owner:
         except (TypeError, ValueError, OSError, RuntimeError) as error:
             self._end(key, {"refused": f"Ray refuses such a grade: {error}"})
             return []
+        except BaseException:  # the store has no room for the checkout: the caller submits it again
+            with self._changed:
+                del self._grades[key]
+            raise
         grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
         return []
 
@@ -169,9 +177,21 @@ class Owner:
             ray.cancel(grade.ref, force=True)  # a lost grade too: its node may come back
 
     def _end_without_word(self) -> None:
+        """End this process at the end of the lease. While the head does not answer, no bridge can renew it."""
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
         while time.monotonic() < self._heard + self._lease:
             time.sleep(1)
+            if time.monotonic() > self._heard + SILENT_SECONDS and not _answers(host, int(port)):
+                self._heard = time.monotonic() - SILENT_SECONDS
         os._exit(1)
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 class _Grade:

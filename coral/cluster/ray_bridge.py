@@ -17,12 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
-from coral.cluster.bridge import LEASE_EVERY, LEASE_SECONDS, Bridge, RefusedError, report_capacity, wait_for_lock
+from coral.cluster.bridge import (
+    LEASE_EVERY,
+    LEASE_SECONDS,
+    Bridge,
+    DelayedError,
+    RefusedError,
+    report_capacity,
+    wait_for_lock,
+)
 from coral.cluster.ray_connection import RayConnection
 from coral.cluster.shipping import Shipping
 
 DISCARD_SECONDS = 10.0  # for nodes to remove what was sent to them, when a run ends
 NEWS_SECONDS = 1.0
+RUNS_SECONDS = 2.0  # for the owners of all runs to say what they have
 NODES_SECONDS = 5.0  # until it is looked again whether a node can run a grade that none could
 NAMESPACE = "coral"
 MOST_OF_A_NODE = 1000  # grades that fit on a node of which they need nothing
@@ -137,11 +146,14 @@ class RayBridge(Bridge):
     def _runs(self) -> list[dict[str, Any]]:
         """The runs that have grades on the cluster, this one too."""
         ray = self._ray
-        runs = []
+        asked = []
         for name in sorted(ray.util.list_named_actors()):  # of our namespace
-            # It has ended meanwhile, or an earlier version of Coral has made it.
-            with contextlib.suppress(ValueError, AttributeError, ray.exceptions.RayError):
-                runs.append(ray.get(ray.get_actor(name).described.remote(), timeout=5))
+            with contextlib.suppress(ValueError, AttributeError):  # it has ended, or an earlier Coral has made it
+                asked.append(ray.get_actor(name).described.remote())
+        runs = []
+        for answer in ray.wait(asked, num_returns=len(asked), timeout=RUNS_SECONDS)[0] if asked else ():
+            with contextlib.suppress(ray.exceptions.RayError):  # it has ended meanwhile
+                runs.append(ray.get(answer))
         return [run for run in runs if run["running"] or run["waiting"]]
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
@@ -152,6 +164,13 @@ class RayBridge(Bridge):
                 return
         if self.was_submitted(key) and (self._call("has_grade", key) or self.has_sent_events(key)):
             return
+        try:
+            self._send(key, order, resources)
+        except self._ray.exceptions.RayError as error:  # as where a store has no room, and no disk for what is too much
+            raise DelayedError(" ".join(str(getattr(error, "cause", None) or error).split())) from error
+
+    def _send(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
+        """Send a grade to the owner, with the archives that the owner lacks."""
         sha, archive = self._shipping.archive(Path(order["places"]["private"]))
         parcel = self._shipping.parcel(order)
         if parcel.outdated:

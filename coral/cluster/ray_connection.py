@@ -50,12 +50,14 @@ class RayConnection:
         giving_up = threading.Timer(CONNECT_SECONDS, self._give_up)
         giving_up.daemon = True
         giving_up.start()
+        refusals: tuple[type[Exception], ...] = (RuntimeError, ConnectionError, ValueError, ImportError)
         try:
             ray = import_module("ray")
+            refusals += (ray.exceptions.RayError,)  # as where the file of the token is missing
             for name in by_value:
                 ray.cloudpickle.register_pickle_by_value(import_module(f"coral.cluster.{name}"))
             ray.init(self._address, namespace=namespace, log_to_driver=False, logging_level="ERROR")
-        except (RuntimeError, ConnectionError, ValueError, ImportError) as error:
+        except refusals as error:
             why = " ".join(str(error).split())[:REASON]  # of versions that differ, the last lines say which
             fail(self._folder, f"the cluster at {self._address} refuses: {why}")
         giving_up.cancel()

@@ -55,6 +55,8 @@ class RayHost:
             ending.daemon = True
             ending.start()
             return
+        if not ray.get_runtime_context().get_accelerator_ids().get("GPU"):
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves that of the node, whose cards an agent would see
         self._host = Host(asked, lease)
 
     def node(self) -> str:

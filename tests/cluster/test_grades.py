@@ -72,6 +72,21 @@ def test_an_owner_that_outlived_its_bridge_is_replaced_once_it_has_no_grades(beg
     assert len(set(cluster.owners()) - before) == 1
 
 
+@pytest.mark.parametrize(("cards", "seen"), [(0, ""), (1, "5")])
+def test_a_grade_sees_the_graphics_cards_that_it_asked_for(begin, cluster, monkeypatch, cards, seen):
+    """The node has them by a variable, as one of Slurm's has."""
+    monkeypatch.setitem(cluster.env, "CUDA_VISIBLE_DEVICES", "5")
+    node = cluster.add_node("--num-gpus=1", '--resources={"rack": 1}')
+    try:
+        shown = 'echo \'{"score": 1, "feedback": "cards \'$CUDA_VISIBLE_DEVICES\'"}\' > $CORAL_RESULT'
+        resources = f"{{num_cpus: 1, num_gpus: {cards}, custom: {{rack: 1}}}}"
+        run = begin(1, command=shown, grader={"ray.resources": resources})
+        assert [one.feedback.removeprefix("cards").strip() for one in run.wait_for_attempts(1)] == [seen]
+        run.stop()
+    finally:
+        cluster.kill_node(node)
+
+
 def test_grades_whose_owner_died_with_the_bridge_begin_again(begin, cluster, tmp_path):
     run = begin(1, 2, grader={"args": held(2, tmp_path / "free")})
     place_of(run, 2)

@@ -63,8 +63,10 @@ def test_doctor_says_what_no_node_can_run(says):
     assert says(resources={"num_gpus": 8}) == [("wrong", "it runs no grade: it needs 8 GPUs; the largest node has 0")]
 
 
-def test_doctor_says_that_a_token_is_refused(says, tmp_path, monkeypatch):
-    (tmp_path / "token").write_text("0" * 48)
+@pytest.mark.parametrize("token", ["0" * 48, "", None])
+def test_doctor_says_that_a_token_is_refused(says, tmp_path, monkeypatch, token):
+    if token is not None:
+        (tmp_path / "token").write_text(token)
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
     ((state, text),) = says()
     assert (state, "token" in text.lower()) == ("wrong", True), text

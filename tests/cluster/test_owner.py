@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -39,6 +40,41 @@ print(submit("a"), submit("b"))
 call("cancel", "a")
 print(call("has_grade", "a"))
 """
+
+FULL = """
+import sys
+import ray
+from coral.cluster import node, owner, spare_guard
+
+for module in (node, owner, spare_guard):
+    ray.cloudpickle.register_pickle_by_value(module)
+ray.init(
+    "local", _temp_dir=sys.argv[1], _node_ip_address="127.0.0.1", num_cpus=1, object_store_memory=80 << 20,
+    include_dashboard=False, log_to_driver=False, logging_level="ERROR",
+    _system_config={"local_fs_capacity_threshold": 0.0001},
+)
+made = ray.remote(owner.Owner).options(num_cpus=0, max_concurrency=4).remote("run", 600.0)
+
+def call(method, *arguments):
+    return ray.get(getattr(made, method).remote(*arguments))
+
+call("keep", "sha", b"")
+driver = ray.get_runtime_context().get_job_id()
+order = {"archive": "sha", "base": ""}
+try:
+    call("submit", "a", order, b"x" * (50 << 20), {}, driver)  # it is in the store, and a second copy has no room
+except ray.exceptions.RayError as error:
+    print(type(error.cause).__name__, call("has_grade", "a"))
+print(call("submit", "a", order, b"x", {}, driver), call("has_grade", "a"))
+"""
+
+
+def test_a_grade_for_which_the_store_has_no_room_may_be_submitted_again() -> None:
+    with tempfile.TemporaryDirectory(prefix="ray-") as folder:  # a short path, for sockets
+        line = [sys.executable, "-P", "-c", FULL, folder]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "OutOfDiskError False\n[] True\n"
 
 
 def test_a_grade_that_cannot_begin_is_lost_and_may_be_submitted_again(cluster) -> None:

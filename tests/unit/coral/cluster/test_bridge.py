@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from coral.cluster import bridge as bridge_module
-from coral.cluster.bridge import Bridge, Client, Try, allow_many_files
+from coral.cluster import bridge as bridge_module, wire
+from coral.cluster.bridge import Bridge, Client, DelayedError, Try, allow_many_files
 
 MESSAGE = {"submit": "k", "seen": 0, "again": False, "order": {"attempt": 1}, "resources": {}, "began": {}}
 
@@ -55,6 +55,25 @@ def test_a_bridge_may_have_as_many_connections_as_the_machine_allows() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_grade_that_is_not_taken_now_is_submitted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bridge_module, "DELAY_SECONDS", 0.1)
+    problems = [DelayedError("the store is full"), OSError(28, "No space left on device")]
+
+    class Full(NoCluster):
+        def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
+            if problems:
+                raise problems.pop(0)
+
+    here, there = socket.socketpair()
+    with here, there, there.makefile("rb") as lines:
+        Full(tmp_path)._take(Client(here), MESSAGE)
+        assert [wire.decoded(next(lines))["waits"] for _ in range(3)] == [
+            "it cannot be submitted: the store is full",
+            "it cannot be submitted: [Errno 28] No space left on device",
+            "",
+        ]
 
 
 @pytest.mark.parametrize("lowest", [3, 1100])
