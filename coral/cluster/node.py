@@ -33,6 +33,7 @@ from coral.cluster.spare_guard import COMPILED, KIT, read, remove_folder
 
 SHORT_SECONDS = 0.02  # a grade that takes no longer sends its begin together with its end
 POLL_SECONDS = 0.05
+LEAST_BYTES = 8 << 20  # free bytes of its disk below which a grade that failed counts as lost
 KEPT_SECONDS = 3 * 86400.0  # for which a node keeps an archive that no grade uses
 KEPT_BYTES = 2 << 30  # of archives that a node keeps beside those of the grade that begins
 UNFINISHED = "unfinished-"  # how the name of an archive begins while it is written
@@ -89,6 +90,8 @@ def grade(
             why = guard.errors()
             _end_unguarded(guard.place)
             raise RuntimeError(f"the guard of the grade has ended: {why}")
+        if status["code"] != 0 and (free := shutil.disk_usage(guard.place).free) < LEAST_BYTES:
+            raise OSError(f"the grader failed, and its disk has {free} bytes free: the candidate is not to blame")
         ended = {**status, "artifacts": _artifacts(guard.place)}
         tell({**started, **streams.news(), **streams.ends(), "ended": ended})
     finally:

@@ -63,7 +63,8 @@ class _Remote:
         self._began: float | None = None  # when the present try began on a node
         self._place: dict[str, Any] = {}  # that node
         self._checked = time.monotonic()
-        self._until = self._checked + spec["wait"]
+        self._until = self._checked + spec["wait"]  # when it is lost, or given up if it has not begun
+        self._left = 0.0  # how long it may still wait if it has begun and is lost
         self._why = ""  # what the grade waits for, as the bridge says
         self._is_behind = False  # whether other grades of the run are on nodes
         self._last_note = ""
@@ -84,7 +85,9 @@ class _Remote:
         lines = _Lines(connection)
         while True:
             message = lines.next()
-            self._check()
+            if message is None and self._began is not None and time.monotonic() > self._until:
+                self._lost("its node told of no end", connection)
+            self._check(has_news=message is not None)
             if message is None:
                 continue
             if "refused" in message:
@@ -120,6 +123,8 @@ class _Remote:
     def _event(self, event: dict[str, Any], connection: socket.socket) -> dict[str, Any] | None:
         if "started" in event and self._began is None:
             self._began = time.monotonic()
+            self._left = max(self._until - self._began, 0.0)
+            self._until = self._began + self._order["timeout"] + wire.SILENT_SECONDS  # the node enforces the timeout
             self._place = {name: event[name] for name in ("started", "node")}
         for name, data in (*event.get("output", {}).items(), *event.get("tails", {}).items()):
             with contextlib.suppress(OSError):  # the disk is full: the event may be the end of the grade
@@ -157,11 +162,11 @@ class _Remote:
             last = f"{self._tries} times; the last time: {_short(reason)}"
             raise _NotGradedError(f"the cluster lost its grade {last}")
         if self._began is not None:
-            self._until += time.monotonic() - self._began  # it did not wait then
+            self._until = time.monotonic() + self._left
         self._seen, self._began = 0, None
         self._submit(connection)
 
-    def _check(self) -> None:
+    def _check(self, *, has_news: bool = False) -> None:
         """Raise _NotGradedError if the time for waiting is over, or if the spec is `impatient` and the grade waits for
         the cluster, or for a node that nobody adds. Time in which the cluster cannot be used does not count: the
         supervisor waits as well."""
@@ -171,10 +176,9 @@ class _Remote:
             self._until += passed
         if why := trouble or self._why:
             self._note(f"waits: {why}")
-        # Once the grade has begun, its node enforces the timeout: if no end is reported, the candidate is not at fault.
-        until = self._until + (0 if self._began is None else self._order["timeout"])
         vain = trouble if self._spec["grows"] else why
-        if (vain and self._spec["impatient"]) or now > until:
+        is_over = now > self._until and not (has_news and self._began is not None)  # the news may be of its end
+        if (vain and self._spec["impatient"]) or is_over:
             silent = "its node told of no end" if self._began is not None else self._not_begun()
             again = self._is_behind and self._began is None  # it waited for its turn, and may do so once more
             raise _NotGradedError(f"cannot grade on the cluster: {why or silent}", again=again)

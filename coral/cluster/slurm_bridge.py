@@ -8,14 +8,14 @@ over.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
+import secrets
 import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -38,6 +38,8 @@ SIGNAL_SECONDS = 10  # before its time limit at which Slurm signals a job; submi
 # Words of the errors by which sbatch refuses a job for good: its exit code is always 1. Any other error, such as a
 # controller that does not answer, may pass.
 _NEVER = ("invalid", "not available", "not permitted", "not allowed", "more processors", "unrecognized option")
+# Of errors with such words, those that pass: maintenance, and the service that signs requests.
+_PASSING = ("partition not available", "node not available", "invalid authentication credential")
 _MARGIN = 120.0  # seconds by which the time limit of a job is longer than that of its grade, which the job enforces
 _QUEUE = ("squeue", "--me", "--noheader", "--format=%A|%T|%r")
 _ASK_SECONDS = 60.0
@@ -105,10 +107,11 @@ class SlurmBridge(Bridge):
             tried.tell(tried.seen, [{"lost": "its job is not known any more"}])
             return
         sha, archive = self._shipping.archive(Path(order["places"]["private"]))
-        kept, place = self._folder / slurm_job.ARCHIVES / sha, self._folder / TRIES / _name(key)
+        # The name is new: a job that a killed bridge submitted may still use the folder of the same try.
+        kept, place = self._folder / slurm_job.ARCHIVES / sha, self._folder / TRIES / secrets.token_hex(16)
         if not kept.exists():
             write_bytes(kept, archive, durable=False)
-        place.mkdir(mode=0o700, exist_ok=True)
+        place.mkdir(mode=0o700)
         (place / KEY).write_text(key, "utf-8")
         write_bytes(place / slurm_job.ORDER, json.dumps({**order, "archive": sha, "base": ""}).encode(), durable=False)
         write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
@@ -129,7 +132,8 @@ class SlurmBridge(Bridge):
         except (OSError, ValueError, TypeError, RuntimeError) as error:  # of submitit; RuntimeError: of sbatch, too
             text = " ".join(str(error).split())[-300:]
             of_slurm = isinstance(error, OSError | self._submitit.core.utils.FailedJobError)
-            if not of_slurm or any(word in text.lower() for word in _NEVER):
+            low = text.lower()
+            if not of_slurm or (_has(low, _NEVER) and not _has(low, _PASSING)):
                 shutil.rmtree(place, ignore_errors=True)
                 raise RefusedError(text) from error
         self._is_doubted = True
@@ -283,5 +287,5 @@ def read_events(job: _Job) -> None:
                 job.events.append({"lost": f"its job {job.id} has an event that cannot be read"})
 
 
-def _name(key: str) -> str:
-    return hashlib.sha256(key.encode()).hexdigest()[:32]
+def _has(text: str, words: Iterable[str]) -> bool:
+    return any(word in text for word in words)

@@ -67,7 +67,7 @@ def longest_wait(grader: GraderSection) -> float:
     if not grader.is_remote:
         return 0.0
     section = _section(grader)
-    return section.wait + section.max_retries * grader.timeout + _MARGIN
+    return section.wait + section.max_retries * (grader.timeout + wire.SILENT_SECONDS) + wire.SILENT_SECONDS + _MARGIN
 
 
 def grows(grader: GraderSection) -> bool:

@@ -285,7 +285,7 @@ def _cluster(config: Config) -> list[Check]:
     text = f"{plural(len(nodes), 'node')}" if nodes else "it answers"
     if versions := sorted({node["python"] for node in able}):
         text += f", Python {' and '.join(versions)}, {min(node['disk'] for node in able) / 1e9:.3g} GB free or more"
-    checks = [Check("cluster", Health.WELL, text)]
+    checks = [Check("cluster", Health.WELL, text), *_versions_differ("cluster", versions)]
     for node in nodes:
         if "problem" in node:
             checks.append(Check("cluster", Health.NOTE, f"{node['address']}: {node['problem']}", CLUSTER_HELP))
@@ -311,8 +311,16 @@ def _agent_nodes(config: Config) -> list[Check]:
     if able := [node for node in nodes if "problem" not in node]:
         versions, free = sorted({node["python"] for node in able}), min(node["disk"] for node in able)
         text += f", Python {' and '.join(versions)}, {free / 1e9:.3g} GB free or more"
+        checks += _versions_differ(AGENT_NODES, versions)
     well = [Check(AGENT_NODES, Health.WELL, text)] if nodes else []
     return [*well, *checks, *(check for node in nodes for check in _agent_node(node))]
+
+
+def _versions_differ(name: str, versions: list[str]) -> list[Check]:
+    """Return a note if nodes have different versions of Python: Ray admits those that differ in the last part alone."""
+    if len(versions) < 2:
+        return []
+    return [Check(name, Health.NOTE, "nodes have different versions of Python", "install the same one on all nodes")]
 
 
 def _agent_node(node: Mapping[str, Any]) -> Iterator[Check]:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from files import deep_folder
@@ -43,6 +44,8 @@ def grade(workspace, private, artifacts):
         with open(text.split()[1], "w") as file:
             file.write(f"{stray.pid} {os.getpid()} ")
         time.sleep(600 if text.endswith(" wait") else 0)
+    if text == "bad":
+        raise SystemExit("bad")
     if text.startswith("link"):
         (artifacts / "made.txt").unlink()
         artifacts.rmdir()
@@ -137,6 +140,15 @@ def test_a_short_grade_sends_its_begin_with_its_end(shipped, monkeypatch, short,
     events, _ = grade(*shipped("1"))
     assert [begins in event for event in events if "started" in event] == [True]
     assert ("ended" in events[0]) is (short > 0)
+
+
+def test_a_grade_that_failed_on_a_full_disk_is_lost(shipped, tmp_path, monkeypatch):
+    assert grade(*shipped("bad"))[0][-1]["ended"]["code"] == 1
+    monkeypatch.setattr(node.shutil, "disk_usage", lambda _: SimpleNamespace(free=100))
+    assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+    with pytest.raises(OSError, match="its disk has 100 bytes free: the candidate is not to blame"):
+        grade(*shipped("bad"))
+    wait_until(lambda: not left(tmp_path), what="the end of its folder")
 
 
 def test_a_node_fetches_the_graders_files_once_and_again_if_they_were_changed(shipped, tmp_path):

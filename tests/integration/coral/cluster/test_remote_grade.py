@@ -53,6 +53,22 @@ def test_a_grade_that_was_short_begins_and_ends_in_one_event(spec: dict[str, obj
     assert (tmp_path / "cluster.log").read_text().endswith(" runs on 10.0.0.7, process 9\n")
 
 
+def test_a_grade_whose_node_tells_of_no_end_is_tried_elsewhere(
+    spec: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose worker stands still."""
+    monkeypatch.setattr(wire, "SILENT_SECONDS", 0.5)
+    order = {**spec["order"], "timeout": 0.5}  # type: ignore[dict-item]
+    began = {"started": "10.0.0.7", "node": "a", "pid": 9}
+    keys = played(
+        tmp_path,
+        {"1": [{"of": "run:#7:1/1", "events": [began]}], "2": [{"of": "run:#7:1/2", "events": [began, ENDED]}]},
+    )
+    assert _Remote({**spec, "order": order, "wait": 3600}).ended() == ENDED["ended"]
+    assert keys == ["run:#7:1/1", "run:#7:1/2"]
+    assert "try 1 was lost: its node told of no end\n" in (tmp_path / "cluster.log").read_text()
+
+
 def test_a_bridge_learns_whether_a_try_was_submitted_before(spec: dict[str, object], tmp_path: Path) -> None:
     submitted = list[tuple[str, bool]]()
     lost = {"of": "run:#7:1/1", "events": [{"lost": "its node died"}]}

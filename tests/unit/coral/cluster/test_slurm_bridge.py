@@ -1,5 +1,6 @@
 """What the bridge to Slurm does beside the jobs, which the test plays."""
 
+import contextlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from coral.cluster import slurm_job, wire
+from coral.cluster.bridge import RefusedError
 from coral.cluster.slurm_bridge import SlurmBridge, read_events
 
 pytest.importorskip("submitit")
@@ -56,3 +58,25 @@ def test_an_event_that_cannot_be_read_ends_its_try_alone(
     for _ in range(2):
         read_events(submitted)
     assert submitted.events == [{"started": "node"}, {"lost": "its job 1 has an event that cannot be read"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "passes"),
+    [
+        ("sbatch: error: invalid partition specified: gpu", False),
+        ("sbatch: error: Requested node configuration is not available", False),
+        ("sbatch: error: Required partition not available (inactive or drain)", True),
+        ("sbatch: error: Required node not available (down, drained or reserved)", True),
+        ("sbatch: error: Invalid authentication credential", True),
+        ("sbatch: error: Unable to contact slurm controller (connect failure)", True),
+    ],
+)
+def test_what_passes_is_waited_for(
+    bridge: SlurmBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, passes: bool
+) -> None:
+    def job(_: Path) -> Any:
+        raise OSError(text)
+
+    monkeypatch.setattr(bridge, "is_waited_for", lambda *_: False)
+    with contextlib.nullcontext() if passes else pytest.raises(RefusedError, match="sbatch"):
+        submit(bridge, tmp_path, monkeypatch, job)
