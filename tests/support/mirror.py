@@ -93,7 +93,6 @@ _PLACES = {
         "coral.runtimes.scripted: program",
     ],
     "tests/cluster/test_grades, on a real cluster": [
-        "coral.cluster: owner",
         "coral.grading: remote",
     ],
     "integration/coral/cluster/test_node": ["coral.cluster: guard guard_protocol"],

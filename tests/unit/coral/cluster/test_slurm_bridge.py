@@ -23,7 +23,7 @@ def bridge(tmp_path: Path) -> SlurmBridge:
 def submit(bridge: SlurmBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: Any) -> None:
     """`job`: called with the folder of the try in the place of sbatch; returns submitit's job."""
     for name in ("candidate", "private"):
-        (tmp_path / name).mkdir()
+        (tmp_path / name).mkdir(exist_ok=True)
     places = {name: str(tmp_path / name) for name in ("candidate", "private")}
     executor = SimpleNamespace(submit=lambda _, place, __: job(Path(place)))
     monkeypatch.setattr(bridge, "_executor", lambda *_: executor)
@@ -80,3 +80,18 @@ def test_what_passes_is_waited_for(
     monkeypatch.setattr(bridge, "is_waited_for", lambda *_: False)
     with contextlib.nullcontext() if passes else pytest.raises(RefusedError, match="sbatch"):
         submit(bridge, tmp_path, monkeypatch, job)
+
+
+def test_a_job_that_a_killed_bridge_submitted_has_no_folder_with_the_next(
+    bridge: SlurmBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = list[Path]()
+
+    def job(place: Path) -> Any:
+        folders.append(place)
+        return SimpleNamespace(job_id="1")
+
+    submit(bridge, tmp_path, monkeypatch, job)
+    (folders[0] / "job").unlink()  # the bridge is killed before it writes this
+    submit(SlurmBridge(tmp_path / "cluster", "local"), tmp_path, monkeypatch, job)
+    assert [folder.exists() for folder in folders] == [False, True]
