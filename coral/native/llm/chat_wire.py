@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
-from coral.native.llm.json_values import as_object, count_of, number_of, parse_object, text_of
+from coral.native.llm.json_values import as_object, count_of, number_of, parse_object, read_object, text_of
 from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply, fault_of
 
 REFUSALS = frozenset({"content_filter", "refusal"})
@@ -127,20 +127,22 @@ class ChatReader:
         given = call.get("function")
         function: Json = given if isinstance(given, Mapping) else {}
         name, arguments = text_of(function.get("name")), function.get("arguments")
-        held = self._held(call.get("index"), text_of(call.get("id")), name)
-        held["name"] += name
-        held["arguments"] += json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
+        written = json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
+        held = self._held(call.get("index"), text_of(call.get("id")), name, written)
+        held["name"] = held["name"] or name  # some servers repeat it in each piece
+        held["arguments"] += written
 
-    def _held(self, index: object, id: str, name: str) -> dict[str, str]:
+    def _held(self, index: object, id: str, name: str, arguments: str) -> dict[str, str]:
         """Return the call that a piece belongs to. Some servers number the calls, some give all of them the same
-        number, others none: there each call begins with a name and an id of its own. An id without a name begins no
-        call, since some servers give each piece another id."""
+        number or id, others neither: there each call begins with a name, and with an id or a name of its own or after
+        whole arguments. An id without a name begins no call, since some servers give each piece another id."""
         numbered = isinstance(index, int)
         key = index if numbered else id
         last = self._calls[-1] if self._calls and not numbered else None
         held = self._begun.get(key, last) if key != "" else last
         if held is not None:
-            another = id != held["id"] if id else not numbered
+            another = name != held["name"] or (id != "" and id != held["id"])
+            another = another or (arguments != "" and read_object(held["arguments"]) is not None)
             if not (name and held["name"] and another):
                 return held
         self._begun[key] = begun = {"id": id, "name": "", "arguments": ""}

@@ -24,11 +24,17 @@ def parse_object(data: str) -> Mapping[str, Any]:
 def as_object(arguments: str) -> Mapping[str, Any]:
     """Return arguments as an object: servers refuse a conversation in which the arguments of a call are anything
     else."""
+    value = read_object(arguments or "{}")
+    return {"unreadable": arguments} if value is None else value
+
+
+def read_object(text: str) -> Mapping[str, Any] | None:
+    """Return the object that a text holds; None if it holds anything else."""
     try:
-        value: object = json.loads(arguments or "{}")
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
-        value = None
-    return value if isinstance(value, Mapping) else {"unreadable": arguments}
+        return None
+    return value if isinstance(value, Mapping) else None
 
 
 def text_of(value: object) -> str:

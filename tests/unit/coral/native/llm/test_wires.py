@@ -127,8 +127,35 @@ READ, LIST = RawCall(name="read_file", arguments='{"path": 1}'), RawCall(name="l
             function(0, "a", arguments='{"path": 1}'),
             function(1, arguments="{}"),
         ],
+        [
+            function(0, name="read_file", arguments='{"path": 1}'),
+            function(0, name="list_files", arguments="{}"),
+        ],
+        [
+            function(None, "a", name="read_file", arguments='{"path": 1}'),
+            function(None, "a", name="list_files", arguments="{"),
+            function(None, "a", arguments="}"),
+        ],
+        [
+            function(0, "a", name="read_file", arguments='{"path'),
+            function(0, "a", name="read_file", arguments='": 1}'),
+            function(0, "a", name="read_file", arguments=""),
+            function(1, "b", name="list_files", arguments="{"),
+            function(1, "b", name="list_files", arguments="}"),
+        ],
     ],
-    ids=["one number", "one number in pieces", "an id for each piece", "ids", "one id", "neither", "in turns"],
+    ids=[
+        "one number",
+        "one number in pieces",
+        "an id for each piece",
+        "ids",
+        "one id",
+        "neither",
+        "in turns",
+        "one number and no id",
+        "one id for all",
+        "a name in each piece",
+    ],
 )
 def test_each_call_is_one_however_its_server_numbers_it(pieces: list[dict[str, object]]) -> None:
     reader = ChatWire().reader()
@@ -136,6 +163,15 @@ def test_each_call_is_one_however_its_server_numbers_it(pieces: list[dict[str, o
         reader.feed(chunk(tool_calls=[piece]))
     reader.feed("[DONE]")
     assert reader.reply().calls == (READ, LIST)
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_two_calls_of_one_tool_are_two(index: int | None) -> None:
+    reader = ChatWire().reader()
+    for path in "12":
+        reader.feed(chunk(tool_calls=[function(index, "same", name="read_file", arguments=f'{{"path": {path}}}')]))
+    reader.feed("[DONE]")
+    assert [call.arguments for call in reader.reply().calls] == ['{"path": 1}', '{"path": 2}']
 
 
 def test_reasoning_is_kept_and_sent_back() -> None:
