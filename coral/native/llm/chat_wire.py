@@ -8,10 +8,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
-from coral.native.llm.json_values import as_object, count_of, number_of, parse_object, read_object, text_of
+from coral.native.llm.json_values import (
+    as_object,
+    count_of,
+    number_of,
+    object_of,
+    objects_of,
+    parse_object,
+    read_object,
+    text_of,
+)
 from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply, fault_of
 
 REFUSALS = frozenset({"content_filter", "refusal"})
+CUTS = frozenset({"length", "model_length"})
+FAILURES = frozenset({"error", "abort", "insufficient_system_resource"})
 
 
 class ChatWire:
@@ -86,7 +97,7 @@ def _message(message: AnswerMessage | ResultMessage) -> Json:
 class ChatReader:
     def __init__(self) -> None:
         self._text, self._reasoning = "", ""
-        self._details: list[object] = []
+        self._details: list[dict[str, object]] = []
         self._calls: list[dict[str, str]] = []
         self._begun: dict[object, dict[str, str]] = {}  # by number or id
         self._finish, self._done = "", False
@@ -101,31 +112,40 @@ class ChatReader:
             self._done = True
             return
         event = parse_object(data)
-        if "error" in event:
-            raise error_in_stream(event["error"])
+        if error := event.get("error"):
+            raise error_in_stream(error)
         if isinstance(usage := event.get("usage"), Mapping):
             self._usage = _usage(usage)
-        choices = event.get("choices")
-        for choice in choices[:1] if isinstance(choices, list) else []:
-            if isinstance(choice, Mapping):
-                self._finish = text_of(choice.get("finish_reason")) or self._finish
-                delta = choice.get("delta")
-                self._delta(delta if isinstance(delta, Mapping) else {})
+        for choice in objects_of(event.get("choices"))[:1]:
+            self._finish = text_of(choice.get("finish_reason")) or self._finish
+            self._delta(object_of(choice.get("delta")))
 
     def _delta(self, delta: Json) -> None:
-        self._text += text_of(delta.get("content")) or text_of(delta.get("refusal"))
+        content = delta.get("content")
+        parts = (text_of(part.get("text")) for part in objects_of(content) if part.get("type") == "text")
+        self._text += text_of(content) or "".join(parts) or text_of(delta.get("refusal"))
         self._reasoning += text_of(delta.get("reasoning_content"))
-        details = delta.get("reasoning_details")
-        self._details += details if isinstance(details, list) else []
-        calls = delta.get("tool_calls")
-        for call in calls if isinstance(calls, list) else []:
-            if isinstance(call, Mapping):
-                self._call(call)
+        for detail in objects_of(delta.get("reasoning_details")):
+            self._detail(detail)
+        for call in objects_of(delta.get("tool_calls")):
+            self._call(call)
+
+    def _detail(self, detail: Json) -> None:
+        """Add one streamed piece of reasoning to the part that it belongs to: a signature holds for a whole part."""
+        last = self._details[-1] if self._details else {}
+        other = last.get("id") and detail.get("id") and detail["id"] != last["id"]
+        if not last or other or any(detail.get(name) != last.get(name) for name in ("type", "index")):
+            self._details.append(dict(detail))
+            return
+        for name, value in detail.items():
+            if name in ("text", "summary", "data"):
+                last[name] = text_of(last.get(name)) + text_of(value)
+            elif value is not None:
+                last[name] = value
 
     def _call(self, call: Json) -> None:
         """Add one streamed piece of a tool call to the call that it belongs to."""
-        given = call.get("function")
-        function: Json = given if isinstance(given, Mapping) else {}
+        function = object_of(call.get("function"))
         name, arguments = text_of(function.get("name")), function.get("arguments")
         written = json.dumps(arguments) if isinstance(arguments, Mapping) else text_of(arguments)
         held = self._held(call.get("index"), text_of(call.get("id")), name, written)
@@ -152,12 +172,14 @@ class ChatReader:
     def reply(self) -> Reply:
         if not self._finish and not self._done:
             raise ModelError(Fault.TRANSIENT, "the answer broke off")
+        if self._finish in FAILURES:
+            raise ModelError(Fault.TRANSIENT, f"the server ended the answer with {self._finish}")
         return Reply(
             text=self._text,
             calls=tuple(RawCall(name=call["name"], arguments=call["arguments"]) for call in self._calls),
             reasoning=tuple(self._kept_reasoning()),
             usage=self._usage,
-            cut=self._finish == "length",
+            cut=self._finish in CUTS,
             refused=self._finish in REFUSALS,
         )
 
@@ -171,8 +193,7 @@ class ChatReader:
 
 
 def _usage(usage: Json) -> ModelUsage:
-    details = usage.get("prompt_tokens_details")
-    cached = count_of(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+    cached = count_of(object_of(usage.get("prompt_tokens_details")).get("cached_tokens"))
     return ModelUsage(
         input=max(0, count_of(usage.get("prompt_tokens")) - cached),
         cached=cached,

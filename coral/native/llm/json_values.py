@@ -37,6 +37,14 @@ def read_object(text: str) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
+def object_of(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def objects_of(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
 def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
-from coral.native.llm.json_values import as_object, count_of, parse_object, text_of
+from coral.native.llm.json_values import as_object, count_of, object_of, parse_object, text_of
 from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply
 
 VERSION = "2023-06-01"
@@ -163,8 +163,7 @@ class MessagesReader:
 
 
 def _call(block: Json) -> RawCall:
-    given = block.get("input")
-    arguments = block["json"] or json.dumps(given if isinstance(given, Mapping) else {})
+    arguments = block["json"] or json.dumps(object_of(block.get("input")))
     return RawCall(name=text_of(block.get("name")), arguments=arguments)
 
 
@@ -173,5 +172,4 @@ def _kept(block: Json) -> str:
 
 
 def _inner(event: Json, name: str) -> Json:
-    value = event.get(name)
-    return value if isinstance(value, Mapping) else {}
+    return object_of(event.get(name))

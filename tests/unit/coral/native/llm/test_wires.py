@@ -194,6 +194,59 @@ def test_reasoning_is_kept_and_sent_back() -> None:
     assert sent["messages"][1]["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "sig"}
 
 
+def test_pieces_of_reasoning_become_whole_parts() -> None:
+    """A signature holds for a whole part, and each piece would count with its frame."""
+    reader = ChatWire().reader()
+    text, summary = {"type": "reasoning.text", "index": 0}, {"type": "reasoning.summary", "index": 0}
+    for piece in (
+        {**text, "text": "so "},
+        {**text, "text": "be it", "signature": None},
+        {**text, "signature": "sig"},
+        {**text, "text": "and", "index": 1},
+        {**summary, "summary": "a"},
+        {**summary, "summary": "b"},
+        {"type": "reasoning.encrypted", "index": 0, "id": "r1", "data": "x"},
+        {"type": "reasoning.encrypted", "index": 0, "data": "y"},
+        {"type": "reasoning.encrypted", "index": 0, "id": "r2", "data": "z"},
+    ):
+        reader.feed(chunk(reasoning_details=[piece]))
+    reader.feed("[DONE]")
+    (kept,) = reader.reply().reasoning
+    assert json.loads(kept)["reasoning_details"] == [
+        {**text, "text": "so be it", "signature": "sig"},
+        {**text, "text": "and", "index": 1},
+        {**summary, "summary": "ab"},
+        {"type": "reasoning.encrypted", "index": 0, "id": "r1", "data": "xy"},
+        {"type": "reasoning.encrypted", "index": 0, "id": "r2", "data": "z"},
+    ]
+
+
+def test_an_answer_in_parts_and_without_an_error() -> None:
+    reader = ChatWire().reader()
+    reader.feed('{"error": null, "choices": [{"delta": {"content": "a"}}]}')
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
+    reader.feed(chunk(content=[thought, {"type": "text", "text": "b"}, {"type": "text", "text": "c"}]))
+    reader.feed("[DONE]")
+    assert reader.reply().text == "abc"
+
+
+@pytest.mark.parametrize("reason", ["error", "abort", "insufficient_system_resource"])
+def test_an_answer_that_its_server_gave_up_is_none(reason: str) -> None:
+    reader = ChatWire().reader()
+    reader.feed(json.dumps({"choices": [{"delta": {"content": "half"}, "finish_reason": reason}]}))
+    reader.feed("[DONE]")
+    with pytest.raises(ModelError, match=reason) as error:
+        reader.reply()
+    assert error.value.fault is Fault.TRANSIENT
+
+
+@pytest.mark.parametrize("reason", ["length", "model_length"])
+def test_an_answer_that_a_limit_has_cut(reason: str) -> None:
+    reader = ChatWire().reader()
+    reader.feed(json.dumps({"choices": [{"delta": {"content": "half"}, "finish_reason": reason}]}))
+    assert reader.reply().cut
+
+
 @pytest.mark.parametrize(
     ("wire", "data", "fault"),
     [
