@@ -18,7 +18,8 @@ from coral.native.llm.json_values import (
     read_object,
     text_of,
 )
-from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply, fault_of
+from coral.native.llm.model_errors import error_in_stream
+from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply
 
 REFUSALS = frozenset({"content_filter", "refusal"})
 CUTS = frozenset({"length", "model_length"})
@@ -118,7 +119,8 @@ class ChatReader:
             self._usage = _usage(usage)
         for choice in objects_of(event.get("choices"))[:1]:
             self._finish = text_of(choice.get("finish_reason")) or self._finish
-            self._delta(object_of(choice.get("delta")))
+            # A server that does not stream sends a whole message.
+            self._delta(object_of(choice.get("delta")) or object_of(choice.get("message")))
 
     def _delta(self, delta: Json) -> None:
         content = delta.get("content")
@@ -200,13 +202,3 @@ def _usage(usage: Json) -> ModelUsage:
         output=count_of(usage.get("completion_tokens")),
         cost=number_of(usage.get("cost")),
     )
-
-
-def error_in_stream(error: object) -> ModelError:
-    """Return the ModelError for the field `error` of an event in a stream that began well."""
-    if not isinstance(error, Mapping):
-        return ModelError(Fault.TRANSIENT, text_of(error) or "the server broke off with an error")
-    status = count_of(error.get("code")) or count_of(error.get("status"))
-    fault = fault_of(status) if status >= 400 else Fault.TRANSIENT
-    words = " ".join(filter(None, (text_of(error.get("type")), text_of(error.get("message")))))
-    return ModelError(fault, words or "the server broke off with an error", status=status)

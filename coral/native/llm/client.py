@@ -6,6 +6,7 @@ silent.
 """
 
 import json
+import re
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPResponse
 
+from coral.native.llm.model_errors import error_text
 from coral.native.llm.post import Limits, UnusableRequestError, post
 from coral.native.llm.request import (
     Fault,
@@ -29,6 +31,8 @@ SILENCE_SECONDS = 180.0  # models that reason say nothing for a while
 LONGEST_ANSWER = 20_000_000  # bytes
 LONGEST_ERROR = 20_000  # bytes
 PIECE = 65_536  # bytes that are read at once, at most
+DATA = re.compile(rb"(?:data|error): ?")  # llama.cpp has a field `error`
+FIELD = re.compile(rb"\w*:")  # of a stream, or a comment in it
 
 
 @dataclass(slots=True)
@@ -111,29 +115,22 @@ class ModelClient:
 
 def event_data(pieces: Iterator[bytes]) -> Iterator[str]:
     """Yield the data of the events of a stream. An event that does not end in an empty line is not whole, and left
-    out."""
-    rest, lines = b"", list[str]()
+    out. A body that is no stream, as of a gateway's error, is one event."""
+    rest, lines, body, streamed = b"", list[str](), list[bytes](), False
     for piece in pieces:
         *whole, rest = (rest + piece).replace(b"\r\n", b"\n").split(b"\n")
         for line in whole:
-            if line.startswith(b"data:"):
-                lines.append(line[5:].decode("utf-8", "replace").removeprefix(" "))
+            if found := DATA.match(line):
+                data = line[found.end() :].decode("utf-8", "replace")
+                lines.append(f'{{"error": {data}}}' if line.startswith(b"error") else data)
             elif not line.strip() and lines:
                 yield "\n".join(lines)
-                lines = []
-
-
-def error_text(body: str) -> str:
-    """Return the error in the body of a refused request: its type, its code and its message."""
-    try:
-        error = json.loads(body)
-    except (ValueError, RecursionError):
-        return " ".join(body.split())[:500]
-    error = error.get("error", error) if isinstance(error, dict) else error
-    if not isinstance(error, dict):
-        return str(error)[:500]
-    words = [str(error[name]) for name in ("type", "code", "message") if isinstance(error.get(name), str | int)]
-    return " ".join(dict.fromkeys(words))[:2000]
+                lines, streamed = [], True
+            elif not FIELD.match(line):
+                body.append(line)
+    text = b"\n".join([*body, rest]).strip()
+    if text and not streamed and not FIELD.match(text):
+        yield text.decode("utf-8", "replace")
 
 
 def retry_after(value: str, now: float) -> float | None:

@@ -5,22 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
-from coral.native.llm.json_values import as_object, count_of, object_of, parse_object, text_of
+from coral.native.llm.json_values import as_object, count_of, object_of, objects_of, parse_object, text_of
+from coral.native.llm.model_errors import error_in_stream
 from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply
 
 VERSION = "2023-06-01"
 ANSWER_TOKENS = 16_000  # this wire demands a limit
 CACHED = {"cache_control": {"type": "ephemeral"}}
-FAULTS = {
-    "authentication_error": (Fault.FATAL, 401),
-    "billing_error": (Fault.FATAL, 402),
-    "permission_error": (Fault.FATAL, 403),
-    "not_found_error": (Fault.FATAL, 404),
-    "invalid_request_error": (Fault.REJECTED, 400),
-    "request_too_large": (Fault.REJECTED, 413),
-    "rate_limit_error": (Fault.LIMIT, 429),
-    "overloaded_error": (Fault.TRANSIENT, 529),
-}
 
 
 class MessagesWire:
@@ -108,6 +99,8 @@ class MessagesReader:
 
     def feed(self, data: str) -> None:
         event = parse_object(data)
+        if event.get("error") or event.get("type") == "error":
+            raise error_in_stream(event.get("error"))
         match event.get("type"):
             case "message_start":
                 self._count(_inner(event, "message"))
@@ -120,11 +113,11 @@ class MessagesReader:
                 self._count(event)
             case "message_stop":
                 self._whole = True
-            case "error":
-                error = _inner(event, "error")
-                fault, status = FAULTS.get(text_of(error.get("type")), (Fault.TRANSIENT, 0))
-                words = f"{text_of(error.get('type'))} {text_of(error.get('message'))}".strip()
-                raise ModelError(fault, words or "the server broke off with an error", status=status)
+            case "message":  # of a server that does not stream
+                for place, block in enumerate(objects_of(event.get("content"))):
+                    self._blocks[place] = {**block, "json": ""}
+                self._reason, self._whole = text_of(event.get("stop_reason")), True
+                self._count(event)
 
     def _delta(self, block: dict[str, Any] | None, delta: Json) -> None:
         if block is None:

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from coral.native.llm.chat_wire import ChatWire
-from coral.native.llm.client import error_text, event_data, retry_after
+from coral.native.llm.client import event_data, retry_after
 from coral.native.llm.conversation import AnswerMessage, PromptMessage, ResultMessage, ToolCall
 from coral.native.llm.json_values import as_object
 from coral.native.llm.messages_wire import MessagesWire
+from coral.native.llm.model_errors import error_text
 from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelUsage, RawCall
 from coral.native.llm.textual import TextualWire
 
@@ -253,7 +254,14 @@ def test_an_answer_that_a_limit_has_cut(reason: str) -> None:
         (ChatWire(), "{", Fault.TRANSIENT),
         (ChatWire(), "[]", Fault.TRANSIENT),
         (ChatWire(), '{"error": {"code": 429, "message": "slow"}}', Fault.LIMIT),
+        (ChatWire(), '{"error": {"code": "429", "message": "slow"}}', Fault.LIMIT),
+        (ChatWire(), '{"error": {"code": "context_length_exceeded", "message": "long"}}', Fault.REJECTED),
+        (ChatWire(), '{"error": {"type": "invalid_request_error", "code": "invalid_api_key"}}', Fault.FATAL),
+        (ChatWire(), '{"error": {"type": "tokens", "code": "rate_limit_exceeded"}}', Fault.LIMIT),
+        (ChatWire(), '{"error": {"code": 1302, "type": "server_error"}}', Fault.TRANSIENT),
         (ChatWire(), '{"error": "oh"}', Fault.TRANSIENT),
+        (MessagesWire(), '{"error": {"code": 429, "message": "slow"}}', Fault.LIMIT),
+        (MessagesWire(), '{"type": "error"}', Fault.TRANSIENT),
         (MessagesWire(), '{"type": "error", "error": {"type": "overloaded_error"}}', Fault.TRANSIENT),
         (MessagesWire(), '{"type": "error", "error": {"type": "authentication_error"}}', Fault.FATAL),
         (MessagesWire(), '{"type": "content_block_delta", "index": 3, "delta": {}}', Fault.TRANSIENT),
@@ -291,12 +299,48 @@ def test_events_are_whole_or_not_there() -> None:
         "a",
         "b\nc",
     ]
+    assert list(event_data(iter([b'error: {"code": 500}\n', b"\n"]))) == ['{"error": {"code": 500}}']
+
+
+@pytest.mark.parametrize(
+    ("body", "data"),
+    [
+        (b'{"error":\r\n {"code": 1}}\r\n', ['{"error":\n {"code": 1}}']),
+        (b"<html>\n<p>bad gateway</p>", ["<html>\n<p>bad gateway</p>"]),
+        (b": wait\n\nevent: x\ndata: {", []),
+        (b"event: x\n", []),
+        (b"data: a\n\nda", ["a"]),
+        (b"", []),
+    ],
+)
+def test_a_body_that_is_no_stream_is_one_event(body: bytes, data: list[str]) -> None:
+    assert list(event_data(iter([body[:3], body[3:]]))) == data
+
+
+@pytest.mark.parametrize("wire", [ChatWire(), MessagesWire()])
+def test_a_whole_answer_that_is_not_streamed(wire: ChatWire | MessagesWire) -> None:
+    call = {"id": "c", "function": {"name": "run", "arguments": '{"command": 1}'}}
+    message = {"role": "assistant", "content": "I run.", "tool_calls": [call]}
+    use = {"type": "tool_use", "id": "c", "name": "run", "input": {"command": 1}}
+    reader = wire.reader()
+    if isinstance(wire, ChatWire):
+        usage = {"prompt_tokens": 3, "completion_tokens": 2}
+        reader.feed(json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}], "usage": usage}))
+    else:
+        usage = {"input_tokens": 3, "output_tokens": 2}
+        content = [{"type": "text", "text": "I run."}, use]
+        reader.feed(json.dumps({"type": "message", "content": content, "stop_reason": "tool_use", "usage": usage}))
+    reply = reader.reply()
+    assert (reply.text, reply.calls) == ("I run.", (RawCall(name="run", arguments='{"command": 1}'),))
+    assert reply.usage == ModelUsage(input=3, output=2)
 
 
 def test_what_a_refusal_says() -> None:
     assert error_text('{"error": {"type": "t", "message": "m", "code": "t"}}') == "t m"
     assert error_text("<html>\n bad  gateway") == "<html> bad gateway"
     assert error_text('"words"') == "words"
+    assert error_text('{"error": null, "detail": [{"loc": ["max_tokens"]}]}') == '[{"loc": ["max_tokens"]}]'
+    assert error_text('{"error": {"message": "m", "code": 400, "metadata": {"raw": "why"}}}') == "400 m why"
     assert retry_after("7", 0.0) == 7.0
     assert retry_after("Thu, 01 Jan 1970 00:01:40 GMT", 60.0) == 40.0
     assert retry_after("soon", 0.0) is None
