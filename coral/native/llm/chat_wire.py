@@ -108,6 +108,10 @@ class ChatReader:
     def usage(self) -> ModelUsage:
         return self._usage
 
+    @property
+    def done(self) -> bool:
+        return self._done
+
     def feed(self, data: str) -> None:
         if data.strip() == "[DONE]":
             self._done = True

@@ -62,6 +62,8 @@ class ModelClient:
                     raise self._refusal(response, limits)
                 for data in event_data(self._pieces(response, limits)):
                     reader.feed(data)
+                    if reader.done:  # some servers leave the connection open, or reset it
+                        break
             return reader.reply()
         except (OSError, HTTPException) as error:
             raise self._broken(error, limits) from None

@@ -89,13 +89,18 @@ def _marked(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 class MessagesReader:
     def __init__(self) -> None:
-        self._blocks: dict[object, dict[str, Any]] = {}
-        self._reason, self._whole = "", False
+        self._blocks: list[dict[str, Any]] = []
+        self._begun: dict[object, dict[str, Any]] = {}  # the latest by number: gateways repeat numbers, or have none
+        self._reason, self._done = "", False
         self._usage = ModelUsage()
 
     @property
     def usage(self) -> ModelUsage:
         return self._usage
+
+    @property
+    def done(self) -> bool:
+        return self._done
 
     def feed(self, data: str) -> None:
         event = parse_object(data)
@@ -105,18 +110,19 @@ class MessagesReader:
             case "message_start":
                 self._count(_inner(event, "message"))
             case "content_block_start":
-                self._blocks[event.get("index")] = {**_inner(event, "content_block"), "json": ""}
+                block = {**_inner(event, "content_block"), "json": ""}
+                self._blocks.append(block)
+                self._begun[event.get("index")] = block
             case "content_block_delta":
-                self._delta(self._blocks.get(event.get("index")), _inner(event, "delta"))
+                self._delta(self._begun.get(event.get("index")), _inner(event, "delta"))
             case "message_delta":
                 self._reason = text_of(_inner(event, "delta").get("stop_reason")) or self._reason
                 self._count(event)
             case "message_stop":
-                self._whole = True
+                self._done = True
             case "message":  # of a server that does not stream
-                for place, block in enumerate(objects_of(event.get("content"))):
-                    self._blocks[place] = {**block, "json": ""}
-                self._reason, self._whole = text_of(event.get("stop_reason")), True
+                self._blocks = [{**block, "json": ""} for block in objects_of(event.get("content"))]
+                self._reason = text_of(event.get("stop_reason"))
                 self._count(event)
 
     def _delta(self, block: dict[str, Any] | None, delta: Json) -> None:
@@ -142,9 +148,9 @@ class MessagesReader:
         )
 
     def reply(self) -> Reply:
-        if not self._whole:
+        if not self._reason and not self._done:
             raise ModelError(Fault.TRANSIENT, "the answer broke off")
-        blocks = list(self._blocks.values())
+        blocks = self._blocks
         return Reply(
             text="".join(text_of(block.get("text")) for block in blocks if block.get("type") == "text"),
             calls=tuple(_call(block) for block in blocks if block.get("type") == "tool_use"),

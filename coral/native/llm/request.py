@@ -99,6 +99,11 @@ class StreamReader(Protocol):
         """The use that the server has reported so far."""
         ...
 
+    @property
+    def done(self) -> bool:
+        """Whether the stream has said that nothing more will come."""
+        ...
+
     def reply(self) -> Reply:
         """Return the whole answer. ModelError if the stream ended before it was whole."""
         ...

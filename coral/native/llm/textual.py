@@ -77,6 +77,10 @@ class TextualReader:
     def usage(self) -> ModelUsage:
         return self.inner.usage
 
+    @property
+    def done(self) -> bool:
+        return self.inner.done
+
     def feed(self, data: str) -> None:
         self.inner.feed(data)
 

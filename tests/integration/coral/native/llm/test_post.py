@@ -17,8 +17,10 @@ import pytest
 from coral.native.llm import post as post_module
 from coral.native.llm.chat_wire import ChatWire
 from coral.native.llm.client import ModelClient
+from coral.native.llm.messages_wire import MessagesWire
 from coral.native.llm.post import Limits, UnusableRequestError, post, read_url
-from coral.native.llm.request import Fault, ModelError, ModelRequest
+from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelWire
+from coral.native.llm.textual import TextualWire
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
@@ -203,6 +205,29 @@ def test_half_a_chunk_is_no_answer() -> None:
     head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nff\r\ndata: {"
     with server(lambda connection, _: connection.sendall(head)) as (port, _), pytest.raises(HTTPException):
         body_of(f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.parametrize("wire", [ChatWire(), MessagesWire(), TextualWire(ChatWire())])
+@pytest.mark.parametrize("ends", ["hangs", "resets"])
+def test_an_answer_ends_where_its_stream_says_so(wire: ModelWire, ends: str) -> None:
+    over = threading.Event()
+
+    def serve(connection: socket.socket, _head: bytes) -> None:
+        events = [b'{"choices": [{"delta": {"content": "hi"}}]}', b"[DONE]"]
+        if isinstance(wire, MessagesWire):
+            block = b'{"type": "content_block_start", "content_block": {"type": "text", "text": "hi"}}'
+            events = [block, b'{"type": "message_stop"}']
+        body = b"".join(b"data: " + event + b"\n\n" for event in events)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(body), body))
+        if ends == "hangs":
+            over.wait(20)
+        else:  # a chunk that is no chunk
+            connection.sendall(b"oh\r\n")
+
+    with server(serve) as (port, _):
+        client = ModelClient(wire, f"http://127.0.0.1:{port}", "key", answer_seconds=10)
+        assert client.ask(ModelRequest(model="m", system="s")).text == "hi"
+        over.set()
 
 
 @pytest.mark.parametrize(

@@ -281,6 +281,19 @@ def test_half_an_answer_is_none(wire: ChatWire | MessagesWire) -> None:
         reader.reply()
 
 
+@pytest.mark.parametrize("index", [{"index": 0}, {}])
+def test_blocks_with_one_number_or_none_stay_apart(index: dict[str, int]) -> None:
+    reader = MessagesWire().reader()
+    for place in (1, 2):
+        block = {"type": "tool_use", "id": f"c{place}", "name": "run", "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": f'{{"command": {place}}}'}
+        reader.feed(json.dumps({"type": "content_block_start", **index, "content_block": block}))
+        reader.feed(json.dumps({"type": "content_block_delta", **index, "delta": delta}))
+    reader.feed('{"type": "message_delta", "delta": {"stop_reason": "tool_use"}}')
+    assert not reader.done
+    assert [call.arguments for call in reader.reply().calls] == ['{"command": 1}', '{"command": 2}']
+
+
 def test_what_looks_like_a_call_is_one_that_fails() -> None:
     for text, calls in (
         ('<call name="run">\n{"a": 1}\n</call> then <call name="log">{}</call>', ["run", "log"]),
