@@ -4,7 +4,9 @@ The prefix of a request stays the same from step to step, so that servers which 
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
@@ -24,19 +26,29 @@ from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, Mode
 REFUSALS = frozenset({"content_filter", "refusal"})
 CUTS = frozenset({"length", "model_length"})
 FAILURES = frozenset({"error", "abort", "insufficient_system_resource"})
+# Servers refuse one name of the limit or the other, or a prompt that follows a result, each in its own words.
+UNSUPPORTED = re.compile(r"unsupported|not supported|unrecognized|unknown|unexpected|not permitted", re.I)
+MISPLACED_PROMPT = re.compile(r"role\W+user\W+after role\W+tool|roles must alternate", re.I)
 
 
 class ChatWire:
+    """Writes requests and reads answers. After a refusal it keeps to the form that the server takes."""
+
     path = "/chat/completions"
+
+    def __init__(self) -> None:
+        self._limit = ""  # the name of the limit on an answer, once a server has refused the other
+        self._joins = False  # whether prompts become a part of the result before them
 
     def headers(self, key: str) -> Mapping[str, str]:
         return {"authorization": f"Bearer {key}"} if key else {}
 
     def body(self, request: ModelRequest) -> Json:
         system = "\n\n".join(part for part in (request.system, request.core) if part)
+        messages = _joined(request.messages) if self._joins else request.messages
         body: dict[str, Any] = {
             "model": request.model,
-            "messages": [{"role": "system", "content": system}, *_messages(request.messages)],
+            "messages": [{"role": "system", "content": system}, *_messages(messages)],
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -53,9 +65,19 @@ class ChatWire:
         if request.effort:
             body["reasoning_effort"] = request.effort
         if request.answer_tokens:
-            # Models that reason refuse the older name.
-            body["max_completion_tokens" if request.effort else "max_tokens"] = request.answer_tokens
+            body[self._limit_name(request)] = request.answer_tokens
         return body
+
+    def _limit_name(self, request: ModelRequest) -> str:
+        """Return the name of the limit on an answer: models that reason refuse the older one."""
+        return self._limit or ("max_completion_tokens" if request.effort else "max_tokens")
+
+    def adapt(self, request: ModelRequest, problem: str, /) -> bool:
+        before, name = self.body(request), self._limit_name(request)
+        if not self._limit and name in problem and UNSUPPORTED.search(problem):
+            self._limit = "max_tokens" if name == "max_completion_tokens" else "max_completion_tokens"
+        self._joins = self._joins or MISPLACED_PROMPT.search(problem) is not None
+        return self.body(request) != before
 
     def reader(self) -> "ChatReader":
         return ChatReader()
@@ -75,6 +97,17 @@ def _messages(messages: tuple[Message, ...]) -> Iterator[Json]:
         yield _message(message)
     if prompts:
         yield {"role": "user", "content": "\n\n".join(prompts)}
+
+
+def _joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages without prompts that follow a result directly: their texts stand at its end."""
+    joined = list[Message]()
+    for message in messages:
+        if isinstance(message, PromptMessage) and joined and isinstance(joined[-1], ResultMessage):
+            joined[-1] = replace(joined[-1], text=f"{joined[-1].text}\n\n{message.text}")
+        else:
+            joined.append(message)
+    return tuple(joined)
 
 
 def _message(message: AnswerMessage | ResultMessage) -> Json:

@@ -52,6 +52,16 @@ class ModelClient:
     reading: StreamReader | None = None
 
     def ask(self, request: ModelRequest) -> Reply:
+        """Return a whole answer. ModelError if there is none; a request that a server refuses for its form is made
+        again at once in another."""
+        while True:
+            try:
+                return self._ask(request)
+            except ModelError as problem:
+                if not self.wire.adapt(request, str(problem)):
+                    raise
+
+    def _ask(self, request: ModelRequest) -> Reply:
         limits = Limits(SILENCE_SECONDS, time.monotonic() + self.answer_seconds)
         self.reading = reader = self.wire.reader()
         body = json.dumps(self.wire.body(request)).encode("utf-8", "replace")

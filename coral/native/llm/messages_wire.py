@@ -44,6 +44,9 @@ class MessagesWire:
     def reader(self) -> "MessagesReader":
         return MessagesReader()
 
+    def adapt(self, _request: ModelRequest, _problem: str, /) -> bool:
+        return False
+
 
 def _turns(messages: tuple[Message, ...]) -> Iterator[dict[str, Any]]:
     """Yield the turns of a conversation. Results and the prompts after them are one turn of the user."""

@@ -123,6 +123,10 @@ class ModelWire(Protocol):
 
     def reader(self) -> StreamReader: ...
 
+    def adapt(self, request: ModelRequest, problem: str, /) -> bool:
+        """Take in why a server has refused a request. Return whether the request has another body from now on."""
+        ...
+
 
 def fault_of(status: int) -> Fault:
     """Return the kind of error that an HTTP status stands for."""

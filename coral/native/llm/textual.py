@@ -45,6 +45,9 @@ class TextualWire:
     def reader(self) -> "TextualReader":
         return TextualReader(self.wire.reader())
 
+    def adapt(self, request: ModelRequest, problem: str, /) -> bool:
+        return self.wire.adapt(replace(request, messages=tuple(_plain(request.messages))), problem)
+
 
 def _description(tool: ToolSchema) -> str:
     return f"{tool.name}: {tool.description}\narguments: {json.dumps(tool.parameters)}"

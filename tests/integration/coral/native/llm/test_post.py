@@ -1,5 +1,6 @@
 """Requests to servers that answer in their own ways: through a proxy, over TLS, drop by drop, or not to the end."""
 
+import json
 import re
 import shutil
 import socket
@@ -11,12 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from coral.native.llm import post as post_module
 from coral.native.llm.chat_wire import ChatWire
 from coral.native.llm.client import ModelClient
+from coral.native.llm.conversation import AnswerMessage, PromptMessage, ResultMessage, ToolCall
 from coral.native.llm.messages_wire import MessagesWire
 from coral.native.llm.post import Limits, UnusableRequestError, post, read_url
 from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelWire
@@ -41,7 +44,7 @@ def read_request(connection: socket.socket) -> bytes:
     length = re.search(rb"(?i)content-length: (\d+)", head)
     while length and len(body) < int(length[1]) and (piece := connection.recv(65536)):
         body += piece
-    return head + b"\r\n\r\n"
+    return head + b"\r\n\r\n" + body
 
 
 @contextmanager
@@ -228,6 +231,57 @@ def test_an_answer_ends_where_its_stream_says_so(wire: ModelWire, ends: str) -> 
         client = ModelClient(wire, f"http://127.0.0.1:{port}", "key", answer_seconds=10)
         assert client.ask(ModelRequest(model="m", system="s")).text == "hi"
         over.set()
+
+
+NEWER = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+OLDER = (
+    "[{'type': 'extra_forbidden', 'loc': ('body', 'max_completion_tokens'), 'msg': 'Extra inputs are not permitted'}]"
+)
+ORDER = "Unexpected role 'user' after role 'tool'"
+TALK = (
+    PromptMessage(text="go"),
+    AnswerMessage(text="", calls=(ToolCall(id="c", name="log", arguments="{}"),)),
+    ResultMessage(call="c", name="log", text="done"),
+    PromptMessage(text="more"),
+)
+
+
+@pytest.mark.parametrize("refusal", [NEWER, OLDER, ORDER, f"{NEWER} {ORDER}"])
+def test_a_form_that_a_server_refuses_is_replaced_once(refusal: str) -> None:
+    def refuses(body: dict[str, Any]) -> bool:
+        after = [one["role"] for one in body["messages"]][-2:] == ["tool", "user"]
+        newer, older = NEWER in refusal and "max_tokens" in body, OLDER in refusal and "max_completion_tokens" in body
+        return newer or older or (ORDER in refusal and after)
+
+    def serve(connection: socket.socket, request: bytes) -> None:
+        if refuses(json.loads(request.partition(b"\r\n\r\n")[2])):
+            error = json.dumps({"error": {"message": "Provider returned error", "metadata": {"raw": refusal}}})
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n" + error.encode())
+        else:
+            connection.sendall(b'HTTP/1.1 200 OK\r\n\r\ndata: {"choices": [{"delta": {"content": "hi"}}]}\n\n')
+            connection.sendall(b"data: [DONE]\n\n")
+
+    with server(serve) as (port, requests):
+        client = ModelClient(ChatWire(), f"http://127.0.0.1:{port}", "key")
+        effort = "low" if refusal == OLDER else ""
+        request = ModelRequest(model="m", system="s", messages=TALK, effort=effort, answer_tokens=9)
+        assert [client.ask(request).text for _ in "12"] == ["hi", "hi"]
+        assert len(requests) == 3
+    body = json.loads(requests[-1].partition(b"\r\n\r\n")[2])
+    assert body.get("max_tokens", body.get("max_completion_tokens")) == 9
+    assert "more" in body["messages"][-1]["content"]
+
+
+@pytest.mark.parametrize("refusal", [NEWER, OLDER, ORDER, "max_tokens is too large: this model supports at most 5"])
+@pytest.mark.parametrize("wire", [ChatWire, MessagesWire, lambda: TextualWire(ChatWire())])
+def test_a_refusal_of_every_form_is_an_error(wire: Callable[[], ModelWire], refusal: str) -> None:
+    error = f"HTTP/1.1 400 Bad Request\r\n\r\n{refusal}".encode()
+    with server(lambda connection, _: connection.sendall(error)) as (port, requests):
+        client = ModelClient(wire(), f"http://127.0.0.1:{port}", "key")
+        with pytest.raises(ModelError) as refused:
+            client.ask(ModelRequest(model="m", system="s", messages=TALK, answer_tokens=9))
+    assert refused.value.fault is Fault.REJECTED
+    assert len(requests) <= 2
 
 
 @pytest.mark.parametrize(
