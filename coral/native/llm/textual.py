@@ -1,7 +1,8 @@
 """Writes tool calls as text, for models without tools. Any wire can carry the conversation, which has no calls then.
 
 A call is `<call name="...">` with a JSON object, then `</call>`. Text that only looks like a call becomes a call that
-fails, so that the model reads how to write one.
+fails, so that the model reads how to write one. Calls within reasoning are drafts, and those after a result that the
+model has made up rest on it: neither are performed.
 """
 
 import json
@@ -13,6 +14,9 @@ from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage,
 from coral.native.llm.request import Json, ModelRequest, ModelUsage, ModelWire, RawCall, Reply, StreamReader, ToolSchema
 
 CALL = re.compile(r'<call name="(?P<name>[^"\n]{1,100})">(?P<arguments>.*?)</call>', re.DOTALL)
+PART = re.compile(
+    rf"<think>.*?(?:</think>|\Z)|(?P<thought></think>)|(?P<result><result name=)|{CALL.pattern}", re.DOTALL
+)
 HOW = """You have no other way to act than calls that you write as text, each in exactly this form:
 
 <call name="NAME">
@@ -89,10 +93,23 @@ class TextualReader:
 
     def reply(self) -> Reply:
         reply = self.inner.reply()
-        written = reply.text
-        calls = [RawCall(name=found["name"], arguments=found["arguments"].strip()) for found in CALL.finditer(written)]
-        rest = CALL.sub("", written)
+        rest, calls = _parts(reply.text)
         if "<call" in rest or "</call>" in rest:
             calls.append(RawCall(name="", arguments=rest[rest.find("<call") if "<call" in rest else 0 :][:200]))
             rest = rest[: rest.find("<call")] if "<call" in rest else ""
         return replace(reply, text=rest.strip(), calls=tuple(calls))
+
+
+def _parts(written: str) -> tuple[str, list[RawCall]]:
+    """Return the text of an answer without its calls and its reasoning, and the calls."""
+    text, calls, place = "", list[RawCall](), 0
+    for found in PART.finditer(written):
+        text += written[place : found.start()]
+        place = found.end()
+        if found["result"]:
+            return text, calls
+        if found["thought"]:  # it began in the prompt, as some templates have it
+            text, calls = "", []
+        elif found["name"]:
+            calls.append(RawCall(name=found["name"], arguments=found["arguments"].strip()))
+    return text + written[place:], calls

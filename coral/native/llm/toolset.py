@@ -16,6 +16,8 @@ from coral.native.tool_error import ToolError
 if TYPE_CHECKING:
     from coral.native.llm.tools.base import AgentTool
 
+EXAMPLE = '<call name="check">{"request_heartbeat": true}</call>'
+
 
 class Toolset:
     """The shipped tools and the task's. `own`: those of the task; one with the name of a shipped tool replaces that."""
@@ -46,6 +48,8 @@ class Toolset:
         """Return the tool of a call with its arguments. ToolError says what is wrong, and what would have been
         right."""
         tool = self._tools.get(call.name)
+        if not call.name:
+            raise ToolError(f"a call has the name of a tool and a JSON object; as text: {EXAMPLE}")
         if tool is None:
             close = get_close_matches(call.name, self._tools, n=1)
             hint = f"did you mean {close[0]}? " if close else ""

@@ -119,6 +119,7 @@ WRONG = [
         "path: Input should be a valid string. read_file takes {request_heartbeat",
     ),
     (call("red_file", False, path="a.py"), "did you mean read_file? there are send_message"),
+    (("", "<call name='check'>"), 'as text: <call name="check">{'),
     (("read_file", {"path": "a.py"}), "request_heartbeat: Field required"),
     (("read_file", '{"path": "a.py", '), "the arguments are not JSON"),
     (("read_file", "[1]"), "arguments: Input should be a valid dictionary"),

@@ -300,11 +300,19 @@ def test_what_looks_like_a_call_is_one_that_fails() -> None:
         ('I would <call name="run">{"a": 1}', [""]),
         ("</call>", [""]),
         ("just words", []),
+        ("<call name='run'>{}</call>", [""]),
+        ('<think>a draft: <call name="run">{}</call></think><call name="log">{}</call>', ["log"]),
+        ('<call name="log">{}</call><think>next <call name="run">{}</call>', ["log"]),
+        ('a draft: <call name="run">{}</call></think><call name="log">{}</call>', ["log"]),
+        ('<call name="log">{"text": "<think> <result name="}</call><call name="run">{}</call>', ["log", "run"]),
+        ('<call name="log">{}</call>\n<result name="log">3</result>\n<call name="run">{}</call>', ["log"]),
     ):
         reader = TextualWire(ChatWire()).reader()
         reader.feed(chunk(content=text))
         reader.feed("[DONE]")
-        assert [call.name for call in reader.reply().calls] == calls
+        reply = reader.reply()
+        assert [call.name for call in reply.calls] == calls
+        assert not any(word in reply.text for word in ("draft", "<call", "<think", "<result"))
 
 
 def test_events_are_whole_or_not_there() -> None:
