@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
+from coral.native.llm.request import LONGEST_WAIT
 from coral.native.llm.settings import LlmOptions
 from coral.runtimes import coral_protocol
 from coral.runtimes.exits import UNKNOWN_SESSION, USAGE
@@ -72,9 +73,11 @@ class NativeLlm(Reader):
             yield read
 
     def _failed(self, failure: JsonObject) -> OutputEvent:
-        event = self.failed(failure.text("text") or "the model could not be asked", failure.number("status"))
         wait = failure.number("retry_after")
-        if event.ending is Ending.LIMIT and wait is not None:
+        limited = wait is not None and wait > LONGEST_WAIT  # whatever its status
+        text = failure.text("text") or "the model could not be asked"
+        event = self.failed(text, failure.number("status"), limited=limited)
+        if event.ending is Ending.LIMIT and wait:  # none or 0 names no end
             return replace(event, limit_until=self.now() + wait, exact=True)
         return event
 

@@ -152,6 +152,6 @@ def retry_after(value: str, now: float) -> float | None:
     except ValueError:
         try:
             seconds = parsedate_to_datetime(value).timestamp() - now
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     return max(0.0, seconds) if seconds == seconds and seconds < 1e9 else None

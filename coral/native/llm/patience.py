@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coral.native.llm.client import ModelClient
-from coral.native.llm.request import Fault, ModelError, ModelRequest, Reply
+from coral.native.llm.request import LONGEST_WAIT, Fault, ModelError, ModelRequest, Reply
 
 TRIES = 6
 FIRST_SECONDS, LONGEST_SECONDS = 1.0, 30.0
-LONGEST_WAIT = 60.0  # seconds: a longer wait that a server asks for ends the launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +45,10 @@ class Patience:
         """Return the seconds before the next try; None if another try would be in vain."""
         if problem.fault in (Fault.FATAL, Fault.REJECTED):
             return None
-        if problem.retry_after is not None:
-            return problem.retry_after if problem.retry_after <= LONGEST_WAIT else None
-        return float(self.scale * min(LONGEST_SECONDS, FIRST_SECONDS * 2 ** (number - 1)))
+        named = problem.retry_after or 0.0  # some servers name none, or a time that has passed
+        if named > LONGEST_WAIT:
+            return None
+        return max(named, self.scale * min(LONGEST_SECONDS, FIRST_SECONDS * 2.0 ** (number - 1)))
 
 
 def _emptiness(reply: Reply, request: ModelRequest) -> ModelError:

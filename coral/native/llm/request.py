@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from coral.native.llm.conversation import Message
 
 Json = Mapping[str, Any]
+LONGEST_WAIT = 60.0  # seconds: a longer wait that a server asks for ends the launch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

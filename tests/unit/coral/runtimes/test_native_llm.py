@@ -66,8 +66,12 @@ def test_its_output_is_understood() -> None:
         (402, "insufficient_quota", None, Ending.TERMINAL, None),
         (429, "Rate limit reached for requests.", 3600, Ending.LIMIT, 4600.0),
         (429, "Rate limit reached for requests.", None, Ending.LIMIT, None),
+        (429, "Rate limit reached for requests.", 0, Ending.LIMIT, None),
         (400, "prompt is too long: 250000 tokens > 200000 maximum", None, Ending.UNKNOWN_SESSION, None),
         (529, "overloaded_error Overloaded", None, Ending.CRASHED, None),
+        (529, "overloaded_error Overloaded", 5, Ending.CRASHED, None),
+        (529, "overloaded_error Overloaded", 3600, Ending.LIMIT, 4600.0),
+        (503, "Service Unavailable", 61, Ending.LIMIT, 1061.0),
         (0, "the answer broke off", None, Ending.CRASHED, None),
     ],
 )

@@ -107,6 +107,7 @@ def ask(root: Path, script: Script, **options: object) -> tuple[ModelServer, lis
         (Step(error="denied", times=9), Fault.FATAL, 1),
         (Step(error="unpaid", times=9), Fault.FATAL, 1),
         (Step(error="too many", headers={"retry-after": "3600"}, times=9), Fault.LIMIT, 1),
+        (Step(error="overloaded", headers={"retry-after": "3600"}, times=9), Fault.TRANSIENT, 1),
         (Step(error="too many", times=9), Fault.LIMIT, TRIES),
         (Step(error="overloaded", times=9), Fault.TRANSIENT, TRIES),
         (Step(error="broken", times=9), Fault.TRANSIENT, TRIES),
@@ -160,6 +161,12 @@ def test_a_short_wait_that_the_server_names_is_kept(tmp_path: Path) -> None:
     assert problem is None
     assert pauses == [7.0, 7.0]
     assert len(server.asked) == 3
+
+
+@pytest.mark.parametrize("wait", ["0", "Thu, 01 Jan 1970 00:01:40 GMT"])
+def test_a_wait_that_is_none_is_no_reason_to_spin(tmp_path: Path, wait: str) -> None:
+    _, pauses, _, _ = ask(tmp_path, [Step(error="too many", headers={"retry-after": wait}, times=9)])
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0]
 
 
 def test_a_server_that_sends_a_byte_a_minute_is_given_up(tmp_path: Path) -> None:

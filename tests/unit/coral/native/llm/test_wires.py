@@ -365,4 +365,5 @@ def test_what_a_refusal_says() -> None:
     assert retry_after("7", 0.0) == 7.0
     assert retry_after("Thu, 01 Jan 1970 00:01:40 GMT", 60.0) == 40.0
     assert retry_after("soon", 0.0) is None
+    assert retry_after("Thu, 99999999999999999999 Jan 2020 00:00:00 GMT", 0.0) is None
     assert as_object("[1]") == {"unreadable": "[1]"}
