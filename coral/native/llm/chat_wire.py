@@ -121,7 +121,7 @@ def _message(message: AnswerMessage | ResultMessage) -> Json:
                     {
                         "id": call.id,
                         "type": "function",
-                        "function": {"name": call.name, "arguments": json.dumps(as_object(call.arguments))},
+                        "function": {"name": call.name, "arguments": _as_json(call.arguments)},
                     }
                     for call in calls
                 ]
@@ -229,6 +229,10 @@ class ChatReader:
             yield json.dumps({"reasoning_details": self._details})
         elif self._reasoning:
             yield json.dumps({"reasoning_content": self._reasoning})
+
+
+def _as_json(arguments: str) -> str:
+    return json.dumps(as_object(arguments), ensure_ascii=False)
 
 
 def _usage(usage: Json) -> ModelUsage:

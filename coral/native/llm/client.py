@@ -18,6 +18,7 @@ from coral.native.llm.model_errors import error_text
 from coral.native.llm.post import Limits, UnusableRequestError, post
 from coral.native.llm.request import (
     Fault,
+    Json,
     ModelError,
     ModelRequest,
     ModelUsage,
@@ -64,7 +65,7 @@ class ModelClient:
     def _ask(self, request: ModelRequest) -> Reply:
         limits = Limits(SILENCE_SECONDS, time.monotonic() + self.answer_seconds)
         self.reading = reader = self.wire.reader()
-        body = json.dumps(self.wire.body(request)).encode("utf-8", "replace")
+        body = _encoded(self.wire.body(request))
         headers = {"content-type": "application/json", **self.wire.headers(self.key)}
         try:
             with post(self._url(), headers, body, limits) as response:
@@ -86,7 +87,10 @@ class ModelClient:
 
     def _url(self) -> str:
         base, mark, query = self.base_url.partition("?")
-        return base.rstrip("/") + self.wire.path + mark + query
+        base, version = base.rstrip("/"), "/v1"
+        if self.wire.path.startswith(f"{version}/"):  # many write it at the end of the base, too
+            base = base.removesuffix(version)
+        return base + self.wire.path + mark + query
 
     def _broken(self, error: OSError | HTTPException, limits: Limits) -> ModelError:
         if limits.over:
@@ -123,6 +127,13 @@ class ModelClient:
         return ModelError(
             fault_of(response.status), text or f"HTTP {response.status}", status=response.status, retry_after=wait
         )
+
+
+def _encoded(body: Json) -> bytes:
+    """Return a body as JSON. Half a character, as in an answer that was cut off within an emoji, is replaced: servers
+    refuse it."""
+    text = json.dumps(body, ensure_ascii=False)
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
 
 
 def event_data(pieces: Iterator[bytes]) -> Iterator[str]:

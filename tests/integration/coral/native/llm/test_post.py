@@ -19,7 +19,7 @@ import pytest
 from coral.native.llm import post as post_module
 from coral.native.llm.chat_wire import ChatWire
 from coral.native.llm.client import ModelClient
-from coral.native.llm.conversation import AnswerMessage, PromptMessage, ResultMessage, ToolCall
+from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage, ToolCall
 from coral.native.llm.messages_wire import MessagesWire
 from coral.native.llm.post import Limits, UnusableRequestError, post, read_url
 from coral.native.llm.request import Fault, ModelError, ModelRequest, ModelWire
@@ -244,6 +244,36 @@ TALK = (
     ResultMessage(call="c", name="log", text="done"),
     PromptMessage(text="more"),
 )
+
+
+def sent(wire: ModelWire, base: str, *messages: Message) -> bytes:
+    refusal = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    with server(lambda connection, _: connection.sendall(refusal)) as (port, requests):
+        client = ModelClient(wire, f"http://127.0.0.1:{port}{base}", "key")
+        with pytest.raises(ModelError):
+            client.ask(ModelRequest(model="m", system="s", messages=messages))
+    return requests[0]
+
+
+@pytest.mark.parametrize(
+    ("wire", "base", "path"),
+    [
+        (ChatWire(), "/v1", b"/v1/chat/completions"),
+        (MessagesWire(), "", b"/v1/messages"),
+        (MessagesWire(), "/v1/?beta=1", b"/v1/messages?beta=1"),
+        (MessagesWire(), "/claude", b"/claude/v1/messages"),
+    ],
+)
+def test_a_base_with_or_without_its_version(wire: ModelWire, base: str, path: bytes) -> None:
+    assert sent(wire, base).startswith(b"POST " + path + b" HTTP/1.1")
+
+
+@pytest.mark.parametrize("wire", [ChatWire(), MessagesWire()])
+def test_half_a_character_is_not_sent(wire: ModelWire) -> None:
+    call = ToolCall(id="c", name="log", arguments=r'{"text": "b\ud83d"}')
+    body = sent(wire, "", AnswerMessage(text="a\ud83d \ud83d\ude00 é", calls=(call,))).decode()
+    assert "a\ufffd \U0001f600 é" in body
+    assert "b\ufffd" in body
 
 
 @pytest.mark.parametrize("refusal", [NEWER, OLDER, ORDER, f"{NEWER} {ORDER}"])
