@@ -12,6 +12,7 @@ from typing import Any
 from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
 from coral.native.llm.json_values import (
     as_object,
+    call_name,
     count_of,
     number_of,
     object_of,
@@ -121,7 +122,7 @@ def _message(message: AnswerMessage | ResultMessage) -> Json:
                     {
                         "id": call.id,
                         "type": "function",
-                        "function": {"name": call.name, "arguments": _as_json(call.arguments)},
+                        "function": {"name": call_name(call.name), "arguments": _as_json(call.arguments)},
                     }
                     for call in calls
                 ]

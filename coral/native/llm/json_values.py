@@ -2,12 +2,14 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from coral.native.llm.request import Fault, ModelError
 
 LONGEST_NUMBER = 1e15
+LONGEST_NAME = 64  # characters
 
 
 def parse_object(data: str) -> Mapping[str, Any]:
@@ -43,6 +45,11 @@ def object_of(value: object) -> Mapping[str, Any]:
 
 def objects_of(value: object) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
+def call_name(name: str) -> str:
+    """Return the name of a call in characters that servers take: they refuse a conversation with any other."""
+    return re.sub("[^A-Za-z0-9_-]", "_", name)[:LONGEST_NAME] or "_"
 
 
 def text_of(value: object) -> str:

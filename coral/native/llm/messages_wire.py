@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from coral.native.llm.conversation import AnswerMessage, Message, PromptMessage, ResultMessage
-from coral.native.llm.json_values import as_object, count_of, object_of, objects_of, parse_object, text_of
+from coral.native.llm.json_values import as_object, call_name, count_of, object_of, objects_of, parse_object, text_of
 from coral.native.llm.model_errors import error_in_stream
 from coral.native.llm.request import Fault, Json, ModelError, ModelRequest, ModelUsage, RawCall, Reply
 
@@ -78,7 +78,12 @@ def _blocks(message: Message) -> Iterator[dict[str, Any]]:
             if text.strip():
                 yield {"type": "text", "text": text}
             for made in calls:
-                yield {"type": "tool_use", "id": made.id, "name": made.name, "input": as_object(made.arguments)}
+                yield {
+                    "type": "tool_use",
+                    "id": made.id,
+                    "name": call_name(made.name),
+                    "input": as_object(made.arguments),
+                }
 
 
 def _marked(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -53,6 +53,16 @@ def test_a_conversation_on_the_messages_wire() -> None:
     assert body["max_tokens"] == 16_000
 
 
+@pytest.mark.parametrize("wire", [ChatWire(), MessagesWire()])
+def test_the_name_of_a_call_is_one_that_servers_take(wire: ChatWire | MessagesWire) -> None:
+    names = ("", "functions.run", "ü" * 99, "read_file")
+    calls = tuple(ToolCall(id=f"c{place}", name=name, arguments="{}") for place, name in enumerate(names))
+    body = wire.body(ModelRequest(model="m", system="S", messages=(AnswerMessage(text="", calls=calls),)))
+    answer = body["messages"][-1]
+    made = [call["function"] for call in answer["tool_calls"]] if isinstance(wire, ChatWire) else answer["content"]
+    assert [call["name"] for call in made] == ["_", "functions_run", "_" * 64, "read_file"]
+
+
 def test_a_conversation_as_text_has_no_calls_and_takes_turns() -> None:
     body = TextualWire(ChatWire()).body(request())
     assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
