@@ -19,7 +19,9 @@ from workspace.owner import User
 from workspace.plain_file import OWN_USERS
 from workspace.seal import Access, Level
 
-ANN = User(OWN_USERS[1002 + 4 * os.getpid()], (), 0o077)  # tests at the same time have others
+# Tests at the same time have others.
+ANN = User(OWN_USERS[1002 + 4 * os.getpid()], (), 0o077)
+TAG = f"run-{os.getpid()}/ann/1"
 KEYS = """
 import ctypes, platform
 libc = ctypes.CDLL(None, use_errno=True)
@@ -38,7 +40,7 @@ def sandbox_of(level: Level, folder: Path) -> Sandbox:
 def program(folder: Path, code: Path | None = None) -> Program:
     argv = (sys.executable, "-I", "-S", "-B", "-c", KEYS)
     streams = Path(os.devnull), folder / "out", folder / "err"
-    return Program(argv, dict(os.environ), folder, *streams, tag="run/ann/1", code=code)
+    return Program(argv, dict(os.environ), folder, *streams, tag=TAG, code=code)
 
 
 def keys_and_memory(folder: Path) -> str:
@@ -61,7 +63,7 @@ def test_the_keys_of_the_user_are_closed_to_a_launch_and_a_job(tmp_path: Path, l
 @needs_filter
 @pytest.mark.parametrize("level", params(Level.BUBBLEWRAP, Level.LANDLOCK))
 def test_they_are_closed_to_a_prestarted_interpreter(tmp_path: Path, level: Level) -> None:
-    started = PrestartedInterpreter(SHELL, dict(os.environ), "run/ann/1", sandbox=sandbox_of(level, tmp_path))
+    started = PrestartedInterpreter(SHELL, dict(os.environ), TAG, sandbox=sandbox_of(level, tmp_path))
     child = started.hold(program(tmp_path))
     child.release()
     assert child.child.wait(60) == 0

@@ -307,7 +307,7 @@ def test_a_process_with_what_everybody_knows_of_a_launch_does_not_belong_to_it(m
 
 
 def test_a_launch_that_replaces_its_process_at_every_scan_has_not_ended() -> None:
-    tag = "run/agent-1/1"
+    tag = f"run-{os.getpid()}/agent-1/1"  # tests at the same time have others
     lived: list[subprocess.Popen[bytes]] = []
 
     def next_one() -> None:

@@ -22,6 +22,7 @@ from workspace.seal import Level
 # Of this process alone: all that runs as one of them is ended after each test.
 FIRST = 1000 + 4 * os.getpid()
 ANN, BOB = (User(number, (OWN_USERS[9],), 0o077) for number in OWN_USERS[FIRST : FIRST + 4 : 2])
+TAG, JOB_TAG = (f"run-{os.getpid()}/{name}/1" for name in ("ann", "ann job"))
 # Gives up its session, parent, mark and environment; its mark only where it may.
 DAEMON = """
 unmarked="prlimit --locks=unlimited"; $unmarked true || unmarked=
@@ -79,17 +80,17 @@ def written(sign: Path) -> int:
 @needs_users
 def test_what_sheds_every_mark_is_of_its_users_launch_and_ends_with_it(tmp_path: Path, level: Level) -> None:
     tmp_path.chmod(0o777)
-    launch = held(ANN, DAEMON.format(sign=tmp_path / "daemon"), tmp_path, "run/ann/1")
+    launch = held(ANN, DAEMON.format(sign=tmp_path / "daemon"), tmp_path, TAG)
     daemon = written(tmp_path / "daemon")
     assert launch.child.wait(60) == 0
     table = ProcessTable()
 
     def left() -> list[int]:
         table.scan()
-        return [found.pid for found in table.members(launch.identity, "run/ann/1")]
+        return [found.pid for found in table.members(launch.identity, TAG)]
 
     wait_until(lambda: left() == [daemon], what="the end of all but the daemon")
-    process.kill(launch.identity, "run/ann/1", table)
+    process.kill(launch.identity, TAG, table)
     wait_until(lambda: identify(daemon) is None, what="the end of the daemon")
 
 
@@ -99,23 +100,23 @@ def test_a_job_outlives_the_launch_of_the_same_user_and_a_foreign_tag_is_not_bel
 ) -> None:
     tmp_path.chmod(0o777)
     loop = "echo $$ >{}; exec sleep 600"
-    launch = held(ANN, DAEMON.format(sign=tmp_path / "daemon") + "sleep 600", tmp_path, "run/ann/1")
-    job = held(ANN, loop.format(tmp_path / "job"), tmp_path, "run/ann job/1")
-    forger = held(BOB, loop.format(tmp_path / "bob"), tmp_path, "run/ann/1")  # as if it had given itself the tag
+    launch = held(ANN, DAEMON.format(sign=tmp_path / "daemon") + "sleep 600", tmp_path, TAG)
+    job = held(ANN, loop.format(tmp_path / "job"), tmp_path, JOB_TAG)
+    forger = held(BOB, loop.format(tmp_path / "bob"), tmp_path, TAG)  # as if it had given itself the tag
     daemon, worker, other = (written(tmp_path / name) for name in ("daemon", "job", "bob"))
     table = ProcessTable()
-    table.add_launch("ann", launch.identity, "run/ann/1")
-    table.add_launch("job", job.identity, "run/ann job/1")
+    table.add_launch("ann", launch.identity, TAG)
+    table.add_launch("job", job.identity, JOB_TAG)
     table.scan()
-    found = {member.pid for member in table.members(launch.identity, "run/ann/1")}
+    found = {member.pid for member in table.members(launch.identity, TAG)}
     assert daemon in found
     assert not {worker, other} & found
-    process.kill(launch.identity, "run/ann/1", table)
+    process.kill(launch.identity, TAG, table)
     wait_until(lambda: identify(daemon) is None, what="the end of the daemon")
     assert identify(worker)
     assert identify(other)
     table.remove_launch("ann")
-    for child, tag in ((job, "run/ann job/1"), (forger, "run/ann/1")):
+    for child, tag in ((job, JOB_TAG), (forger, TAG)):
         process.kill(child.identity, tag, table)
     for child in (launch, job, forger):
         child.child.wait(60)
@@ -139,7 +140,7 @@ def test_processes_that_fork_and_end_others_all_the_time_are_ended(tmp_path: Pat
     tmp_path.chmod(0o777)
     (tmp_path / "forking.py").write_text(FORKING.format(sign=tmp_path / "sign"))
     for _ in range(4):  # who can be ended is not ended each time
-        launch = held(ANN, f"exec {sys.executable} -S {tmp_path}/forking.py", tmp_path, "run/ann/1")
+        launch = held(ANN, f"exec {sys.executable} -S {tmp_path}/forking.py", tmp_path, TAG)
         written(tmp_path / "sign")
         launch.child.wait(60)
         wait_until(lambda: end_users._is_left([ANN.number]), what="a process")

@@ -19,12 +19,13 @@ from coral.processes.launches import Launches, LaunchState
 from coral.processes.process import NEVER_RELEASED, Program
 from coral.processes.wakeup import Wakeup
 
+TAG = f"run-{os.getpid()}/agent-1/1"  # tests at the same time have others: whatever has it is ended
 DEAF = "trap '' INT TERM; "
 
 
 @pytest.fixture
 def make(tmp_path) -> Callable[..., Program]:
-    def build(script: str, tag: str = "run/agent-1/1", env: dict[str, str] | None = None) -> Program:
+    def build(script: str, tag: str = TAG, env: dict[str, str] | None = None) -> Program:
         stdin = tmp_path / "prompt.md"
         stdin.write_text("the prompt\n")
         return Program(
@@ -53,7 +54,7 @@ def started(make: Callable[..., Program]):
 
     yield run
     for held in running:
-        process.kill(held.identity, "run/agent-1/1")
+        process.kill(held.identity, TAG)
         held.child.wait(120)
 
 
@@ -102,7 +103,7 @@ def test_another_process_with_the_same_pid_is_another_identity(started):
     older = replace(held.identity, started=held.identity.started - 1)
     assert not process_tree.is_alive(older)
     process.interrupt(older)
-    assert process_tree.members(replace(held.identity, boot="another boot"), "run/agent-1/1") == []
+    assert process_tree.members(replace(held.identity, boot="another boot"), TAG) == []
     assert held.child.poll() is None
 
 
@@ -110,7 +111,7 @@ def test_a_zombie_is_not_alive(started):
     held = started("exit 0")
     wait_until(lambda: process_tree.identify(held.identity.pid) is None)
     assert not process_tree.is_alive(held.identity)
-    assert process_tree.members(held.identity, "run/agent-1/1") == []
+    assert process_tree.members(held.identity, TAG) == []
 
 
 def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
@@ -125,14 +126,14 @@ def test_children_that_ignore_signals_are_found_and_killed(started, tmp_path):
     names = ("one", "two", "three")
     wait_until(lambda: all((tmp_path / name).exists() and (tmp_path / name).read_text().strip() for name in names))
     pids = {int((tmp_path / name).read_text()) for name in names}
-    found = {member.pid for member in process_tree.members(held.identity, "run/agent-1/1")}
+    found = {member.pid for member in process_tree.members(held.identity, TAG)}
     assert pids | {held.identity.pid} <= found
     process.interrupt(held.identity)
-    process.terminate(held.identity, "run/agent-1/1")
+    process.terminate(held.identity, TAG)
     assert held.child.poll() is None
-    process.kill(held.identity, "run/agent-1/1")
+    process.kill(held.identity, TAG)
     held.child.wait(120)
-    wait_until(lambda: not process_tree.members(held.identity, "run/agent-1/1"))
+    wait_until(lambda: not process_tree.members(held.identity, TAG))
     assert not any(process_tree.identify(pid) for pid in pids)
 
 
@@ -169,7 +170,7 @@ GIVEN_AGAIN = """
 import os, pathlib, subprocess, sys
 sys.path.insert(0, sys.argv[2])
 from coral.processes import process, process_tree
-here, tag = pathlib.Path(sys.argv[1]), "run/agent-1/1"
+here, tag = pathlib.Path(sys.argv[1]), sys.argv[3]
 last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
 files = pathlib.Path(os.devnull), here / "out", here / "err"
 program = process.Program(["/bin/sleep", "600"], dict(os.environ), here, *files, tag)
@@ -212,7 +213,7 @@ def test_a_process_with_a_reused_pid_is_never_signalled(tmp_path):
     """In a namespace of its own, where the next pid can be chosen: as if all pids had been given once around."""
     root = str(Path(__file__).parents[4])
     space = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
-    command = [*space, sys.executable, "-c", GIVEN_AGAIN, str(tmp_path), root]
+    command = [*space, sys.executable, "-c", GIVEN_AGAIN, str(tmp_path), root, TAG]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if ran.returncode == 77 or (ran.returncode and "unshare:" in ran.stderr):
         pytest.skip("no namespaces of pids on this machine")
@@ -241,7 +242,7 @@ def test_a_scan_sees_a_process_that_changed_its_parent(started, tmp_path):
     kept = process_tree.ProcessTable()
     for _ in range(2):
         kept.scan()
-        assert orphan in {member.pid for member in kept.members(held.identity, "run/agent-1/1")}
+        assert orphan in {member.pid for member in kept.members(held.identity, TAG)}
         if not (tmp_path / "over").exists():
             (tmp_path / "go").write_text("")
             wait_until((tmp_path / "over").exists)
@@ -286,5 +287,5 @@ def test_the_end_of_a_child_is_waited_for_or_given_up(started, monkeypatch, has_
     assert process.wait(started("kill -9 $$").child, 120) == -9
     held = started("exec sleep 60")
     assert process.wait(held.child, 0.01) is None
-    process.kill(held.identity, "run/agent-1/1")
+    process.kill(held.identity, TAG)
     assert process.wait(held.child, 120) == -9

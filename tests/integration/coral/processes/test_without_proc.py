@@ -16,14 +16,15 @@ def no_proc(monkeypatch) -> None:
 
 def test_a_process_is_known_with_its_descendants_and_its_tag() -> None:
     script = f'{sys.executable} -c "import time; time.sleep(60)" & echo up; wait'
-    environment = {**os.environ, process_tree.TAG: "run/agent-1/1"}
+    tag = f"run-{os.getpid()}/agent-1/1"  # tests at the same time have others
+    environment = {**os.environ, process_tree.TAG: tag}
     command = ["/bin/sh", "-c", script]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as child:
         assert child.stdout.readline() == b"up\n"
         identity = process_tree.identify(child.pid)
         assert process_tree.is_alive(identity)
-        assert without_proc.environment(child.pid).split(b"\0").count(b"CORAL_LAUNCH=run/agent-1/1") == 1
-        found = process_tree.members(identity, "run/agent-1/1")
+        assert without_proc.environment(child.pid).split(b"\0").count(f"CORAL_LAUNCH={tag}".encode()) == 1
+        found = process_tree.members(identity, tag)
         assert len(found) == 2
         for one in found:
             os.kill(one.pid, 9)
