@@ -1,7 +1,9 @@
-"""Files and folders of a test: written from their texts, imported, or deep."""
+"""Files and folders of a test: written from their texts, imported, or deep; open files that are left."""
 
+import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +25,15 @@ def write_files(folder: Path, files: Mapping[str, str]) -> Path:
         if text.startswith("#!"):
             path.chmod(0o755)
     return folder
+
+
+@contextmanager
+def no_descriptor_left() -> Iterator[None]:
+    """Assert that this process has the same descriptors open afterwards."""
+    gc.collect()  # closes now, and not meanwhile, what earlier tests left open
+    before = set(Path("/proc/self/fd").iterdir())
+    yield
+    assert set(Path("/proc/self/fd").iterdir()) == before
 
 
 def deep_folder(folder: Path, levels: int = 1200) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
+from files import no_descriptor_left
 from grade_places import place_in
 from real_runs import tries, wait_until
 
@@ -177,12 +178,11 @@ def test_one_that_waits_is_in_its_control_group_and_reads_no_half_an_order(tmp_p
 
 
 def test_no_descriptor_is_left_whatever_becomes_of_it(tmp_path) -> None:
-    opened = {path.name for path in Path("/proc/self/fd").iterdir()}
-    prestart(SECTION, LAUNCH).close()
-    prestart(SECTION, LAUNCH).hold(command_in(tmp_path).program(LAUNCH)).abandon()
-    assert run_grader(command_in(tmp_path), 60, prestart(SECTION, LAUNCH)).score == 1
-    nowhere = command_in(tmp_path).program(LAUNCH)
-    (tmp_path / "g").rename(tmp_path / "away")
-    with pytest.raises(FileNotFoundError):
-        prestart(SECTION, LAUNCH).hold(nowhere)
-    assert {path.name for path in Path("/proc/self/fd").iterdir()} == opened
+    with no_descriptor_left():
+        prestart(SECTION, LAUNCH).close()
+        prestart(SECTION, LAUNCH).hold(command_in(tmp_path).program(LAUNCH)).abandon()
+        assert run_grader(command_in(tmp_path), 60, prestart(SECTION, LAUNCH)).score == 1
+        nowhere = command_in(tmp_path).program(LAUNCH)
+        (tmp_path / "g").rename(tmp_path / "away")
+        with pytest.raises(FileNotFoundError):
+            prestart(SECTION, LAUNCH).hold(nowhere)
