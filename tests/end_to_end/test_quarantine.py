@@ -37,7 +37,8 @@ def test_a_foreign_record_makes_way_and_is_kept(start):
 def test_where_the_journal_cannot_be_written_the_run_still_ends_and_a_later_supervisor_goes_on(start):
     run = start([*tries(1, 2), "hang"])
     wait_until(lambda: len(run.prompts("agent-1")) == 3, what="both heartbeats")
-    wait_until(lambda: run.fleet().agents["agent-1"].has_output, what="a sign of life")
+    # What an agent does is journalled when it changes.
+    wait_until(lambda: run.fleet().agents["agent-1"].activity == "hang", what="its last step")
     (journal,) = segments(run.layout.journal)
     size = journal.stat().st_size
     subprocess.run(["prlimit", "--pid", str(run.supervisor.pid), f"--fsize={size}:{size}"], check=True)
