@@ -16,7 +16,7 @@ from coral.fleet.events import Moment
 from coral.runs.detach import detach
 from coral.views.report import Report
 
-SECONDS = 20.0  # far more than a command takes
+SECONDS = 120.0  # far more than a command takes
 COMMANDS = ("status", "log", "show 1", "runs", "heartbeat", "notes", "skills", "transcript agent-1", "stop")
 COMMANDS += ("lineage", "report -o report.html --force", "plot -o curve.svg --force")
 

@@ -33,7 +33,7 @@ from coral.supervisor.lock import holder
 from workspace.layout import OPERATOR, Layout
 
 PATIENCE = 120.0  # seconds, as a machine that does much else may need them, or one that stands still for a while
-DYING = 5.0  # seconds until a process that was killed is gone, on a machine that is busy
+DYING = 60.0  # seconds until a process that was killed is gone, on a machine that is busy
 READ_NUMBER = "def grade(workspace):\n    return float((workspace / 'x.txt').read_text())\n"
 TRY = [{"edit": {"file": "x.txt", "content": "{n}"}}, {"submit": "try {n}"}]
 

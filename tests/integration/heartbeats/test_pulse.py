@@ -74,9 +74,9 @@ def test_the_end_says_how_it_ended(tmp_path: Path, error: BaseException, status:
 
 def test_without_news_a_beat_comes_every_third_of_the_ttl(tmp_path: Path) -> None:
     times: list[float] = []
-    with Pulse("silent", to=lambda beat: times.append(time.monotonic()), ttl=0.6, checkpoint=tmp_path / "kept"):
+    with Pulse("silent", to=lambda beat: times.append(time.monotonic()), ttl=3, checkpoint=tmp_path / "kept"):
         wait_until(lambda: len(times) >= 6)
-    assert median(later - earlier for earlier, later in pairwise(times[:6])) < 0.3
+    assert median(later - earlier for earlier, later in pairwise(times[:6])) < 1.5
 
 
 def test_each_call_of_a_task_is_a_pulse_and_one_within_it_a_phase(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_a_job_outlives_the_launch_of_the_same_user_and_a_foreign_tag_is_not_bel
 # Ends who would end it, and is another process each time that somebody looks; not for ever, whatever we do.
 FORKING = """
 import os, time
-end = time.monotonic() + 20
+end = time.monotonic() + 120
 open("{sign}", "w").write(str(os.getpid()))
 while time.monotonic() < end:
     for _ in range(3000):
@@ -139,13 +139,17 @@ while time.monotonic() < end:
 def test_processes_that_fork_and_end_others_all_the_time_are_ended(tmp_path: Path, level: Level) -> None:
     tmp_path.chmod(0o777)
     (tmp_path / "forking.py").write_text(FORKING.format(sign=tmp_path / "sign"))
+
+    def are_ended() -> bool:
+        end_user(ANN.number)  # its rounds are few: on a busy machine, a new process may be missed in each
+        return not end_users._is_left([ANN.number])
+
     for _ in range(4):  # who can be ended is not ended each time
         launch = held(ANN, f"exec {sys.executable} -S {tmp_path}/forking.py", tmp_path, TAG)
         written(tmp_path / "sign")
         launch.child.wait(60)
         wait_until(lambda: end_users._is_left([ANN.number]), what="a process")
-        end_user(ANN.number)
-        wait_until(lambda: not end_users._is_left([ANN.number]), seconds=10, what="their end")
+        wait_until(are_ended, seconds=60, what="their end")
         (tmp_path / "sign").unlink()
 
 

@@ -342,7 +342,7 @@ def test_records_are_checked_however_rarely_inboxes_are_read(start) -> None:
         actions = [do.RestoreRecords(altered=event.altered, misindexed=event.misindexed) for event in damaged]
         manager._performer.perform(actions, Fleet(), now)
         look = manager._gatherer._damage._running_check
-        look.exception(30)
+        look.exception(120)
         clock += manager._gatherer.next_reading(Fleet(), now)
         looks += 1
         assert clock < 3600 / (100_000 / integrity.BATCH) * (looks + 1)
@@ -352,7 +352,7 @@ def test_records_are_checked_however_rarely_inboxes_are_read(start) -> None:
 
 def test_a_forgery_in_a_run_is_corrected_and_alerted(start) -> None:
     run = start([*tries(1, 2), "hang"], overrides=("run.poll_seconds=0.2",))
-    published = run.wait_for_attempts(2, 30)
+    published = run.wait_for_attempts(2)
     run.stop()
     path = run.layout.attempts / "000001.json"
     forge(path)
