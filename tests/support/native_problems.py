@@ -1,11 +1,12 @@
 """Small optimization problems for the numerical methods of the native agent, measured in this process."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from random import Random
 from typing import Any
 
+from coral.native.search.numeric.declarations import read_declarations
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.problem import Measurement, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
@@ -39,8 +40,12 @@ class MeasuredLines:
         return [Measurement(self.function(*values)) for values in words]
 
 
-def problem(function: Callable[[Any], Any], start: object, maximize: bool = False) -> OptimizationProblem:
-    return OptimizationProblem(SearchSpace({"p.json": json.dumps(start)}), MeasuredHere(function), maximize)
+def problem(
+    function: Callable[[Any], Any], start: object, maximize: bool = False, variables: Mapping[str, str] | None = None
+) -> OptimizationProblem:
+    """`variables`: what a task declares."""
+    space = SearchSpace({"p.json": json.dumps(start)}, read_declarations(variables or {}))
+    return OptimizationProblem(space, MeasuredHere(function), maximize)
 
 
 def differences(task: OptimizationProblem) -> FiniteDifferences:

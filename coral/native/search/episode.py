@@ -87,7 +87,8 @@ class Episode:
         gradients = are_gradients_affordable(problem, self.start.measurement)
         if gradients:
             self._take_time_for_descent()
-        self.local = LocalSearch(problem, self.chain, self.others, self.known, self.random, gradients)
+        declared = problem.space.takes_declared(self.random)
+        self.local = LocalSearch(problem, self.chain, self.others, self.known, self.random, gradients, declared)
         problem.best = None
         if self.chain != self.start.point:
             self.current = problem.measured(self.chain)
@@ -218,7 +219,7 @@ class Episode:
 
         if self.evolution is None:
             space = self.problem.space
-            self.evolution = Evolution(evolvable(space), space.start, self.local.scales)
+            self.evolution = Evolution(evolvable(space), space.start, self.local.context.scales)
         evolution = self.evolution
         evolution.record = min(evolution.record, self.problem.merit(self.best.measurement), self._merit_of_others())
         if evolution.ended:
@@ -228,6 +229,7 @@ class Episode:
             if evolution.runs:
                 near = kind == SMALL and self.random.random() < NEAR
                 point = self.best.point if near else restart(self.local.context, self.best.point)
+            evolution.scales = self.local.context.scales
             evolution.begin(point, kind, self.random, self.problem.affordable(GENERATION_SHARE))
         descend = self.local.descend if self.local.differences is not None else None
         return evolution.run(self.problem, descend, lambda: self.on_generation(evolution))

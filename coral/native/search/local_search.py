@@ -52,7 +52,8 @@ class LocalSearch:
     """Finds local optima near points. `differences`: None if gradients cannot be had: no variable is real, or the check
     is too slow (`gradients` is false).
 
-    Ranges and scales are taken from points: the current one, those of other agents, and others that are known.
+    Ranges and scales are taken from points: the current one, those of other agents, and others that are known. Moves
+    take them from declared bounds if `declared`; local searches never do, for their steps have to be small.
     """
 
     def __init__(
@@ -63,12 +64,14 @@ class LocalSearch:
         known: Sequence[Vector],
         random: Random,
         gradients: bool,
+        declared: bool = False,
     ) -> None:
         space, points = problem.space, [current, *others, *known]
         scales = space.scales(points)
         differences = _differences(problem, space.reals, scales, random) if space.reals and gradients else None
         self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
-        self.context = MoveContext(problem, space.ranges(points), scales, others, random)
+        ranges, wide = space.ranges(points, declared=declared), space.scales(points, declared=declared)
+        self.context = MoveContext(problem, ranges, wide, others, random)
         self.gains: list[float] = []  # of the local searches, in merit
 
     def settle(self, moved: EvaluatedPoint, before: Vector) -> EvaluatedPoint:
@@ -127,4 +130,4 @@ class LocalSearch:
         return _descend(evaluated, self.problem, self.differences, precision=FINE, radius=SMALL_RADIUS)
 
     def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
-        return search_by_compass(self.problem, start, indices, self.context.scales, self.random)
+        return search_by_compass(self.problem, start, indices, self.scales, self.random)

@@ -38,7 +38,9 @@ def propose(
         point = space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])  # the opposite step
     elif family != "shake" and move is not None:
         problem = OptimizationProblem(space, lambda candidates: [Measurement()] * len(candidates), True)
-        context = MoveContext(problem, space.ranges([start, *others]), space.scales([start]), others, random)
+        declared = space.takes_declared(random)
+        ranges, scales = space.ranges([start, *others], declared=declared), space.scales([start], declared=declared)
+        context = MoveContext(problem, ranges, scales, others, random)
         point = move(context, start)
     return point if point != start else _small_step(space, start, step, random)
 

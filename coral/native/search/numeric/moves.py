@@ -5,10 +5,11 @@ A move uses only the form of the files: rows of a table, columns, ranges seen so
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import exp, log
 from random import Random
 
 from coral.native.search.numeric.problem import OptimizationProblem
-from coral.native.search.numeric.space import SearchSpace, Vector
+from coral.native.search.numeric.space import SearchSpace, Vector, spans_magnitudes
 from coral.native.search.numeric.variables import VariableKind
 
 TRIES = (4, 16, 60)  # how many random versions of a row are measured before the best is taken
@@ -36,6 +37,9 @@ class MoveContext:
         if variable.kind is VariableKind.CHOICE:
             return float(self.random.randrange(len(variable.choices)))
         low, high = self.ranges[k]
+        if spans_magnitudes(low, high):
+            drawn = min(max(exp(self.random.uniform(log(low), log(high))), low), high)
+            return float(round(drawn)) if variable.kind is VariableKind.INTEGER else drawn
         if variable.kind is VariableKind.INTEGER:
             return float(self.random.randint(round(low), max(round(low), round(high))))
         return self.random.uniform(low, high)

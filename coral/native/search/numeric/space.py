@@ -5,8 +5,9 @@ the same files) reads as a point of the same space.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import inf
+from math import inf, isfinite
 from pathlib import Path
+from random import Random
 
 from coral.native.search.numeric.declarations import Declaration, declared_variables
 from coral.native.search.numeric.variables import Variable, VariableKind
@@ -15,7 +16,9 @@ LARGEST_FILE = 1_000_000  # characters; a larger file is data, not a candidate
 MOST_VARIABLES = 3000
 SMALL_SPREAD = 0.05  # of their size: if values spread less, their spread does not show how much they may vary
 RANGE_MARGIN = 0.12  # of the spread of a column's values, beyond the lowest and the highest
-WIDE = 100.0  # times the range of the values seen: wider declared bounds do not show where good values are
+WIDE = 100.0  # times the range of the values seen: wider declared bounds may not show where good values are
+DECLARED = 0.5  # of the episodes move within declared bounds, however wide; the others near the values seen
+MAGNITUDES = 100.0  # times its lowest value: an interval that is wider is drawn from by magnitude
 MOST_CODES = 16  # different integers in a column; if there are more, they are amounts
 # Files that are no part of a candidate: Coral writes its instructions to agents into some of them.
 LEFT_OUT = frozenset({".git", ".shared", "__pycache__", "AGENTS.md", "CLAUDE.md", "GEMINI.md"})
@@ -23,6 +26,11 @@ DESCRIBED = 3  # changed values that a description names
 
 Vector = list[float]
 Texts = dict[str, str]
+
+
+def spans_magnitudes(low: float, high: float) -> bool:
+    """Return whether numbers of this interval differ by factors, as rates do, and not by amounts."""
+    return 0.0 < low < high / MAGNITUDES
 
 
 def changed(point: Vector, values: Iterable[tuple[int, float]]) -> Vector:
@@ -151,24 +159,33 @@ class SearchSpace:
                 out[k] = value
         return out
 
-    def scales(self, points: Sequence[Vector]) -> Vector:
+    def takes_declared(self, random: Random) -> bool:
+        """Return whether moves take the declared bounds for the range this time: sometimes, where there are any."""
+        is_ranged = any(isfinite(variable.high - variable.low) for variable in self.variables)
+        return is_ranged and random.random() < DECLARED
+
+    def scales(self, points: Sequence[Vector], *, declared: bool = False) -> Vector:
         """Return how much each variable typically varies: the spread of its column, or its size if all values are much
-        alike."""
+        alike. `declared`: the width of its bounds, if it has two of about one magnitude."""
         out = []
         for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             spread, size = high - low, max(abs(low), abs(high))
             scale = spread if spread > SMALL_SPREAD * size else size or 1.0
             width = variable.high - variable.low
+            if declared and isfinite(width) and not spans_magnitudes(variable.low, variable.high):
+                scale = width
             out.append(min(scale, width) if width > 0 else scale)
         return out
 
-    def ranges(self, points: Sequence[Vector]) -> list[tuple[float, float]]:
+    def ranges(self, points: Sequence[Vector], *, declared: bool = False) -> list[tuple[float, float]]:
         """Return for each variable the interval to search, as (lowest, highest): its declared bounds, or, if these are
-        missing or very wide, the values of its column in these points with a margin on both sides."""
+        missing or very wide, the values of its column in these points with a margin on both sides. `declared`: its
+        bounds however wide they are, which may be the range or merely what is possible at all."""
         out = []
         for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
-            if variable.high - variable.low <= WIDE * (high - low + 2 * margin):
+            width = variable.high - variable.low
+            if width <= WIDE * (high - low + 2 * margin) or (declared and isfinite(width)):
                 out.append((variable.low, variable.high))
             else:
                 out.append((max(variable.low, low - margin), min(variable.high, high + margin)))

@@ -27,14 +27,14 @@ def clock(monkeypatch):
         yield now
 
 
-def run_episode(clock, function, at, family, seconds, takes=2e-4, **fields):
-    """An episode on a function, a measurement of which takes so many seconds."""
+def run_episode(clock, function, at, family, seconds, takes=2e-4, variables=None, **fields):
+    """An episode on a function, a measurement of which takes so many seconds. `variables`: what the task declares."""
 
     def measured(x):
         clock[0] += takes
         return function(x)
 
-    task = problem(measured, at)
+    task = problem(measured, at, variables=variables)
     given = {
         "chain": task.space.start,
         "others": [],
@@ -403,3 +403,20 @@ def only_bits(values):
     if max(values) > 1:
         raise ValueError("not a bit")
     return float(sum(values))
+
+
+def schwefel(data):
+    """Whose optimum, 0, lies at 420.97 in each dimension, far from the second best."""
+    return sum(418.9828872724339 - x * math.sin(math.sqrt(abs(x))) for x in data["x"])
+
+
+@pytest.mark.parametrize(("family", "at"), [("scatter", 0.0), ("jump", 1.0), ("evolution", 0.0)])
+def test_a_declared_range_is_searched_however_wide_it_is(clock, family, at):
+    """With 2,000 evaluations an episode. Half of the episodes take the range, the others the values seen, and those end
+    above 1,700."""
+    options = {"takes": 1e-3, "variables": {"x": "-500 .. 500"}}
+    found = [
+        run_episode(clock, schwefel, {"x": [at] * 5}, family, 2.0, random=Random(seed), **options)[1]
+        for seed in range(3)
+    ]
+    assert min(one.measurement.score for one in found) < 900

@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import replace
+from random import Random
 
 import pytest
 from files import write_files
@@ -57,10 +59,28 @@ def test_clipping_respects_kinds_and_bounds():
     assert space.clip([-7.0, 2.6, -9.0]) == [0.0, 3.0, 0.0]
 
 
-@pytest.mark.parametrize(("bounds", "expected"), [("-5..5", (-5.0, 5.0)), ("0..1000", (0.25, 0.75))])
-def test_declared_bounds_are_the_range_unless_they_are_wide(bounds, expected):
-    space = SearchSpace({"a.cfg": f"a = 0.5 # range: {bounds}\n"})
-    assert space.ranges([space.start]) == [expected]
+@pytest.mark.parametrize(
+    ("bounds", "usual", "declared", "scale"),
+    [
+        ("-5..5", (-5.0, 5.0), (-5.0, 5.0), 10.0),
+        ("0..1000", (0.25, 0.75), (0.0, 1000.0), 1000.0),
+        ("0.001..1000", (0.25, 0.75), (0.001, 1000.0), 0.5),  # of a rate, the width is no measure
+    ],
+)
+def test_declared_bounds_are_the_range_if_they_are_not_wide_or_where_they_are_to_be(bounds, usual, declared, scale):
+    space = SearchSpace({"a.cfg": f"a = 0.5 # range: {bounds}\nb = 3.5\n"})
+    assert {space.takes_declared(Random(seed)) for seed in range(20)} == {False, True}
+    assert space.ranges([space.start]) == [usual, (1.75, 5.25)]
+    assert space.ranges([space.start], declared=True) == [declared, (1.75, 5.25)]
+    assert space.scales([space.start]) == [0.5, 3.5]
+    assert space.scales([space.start], declared=True) == [scale, 3.5]
+
+
+def test_a_bound_on_one_side_is_no_range():
+    space = SearchSpace({"a.cfg": "a = 0.5\n"})
+    space.variables[0] = replace(space.variables[0], low=0.0)
+    assert not any(space.takes_declared(Random(seed)) for seed in range(20))
+    assert space.ranges([space.start], declared=True) == [(0.25, 0.75)]
 
 
 def test_tables_and_their_scales():
