@@ -10,6 +10,7 @@ candidate in turn, `ok, score, count` and then `count` doubles of slack, or `cou
 import importlib.util
 import json
 import math
+import numbers
 import os
 import signal
 import sys
@@ -70,7 +71,7 @@ def read_result(result: object) -> tuple[float, list[float]]:
     if isinstance(result, dict):
         slack = [float(gap) for gap in result.get("slack", ())]
         result = result["score"]
-    if isinstance(result, bool) or not isinstance(result, (int, float)):
+    if isinstance(result, bool) or not isinstance(result, numbers.Real):  # of numpy too, as a grader may return them
         raise TypeError(f"the check returned {type(result).__name__}, not a number")
     score = float(result)
     if not math.isfinite(score) or any(map(math.isnan, slack)):

@@ -2,9 +2,12 @@
 
 import math
 from array import array
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from coral.grading.finite_score import finite_score
 from coral.native.search.check_child import ANSWER, LONGEST_ERROR, CandidateFiles, answer, read_result
 
 
@@ -13,7 +16,14 @@ def test_a_check_returns_a_number_or_a_score_with_slack():
     assert read_result({"score": 1.5, "slack": (1, -2)}) == (1.5, [1.0, -2.0])
 
 
-@pytest.mark.parametrize("wrong", ["text", None, True, math.nan, {"score": 1.0, "slack": [math.nan]}, {"slack": []}])
+@pytest.mark.parametrize("number", [np.int64(3), np.float32(3.0), Fraction(3)])
+def test_a_score_is_whatever_number_a_grader_may_return(number):
+    assert read_result(number) == read_result({"score": number}) == (finite_score(number), [])
+
+
+@pytest.mark.parametrize(
+    "wrong", ["text", None, True, np.True_, math.nan, {"score": 1.0, "slack": [math.nan]}, {"slack": []}]
+)
 def test_anything_else_is_an_error(wrong):
     with pytest.raises((TypeError, ValueError, KeyError)):
         read_result(wrong)
