@@ -15,6 +15,7 @@ from coral.native.search.numeric.problem import EvaluatedPoint, Measurement, Opt
 from coral.native.search.numeric.space import Vector, changed
 
 STEP = 1e-7  # of a variable's scale: rounding and curvature then weigh about alike
+LONGER_STEP = 1e-3  # tried once, where no step changes the score: it may be rounded to a few digits
 RANDOM_OFFSET = 1e-2  # of a variable's scale: away from symmetry, to learn what depends on what
 SAFETY = 0.6  # the share of its largest slope by which a constraint can be expected to move
 MARGIN = 1e-12  # of a constraint's slope: how far inside it a finished point stays
@@ -49,6 +50,8 @@ class FiniteDifferences:
         self.low = np.array([variable.low for variable in variables]) / self.scales
         self.high = np.array([variable.high for variable in variables]) / self.scales
         self._bound_is_scaled = False
+        self._step = STEP
+        self._may_lengthen = True
         self.outdated = True  # whether the dependencies have to be learned before the next model
         self._forget(0)
 
@@ -87,12 +90,22 @@ class FiniteDifferences:
         near = np.flatnonzero(known & (np.asarray(measurement.slack) <= largest_change))
         rows = near + 1 if self._linear else np.concatenate(([0], near + 1))
         slopes = self._slopes(point, measurement, rows, self._groups(rows))
+        if self._may_lengthen and not measurement.slack and not slopes.any():
+            slopes = self._lengthen_steps(point, measurement, rows)
         if not self._linear:
             self._learn_gradient(point, slopes[0])
             slopes = slopes[1:]
         if near.size:
             self.largest_slope[near] = np.maximum(self.largest_slope[near], np.abs(slopes).sum(axis=1))
         return LinearModel(self._gradient, slopes, near)
+
+    def _lengthen_steps(self, point: Vector, measurement: Measurement, rows: Indices) -> Floats:
+        """Return the slopes by a longer step, which is kept if it shows any."""
+        self._may_lengthen, self._step = False, LONGER_STEP
+        slopes = self._slopes(point, measurement, rows, self._groups(rows))
+        if not slopes.any():
+            self._step = STEP
+        return slopes
 
     def _learn_gradient(self, point: Vector, gradient: Floats) -> None:
         """Keep the gradient; the objective counts as linear if it had the same gradient at another point."""
@@ -165,7 +178,7 @@ class FiniteDifferences:
         base = self._values(measurement, len(measurement.slack))
         group_of = np.array(groups)
         stepped = np.full((1 + max(0, *groups), len(base)), np.nan)
-        steps = np.where(self.position(point) + STEP <= self.high, STEP, -STEP) * self.scales
+        steps = np.where(self.position(point) + self._step <= self.high, self._step, -self._step) * self.scales
         self._measure_steps(point, steps, group_of, stepped)
         failed = np.isnan(stepped[group_of, 0]) & (group_of >= 0)
         if failed.any():

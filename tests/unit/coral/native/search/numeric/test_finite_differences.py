@@ -3,6 +3,8 @@
 import pytest
 from native_problems import differences, problem
 
+from coral.native.search.numeric.descent import Descent, Goal
+
 
 def test_a_linear_objective_is_differenced_only_once():
     task = problem(lambda x: (sum(x), [1 - v * v for v in x]), [0.1] * 20, maximize=True)
@@ -32,6 +34,22 @@ def test_a_point_that_cannot_be_measured_upwards_is_stepped_downwards():
     start = task.measured(task.space.start)
     gradient = differences(task).model(start.point, start.measurement, 1.0).gradient
     assert gradient == pytest.approx([1.5, 1.0, -0.5], rel=1e-5), "in units of the scale, which is 0.5"
+
+
+def test_where_the_score_is_rounded_steps_are_longer():
+    task = problem(lambda x: round(sum(v * v for v in x), 4), [1.0] * 5)
+    found = Descent(task, differences(task), Goal()).run(task.measured(task.space.start))
+    assert found.measurement.score <= 5e-3
+
+
+def test_on_a_plateau_steps_stay_as_they_are():
+    task = problem(lambda x: 1.0 if abs(x[0]) > 0.5 else x[0] ** 2, [2.0])
+    flat = differences(task)
+    flat.model([2.0], task.measured([2.0]).measurement, 1.0)
+    before = task.evaluations
+    flat.model([3.0], task.measured([3.0]).measurement, 1.0)
+    assert task.evaluations == before + 2
+    assert flat.model([0.25], task.measured([0.25]).measurement, 1.0).gradient == pytest.approx([1.0], rel=1e-5)
 
 
 def test_where_the_objective_is_linear_and_no_constraint_is_near_nothing_is_measured():
