@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import ceil, floor, inf, isfinite
 
 from coral.native.search.numeric.variables import Variable, VariableKind, arrange_lines, find_variables, lines
 
@@ -73,7 +73,15 @@ def declared_variables(name: str, text: str, declared: Iterable[Declaration]) ->
         if sizes[variable.permutation] != 1:
             columns.setdefault(variable.column, []).append(variable)
     recognised = [variable for column in columns.values() for variable in _recognised(column)]
-    return sorted(recognised, key=lambda variable: variable.start)
+    return sorted(map(_round_bounds, recognised), key=lambda variable: variable.start)
+
+
+def _round_bounds(variable: Variable) -> Variable:
+    """Return the variable with whole numbers within its bounds as bounds if it is an integer."""
+    if variable.kind is not VariableKind.INTEGER:
+        return variable
+    low, high = variable.low, variable.high
+    return replace(variable, low=ceil(low) if isfinite(low) else low, high=floor(high) if isfinite(high) else high)
 
 
 def _apply_comment(text: str, begin: int, line: str, variables: list[Variable]) -> list[Variable]:

@@ -8,8 +8,7 @@ for one costs more than its answer.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
-from math import exp, inf
+from math import comb, exp, inf, isqrt
 from random import Random
 
 from coral.native.search.numeric.problem import EvaluatedPoint, OptimizationProblem
@@ -58,9 +57,21 @@ class Neighbourhood:
         if self.exchanges:
             drawn = [self._draw_exchange(point, change[0][0]) for change in changes]
             changes += [change for change in drawn if change]
+        total = len(changes) + sum(comb(len(group), 2) for group in self.space.permutations)
+        chosen = range(total) if total <= most else self.random.sample(range(total), most)
+        return [changes[k] if k < len(changes) else self._exchange(point, k - len(changes)) for k in chosen]
+
+    def _exchange(self, point: Vector, number: int) -> Change:
+        """Return one of the exchanges within permutations, which are numbered: making them all takes long."""
         for group in self.space.permutations:
-            changes += [((i, point[j]), (j, point[i])) for i, j in combinations(group, 2)]
-        return changes if len(changes) <= most else self.random.sample(changes, most)
+            pairs = comb(len(group), 2)
+            if number < pairs:
+                break
+            number -= pairs
+        after = pairs - 1 - number  # pairs of this group with a higher number, which fill a triangle from its end
+        row = (isqrt(8 * after + 1) - 1) // 2
+        i, j = group[-2 - row], group[-1 - after + comb(row + 1, 2)]
+        return ((i, point[j]), (j, point[i]))
 
     def draw(self, point: Vector, kind: str = EXCHANGE) -> Change:
         """Draw one neighbour. `kind`: how permutations change: two values exchanged, a piece reversed, or a value

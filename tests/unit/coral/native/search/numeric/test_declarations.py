@@ -37,6 +37,12 @@ def test_ranges_and_what_is_fixed():
     assert [(variable.low, variable.high) for variable in found.variables] == [(0.001, 1.0)]
 
 
+def test_the_bounds_of_an_integer_are_integers_within_its_range():
+    found = space("n: 3\nmixed: [1, 2.5]\n", {"n": "0.5 .. 10.9", "mixed": "0.5 .. 10.9"})
+    assert [(variable.low, variable.high) for variable in found.variables] == [(1, 10), (0.5, 10.9), (0.5, 10.9)]
+    assert found.clip([0, 0, 20]) == [1, 0.5, 10.9]
+
+
 def test_each_element_of_a_list_and_each_letter_of_a_text():
     words = space('layers: [relu, tanh, relu]\nbits: "01101"\n', {"layers": "relu | tanh", "bits": "0 | 1"})
     assert words.start == [0, 1, 0, 0, 1, 1, 0, 1]

@@ -1,6 +1,7 @@
 """Discrete search: bits, permutations and integers, to optima that a descent by single steps misses."""
 
 import time
+import tracemalloc
 from dataclasses import replace
 from itertools import combinations, pairwise
 from random import Random
@@ -8,7 +9,13 @@ from random import Random
 import pytest
 from native_problems import problem
 
-from coral.native.search.numeric.discrete import Neighbourhood, anneal, sample_neighbours, search_by_tabu
+from coral.native.search.numeric.discrete import (
+    MOST_NEIGHBOURS,
+    Neighbourhood,
+    anneal,
+    sample_neighbours,
+    search_by_tabu,
+)
 from coral.native.search.numeric.space import changed
 
 
@@ -92,6 +99,20 @@ def test_neighbours_of_a_permutation_are_permutations():
         everything += [changed(start, neighbours.draw(start, kind)) for _ in range(50)]
     assert all(sorted(point[:8]) == list(range(8)) for point in everything)
     assert all(sum(a != b for a, b in zip(start, point, strict=True)) for point in everything if point[8] == 3)
+
+
+def test_of_the_exchanges_of_permutations_each_is_drawn_without_making_the_others():
+    space = problem(lambda _: 0.0, {"one": list(range(8)), "two": list(range(9))}).space
+    pairs = [(i, j) for group in (range(8), range(8, 17)) for i, j in combinations(group, 2)]
+    everything = Neighbourhood(space, Random(1)).all(space.start)
+    assert everything == [((i, space.start[j]), (j, space.start[i])) for i, j in pairs]
+    large = problem(lambda _: 0.0, {"order": list(range(1000))}).space
+    tracemalloc.start()
+    drawn = Neighbourhood(large, Random(1)).all(large.start)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(set(drawn)) == MOST_NEIGHBOURS
+    assert peak < 2_000_000
 
 
 @pytest.mark.parametrize(("takes", "fewest"), [(1e-4, 3000), (0.1, 40)])
