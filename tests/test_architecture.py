@@ -388,6 +388,7 @@ BROAD = (
     "coral.supervisor.perform",
     "coral.supervisor.gather",
     "coral.native.search.check_child",
+    "coral.native.search.numeric.evolution",  # a damaged pickle may raise anything
     "coral.native.llm.plugins",
     "heartbeats.pulse",
     "heartbeats.beat_writer",

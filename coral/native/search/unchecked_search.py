@@ -19,6 +19,7 @@ from coral.native.search.numeric.variables import VariableKind
 FIRST_STEP = 0.2  # in scales
 GROW, SHRINK = 1.6, 0.87  # factors of the step's size; with one improvement in about five, it stays the same
 SMALLEST_STEP, LARGEST_STEP = 1e-5, 1.0
+MOST_DRAWS = 50  # of a small step, which may draw the same choice again, or lead out of the bounds
 ONE_IN = 3  # a small step changes one in this many variables
 
 
@@ -42,7 +43,11 @@ def propose(
         ranges, scales = space.ranges([start, *others], declared=declared), space.scales([start], declared=declared)
         context = MoveContext(problem, ranges, scales, others, random)
         point = move(context, start)
-    return point if point != start else _small_step(space, start, step, random)
+    for _ in range(MOST_DRAWS):
+        if point != start:
+            break
+        point = _small_step(space, start, step, random)
+    return point
 
 
 def next_step(

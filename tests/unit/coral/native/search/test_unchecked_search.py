@@ -21,6 +21,14 @@ def test_each_family_proposes_a_candidate(family):
     assert space.vector(space.texts(point)) == point
 
 
+@pytest.mark.parametrize(
+    "texts", [{"p.cfg": "kind = a # choices: a, b\n"}, {"p.cfg": "n = 3 # range: 3..4\n"}, {"p.json": '{"on": true}'}]
+)
+def test_a_small_step_is_never_none(texts):
+    space = SearchSpace(texts)
+    assert all(propose(space, space.start, [], "descent", 0.2, None, Random(k)) != space.start for k in range(40))
+
+
 def test_the_opposite_of_what_failed_is_tried():
     space = SearchSpace({"p.json": "[1.5, 2.5]"})
     assert propose(space, [1.5, 2.5], [], "shake", 0.2, [1.0, 4.0], Random(1)) == [2.0, 1.0]
