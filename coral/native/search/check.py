@@ -24,6 +24,7 @@ from coral.native.search.numeric.problem import Measurement
 from coral.native.search.numeric.space import LEFT_OUT, Texts
 
 LARGEST_COPY = 20_000_000  # bytes of one file; larger ones are linked, not copied
+MOST_TIMEOUTS = 4  # without any answer; the check is then of no use
 START_SECONDS = 60.0  # for a check to be imported
 
 
@@ -36,6 +37,7 @@ class PublicCheck:
         self.root, self.spec, self.scratch, self.seconds = root, spec, scratch, seconds
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
+        self._has_answered, self._timeouts = False, 0
         copy_workspace(root, scratch)
 
     def warm_up(self) -> None:
@@ -83,7 +85,12 @@ class PublicCheck:
             child.stdin.flush()
             for _ in batch:
                 measured.append(self._read_answer(child, self.seconds))
+                self._has_answered = True
         except TimeoutError:
+            self._timeouts += 1
+            if self._timeouts >= MOST_TIMEOUTS and not self._has_answered:
+                self.close()
+                raise CheckBroken(f"no answer from it within {self.seconds:g} s, {self._timeouts} times") from None
             return measured, f"no answer from the check within {self.seconds:g} s"
         except (BrokenPipeError, EOFError):
             return measured, f"the check ended its process (exit {child.wait()})"

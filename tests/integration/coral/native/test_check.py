@@ -120,6 +120,21 @@ def test_a_check_that_hangs_costs_one_candidate(make_check):
     assert [measurement.score for k, measurement in enumerate(measured) if k != 2] == [0, 1, 3]
 
 
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_check_that_never_answers_in_time_is_of_no_use(make_check, answers):
+    """One that has answered may be measuring where it takes long."""
+    sleep = "    time.sleep(json.load(open(folder + '/p.json'))['x'])\n    return 1\n"
+    check = make_check("import json, time\ndef check(folder):\n" + sleep, seconds=0.3)
+    if answers:
+        check.measure([candidate(0)])
+    assert all("no answer" in check.measure([candidate(9)])[0].error for _ in range(3))
+    if answers:
+        assert "no answer" in check.measure([candidate(9)])[0].error
+    else:
+        with pytest.raises(CheckBroken, match=r"within 0\.3 s, 4 times"):
+            check.measure([candidate(9)])
+
+
 def test_what_a_check_prints_or_reads_disturbs_nothing(make_check):
     noise = "    print('x' * 100000)\n    os.write(1, b'noise')\n    assert not sys.stdin.read()\n    return 4\n"
     check = make_check("import os, sys\ndef check(folder):\n" + noise)
