@@ -27,8 +27,8 @@ def brain_of(data: object) -> str:
 @dataclass(frozen=True, slots=True)
 class Options:
     """The options of the brain `search`. `seconds`: the length of an agent's first episode of search. Later episodes
-    are longer: up to twice as long, or 2.4 times if a descent needs the time. `check_seconds`: how long one
-    call of the public check may take.
+    are longer: up to twice as long, or 2.4 times if a descent needs the time. None is shorter than four measurements.
+    `check_seconds`: how long one call of the public check may take.
 
     `steps`: signals that one prompt may lead to. `variables`: what the values of names may be, as
     `search/numeric/declarations.py` reads it.

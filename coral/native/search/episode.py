@@ -1,7 +1,8 @@
 """Runs one episode of search: from a start, with one family, for a few seconds; returns the best candidate found.
 
 An episode always ends with a candidate. If it found nothing better, that is the best of those that differ from the
-start, because only an attempt that fails to improve shows stagnation.
+start, because only an attempt that fails to improve shows stagnation. For that an episode lasts as long as a few
+measurements, however slow the check is.
 
 Its local searches cover every kind of variable, in turns: reals descend along gradients where the check is fast enough
 for that, integers and choices are searched by compass.
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 from coral.native.search.families import FAMILIES, LOCAL, SCATTER, Family, hops
 from coral.native.search.local_search import LocalSearch, are_gradients_affordable
 from coral.native.search.numeric.discrete import anneal, draw_anew, search_by_tabu
-from coral.native.search.numeric.moves import perturb_all, restart
+from coral.native.search.numeric.moves import perturb_all, redraw_few, restart
 from coral.native.search.numeric.problem import SAME, EvaluatedPoint, OptimizationProblem, TimeUp
 from coral.native.search.numeric.space import SearchSpace, Vector
 
@@ -32,6 +33,9 @@ RECENT = 30  # how many of the last losses are taken into account
 PATIENCE = 25  # moves without a new best after which the search returns to the best
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
+FEWEST = 4.0  # measurements, of the start among others, that an episode has time for
+VALID_SHARE = 0.3  # of the episode's time, to find a point that the check accepts, where it rejects the start
+WIDEST = 3.0  # powers of ten by which ranges are wider for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
 DESCENT_STEPS = 250  # gradients of a long descent without constraints; an episode is extended for one
 LATER_RUN = 4  # restarts that an evolution with large populations leaves out after its first run
@@ -84,6 +88,7 @@ class Episode:
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
         self.start = self.current = self.best = problem.measured(problem.space.start)
         self._learn_pace()
+        self.seconds = problem.seconds = max(self.seconds, FEWEST * problem.seconds_per_measurement)
         gradients = are_gradients_affordable(problem, self.start.measurement)
         if gradients:
             self._take_time_for_descent()
@@ -93,6 +98,8 @@ class Episode:
         if self.chain != self.start.point:
             self.current = problem.measured(self.chain)
             self.line = self.current if self.family == SCATTER else None
+        if self.current.measurement.error:
+            self._find_valid()
         # Last digits are sought of what is better, in the reals: where there is none, the time is the search's.
         for share in (1.0 - POLISH, 1.0) if self.local.differences is not None else (1.0,):
             problem.deadline = self.began + self.seconds * share
@@ -119,6 +126,20 @@ class Episode:
         until = self.began + TIMING * self.seconds
         while self.problem.seconds_per_measurement > QUICK and time.monotonic() < until:
             self.problem.measured(self.start.point)
+
+    def _find_valid(self) -> None:
+        """Go on from a random point that the check accepts, in ranges that are as wide as it takes: where it rejects
+        the start, these show nothing."""
+        self.problem.deadline = self.began + VALID_SHARE * self.seconds
+        with suppress(TimeUp):
+            while self.current.measurement.error:
+                context = self.local.context.widen(10.0 ** self.random.uniform(0.0, WIDEST))
+                everywhere = [context.draw_value(k) for k in range(len(context.space))]
+                points = [context.space.clip(everywhere), redraw_few(context, self.start.point)]
+                found = min(self.problem.evaluate(*points), key=self.problem.rank)
+                if not found.measurement.error:
+                    self.current = self.best = found
+                    self.local.context = context
 
     def _take_time_for_descent(self) -> None:
         """Extend an episode of local search that is shorter than one descent takes."""
@@ -266,9 +287,10 @@ class Episode:
             polished = self._polished(best)
             if self._gain(start, polished) > SAME or not start.measurement.feasible:
                 return polished
-        different = [optimum for optimum in self.optima if self._gain(start, optimum) < -ALIKE]
-        fallback = [best] if best is not None else []
-        worse = min(different or self.optima or fallback, key=self.problem.rank, default=start)
+        found = [optimum for optimum in self.optima if optimum.point != start.point and not optimum.measurement.error]
+        clearly = [optimum for optimum in found if self._gain(start, optimum) < -ALIKE]
+        other = [self.problem.other] if self.problem.other is not None else []
+        worse = min(clearly or found or other, key=self.problem.rank, default=start)
         return worse if worse.measurement.feasible else self._polished(worse)
 
     def _has_gained(self, least: float) -> bool:

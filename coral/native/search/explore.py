@@ -211,7 +211,8 @@ class Explorer:
         )
         if trial.before is None:
             trial = replace(trial, before=episode.start.measurement.score)
-        return CandidateFound(self._candidate(space, found.point, replace(trial, expected=found.measurement.score)))
+        expected = found.measurement.score if not found.measurement.error else None
+        return CandidateFound(self._candidate(space, found.point, replace(trial, expected=expected)))
 
     def _save_evolution(self, path: Path, program: str, evolution: "Evolution", *, at_once: bool = False) -> None:
         """Save an evolution, so that the next launch goes on with it: `at_once`, or if the last save is SAVE_SECONDS

@@ -4,9 +4,10 @@ A move uses only the form of the files: rows of a table, columns, ranges seen so
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp, log
 from random import Random
+from typing import Self
 
 from coral.native.search.numeric.problem import OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace, Vector, spans_magnitudes
@@ -44,6 +45,14 @@ class MoveContext:
             return float(self.random.randint(round(low), max(round(low), round(high))))
         return self.random.uniform(low, high)
 
+    def widen(self, factor: float) -> Self:
+        """Return the context with ranges that are wider by a factor, within the declared bounds."""
+        ranges = []
+        for variable, (low, high) in zip(self.space.variables, self.ranges, strict=True):
+            margin = 0.5 * (factor - 1.0) * (high - low)
+            ranges.append((max(variable.low, low - margin), min(variable.high, high + margin)))
+        return replace(self, ranges=ranges)
+
     def draw_table(self) -> list[list[int]]:
         return self.random.choices(self.space.tables, weights=[len(table) for table in self.space.tables])[0]
 
@@ -66,7 +75,7 @@ def redraw_rows(context: MoveContext, current: Vector) -> Vector:
             for k in row:
                 point[k] = context.draw_value(k)
             if any(abs(point[k] - current[k]) > AWAY * context.scales[k] for k in row):
-                drawn.append(point)
+                drawn.append(context.space.clip(point))
         current = context.best_of(drawn) if drawn else current
     return current
 

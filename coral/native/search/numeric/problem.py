@@ -41,7 +41,7 @@ Measure = Callable[[Sequence[Texts]], list[Measurement]]  # of candidates, in or
 
 
 class TimeUp(Exception):  # noqa: N818
-    """The time of the episode is over; what was found stands in `OptimizationProblem.best`."""
+    """The time of the episode is over; what was found stands in `OptimizationProblem.best` and `other`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,8 @@ class OptimizationProblem:
     def __init__(self, space: SearchSpace, check: Measure, maximize: bool) -> None:
         self.space, self.check, self.maximize = space, check, maximize
         self.best: EvaluatedPoint | None = None
+        self.other: EvaluatedPoint | None = None  # the best of all measured points that differ from the start
+        self._start = space.start
         self.on_new_best: Callable[[EvaluatedPoint], None] = lambda _: None
         self.deadline = inf
         self.seconds = inf  # of the whole search
@@ -107,6 +109,9 @@ class OptimizationProblem:
         measured = self.check([self.space.texts(point) for point in chunk])
         self._measuring += time.monotonic() - began
         self.evaluations += len(chunk)
+        for candidate in map(EvaluatedPoint, chunk, measured):
+            is_best = self.other is None or self.rank(candidate) < self.rank(self.other)
+            self.other = candidate if is_best and candidate.point != self._start else self.other
         return measured
 
     def measured(self, point: Vector) -> EvaluatedPoint:

@@ -107,6 +107,17 @@ def checked(agent: LocalAgent, monkeypatch: pytest.MonkeyPatch) -> LocalAgent:
     return agent
 
 
+def test_what_the_check_rejects_is_submitted_without_a_score_to_expect(
+    checked: LocalAgent, monkeypatch: pytest.MonkeyPatch
+):
+    def reject(check, candidates):
+        check.clock.now += 1e-3 * len(candidates)
+        return [Measurement(error="rejected") for _ in candidates]
+
+    monkeypatch.setattr(MeasuredFiles, "measure", reject)
+    assert checked.bench.explorer.search(SHAKE).candidate.trial.expected is None
+
+
 @pytest.mark.parametrize(("start", "goes_on"), [(None, True), (1, False)])
 def test_an_episode_goes_on_where_the_last_one_from_its_start_ended(
     checked: LocalAgent, monkeypatch: pytest.MonkeyPatch, start: int | None, goes_on: bool

@@ -34,6 +34,14 @@ def test_only_evaluated_points_compete_for_the_best():
     assert [task.best.point, *(point.point for point in best)] == [[5.0], [4.0], [5.0]]
 
 
+def test_the_best_that_differs_from_the_start_is_known():
+    task = problem(lambda x: 1 / x[0], [4.0])
+    for points, best in ([[4.0], [0.0]], [0.0]), ([[0.5], [4.0], [0.25]], [0.5]):
+        task.measure(points)
+        assert task.other is not None
+        assert task.other.point == best
+
+
 def test_what_was_measured_before_the_time_is_up_competes_for_the_best():
     now = []
 
