@@ -16,6 +16,7 @@ from coral.native.search.numeric.space import Vector, changed
 
 STEP = 1e-7  # of a variable's scale: rounding and curvature then weigh about alike
 LONGER_STEP = 1e-3  # tried once, where no step changes the score: it may be rounded to a few digits
+MOSTLY = 0.5  # the share of the slopes that the longer step has to show
 RANDOM_OFFSET = 1e-2  # of a variable's scale: away from symmetry, to learn what depends on what
 SAFETY = 0.6  # the share of its largest slope by which a constraint can be expected to move
 MARGIN = 1e-12  # of a constraint's slope: how far inside it a finished point stays
@@ -103,8 +104,9 @@ class FiniteDifferences:
         """Return the slopes by a longer step, which is kept if it shows any."""
         self._may_lengthen, self._step = False, LONGER_STEP
         slopes = self._slopes(point, measurement, rows, self._groups(rows))
-        if not slopes.any():
+        if np.count_nonzero(slopes) < MOSTLY * slopes.size:  # on a plateau, a few steps lead over its edge
             self._step = STEP
+            return np.zeros_like(slopes)
         return slopes
 
     def _learn_gradient(self, point: Vector, gradient: Floats) -> None:
