@@ -22,9 +22,8 @@ class Wakeup:
 
     def wake(self) -> None:
         """End the sleep. Safe in any thread and in signal handlers."""
-        with contextlib.suppress(BlockingIOError):  # a full pipe wakes already
-            if self._writing >= 0:
-                os.write(self._writing, b"\0")
+        with contextlib.suppress(OSError):  # a full pipe wakes already; a closed one, even if just now, wakes nobody
+            os.write(self._writing, b"\0")
 
     def watch(self, name: str, pid: int) -> None:
         """End the sleep when this process ends. The process must be alive, or not reaped yet. Replaces a process
