@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from agent_programs import PROGRAMS
 from files import write_files
-from real_runs import is_alive
+from real_runs import is_alive, wait_until
 
 from coral import __version__
 from coral.cli import main
@@ -105,7 +105,7 @@ def test_a_silent_program_is_ended_with_all_it_started(here: Path, capsys, monke
     install(here, "claude", f"sleep 600 & echo $! > {here}/part && mv {here}/part {here}/pid; wait")
     assert look(capsys)["claude"]["text"].startswith("it does not say its version")
     if (here / "pid").exists():  # it came to that before its time was over
-        assert not is_alive(int((here / "pid").read_text()))
+        wait_until(lambda: not is_alive(int((here / "pid").read_text())), what="its end")
 
 
 def test_a_login_or_a_key_is_found(here: Path, capsys, monkeypatch) -> None:

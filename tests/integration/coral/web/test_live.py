@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import socket
 import time
@@ -119,8 +120,9 @@ def test_it_ends_at_once_with_pages_open(layout: Layout, served: Served) -> None
 
 def test_a_server_that_is_started_again_with_its_token_knows_open_pages(layout: Layout) -> None:
     token = {"CORAL_UI_TOKEN": "a token for many starts"}
-    with serving(layout, **token) as served, served.client() as client:
-        port, cookies = int(served.url.rpartition(":")[2]), dict(client.cookies)
+    port = 20_000 + os.getpid() % 10_000  # below those that the system gives to others in between
+    with serving(layout, port=port, **token) as served, served.client() as client:
+        cookies = dict(client.cookies)
     with serving(layout, port=port, **token) as again:
         assert httpx.get(f"{again.url}/api/session", cookies=cookies).status_code == 200
     with serving(layout, port=port) as again:

@@ -58,12 +58,11 @@ def server(serve: Callable[[socket.socket, bytes], None]) -> Iterator[tuple[int,
                 connection, _ = listening.accept()
             except OSError:
                 return
-            with closing(connection):
+            with closing(connection), suppress(OSError):
                 connection.settimeout(20)
                 head = read_request(connection)
                 requests.append(head)
-                with suppress(OSError):
-                    serve(connection, head)
+                serve(connection, head)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
