@@ -58,7 +58,9 @@ class Perception:
             except ModelError as problem:
                 if problem.fault is not Fault.REJECTED or len(memory.messages) < 4:
                     raise
-                memory = self._summarised(memory, _size(memory) // 2)
+                most = _size(memory) // 2
+                memory = self._summarised(memory, most)
+                memory = window.with_messages(memory, window.squeezed(memory.messages, most))
         return self._ask(memory)
 
     def request(self, memory: LlmMemory) -> ModelRequest:
@@ -109,11 +111,10 @@ class Perception:
         tokens."""
         place = window.cut(memory.messages, most)
         old = memory.messages[:place]
-        if not old:
+        if not old or old == (window.SUMMARISED,):
             return memory
         self.bench.output.compacted(f"{len(old)} messages become a summary")
-        # As many characters as the window has tokens, which is about a third of it: three characters are one token.
-        text = window.as_text(old, self.bench.options.window)
+        text = window.as_text(old, int(self.bench.options.window / self.scale / 3))
         summary = window.clip(self._summary(memory.summary, text), self.bench.options.window // 8)
         if named := window.mentions((PromptMessage(text=memory.summary), *old)):
             summary += f"\nIt speaks of {named}."
@@ -129,7 +130,7 @@ class Perception:
             answer_tokens=SUMMARY_TOKENS,
         )
         try:
-            reply = self.client.ask(request)
+            reply = self.patience.ask(self.client, request)
         except ModelError as problem:
             self.bench.output.error(f"no summary came from the model: {problem}")
             return f"{before}\n{window.clip(text, 3000)}".strip()

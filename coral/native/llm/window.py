@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import groupby
 
 from coral.native.llm.conversation import AnswerMessage, LlmMemory, Message, PromptMessage, ResultMessage
 from coral.native.llm.request import ModelRequest
@@ -15,7 +16,9 @@ from coral.native.llm.request import ModelRequest
 BYTES_A_TOKEN = 3
 OVERHEAD = 16  # tokens of the frame of a message
 FULL, KEPT = 0.8, 0.4  # shares of the window: above FULL, the oldest messages are summarised until KEPT is left
+SHORTEST = 200  # characters to which a text is clipped at the most
 ATTEMPT = re.compile(r"#(\d+)\b")
+SUMMARISED = PromptMessage(text="What was before is in the summary. Go on from there.")
 FILE_KEYS = ("path", "file", "files")
 
 
@@ -40,13 +43,15 @@ def request_tokens(request: ModelRequest) -> int:
 
 def cut(messages: tuple[Message, ...], most: int) -> int:
     """Return how many of the oldest messages to drop, so that the others have at most `most` tokens. An answer is never
-    separated from the results of its calls, and calls without a result stay."""
+    separated from the results of its calls. The last answer stays whatever its size, because the model has not seen the
+    results of its calls."""
     sizes = [message_tokens(message) for message in messages]
-    for place in range(1, len(messages)):
+    answers = [place for place, message in enumerate(messages) if isinstance(message, AnswerMessage)]
+    last = answers[-1] if answers else max(0, len(messages) - 1)
+    for place in range(1, last):
         if not isinstance(messages[place], ResultMessage) and sum(sizes[place:]) <= most:
             return place
-    answers = [place for place, message in enumerate(messages) if isinstance(message, AnswerMessage)]
-    return answers[-1] if answers else max(0, len(messages) - 1)
+    return last
 
 
 def clip(text: str, most: int) -> str:
@@ -58,22 +63,41 @@ def clip(text: str, most: int) -> str:
 
 
 def squeezed(messages: tuple[Message, ...], most: int) -> tuple[Message, ...]:
-    """Return the messages with at most `most` tokens, if possible: the longest one is clipped again and again."""
-    kept = list(messages)
-    for _ in range(200):
-        sizes = [message_tokens(message) for message in kept]
-        if sum(sizes) <= most:
-            break
-        place = sizes.index(max(sizes))
-        kept[place] = _clipped(kept[place], max(200, sizes[place] * BYTES_A_TOKEN // 4))
+    """Return the messages with at most `most` tokens, if possible: prompts in a row become one, then the longest
+    message is clipped again and again."""
+    if sum(map(message_tokens, messages)) <= most:
+        return messages
+    kept = list(_joined(messages))
+    sizes = [message_tokens(message) for message in kept]
+    clippable = set(range(len(kept)))
+    while clippable and sum(sizes) > most:
+        place = max(clippable, key=sizes.__getitem__)
+        clipped = _clipped(kept[place])
+        size = message_tokens(clipped)
+        if size < sizes[place]:
+            kept[place], sizes[place] = clipped, size
+        else:
+            clippable.remove(place)
     return tuple(kept)
 
 
-def _clipped(message: Message, most: int) -> Message:
-    if isinstance(message, AnswerMessage):
-        calls = tuple(replace(call, arguments=clip(call.arguments, most)) for call in message.calls)
-        return replace(message, text=clip(message.text, most), calls=calls, reasoning=())
-    return replace(message, text=clip(message.text, most))
+def _joined(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield the messages, with one prompt for all in a row. Each launch that fails leaves a prompt."""
+    for prompts, group in groupby(messages, lambda message: isinstance(message, PromptMessage)):
+        if prompts:
+            yield PromptMessage(text="\n\n".join(message.text for message in group))
+        else:
+            yield from group
+
+
+def _clipped(message: Message) -> Message:
+    """Return the message without reasoning, and with its longest text clipped to half, but not below SHORTEST."""
+    if not isinstance(message, AnswerMessage):
+        return replace(message, text=clip(message.text, max(SHORTEST, len(message.text) // 2)))
+    longest = max(len(message.text), *(len(call.arguments) for call in message.calls), 0)
+    most = max(SHORTEST, longest // 2)
+    calls = tuple(replace(call, arguments=clip(call.arguments, most)) for call in message.calls)
+    return replace(message, text=clip(message.text, most), calls=calls, reasoning=())
 
 
 def mentions(messages: Iterable[Message]) -> str:
@@ -103,7 +127,7 @@ def _files(arguments: str) -> Iterator[str]:
 
 
 def as_text(messages: Iterable[Message], most: int) -> str:
-    """Write a part of a conversation as text, to be summarised."""
+    """Write a part of a conversation as text of at most `most` tokens, to be summarised."""
     parts = []
     for message in messages:
         match message:
@@ -114,14 +138,18 @@ def as_text(messages: Iterable[Message], most: int) -> str:
                 parts += [f"CALL {call.name}: {clip(call.arguments, 600)}" for call in calls]
             case ResultMessage(name=name, text=text):
                 parts.append(f"RESULT of {name}: {clip(text, 800)}")
-    return clip("\n".join(parts), most)
+    text = "\n".join(parts)
+    if tokens_of(text) <= most:
+        return text
+    raw, half = text.encode("utf-8", "replace"), most * BYTES_A_TOKEN // 2
+    return f"{raw[:half].decode('utf-8', 'ignore')}\n[...]\n{raw[-half:].decode('utf-8', 'ignore')}"
 
 
 def replaced(memory: LlmMemory, place: int, summary: str) -> LlmMemory:
     """Return the memory with the summary in place of its oldest messages. A conversation must begin with a prompt."""
     kept = memory.messages[place:]
     if not kept or not isinstance(kept[0], PromptMessage):
-        kept = (PromptMessage(text="What was before is in the summary. Go on from there."), *kept)
+        kept = (SUMMARISED, *kept)
     return replace(memory, messages=kept, summary=summary)
 
 

@@ -13,6 +13,7 @@ from llm_agent import LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
 from model_wires import WIRES
 
+from coral.native.llm import perceive
 from coral.native.llm.agent import ChainEnd
 from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.patience import TRIES, Patience
@@ -202,6 +203,50 @@ def test_a_context_that_is_too_long_is_made_shorter(tmp_path: Path) -> None:
         assert desk.memory.summary
         assert desk.printed("compacted")
         desk.close()
+
+
+def test_results_that_are_too_long_for_the_server_are_clipped(tmp_path: Path) -> None:
+    """They are not summarised, for the model has not seen them."""
+
+    def script(asked: Asked) -> Step:
+        if sum(map(len, asked.texts)) > 12_000:
+            return Step(error="too long")
+        return Step(calls=[call("read_file", path="a.py")] * 4)
+
+    with ModelServer(script) as server:
+        desk = LlmDesk(tmp_path, server, max_steps=4)
+        (desk.clone / "a.py").write_text("word " * 800)
+        desk.agent.prompt("go")
+        assert desk.agent.chain() is ChainEnd.CAPPED
+        desk.close()
+    taken = [asked for asked in server.turns if not asked.step.error]
+    assert len(taken) == 4
+    assert all([message["role"] for message in asked.body["messages"]][-5:-1] == ["tool"] * 4 for asked in taken[1:])
+
+
+def test_the_results_of_the_last_answer_are_always_in_view(tmp_path: Path) -> None:
+    """Each answer reads a third of the window."""
+    with ModelServer([Step(calls=[call("read_file", path="a.py")] * 8, times=12)]) as server:
+        desk = LlmDesk(tmp_path, server, window=32_000, max_steps=12)
+        (desk.clone / "a.py").write_text("word " * 1500)
+        desk.agent.prompt("go")
+        assert desk.agent.chain() is ChainEnd.CAPPED
+        assert desk.printed("compacted")
+        desk.close()
+    for asked in server.turns[1:]:
+        assert [message["role"] for message in asked.body["messages"]][-9:-1] == ["tool"] * 8
+        assert "word" in asked.body["messages"][-2]["content"]
+
+
+def test_a_summary_waits_for_a_server_that_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The scripted server takes other requests without tools for asides, which never fail.
+    monkeypatch.setattr(perceive, "SUMMARISE", '<call name="run">')
+    with ModelServer([Step(error="overloaded"), Step(say="All is well.")]) as server:
+        desk = LlmDesk(tmp_path, server)
+        summary = desk.agent.perception._summary("none", "text")
+        desk.close()
+    assert summary == "All is well."
+    assert len(server.asked) == 2
 
 
 @pytest.mark.parametrize("wire", ["chat", "messages"])

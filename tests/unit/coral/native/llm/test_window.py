@@ -1,5 +1,6 @@
 """The window: what goes first, what stays together, what is clipped, what a summary names."""
 
+import pytest
 from hypothesis import given, strategies as st
 
 from coral.native.llm import window
@@ -28,11 +29,30 @@ def test_a_result_stays_with_its_call(number: int, size: int, most: int) -> None
     assert {message.call for message in kept if isinstance(message, ResultMessage)} == calls
 
 
-@given(st.lists(st.integers(0, 60_000), min_size=1, max_size=8), st.integers(1500, 20_000))
-def test_what_is_too_long_is_clipped_until_it_fits(sizes: list[int], most: int) -> None:
-    messages = tuple(PromptMessage(text="é" * size) for size in sizes)
+@given(st.integers(1, 4), st.integers(0, 3000), st.integers(0, 3), st.integers(0, 4000))
+def test_the_last_answer_stays_with_its_results(number: int, size: int, prompts: int, most: int) -> None:
+    """The model has not seen them, whatever was said after them."""
+    messages = (*turns(number, size), *[PromptMessage(text="Heartbeat. Please continue.")] * prompts)
+    assert messages[3 * number - 2 :] == messages[window.cut(messages, most) :][-2 - prompts :]
+
+
+@given(
+    st.lists(st.integers(0, 60_000), min_size=1, max_size=16),
+    st.lists(st.integers(0, 2000), max_size=200),
+    st.sampled_from(["x", "é", "字", "😀"]),
+    st.integers(9000, 20_000),
+)
+def test_what_is_too_long_is_clipped_until_it_fits(
+    sizes: list[int], prompts: list[int], letter: str, most: int
+) -> None:
+    """The most that an answer may hold, and the prompts of many launches that failed after it."""
+    calls = tuple(ToolCall(id=f"c{place}", name="run", arguments=letter * size) for place, size in enumerate(sizes))
+    messages: tuple[Message, ...] = (PromptMessage(text="go"), AnswerMessage(text=letter * sizes[0], calls=calls))
+    messages += tuple(ResultMessage(call=made.id, name="run", text=made.arguments) for made in calls)
+    messages += tuple(PromptMessage(text=letter * size) for size in prompts)
     squeezed = window.squeezed(messages, most)
-    assert len(squeezed) == len(messages)
+    assert [type(message) for message in squeezed[: len(sizes) + 2]] == list(map(type, messages[: len(sizes) + 2]))
+    assert len(squeezed) <= len(messages)
     assert sum(map(window.message_tokens, squeezed)) <= most
     fits = sum(map(window.message_tokens, messages)) <= most
     assert (squeezed == messages) == fits
@@ -65,3 +85,9 @@ def test_everything_in_a_request_is_counted() -> None:
     assert window.request_tokens(small) == 10
     assert window.request_tokens(large) > 10 + 100 + 1000
     assert "CALL read_file" in window.as_text(large.messages, 10_000)
+
+
+@pytest.mark.parametrize("letter", ["x", "字"])
+def test_what_is_to_be_summarised_is_as_long_as_it_may_be(letter: str) -> None:
+    text = window.as_text([PromptMessage(text=letter * 1000)] * 50, 2000)
+    assert 1900 < window.tokens_of(text) < 2010
