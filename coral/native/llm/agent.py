@@ -5,9 +5,12 @@ it. A call with `request_heartbeat` true chains into the next step, one with fal
 chains, so that the model reads its error. A chain has at most `max_steps` steps; then the outer loop says what follows.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from attempts.record import Attempt
 from coral.native.llm import plugins
@@ -15,17 +18,20 @@ from coral.native.llm.conversation import (
     AnswerMessage,
     HeldCall,
     LlmMemory,
+    Message,
     PromptMessage,
     ResultMessage,
     ToolCall,
 )
-from coral.native.llm.gates import DeferredCall, Gate, GateSignal, RefusedCall
-from coral.native.llm.json_values import as_object
+from coral.native.llm.gates import Decision, DeferredCall, Gate, GateSignal, RefusedCall
 from coral.native.llm.perceive import Perception
 from coral.native.llm.request import Reply
 from coral.native.llm.toolset import Toolset
 from coral.native.llm.workbench import Workbench
 from coral.native.tool_error import ToolError
+
+if TYPE_CHECKING:
+    from coral.native.llm.tools.base import AgentTool
 
 CONTINUE = "Heartbeat. Please continue."
 CORRECT = "Heartbeat: a call failed. Read its error, put it right, or do something else."
@@ -77,7 +83,8 @@ class LlmAgent:
     def recover(self) -> None:
         """Settle what an interrupt has left: the call that was being performed gets a result and is not performed
         again, nor are the calls after it. Then add the waiting prompts to the conversation."""
-        for call in self.memory.unfinished:
+        begun = (held.call for held in self.memory.held if held.call.id == self.memory.started)
+        for call in (*self.memory.unfinished, *begun):
             try:
                 text, failed = self._outcome(call), False
             except ToolError as problem:
@@ -101,7 +108,7 @@ class LlmAgent:
 
     def chain(self) -> ChainEnd:
         """Make steps until the agent yields or may go no further. ModelError if the model cannot be asked."""
-        cut = False
+        notice = ""
         while True:
             if self.memory.last_answer is None or not self.memory.unfinished:
                 if self.steps <= 0:
@@ -112,23 +119,23 @@ class LlmAgent:
                 self._offer_held()
                 reply = self.perception.reason()
                 self._take(reply)
-                cut = reply.cut
+                notice = CUT if reply.cut else _too_many(len(reply.calls))
                 if reply.refused and not reply.calls:
                     return ChainEnd.REFUSED
             for call in self.memory.unfinished:
                 self._pass(call)
             results = self.memory.last_results
-            if not cut and not any(result.chains for result in results):
+            if not notice and not any(result.chains for result in results):
                 return ChainEnd.YIELDED
             failed = any(result.failed for result in results)
-            self._tell(CUT if cut else CORRECT if failed else CONTINUE)
+            self._tell(notice or (CORRECT if failed else CONTINUE))
 
     def _take(self, reply: Reply) -> None:
         """Add the answer to memory before any of its calls is performed. The calls get ids of ours: servers repeat
         theirs."""
-        begin = f"call-{self.memory.message_count + 1}"
+        begin = f"c{self.memory.message_count + 1:06d}"  # nine letters and digits in all, as some servers demand
         calls = tuple(
-            ToolCall(id=f"{begin}-{place}", name=call.name, arguments=call.arguments)
+            ToolCall(id=f"{begin}{place:02d}", name=call.name, arguments=call.arguments)
             for place, call in enumerate(reply.calls[:MOST_CALLS], 1)
         )
         text = reply.text
@@ -157,24 +164,31 @@ class LlmAgent:
             options=self.bench.options,
         )
 
+    def _decide(self, call: ToolCall) -> Decision:
+        """Return the decision on a call. The gates see it among all calls of its answer."""
+        answer = self.memory.last_answer
+        calls = answer.calls if answer else ()
+        return plugins.decide(self.gates, self._signal(), calls, calls.index(call))
+
     def _pass(self, call: ToolCall) -> None:
-        match plugins.decide(self.gates, self._signal(), call):
+        match self._decide(call):
             case RefusedCall(reason=reason):
                 self._finish(call, f"refused: {reason}", failed=True, performed=False)
             case DeferredCall(reason=reason):
-                held = (*self.memory.held, HeldCall(call=call, steps=HELD_STEPS))
-                self.bench.memory = replace(self.memory, held=held)
+                memory = replace(self.memory, held=(*self.memory.held, HeldCall(call=call, steps=HELD_STEPS)))
                 text = f"held back: {reason}; it is done as soon as it may be"
-                self._finish(call, text, failed=False, performed=False)
+                self._finish(call, text, failed=False, performed=False, memory=memory)
             case ToolCall() as passed:
                 self._perform(replace(passed, id=call.id))
 
     def _perform(self, call: ToolCall) -> None:
-        self.bench.memory = replace(self.memory, started=call.id, checked=self._stays_checked(call))
-        self._save()
         self._current = call
         try:
             tool = self.tools.read(call)
+            # One that fails or is cut off may have changed files, too.
+            checked = self.memory.checked and not _changes_files(tool)
+            self.bench.memory = replace(self.memory, started=call.id, checked=checked)
+            self._save()
             self.bench.output.tool(call.id, call.name, call.arguments)
             text = plugins.perform(tool, self.bench)
         except ToolError as problem:
@@ -182,40 +196,35 @@ class LlmAgent:
         else:
             self._finish(call, text, failed=False)
 
-    def _stays_checked(self, call: ToolCall) -> bool:
-        """Return whether the workspace counts as checked once this call has begun. One that fails or is cut off may
-        have changed files, too."""
-        return self.memory.checked and not self._changes_files(call)
-
-    def _changes_files(self, call: ToolCall) -> bool:
-        """Return whether this call may change files of the workspace when it is performed."""
-        return call.name not in LEAVES_FILES and self.tools.works(call.name)
-
     def settle(self, text: str, attempt: Attempt, heartbeats: tuple[str, ...]) -> None:
         """Record the result of the submission that is being performed, before its tool returns the same; count the
         attempt, and keep the heartbeats that came with its grade. All is saved at once: after a death in between, the
         attempt would pass for that of a later call, and nobody sends the heartbeats again."""
         memory = self.memory.new_attempt(attempt.number, attempt.commit)
         memory = replace(memory, waiting=(*memory.waiting, *heartbeats))
-        if self._current is not None:
-            self._finish(self._current, text, failed=False, memory=memory)
-        else:  # a held call, which has a result already
-            self.bench.memory = memory
-            self._save()
+        assert self._current is not None
+        self._finish(self._current, text, failed=False, memory=memory)
 
     def _finish(
         self, call: ToolCall, text: str, *, failed: bool, performed: bool = True, memory: LlmMemory | None = None
     ) -> None:
-        """Record the result of a call; a result that is recorded already stays. `memory`: what the call has made of it,
-        which is saved with the result."""
-        if call.id in {result.call for result in self.memory.last_results}:
+        """Record the result of a call; a result that is recorded already stays. That of a held call is a prompt, for
+        the call has a result. `memory`: what the call has made of it, which is saved with the result."""
+        held = tuple(other for other in self.memory.held if other.call.id != call.id)
+        was_held = held != self.memory.held
+        if not was_held and call.id not in {other.id for other in self.memory.unfinished}:
             return
-        chains = failed or as_object(call.arguments).get("request_heartbeat") is True
-        result = ResultMessage(call=call.id, name=call.name, text=text, failed=failed, chains=chains)
-        succeeded = performed and not failed
-        self.worked |= succeeded and self.tools.works(call.name)
-        changed = succeeded and self._changes_files(call)
-        self.bench.memory = (memory or self.memory).finish(call, result, performed=performed, changed=changed)
+        tool = None if failed else self.tools.find(call)
+        chains = failed or (tool is not None and tool.request_heartbeat)
+        message: Message = ResultMessage(call=call.id, name=call.name, text=text, failed=failed, chains=chains)
+        memory = memory or self.memory
+        if was_held:
+            outcome = "failed" if failed else "is done"
+            message = PromptMessage(text=f"The call {call.name} that was held back {outcome}: {text}")
+            memory = replace(memory, held=held)
+        self.worked |= performed and tool is not None and tool.changes
+        changed = performed and tool is not None and _changes_files(tool)
+        self.bench.memory = memory.finish(call, message, failed=failed and performed, changed=changed)
         self._current = None
         self._save()
         self.bench.output.tool(call.id, call.name, text, over=True, failed=failed)
@@ -223,23 +232,15 @@ class LlmAgent:
             self.bench.output.beat("thinking", f"{call.name or 'a call'} failed: {text}")
 
     def _offer_held(self) -> None:
-        """Perform the held calls that the gates now let pass. Their outcome is told in a prompt, for they have results
-        already."""
+        """Perform the held calls that the gates now let pass. One stays among them until it has been performed, so that
+        an interrupt does not hide it."""
         for held in self.memory.held:
             rest = tuple(other for other in self.memory.held if other.call.id != held.call.id)
-            decision = plugins.decide(self.gates, self._signal(), held.call)
+            decision = plugins.decide(self.gates, self._signal(), (held.call,), 0)
             if isinstance(decision, ToolCall):
-                self.bench.memory = replace(self.memory, held=rest, checked=self._stays_checked(decision))
-                self._save()  # before it is performed: after an interrupt it must not be performed again
-                try:
-                    text = plugins.perform(self.tools.read(decision), self.bench)
-                except ToolError as problem:
-                    text = f"it failed: {problem}"
-                else:
-                    self.worked |= self.tools.works(decision.name)
-                    if self._changes_files(decision):
-                        self.bench.memory = replace(self.memory, failures=())
-                self._tell(f"The call {held.call.name} that was held back is done: {text}")
+                started = HeldCall(call=replace(decision, id=held.call.id), steps=held.steps)
+                self.bench.memory = replace(self.memory, held=(*rest, started))
+                self._perform(started.call)
             elif isinstance(decision, RefusedCall) or held.steps <= 1:
                 self.bench.memory = replace(self.memory, held=rest)
                 self._tell(f"The call {held.call.name} that was held back is dropped: {decision.reason}")
@@ -255,3 +256,15 @@ class LlmAgent:
         recalled."""
         self.bench.transcript.follow(self.memory.message_count, self.memory.messages)
         self.bench.snapshots.save()
+
+
+def _too_many(calls: int) -> str:
+    """Return what the model is told about its calls beyond MOST_CALLS; nothing if there are none."""
+    rest = calls - MOST_CALLS
+    text = f"Heartbeat: only {MOST_CALLS} calls of one answer are performed; your last {rest} were not."
+    return text if rest > 0 else ""
+
+
+def _changes_files(tool: AgentTool) -> bool:
+    """Return whether this call may change files of the workspace when it is performed."""
+    return tool.changes and tool.name not in LEAVES_FILES

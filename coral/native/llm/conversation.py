@@ -120,13 +120,13 @@ class LlmMemory:
     def spend(self, tokens: int, cost: float) -> Self:
         return replace(self, tokens=self.tokens + tokens, cost=self.cost + cost)
 
-    def finish(self, call: ToolCall, result: ResultMessage, *, performed: bool = True, changed: bool = False) -> Self:
-        """Add the result of a call. A call counts as a failure only if it was `performed`. If it `changed` a file of
-        the workspace, the calls that failed before may succeed now, so they are forgotten."""
+    def finish(self, call: ToolCall, message: Message, *, failed: bool, changed: bool = False) -> Self:
+        """Add the message with the result of a call. `failed`: it was performed in vain. If it `changed` a file of the
+        workspace, the calls that failed before may succeed now, so they are forgotten."""
         failures = () if changed else self.failures
-        if result.failed and performed:
+        if failed:
             failures = (*failures, f"{call.name} {call.arguments}")[-REMEMBERED_FAILURES:]
-        return replace(self.add(result), started="", failures=failures)
+        return replace(self.add(message), started="", failures=failures)
 
     def new_attempt(self, number: int, commit: str) -> Self:
         attempts = {**self.attempts, str(number): commit}

@@ -1,7 +1,9 @@
 """The gates decide which calls of the model are performed: pure functions from a signal and calls to decisions.
 
-A gate returns a decision for each call: the call itself lets it pass, `RefusedCall` sends it back with a reason that
-the model reads as an error, `DeferredCall` holds it back until the gates, before one of the next steps, let it pass.
+A gate is asked before each call, and sees all calls of the answer in their order, also those that were performed. It
+returns a decision for each, of which that for the next call counts: the call itself lets it pass, `RefusedCall` sends
+it back with a reason that the model reads as an error, `DeferredCall` holds it back until the gates, before one of the
+next steps, let it pass. They then see it alone.
 """
 
 import re
@@ -121,12 +123,13 @@ def check_first(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decisio
 SHIPPED: tuple[Gate, ...] = (limits, inside, repetition, check_first)
 
 
-def ask(gates: Sequence[Gate], signal: GateSignal, call: ToolCall) -> Decision:
-    """Return the first decision that does not let the call pass; else the call, as the last gate returned it."""
-    decision: Decision = call
+def ask(gates: Sequence[Gate], signal: GateSignal, calls: tuple[ToolCall, ...], place: int) -> Decision:
+    """Return the first decision that does not let the call at `place` pass; else the call, as the last gate returned
+    it. ValueError if a gate does not return a decision for each call."""
+    decision: Decision = calls[place]
     for gate in gates:
-        (decision,) = gate(signal, (call,))
+        decision = [one for _, one in zip(calls, gate(signal, calls), strict=True)][place]
         if not isinstance(decision, ToolCall):
             return decision
-        call = decision
+        calls = (*calls[:place], decision, *calls[place + 1 :])
     return decision

@@ -40,13 +40,13 @@ def own_gates(specs: Iterable[str]) -> tuple[Gate, ...]:
     return (*SHIPPED, *(gate for gate in found if callable(gate)))
 
 
-def decide(chosen: Sequence[Gate], signal: GateSignal, call: ToolCall) -> Decision:
-    """Return the decision of the gates. If one raises an error, the call is refused: a limit that is broken must not
-    let calls pass."""
+def decide(chosen: Sequence[Gate], signal: GateSignal, calls: tuple[ToolCall, ...], place: int) -> Decision:
+    """Return the decision of the gates on the call at `place`. If one raises an error, the call is refused: a limit
+    that is broken must not let calls pass."""
     try:
-        return gates.ask(chosen, signal, call)
+        return gates.ask(chosen, signal, calls, place)
     except Exception as problem:  # noqa: BLE001  it is not our code
-        return RefusedCall(call, f"a gate of this task is broken: {type(problem).__name__}: {problem}")
+        return RefusedCall(calls[place], f"a gate of this task is broken: {type(problem).__name__}: {problem}")
 
 
 def perform(tool: AgentTool, bench: Workbench) -> str:

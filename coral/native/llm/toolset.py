@@ -40,9 +40,12 @@ class Toolset:
 
         return {tool.name: tool for tool in (*SHIPPED_TOOLS, *self._own)}
 
-    def works(self, name: str) -> bool:
-        """Return whether calls of this tool change something."""
-        return name in self._tools and self._tools[name].works
+    def find(self, call: ToolCall) -> AgentTool | None:
+        """Return the tool of a call with its arguments; None if there is none, or they are wrong."""
+        try:
+            return self.read(call)
+        except ToolError:
+            return None
 
     def read(self, call: ToolCall) -> AgentTool:
         """Return the tool of a call with its arguments. ToolError says what is wrong, and what would have been

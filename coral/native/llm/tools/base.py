@@ -14,14 +14,18 @@ NEXT = "true: you get the result at once and make your next step. false: you yie
 
 
 class AgentTool(BaseModel):
-    """The base class of tools. `works`: whether a call that succeeds changes something, so that its turn counts as
-    work."""
+    """The base class of tools. `works`: whether its calls change something."""
 
     model_config = ConfigDict(extra="forbid")
     name: ClassVar[str]
     works: ClassVar[bool] = False
 
     request_heartbeat: bool = Field(description=NEXT)
+
+    @property
+    def changes(self) -> bool:
+        """Whether this call changes something when it succeeds, so that its turn counts as work."""
+        return self.works
 
     @abstractmethod
     def perform(self, bench: Workbench) -> str:

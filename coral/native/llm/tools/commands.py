@@ -94,12 +94,15 @@ class JobTool(AgentTool):
     lists all; wait waits until it has ended."""
 
     name: ClassVar[str] = "job"
-    works: ClassVar[bool] = True
     action: Literal["start", "look", "wait"]
     command: str = Field("", description="start: a shell command")
     purpose: str = Field("", description="start: what it is, in a few words")
     number: int = Field(0, ge=0, description="look, wait: which one; 0 with look: all")
     seconds: float = Field(60.0, gt=0, le=600, description="wait: the longest time")
+
+    @property
+    def changes(self) -> bool:
+        return self.action != "look"
 
     def perform(self, bench: Workbench) -> str:
         if self.action == "start":

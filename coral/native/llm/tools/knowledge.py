@@ -20,7 +20,6 @@ class Notes(AgentTool):
     attempts that are its evidence."""
 
     name: ClassVar[str] = "notes"
-    works: ClassVar[bool] = True
     action: Literal["search", "read", "write"]
     words: str = Field("", description="search: words; empty: all notes")
     note: str = Field("", description="read: its number or name")
@@ -28,6 +27,10 @@ class Notes(AgentTool):
     body: str = Field("", description="write: Markdown")
     kind: Literal["note", "dead-end", "synthesis"] = Field("note", description="write")
     attempts: list[int] = Field(default_factory=list, description="write: numbers of the attempts that show it")
+
+    @property
+    def changes(self) -> bool:
+        return self.action == "write"
 
     def perform(self, bench: Workbench) -> str:
         if self.action == "search":
@@ -61,11 +64,14 @@ class Skills(AgentTool):
     """The fleet's skills: what was distilled for reuse. list, read, or write one."""
 
     name: ClassVar[str] = "skills"
-    works: ClassVar[bool] = True
     action: Literal["list", "read", "write"]
     skill: str = Field("", description="read, write: its name, such as line-search")
     description: str = Field("", description="write: when to use it, in one sentence")
     body: str = Field("", description="write: Markdown")
+
+    @property
+    def changes(self) -> bool:
+        return self.action == "write"
 
     def perform(self, bench: Workbench) -> str:
         if self.action == "list":

@@ -1,6 +1,7 @@
 """The inner loop against a scripted model: chains, yields, errors that the model reads, caps, blocks, gates."""
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -13,12 +14,14 @@ from model_server import Asked, ModelServer, Script, Step
 from sample import attempt
 
 from coral.native.llm.agent import CONTINUE, CORRECT, CUT, ChainEnd
-from coral.native.llm.conversation import AnswerMessage, ToolCall
-from coral.native.llm.gates import Decision, DeferredCall, GateSignal
+from coral.native.llm.conversation import AnswerMessage, HeldCall, LlmMemory, ToolCall
+from coral.native.llm.gates import Decision, DeferredCall, GateSignal, RefusedCall
 from coral.native.llm.request import ModelError
+from coral.native.llm.tools import commands, knowledge, submit
 from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.toolset import Toolset
 from coral.native.llm.workbench import Workbench
+from coral.native.snapshots import Snapshots
 
 Begin = Callable[..., LlmDesk]
 
@@ -85,6 +88,55 @@ def test_false_always_yields_and_the_outer_loop_goes_on(begin) -> None:
     # Nobody watches: the outer loop says that it goes on, and gives up where nothing is ever done.
     assert desk.run() == "nothing was done in 5 chains of steps"
     assert "Nobody watches this run" in "".join(desk.server.turns[-1].texts)
+
+
+@pytest.mark.parametrize(("heartbeat", "steps"), [("true", 2), ("True", 2), (1, 2), ("false", 1), (0, 1)])
+def test_a_heartbeat_may_be_written_in_other_ways(begin, heartbeat: object, steps: int) -> None:
+    """Models whose calls are XML write every argument as a text."""
+    desk = begin([Step(calls=[("list_files", {"request_heartbeat": heartbeat})]), Step(say="I wait.")])
+    assert chain(desk) is ChainEnd.YIELDED
+    assert len(desk.server.turns) == steps
+
+
+def test_a_model_hears_of_calls_that_are_too_many(begin) -> None:
+    calls = [call("run", False, command=f"echo {number} >> log") for number in range(18)]
+    desk = begin([Step(calls=calls), Step(say="I wait.")])
+    assert chain(desk) is ChainEnd.YIELDED
+    assert len((desk.clone / "log").read_text().split()) == 16
+    assert "your last 2 were not" in desk.server.turns[1].texts[-1]
+
+
+def test_the_calls_of_an_answer_have_ids_that_every_server_takes(begin) -> None:
+    desk = begin([Step(calls=[call("list_files"), call("list_files")]), Step(calls=[call("list_files", False)])])
+    chain(desk)
+    ids = [result["id"] for result in desk.results()]
+    assert len(set(ids)) == 3
+    assert all(re.fullmatch("[a-zA-Z0-9]{9}", id) for id in ids)
+
+
+def test_a_gate_sees_all_calls_of_an_answer(begin) -> None:
+    def one_run(signal: GateSignal, calls: tuple[ToolCall, ...]) -> Sequence[Decision]:
+        runs = [call for call in calls if call.name == "run"]
+        return [RefusedCall(call, "one run at a time") if call in runs[1:] else call for call in calls]
+
+    looks = [call("run", command="true"), call("list_files"), call("run", command="true")]
+    desk = begin([Step(calls=looks), Step(calls=looks[:1]), Step(say="I wait.")])
+    desk.agent.gates = [one_run]
+    chain(desk)
+    assert [result["failed"] for result in desk.results()] == [False, False, True, False]
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [call("notes", False, action="read"), call("skills", False, action="list"), call("job", False, action="look")],
+)
+def test_a_model_that_only_looks_does_no_work(begin, monkeypatch: pytest.MonkeyPatch, looks) -> None:
+    desk = begin([Step(calls=[looks], times=50)])
+    for module in (commands, knowledge):  # there is no run
+        monkeypatch.setattr(module, "coral", lambda *_, **__: "nothing")
+    looks[1].setdefault("note", "x")
+    assert desk.run() == "nothing was done in 5 chains of steps"
+    assert len(desk.server.turns) == 5
 
 
 def test_a_chain_ends_at_the_cap(begin) -> None:
@@ -238,6 +290,48 @@ def test_a_held_call_counts_as_work_when_it_is_performed(begin) -> None:
     chain(desk)
     assert (desk.agent.worked, desk.memory.checked, (desk.clone / "b.py").exists()) == (True, False, True)
     assert desk.memory.failures == ()
+
+
+@pytest.mark.parametrize("name", ["submit", "run"])
+def test_a_held_call_that_was_cut_off_is_told(begin, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A death while it is performed: its submission counts, and it is not performed again."""
+    monkeypatch.setattr(submit, "settle_interrupted", lambda bench: bench.settle("#7 is graded", attempt(7, 1.5), ()))
+    desk = begin([Step(say="I go on.")])
+    held = HeldCall(call=ToolCall(id="c00000101", name=name, arguments='{"title": "x"}'), steps=3)
+    desk.agent.bench.memory = replace(desk.memory.prompt("go"), held=(held,), started=held.call.id)
+    desk.agent.recover()
+    assert (desk.memory.held, desk.memory.started) == ((), "")
+    text = desk.memory.messages[-1].text
+    assert text.startswith(f"The call {name} that was held back")
+    assert ("#7 is graded" if name == "submit" else "cut this call off") in text
+    assert desk.memory.attempts == ({"7": attempt(7, 1.5).commit} if name == "submit" else {})
+    desk.agent.recover()
+    assert desk.memory.messages[-1].text == text
+
+
+def test_a_held_call_is_known_while_it_is_performed(begin) -> None:
+    saved: list[LlmMemory | None] = []
+
+    class Look(AgentTool):
+        """Look at what is saved."""
+
+        name: ClassVar[str] = "look"
+
+        def perform(self, bench: Workbench) -> str:
+            resumed = Snapshots.resume(desk.root / "state", "s-1", LlmMemory)
+            saved.append(resumed.memory if resumed else None)
+            return "seen"
+
+    def hold_once(signal: GateSignal, calls: tuple[ToolCall, ...]) -> Sequence[Decision]:
+        return calls if desk.memory.held else [DeferredCall(calls[0], "later")]
+
+    desk = begin([Step(calls=[call("look", False)]), Step(say="I wait.")])
+    desk.agent.tools, desk.agent.gates = Toolset([Look]), [hold_once]
+    chain(desk)
+    chain(desk)
+    assert saved[0] is not None
+    assert [held.call.id for held in saved[0].held] == [saved[0].started]
+    assert (desk.memory.held, desk.memory.started) == ((), "")
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,10 @@ def test_the_first_gate_that_says_no_decides_and_a_broken_one_lets_nothing_pass(
     def broken(signal, calls):
         raise KeyError("x")
 
-    assert plugins.decide([rename], signal(), made("a")) == made("other")
-    assert plugins.decide([rename, hold, broken], signal(), made("a")) == DeferredCall(made("other"), "later")
-    refused = plugins.decide([broken], signal(), made("a"))
+    one = (made("a"),)
+    assert plugins.decide([rename], signal(), one, 0) == made("other")
+    assert plugins.decide([rename, hold, broken], signal(), one, 0) == DeferredCall(made("other"), "later")
+    assert isinstance(plugins.decide([lambda signal, calls: []], signal(), one, 0), RefusedCall)
+    refused = plugins.decide([broken], signal(), one, 0)
     assert isinstance(refused, RefusedCall)
     assert refused.reason == "a gate of this task is broken: KeyError: 'x'"

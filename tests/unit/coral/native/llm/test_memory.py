@@ -17,7 +17,8 @@ def test_a_memory_comes_back_as_it_was(tmp_path: Path) -> None:
     memory = (
         snapshots.memory.prompt("go").answer(AnswerMessage(text="I", calls=CALLS, reasoning=("{}",))).spend(30, 0.5)
     )
-    memory = memory.finish(CALLS[0], ResultMessage(call="c1", name="run", text="é\ud800", failed=True, chains=True))
+    failed = ResultMessage(call="c1", name="run", text="é\ud800", failed=True, chains=True)
+    memory = memory.finish(CALLS[0], failed, failed=True)
     memory = memory.edit("plan", "x").new_attempt(7, "abc")
     snapshots.memory = LlmMemory(
         **{name: getattr(memory, name) for name in memory.__slots__ if name not in ("held", "summary", "waiting")},
@@ -37,10 +38,10 @@ def test_a_failure_counts_until_a_file_is_changed() -> None:
     memory = LlmMemory(session="s")
     failed = ResultMessage(call="c1", name="run", text="no", failed=True)
     done = ResultMessage(call="c2", name="log", text="yes")
-    memory = memory.finish(CALLS[0], failed)
-    assert memory.finish(CALLS[0], failed, performed=False).failures == memory.failures == ("run {}",)
-    assert memory.finish(CALLS[1], done).failures == ("run {}",)
-    assert memory.finish(CALLS[1], done, changed=True).failures == ()
+    memory = memory.finish(CALLS[0], failed, failed=True)
+    assert memory.finish(CALLS[0], failed, failed=False).failures == memory.failures == ("run {}",)
+    assert memory.finish(CALLS[1], done, failed=False).failures == ("run {}",)
+    assert memory.finish(CALLS[1], done, failed=False, changed=True).failures == ()
 
 
 def test_a_memory_that_contradicts_the_run_gives_way_to_exactly_the_one_before(tmp_path: Path) -> None:
