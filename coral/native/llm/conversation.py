@@ -61,10 +61,11 @@ class HeldCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlmMemory:
     """The memory of one session. `message_count`: messages since the session began, also those that are out of view.
-    `started`: the id of the call that is being performed. `chain`: steps in a row since the last prompt. `failures`:
-    the last calls that failed while no file was changed, as name and arguments. `attempts`: the commits of its own
-    attempts, by number. `checked`: whether the check has passed since the last change. `steps`, `tokens`, `cost`: since
-    the last attempt."""
+    `started`: the id of the call that is being performed. `submitted_before`: the last submission before the one that
+    is being made, empty if there was none; None if none is being made. `chain`: steps in a row since the last prompt.
+    `failures`: the last calls that failed while no file was changed, as name and arguments. `attempts`: the commits of
+    its own attempts, by number. `checked`: whether the check has passed since the last change. `steps`, `tokens`,
+    `cost`: since the last attempt."""
 
     session: str
     blocks: Mapping[str, str] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class LlmMemory:
     messages: tuple[Message, ...] = ()
     message_count: int = 0
     started: str = ""
+    submitted_before: str | None = None
     held: tuple[HeldCall, ...] = ()
     chain: int = 0
     failures: tuple[str, ...] = ()
@@ -126,7 +128,7 @@ class LlmMemory:
         failures = () if changed else self.failures
         if failed:
             failures = (*failures, f"{call.name} {call.arguments}")[-REMEMBERED_FAILURES:]
-        return replace(self.add(message), started="", failures=failures)
+        return replace(self.add(message), started="", submitted_before=None, failures=failures)
 
     def new_attempt(self, number: int, commit: str) -> Self:
         attempts = {**self.attempts, str(number): commit}

@@ -17,7 +17,6 @@ from coral.native.llm.agent import CONTINUE, CORRECT, CUT, ChainEnd
 from coral.native.llm.conversation import AnswerMessage, HeldCall, LlmMemory, ToolCall
 from coral.native.llm.gates import Decision, DeferredCall, GateSignal, RefusedCall
 from coral.native.llm.request import ModelError
-from coral.native.llm.tools import commands, knowledge, submit
 from coral.native.llm.tools.base import AgentTool
 from coral.native.llm.toolset import Toolset
 from coral.native.llm.workbench import Workbench
@@ -127,16 +126,17 @@ def test_a_gate_sees_all_calls_of_an_answer(begin) -> None:
 
 
 @pytest.mark.parametrize(
-    "looks",
-    [call("notes", False, action="read"), call("skills", False, action="list"), call("job", False, action="look")],
+    ("name", "action", "changes"),
+    [
+        *[("notes", action, action == "write") for action in ("search", "read", "write")],
+        *[("skills", action, action == "write") for action in ("list", "read", "write")],
+        *[("job", action, action != "look") for action in ("start", "look", "wait")],
+    ],
 )
-def test_a_model_that_only_looks_does_no_work(begin, monkeypatch: pytest.MonkeyPatch, looks) -> None:
-    desk = begin([Step(calls=[looks], times=50)])
-    for module in (commands, knowledge):  # there is no run
-        monkeypatch.setattr(module, "coral", lambda *_, **__: "nothing")
-    looks[1].setdefault("note", "x")
-    assert desk.run() == "nothing was done in 5 chains of steps"
-    assert len(desk.server.turns) == 5
+def test_to_look_is_no_work(name: str, action: str, changes: bool) -> None:
+    """A model that does nothing else has to idle out; one that waits for its training has not."""
+    tool = Toolset().read(ToolCall(id="c", name=name, arguments=json.dumps(call(name, action=action)[1])))
+    assert tool.changes is changes
 
 
 def test_a_chain_ends_at_the_cap(begin) -> None:
@@ -292,19 +292,15 @@ def test_a_held_call_counts_as_work_when_it_is_performed(begin) -> None:
     assert desk.memory.failures == ()
 
 
-@pytest.mark.parametrize("name", ["submit", "run"])
-def test_a_held_call_that_was_cut_off_is_told(begin, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """A death while it is performed: its submission counts, and it is not performed again."""
-    monkeypatch.setattr(submit, "settle_interrupted", lambda bench: bench.settle("#7 is graded", attempt(7, 1.5), ()))
+def test_a_held_call_that_was_cut_off_is_told(begin) -> None:
+    """A death while it is performed. It is not performed again."""
     desk = begin([Step(say="I go on.")])
-    held = HeldCall(call=ToolCall(id="c00000101", name=name, arguments='{"title": "x"}'), steps=3)
+    held = HeldCall(call=ToolCall(id="c00000101", name="run", arguments='{"command": "true"}'), steps=3)
     desk.agent.bench.memory = replace(desk.memory.prompt("go"), held=(held,), started=held.call.id)
     desk.agent.recover()
     assert (desk.memory.held, desk.memory.started) == ((), "")
     text = desk.memory.messages[-1].text
-    assert text.startswith(f"The call {name} that was held back")
-    assert ("#7 is graded" if name == "submit" else "cut this call off") in text
-    assert desk.memory.attempts == ({"7": attempt(7, 1.5).commit} if name == "submit" else {})
+    assert text.startswith("The call run that was held back failed: an interrupt cut this call off")
     desk.agent.recover()
     assert desk.memory.messages[-1].text == text
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -19,12 +20,15 @@ from llm_agent import base_url, call
 from model_server import Asked, ModelServer, Step
 from native_agent import publish_submissions
 from native_task import write_task
-from real_runs import wait_until
+from real_runs import coral_process, wait_until
 
+from attempts.inbox import submission_ids
 from attempts.store import Store
 from coral.config.load import load
-from coral.native.llm.conversation import LlmMemory
-from coral.native.llm.main import EXIT_FAILED
+from coral.native.llm.conversation import AnswerMessage, HeldCall, LlmMemory, ToolCall
+from coral.native.llm.main import EXIT_FAILED, build
+from coral.native.llm.output import LlmOutput
+from coral.native.llm.settings import LlmOptions
 from coral.native.snapshots import Snapshots
 from coral.runs.create import create_run
 from workspace.layout import Layout
@@ -105,6 +109,41 @@ def test_no_completed_step_is_lost_and_nothing_is_submitted_twice(tmp_path: Path
     titles = [attempt.title for attempt in map(store.read, store.numbers()) if attempt.number]
     assert len(titles) > 3
     assert len(titles) == len(set(titles))
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_submission_that_was_cut_off_gets_its_own_result(tmp_path: Path, held: bool) -> None:
+    """An earlier session has submitted, too; this one is cut off before its submission, and then after it."""
+    layout = create_run(load(write_task(tmp_path / "task"), ["agents.count=1"]), tmp_path / "runs", lambda _: None)
+    clone, made = layout.clone("agent-1"), ToolCall(id="c00000101", name="submit", arguments='{"title": "later"}')
+    waiting = LlmMemory(session="s-1", started=made.id).prompt("go")
+    waiting = (
+        replace(waiting, held=(HeldCall(call=made, steps=3),)) if held else waiting.answer(AnswerMessage(calls=(made,)))
+    )
+
+    def recovered(before: str | None) -> LlmMemory:
+        snapshots = Snapshots.create(tmp_path / "state", "s-1", LlmMemory)
+        snapshots.memory = replace(waiting, submitted_before=before)
+        agent = build("m", LlmOptions(), snapshots, LlmOutput(), clone, {"CORAL_AGENT": "agent-1"})
+        agent.recover()
+        return snapshots.memory
+
+    def submit(number: int) -> str:
+        (clone / "points.json").write_text(json.dumps({"points": [{"x": number / 10, "y": 0.5}]}))
+        assert coral_process("eval", "-m", f"try {number}", "--no-wait", cwd=clone).returncode == 0
+        publish_submissions(layout)
+        return submission_ids(layout.attempts, "agent-1")[-1]
+
+    first = submit(1)
+    for before in (None, first):  # before and after the tool had begun
+        memory = recovered(before)
+        assert "an interrupt came before it was submitted" in memory.messages[-1].text
+        assert memory.attempts == {}
+    submit(2)
+    memory = recovered(first)
+    assert list(memory.attempts) == ["2"]
+    assert "#2 " in memory.messages[-1].text
+    assert (memory.started, memory.submitted_before, memory.held) == ("", None, ())
 
 
 def check_memory(layout: Layout) -> None:
