@@ -10,7 +10,9 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from itertools import chain, dropwhile
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
 from coral.native.llm.conversation import ToolCall
 from coral.native.llm.json_values import as_object, text_of
@@ -18,9 +20,14 @@ from coral.native.llm.settings import LlmOptions
 
 REPEATED = 3  # failures of one call
 NETWORK = frozenset(["curl", "wget", "ssh", "scp", "sftp", "rsync", "nc", "ncat", "telnet", "ftp"])
-NETWORK_USES = re.compile(r"\b(?:pip3?|uv|npm|npx|cargo|gem|apt|apt-get|conda)\s+(?:\w+\s+)?(?:install|add|download)\b")
-NETWORK_USES_OF_GIT = re.compile(r"\bgit\s+(?:clone|fetch|pull|push|ls-remote)\b")
+INSTALLERS = frozenset(["pip", "pip3", "uv", "npm", "npx", "cargo", "gem", "apt", "apt-get", "conda"])
+INSTALLS = frozenset(["install", "add", "download"])
+GIT_NETWORK = frozenset(["clone", "fetch", "pull", "push", "ls-remote"])
+STARTERS = frozenset(["env", "sudo", "time", "nohup", "exec", "if", "then", "else", "do", "while", "until", "!", "{"])
+ASSIGNMENT = re.compile(r"\w+=")
+HOME = re.compile(r"~|\$(?:HOME\b|\{HOME\})")
 OPEN_PLACES = ("/bin", "/usr", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/tmp", "/proc/self", "/opt")
+ROOT_FOLDERS = frozenset(["etc", "home", "root", "var", "srv", "mnt", "media", "proc", "sys", "dev", "boot", "Users"])
 ALWAYS_ALLOWED = frozenset(("submit", "send_message", "notes", "core_memory_append", "core_memory_replace", "check"))
 
 
@@ -72,7 +79,7 @@ def limits(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
 
 def inside(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
     """Refuse commands that name paths outside of the workspace, or programs that use the network. The gate reads only
-    the words of a command, so it helps the model and protects nothing: the run's sandbox does that."""
+    the words of a command, so it helps against mistakes and protects nothing: the run's sandbox does that."""
     decisions: list[Decision] = []
     for call in calls:
         reason = _leaves(text_of(as_object(call.arguments).get("command")), signal)
@@ -81,25 +88,58 @@ def inside(signal: GateSignal, calls: tuple[ToolCall, ...]) -> list[Decision]:
 
 
 def _leaves(command: str, signal: GateSignal) -> str:
-    try:
-        words = shlex.split(command, comments=False)
-    except ValueError:
-        words = command.split()
+    commands = _commands(command)
     if not signal.options.network:
-        if used := sorted(NETWORK & {PurePosixPath(word).name for word in words}):
-            return f"{used[0]} uses the network, which this task does not allow"
-        if NETWORK_USES.search(command) or NETWORK_USES_OF_GIT.search(command):
-            return "the command uses the network, which this task does not allow"
-    for word in words:
-        path = word.rpartition("=")[2].lstrip("<>&012")
-        if path.startswith("~/") or (path.startswith("/") and not _is_open(path, signal.clone)):
+        for words in commands:
+            if program := _network_program(words):
+                return f"{program} uses the network, which this task does not allow"
+    for word in chain.from_iterable(commands):
+        path = word.rpartition("=")[2]
+        if HOME.match(path) or (path.startswith("/") and not _is_open(path, signal.clone)):
             return f"{path} lies outside of the workspace; use paths relative to it"
-        if path.startswith("../") or path == ".." or "/../" in path:
+        if normpath(path).partition("/")[0] == "..":
             return f"{path} may lead out of the workspace; use paths below it"
     return ""
 
 
+def _commands(command: str) -> list[list[str]]:
+    """Return the words of each simple command of a shell command, also of those in `$(...)` and in backquotes."""
+    lexer = shlex.shlex(command.replace("`", ";").replace("\n", ";"), posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    commands = list[list[str]]([[]])
+    try:
+        for word in lexer:
+            if word in ("<", ">", ">>", ">&", "<&", "&>"):
+                continue
+            if word and not word.strip("();<>|&"):
+                commands.append([])
+            else:
+                commands[-1].append(word.removesuffix("$"))
+    except ValueError:  # a quotation mark that nothing closes: the shell refuses it
+        pass
+    return commands
+
+
+def _network_program(words: list[str]) -> str:
+    """Return the program that a simple command runs, if it uses the network; else an empty text."""
+    rest = list(dropwhile(lambda word: word in STARTERS or word.startswith("-") or ASSIGNMENT.match(word), words))
+    program = PurePosixPath(rest[0]).name if rest else ""
+    if program.startswith("python") and rest[1:2] == ["-m"]:
+        rest = rest[2:]
+        program = rest[0] if rest else ""
+    verbs = [word for word in rest[1:] if not word.startswith("-") and not ASSIGNMENT.match(word.rpartition(".")[2])]
+    installs = program in INSTALLERS and INSTALLS & set(verbs[:2])
+    fetches = program == "git" and GIT_NETWORK & set(verbs[:1])
+    return program if program in NETWORK or installs or fetches else ""
+
+
 def _is_open(path: str, clone: str) -> bool:
+    """Return whether an absolute path may be named. One whose first folder is nowhere is no path: `/api`, or the
+    pattern of a program."""
+    path = normpath(path).replace("//", "/")
+    first = path.strip("/").partition("/")[0]
+    if not first or not (first in ROOT_FOLDERS or Path("/", first).exists()):
+        return True
     return any(PurePosixPath(path).is_relative_to(place) for place in (*OPEN_PLACES, clone))
 
 
