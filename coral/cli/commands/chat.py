@@ -89,7 +89,7 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
     from coral.config.load import load_frozen
     from coral.journal import fold
     from coral.native.llm.conversation import LlmMemory
-    from coral.native.llm.main import build
+    from coral.native.llm.main import SET_ASIDE, build
     from coral.native.llm.settings import LlmOptions
     from coral.native.snapshots import Snapshots, newest_session
     from coral.processes import environment
@@ -107,10 +107,16 @@ def _agent(layout: Layout, name: str, *, as_json: bool) -> LlmAgent:
         raise CoralError(f"cannot chat: {problems[0]}", "`coral validate` checks all of a task")
     options = LlmOptions.read(runtime.own_options)
     state, session = layout.state(name), newest_session(layout.state(name)) or SESSION
-    snapshots = Snapshots.resume(state, session, LlmMemory) or Snapshots.create(state, session, LlmMemory)
+    snapshots = Snapshots.resume(state, session, LlmMemory, layout.attempts) or Snapshots.create(
+        state, session, LlmMemory
+    )
     output = ChatOutput(as_json=as_json)
     env = environment.of_agent(layout, name, config.grader.direction)
-    return build(assignment.model, options, snapshots, output, layout.clone(name), env)
+    agent = build(assignment.model, options, snapshots, output, layout.clone(name), env)
+    if snapshots.problem:
+        output.error(f"its newest memory was set aside: {snapshots.problem}")
+        agent.receive(SET_ASIDE.format(snapshots.problem))
+    return agent
 
 
 def _typed(terminal: bool) -> Iterator[str]:

@@ -10,6 +10,8 @@ from native_task import write_task
 from real_runs import coral_process
 
 from coral.config.load import load
+from coral.native.llm.conversation import LlmMemory
+from coral.native.snapshots import Snapshots, newest_session
 from coral.runs.create import create_run
 
 OPTIONS = "agents.options={{brain: llm, base_url: '{url}', max_steps: 2}}"
@@ -50,6 +52,14 @@ def test_an_agent_of_a_run_remembers_and_a_supervised_one_is_left_alone(tmp_path
         done = coral_process("chat", "agent-1", *where, "-m", "what is it?")
         assert "2 steps in a row; say something, and it goes on" in done.stdout
         assert "heliotrope" in server.turns[-1].texts[1]
+        # Its memory speaks of an attempt that is not there, as after the run was restored from an older copy.
+        snapshots = Snapshots.resume(layout.state("agent-1"), newest_session(layout.state("agent-1")), LlmMemory)
+        assert snapshots is not None
+        snapshots.memory = snapshots.memory.new_attempt(7, "abc")
+        snapshots.save()
+        restored = coral_process("chat", "agent-1", *where, "-m", "and now?")
+        assert "its newest memory was set aside: #7 is not there" in restored.stdout
+        assert "Your newest memory was set aside: #7 is not there." in "".join(server.turns[-1].texts)
         unknown = coral_process("chat", "agent-9", *where, "-m", "x")
         assert (unknown.returncode, "this run has no agent 'agent-9'" in unknown.stderr) == (1, True)
 
