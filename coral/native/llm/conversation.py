@@ -97,6 +97,12 @@ class LlmMemory:
         return next(answers, None)
 
     @property
+    def last_answer_number(self) -> int:
+        """The number of the last answer among all messages, from 1; of the next message if there is none."""
+        later = [isinstance(message, AnswerMessage) for message in reversed(self.messages)]
+        return self.message_count - later.index(True) if True in later else self.message_count + 1
+
+    @property
     def last_results(self) -> tuple[ResultMessage, ...]:
         """The results of the last answer's calls that there are so far."""
         answer = self.last_answer

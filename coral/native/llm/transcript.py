@@ -34,12 +34,17 @@ class Transcript:
         finally:
             os.close(handle)
 
-    def search(self, words: list[str], most: int) -> list[tuple[int, str]]:
-        """Return the messages that hold every word, without regard to case: the newest first, with their numbers."""
+    def search(self, words: list[str], most: int, before: int) -> list[tuple[int, str]]:
+        """Return the messages with a number below `before` that hold every word, without regard to case: the newest
+        first, with their numbers."""
         wanted = [word.lower() for word in words]
         texts = dict(self._texts())
-        found = {number: text for number, text in texts.items() if all(word in text.lower() for word in wanted)}
-        return sorted(found.items(), reverse=True)[:most]
+        found = [
+            (number, text)
+            for number, text in texts.items()
+            if number < before and all(word in text.lower() for word in wanted)
+        ]
+        return sorted(found, reverse=True)[:most]
 
     def _texts(self) -> Iterator[tuple[int, str]]:
         try:

@@ -31,16 +31,27 @@ def read_arguments(tool: type[AgentTool], call: ToolCall) -> AgentTool:
 def _right(tool: type[AgentTool]) -> str:
     """Describe the arguments that a tool takes, in one line."""
     schema = tool.model_json_schema()
+    return (
+        f"{tool.name} takes {_fields(schema, schema.get('$defs', {}))}; a question mark means that it may be left out"
+    )
+
+
+def _fields(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:
+    """Describe an object. `models`: the schemas that are named by reference."""
     required = set(schema.get("required", ()))
-    named = [f"{name}{'' if name in required else '?'}: {_kind(part)}" for name, part in schema["properties"].items()]
-    return f"{tool.name} takes {{{', '.join(named)}}}; a question mark means that it may be left out"
+    parts = schema["properties"].items()
+    named = [f"{name}{'' if name in required else '?'}: {_kind(part, models)}" for name, part in parts]
+    return f"{{{', '.join(named)}}}"
 
 
-def _kind(part: Mapping[str, Any]) -> str:
+def _kind(part: Mapping[str, Any], models: Mapping[str, Any]) -> str:
+    part = models.get(str(part.get("$ref")).rpartition("/")[2], part)
+    if "properties" in part:
+        return _fields(part, models)
     if "enum" in part:
         return " | ".join(json.dumps(value) for value in part["enum"])
     kind = str(part.get("type", "object"))
-    return f"list of {_kind(part['items'])}" if kind == "array" and "items" in part else kind
+    return f"list of {_kind(part['items'], models)}" if kind == "array" and "items" in part else kind
 
 
 def schema_of(tool: type[AgentTool]) -> ToolSchema:

@@ -22,6 +22,7 @@ POLL_SECONDS = 0.02
 END_SECONDS = 0.5  # that a command has after SIGTERM
 CHECK_SECONDS, LOOK_SECONDS = 540.0, 60.0
 LARGEST_OUTPUT = 4_000_000  # bytes of which the beginning and the end are read
+MOST_OUTPUT = 100_000_000  # bytes that a command may print before it is ended: they fill the disk
 
 
 class RunCommand(AgentTool):
@@ -129,7 +130,8 @@ def coral(bench: Workbench, *words: str, seconds: float = LOOK_SECONDS, pending:
 
 def run_command(bench: Workbench, argv: list[str], seconds: float) -> tuple[int | None, str]:
     """Run a command in the workspace. Return its exit code, None if it was ended after `seconds`, and what it printed,
-    clipped in the middle. Everything in its process group ends with it."""
+    clipped in the middle. Everything in its process group ends with it. ToolError if it prints more than
+    MOST_OUTPUT."""
     with tempfile.TemporaryFile() as output:
         began = last = time.monotonic()
         interval = OwnInterval(bench.environment.get("CORAL_BEATS", ""))
@@ -144,7 +146,7 @@ def run_command(bench: Workbench, argv: list[str], seconds: float) -> tuple[int 
         )
         bench.group = child.pid
         try:
-            while child.poll() is None and time.monotonic() - began < seconds:
+            while child.poll() is None and time.monotonic() - began < seconds and not _is_flooded(output.fileno()):
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     child.wait(POLL_SECONDS)
                 if time.monotonic() - last > interval.seconds():
@@ -154,7 +156,10 @@ def run_command(bench: Workbench, argv: list[str], seconds: float) -> tuple[int 
         finally:
             end_group(child)
             bench.group = 0
-        return code, clip(_printed(output.fileno()), bench.longest).strip()
+        text = clip(_printed(output.fileno()), bench.longest).strip()
+        if _is_flooded(output.fileno()):
+            raise ToolError(f"ended, for it printed more than {MOST_OUTPUT // 1_000_000} MB; let it print less\n{text}")
+        return code, text
 
 
 def end_group(child: "subprocess.Popen[bytes]") -> None:
@@ -174,6 +179,10 @@ def kill_group(group: int) -> None:
     if group:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.SIGKILL)
+
+
+def _is_flooded(handle: int) -> bool:
+    return os.fstat(handle).st_size > MOST_OUTPUT
 
 
 def _printed(handle: int) -> str:

@@ -94,10 +94,13 @@ class EditFile(AgentTool):
     def perform(self, bench: Workbench) -> str:
         text = _text(bench, self.path)
         for number, edit in enumerate(self.edits, 1):
-            count = text.count(edit.old)
+            old, new = edit.old, edit.new
+            if old not in text and "\r\n" in text:  # which read_file does not show
+                old, new = (part.replace("\r\n", "\n").replace("\n", "\r\n") for part in (old, new))
+            count = text.count(old)
             if count != 1:
-                raise ToolError(_not_once(self.path, text, edit.old, number, count))
-            text = text.replace(edit.old, edit.new)
+                raise ToolError(_not_once(self.path, text, old, number, count))
+            text = text.replace(old, new)
         _write(bench, self.path, text)
         return f"{self.path}: {len(self.edits)} edit{'s' if len(self.edits) > 1 else ''} made"
 

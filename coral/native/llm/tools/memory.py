@@ -59,8 +59,8 @@ class Recall(AgentTool):
 
     def perform(self, bench: Workbench) -> str:
         words = self.words.split()
-        asking = bench.transcript.last  # the answer that this very call stands in
-        found = [hit for hit in bench.transcript.search(words, self.count + 1) if hit[0] < asking][: self.count]
+        # Without the answer that this very call stands in, and the results of its other calls.
+        found = bench.transcript.search(words, self.count, bench.memory.last_answer_number)
         shown = "\n\n".join(f"[{number}] {excerpt(text, words)}" for number, text in found)
         return shown[: bench.longest] or "nothing holds all of these words; try fewer"
 

@@ -181,6 +181,7 @@ WRONG = [
     (call("hand_over", False, attempt=7, why="x"), "#7 is no attempt of yours; those are: none yet"),
     (call("edit_file", False, path="a.py", edits=[{"old": "x = 9", "new": ""}]), "the nearest line is 'x = 1'"),
     (call("edit_file", False, path="a.py", edits=[{"old": "", "new": ""}]), "edits.0.old: String should have at least"),
+    (call("edit_file", False, path="a.py", edits=["x"]), "edits: list of {old: string, new: string}}; a question"),
 ]
 
 
@@ -353,6 +354,36 @@ def test_a_command_may_not_outlive_its_call(begin) -> None:
     assert chain(desk) is ChainEnd.BUDGET
     assert desk.results()[0]["text"].startswith("ended after 0.3 seconds")
     assert not Path(f"/proc/{(desk.clone / 'pid').read_text().strip()}").exists()
+
+
+def test_a_command_may_not_fill_the_disk(begin) -> None:
+    desk = begin([Step(calls=[call("run", False, command="echo begin; exec yes", seconds=50)])])
+    desk.agent.steps = 1
+    chain(desk)
+    result = desk.results()[0]
+    assert result["failed"]
+    assert result["text"].startswith("ended, for it printed more than 100 MB; let it print less\nbegin\ny")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "after"),
+    [("a\nb\n", "c\nd\n", b"c\r\nd\r\n"), ("a\r\nb", "c", b"c\r\n"), ("a", "c", b"c\r\nb\r\n")],
+)
+def test_an_edit_finds_lines_that_end_in_two_characters(begin, old: str, new: str, after: bytes) -> None:
+    desk = begin([Step(calls=[call("edit_file", False, path="a.py", edits=[{"old": old, "new": new}])])])
+    desk.agent.steps = 1
+    (desk.clone / "a.py").write_bytes(b"a\r\nb\r\n")
+    chain(desk)
+    assert (desk.clone / "a.py").read_bytes() == after
+
+
+def test_recall_does_not_find_its_own_answer(begin) -> None:
+    looks = [call("send_message", message="heliotrope"), call("recall", words="heliotrope")]
+    desk = begin([Step(calls=looks), Step(calls=[call("recall", words="heliotrope")]), Step(say="I wait.")])
+    chain(desk)
+    first, second = [result["text"] for result in desk.results() if result["name"] == "recall"]
+    assert first == "nothing holds all of these words; try fewer"
+    assert re.findall(r"^\[(\d+)\]", second, re.MULTILINE) == ["2"]
 
 
 def test_the_parts_that_stay_the_same_are_marked_for_the_cache(begin) -> None:

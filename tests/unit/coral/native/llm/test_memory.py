@@ -72,10 +72,11 @@ def test_every_message_is_written_once_and_found(tmp_path: Path) -> None:
         lines.write(b'{"number": 3, "text": "cut')
     later = Transcript(path)
     later.follow(3, (*messages, PromptMessage(text="And forty-two again")))
-    assert [number for number, _ in later.search(["forty-two"], 5)] == [3, 1]
-    assert [number for number, _ in later.search(["forty-two", "ANSWER"], 5)] == [1]
-    assert [number for number, _ in later.search(["count"], 5)] == [2]
-    assert later.search(["nowhere"], 5) == []
+    assert [number for number, _ in later.search(["forty-two"], 5, 99)] == [3, 1]
+    assert [number for number, _ in later.search(["forty-two", "ANSWER"], 5, 99)] == [1]
+    assert [number for number, _ in later.search(["count"], 5, 99)] == [2]
+    assert later.search(["nowhere"], 5, 99) == []
+    assert [number for number, _ in later.search(["forty-two"], 5, 3)] == [1]
     assert len([line for line in path.read_text().splitlines() if line]) == 4
 
 
@@ -84,8 +85,8 @@ def test_a_memory_that_was_rolled_back_writes_over_what_it_had_said(tmp_path: Pa
     transcript.follow(2, (PromptMessage(text="one"), PromptMessage(text="two")))
     transcript.follow(1, (PromptMessage(text="one"),))
     transcript.follow(2, (PromptMessage(text="one"), PromptMessage(text="three")))
-    assert transcript.search(["three"], 5) == [(2, "three")]
-    assert transcript.search(["two"], 5) == []
+    assert transcript.search(["three"], 5, 99) == [(2, "three")]
+    assert transcript.search(["two"], 5, 99) == []
 
 
 def test_an_excerpt_shows_the_place() -> None:
