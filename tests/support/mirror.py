@@ -81,7 +81,7 @@ _PLACES = {
     "integration/coral/native": ["coral.native.search: check"],
     "integration/coral/native/llm/test_own": ["coral.native: own_code"],
     "integration/coral/native/llm/test_agent drives the whole loop": [
-        "coral.native.llm: outer output",
+        "coral.native.llm: outer",
         "coral.native.llm.tools: base commands files knowledge memory submit",
     ],
     "unit/coral/native/llm/test_tool_schemas": ["coral.native.llm.tools: arguments shipped"],
