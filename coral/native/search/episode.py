@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,8 @@ PATIENCE = 25  # moves without a new best after which the search returns to the 
 QUICK = 5e-4  # seconds of a measurement: a check that takes longer is timed for longer
 TIMING = 0.02  # of the episode's time, for that
 FEWEST = 4.0  # measurements, of the start among others, that an episode has time for
+LEADERS = 6  # of the new bests by a noisy check, the last that are measured again
+REPEATS = 16  # times, if the last POLISH of the episode suffices
 VALID_SHARE = 0.3  # of the episode's time, to find a point that the check accepts, where it rejects the start
 WIDEST = 3.0  # powers of ten by which ranges are wider for that
 LINE_PATIENCE = 12  # moves that gain nothing, after which a line that began anywhere is given up
@@ -66,9 +68,11 @@ class Episode:
     evolution: "Evolution | None" = None  # as an earlier episode left it
     on_generation: Callable[["Evolution"], None] = lambda _: None  # called after each generation of the evolution
     large_populations: bool = False  # whether an evolution goes on with them after its first run
+    noisy: bool | None = None  # whether two measurements of a point differ; None if that is not known yet
     moves: int = 0
     losses: list[float] = field(default_factory=list)  # of each local optimum against the best
     optima: list[EvaluatedPoint] = field(default_factory=list)
+    bests: list[EvaluatedPoint] = field(default_factory=list)  # each the best so far by a noisy check
     began: float = field(default_factory=lambda: time.monotonic())
     reported_at: float = 0.0
     moves_since_best: int = 0
@@ -87,6 +91,7 @@ class Episode:
         problem.seconds = self.seconds
         problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
         self.start = self.current = self.best = problem.measured(problem.space.start)
+        self._learn_noise()
         self._learn_pace()
         self.seconds = problem.seconds = max(self.seconds, FEWEST * problem.seconds_per_measurement)
         gradients = are_gradients_affordable(problem, self.start.measurement)
@@ -101,7 +106,7 @@ class Episode:
         if self.current.measurement.error:
             self._find_valid()
         # Last digits are sought of what is better, in the reals: where there is none, the time is the search's.
-        for share in (1.0 - POLISH, 1.0) if self.local.differences is not None else (1.0,):
+        for share in self._shares():
             problem.deadline = self.began + self.seconds * share
             with suppress(TimeUp):
                 self._search()
@@ -109,7 +114,43 @@ class Episode:
                 self.best = self.current = problem.best  # the time was over in the middle of a move
             if self._has_gained(ALIKE):
                 break
-        return self._candidate()
+        return self._best_by_mean(self._candidate()) if self.noisy else self._candidate()
+
+    def _learn_noise(self) -> None:
+        """Measure the start once more, if it is not known whether the check is noisy; collect new bests if it is."""
+        problem = self.problem
+        if self.noisy is None:
+            self.noisy = problem.measured(self.start.point).measurement.score != self.start.measurement.score
+        if self.noisy:
+            on_new_best = problem.on_new_best
+
+            def collect(best: EvaluatedPoint) -> None:
+                self.bests.append(best)
+                on_new_best(best)
+
+            problem.on_new_best = collect
+
+    def _shares(self) -> tuple[float, ...]:
+        """Return the shares of the episode's time at which its parts end."""
+        if self.noisy:
+            return (1.0 - POLISH,)
+        return (1.0 - POLISH, 1.0) if self.local.differences is not None else (1.0,)
+
+    def _best_by_mean(self, candidate: EvaluatedPoint) -> EvaluatedPoint:
+        """Measure the last bests and the candidate again, and return the best by the mean: the best of many noisy
+        measurements is the luckiest. Its score is the mean, its slack the worst."""
+        problem, start = self.problem, self.start.point
+        points = [one.point for one in (*self.bests[-LEADERS:], candidate) if one.point != start] or [start]
+        affordable = int(POLISH * self.seconds / max(problem.seconds_per_measurement, 1e-9))
+        points = points[-max(1, affordable // 2) :]
+        repeats = max(1, min(REPEATS, affordable // len(points)))
+        problem.deadline = math.inf
+        means = []
+        for point in points:
+            measured = problem.measure([point] * repeats)
+            worst = max(measured, key=lambda one: (bool(one.error), -one.worst))
+            means.append(EvaluatedPoint(point, replace(worst, score=sum(one.score for one in measured) / repeats)))
+        return min(means, key=problem.rank)
 
     def _search(self) -> None:
         while True:
@@ -284,14 +325,14 @@ class Episode:
         start."""
         best, start = self.problem.best, self.start
         if best is not None and self.problem.rank(best) < self.problem.rank(start):
-            polished = self._polished(best)
+            polished = best if self.noisy else self._polished(best)
             if self._gain(start, polished) > SAME or not start.measurement.feasible:
                 return polished
         found = [optimum for optimum in self.optima if optimum.point != start.point and not optimum.measurement.error]
         clearly = [optimum for optimum in found if self._gain(start, optimum) < -ALIKE]
         other = [self.problem.other] if self.problem.other is not None else []
         worse = min(clearly or found or other, key=self.problem.rank, default=start)
-        return worse if worse.measurement.feasible else self._polished(worse)
+        return worse if worse.measurement.feasible or self.noisy else self._polished(worse)
 
     def _has_gained(self, least: float) -> bool:
         """Return whether the best candidate is better than the start by more than `least`, relative to its cost; than a

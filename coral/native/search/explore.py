@@ -77,6 +77,7 @@ class Explorer:
     seed: int
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
+    _noisy: bool | None = None  # whether two measurements by the check differ
     _copied: str = ""  # the program in the check's scratch copy
     _saved_at: float = 0.0  # when this episode saved the memory last
     _evolution_saved_at: float = 0.0
@@ -195,11 +196,13 @@ class Explorer:
             random=random,
             report=partial(self.output.beat, "search"),
             pause=OwnInterval(os.environ.get("CORAL_BEATS", "")).seconds,
+            noisy=self._noisy,
             large_populations=is_every_second(self.run_view.agent),
             evolution=evolution,
             on_generation=partial(self._save_evolution, kept, program),
         )
         found = episode.run()
+        self._noisy = episode.noisy
         if episode.evolution is not None:
             self._save_evolution(kept, program, episode.evolution, at_once=True)
         if found.point == space.start:
@@ -209,10 +212,9 @@ class Explorer:
         self.snapshots.memory = replace(
             self.snapshots.memory, chain=chain_texts, chain_family=trial.family, chain_start=trial.start
         )
-        if trial.before is None:
-            trial = replace(trial, before=episode.start.measurement.score)
+        before = trial.before if trial.before is not None else episode.start.measurement.score
         expected = found.measurement.score if not found.measurement.error else None
-        return CandidateFound(self._candidate(space, found.point, replace(trial, expected=expected)))
+        return CandidateFound(self._candidate(space, found.point, replace(trial, before=before, expected=expected)))
 
     def _save_evolution(self, path: Path, program: str, evolution: "Evolution", *, at_once: bool = False) -> None:
         """Save an evolution, so that the next launch goes on with it: `at_once`, or if the last save is SAVE_SECONDS

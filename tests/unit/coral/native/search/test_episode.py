@@ -182,6 +182,22 @@ def test_from_a_start_that_the_check_rejects_a_valid_candidate_is_found(clock, f
     assert not found.measurement.error
 
 
+@pytest.mark.parametrize("family", ["compass", "shake", "scatter", "evolution"])
+def test_of_a_noisy_check_the_best_mean_is_the_candidate(clock, family):
+    """The luckiest of 1,500 measurements is 1.6 better than its point."""
+    noise = Random(3)
+    _, found = run_episode(clock, lambda x: bowl(x) + noise.gauss(0.0, 0.5), [1.0] * 3, family, 0.3)
+    assert found.measurement.score == pytest.approx(bowl(found.point), abs=0.45)
+
+
+@pytest.mark.parametrize(("known", "measured"), [(None, 2), (False, 1)])
+def test_a_check_that_is_not_noisy_costs_one_more_measurement_of_the_start(clock, known, measured):
+    seen = []
+    episode, _ = run_episode(clock, lambda x: seen.append(x) or bowl(x), [1.0] * 3, "evolution", 0.3, noisy=known)
+    assert seen.count([1.0] * 3) == measured
+    assert episode.noisy is False
+
+
 @pytest.mark.parametrize("takes", [0.02, 0.1, 0.5])
 @pytest.mark.parametrize("large", [True, False])
 def test_a_slow_check_is_evolved_by_generations_that_an_episode_has_time_for(clock, large, takes):
