@@ -64,14 +64,16 @@ def clip(text: str, most: int) -> str:
 
 def squeezed(messages: tuple[Message, ...], most: int) -> tuple[Message, ...]:
     """Return the messages with at most `most` tokens, if possible: prompts in a row become one, then the longest
-    message is clipped again and again."""
+    message is clipped again and again. The last answer comes after all others, for clipping takes its reasoning, which
+    some servers demand with its calls."""
     if sum(map(message_tokens, messages)) <= most:
         return messages
     kept = list(_joined(messages))
     sizes = [message_tokens(message) for message in kept]
     clippable = set(range(len(kept)))
+    last = max((place for place, message in enumerate(kept) if isinstance(message, AnswerMessage)), default=-1)
     while clippable and sum(sizes) > most:
-        place = max(clippable, key=sizes.__getitem__)
+        place = max(clippable, key=lambda place: (place != last, sizes[place]))
         clipped = _clipped(kept[place])
         size = message_tokens(clipped)
         if size < sizes[place]:

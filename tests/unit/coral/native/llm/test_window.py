@@ -58,6 +58,13 @@ def test_what_is_too_long_is_clipped_until_it_fits(
     assert (squeezed == messages) == fits
 
 
+def test_the_last_answer_keeps_its_reasoning_where_others_can_be_clipped() -> None:
+    old, new = (AnswerMessage(text="a", reasoning=(name * 9000,)) for name in ("x", "y"))
+    messages = (PromptMessage(text="go"), old, PromptMessage(text="b" * 6000), new)
+    squeezed = window.squeezed(messages, 4000)
+    assert [message.reasoning for message in squeezed if isinstance(message, AnswerMessage)] == [(), new.reasoning]
+
+
 def test_a_clipped_text_keeps_its_ends() -> None:
     text = f"begin{'x' * 5000}end"
     clipped = window.clip(text, 500)
