@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -21,7 +22,7 @@ import sys
 import time
 from pathlib import Path
 
-from coral.cluster.guard_protocol import GUARD, IDLE_SECONDS, ORDER, START, STATUS, TAKEN
+from coral.cluster.guard_protocol import GUARD, IDLE_SECONDS, ORDER, START, STATUS, TAKEN, mark_of
 from coral.grader.remove_tree import remove_tree
 from coral.processes.result_channel import ResultChannel
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral.grading.result` accepts
+LOCKS = 10  # RLIMIT_LOCKS, which `resource` does not name
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _KILL_SECONDS = 5.0
 _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.runner import wait; wait('')"
@@ -47,6 +49,7 @@ def main(place: str, alive: int, done: int) -> None:
     with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers, by 15: root may undo that
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     folder = Path(place)
+    mark(folder)
     write(folder / GUARD, {"pid": os.getpid(), "started": started_at(os.getpid())})
     try:
         start = json.loads((folder / START).read_text("utf-8"))
@@ -61,6 +64,12 @@ def main(place: str, alive: int, done: int) -> None:
     finally:
         end_all()
         remove_tree(folder)
+
+
+def mark(folder: Path) -> None:
+    """Mark this process, and all that it will start, as those of a folder."""
+    with contextlib.suppress(OSError, ValueError):  # it may not be so high
+        resource.setrlimit(LOCKS, (mark_of(folder), resource.getrlimit(LOCKS)[1]))
 
 
 def _has_order(alive: int) -> bool:

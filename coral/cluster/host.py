@@ -242,7 +242,7 @@ class Host:
         try:
             status: dict[str, Any] = json.loads((self._place / launch_guard.STATUS).read_text("utf-8"))
         except OSError:
-            launch_guard.kill_all(self._root)
+            launch_guard.kill_all(self._place, self._root)
             status = {"problem": f"its guard has ended: {(self._place / 'guard.err').read_text()[-500:]}"}
         return status
 
@@ -395,4 +395,4 @@ def _end_orphans(place: Path, root: Path) -> None:
         return
     if started_at(guard["pid"]) == guard["started"]:
         return  # it is about to end all by itself
-    launch_guard.kill_all(root)
+    launch_guard.kill_all(place, root)

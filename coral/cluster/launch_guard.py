@@ -20,7 +20,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.guard import SUBREAPER, children, end_all, started_at, write
+from coral.cluster.guard import SUBREAPER, children, end_all, mark, started_at, write
+from coral.cluster.guard_protocol import kill_marked
 
 ORDER, STATUS, GUARD, LOCK = "order.json", "status.json", "guard.json", "lock"
 LOCK_SECONDS = 30.0  # for which the guard of an earlier launch may take to end all
@@ -42,6 +43,7 @@ def main(place: str, alive: int, signals: int, done: int) -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # Ray blocks SIGINT, and programs inherit that
     with contextlib.suppress(PermissionError):  # Ray lowers the priority of its workers: root may undo that
         os.setpriority(os.PRIO_PROCESS, 0, 0)
+    mark(folder)
     try:
         status = _run(folder, order, alive, signals)
     finally:
@@ -144,14 +146,9 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def kill_all(root: Path) -> None:
-    """Kill all processes of a launch: those that have `root`, the path of its mirror, in their environment."""
+def kill_all(place: Path, root: Path) -> None:
+    """Kill all processes of a launch: those with the mark of its folder `place`, or with `root`, the path of its
+    mirror, in their environment."""
     for _ in range(PASSES):  # a process may have started another one meanwhile
-        found = False
-        for process in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if f"CORAL_RUN={root}".encode() in (process / "environ").read_bytes().split(b"\0"):
-                    os.kill(int(process.name), signal.SIGKILL)
-                    found = True
-        if not found:
+        if not kill_marked(place, f"CORAL_RUN={root}".encode()):
             return

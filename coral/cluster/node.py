@@ -14,7 +14,6 @@ import marshal
 import os
 import platform
 import shutil
-import signal
 import socket
 import stat
 import sys
@@ -28,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from coral.cluster import spare_guard
-from coral.cluster.guard_protocol import GUARD
+from coral.cluster.guard_protocol import GUARD, kill_marked
 from coral.cluster.spare_guard import COMPILED, KIT, read, remove_folder
 
 SHORT_SECONDS = 0.02  # a grade that takes no longer sends its begin together with its end
@@ -338,20 +337,9 @@ def _end_unguarded(place: Path) -> None:
     while _is_guarded(place) and time.monotonic() < until:  # it has closed its files, and is about to end
         time.sleep(0.005)
     # Again after one was found: a process that was just beginning a program had no variables.
-    while _kill_all(f"CORAL_GRADE={place}".encode()) and time.monotonic() < until:
+    while kill_marked(place, f"CORAL_GRADE={place}".encode()) and time.monotonic() < until:
         pass
     remove_folder(place)
-
-
-def _kill_all(mark: bytes) -> bool:
-    """Kill the processes that have this variable; return whether there were any."""
-    found = False
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                os.kill(int(process.name), signal.SIGKILL)
-                found = True
-    return found
 
 
 def started_at(pid: int) -> str:

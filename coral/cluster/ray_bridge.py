@@ -53,7 +53,8 @@ class RayBridge(Bridge):
         self._shipping, self._sent = Shipping(), set[str]()  # hashes of archives
         self._discards = needs["discards"]
         self._cluster = RayConnection(
-            folder, address, namespace=NAMESPACE, by_value=("owner", "node", "spare_guard"), work="grades",
+            folder, address, namespace=NAMESPACE, work="grades",
+            by_value=("owner", "node", "spare_guard", "guard_protocol"),
             needs=None if self._grows else [self._resources],
         )  # fmt: skip
         self._ray = self._cluster.ray

@@ -11,9 +11,9 @@ pytestmark = pytest.mark.timeout(1200)  # it may be the first to start the clust
 SCRIPT = """
 import sys
 import ray
-from coral.cluster import node, owner, spare_guard
+from coral.cluster import guard_protocol, node, owner, spare_guard
 
-for module in (node, owner, spare_guard):
+for module in (guard_protocol, node, owner, spare_guard):
     ray.cloudpickle.register_pickle_by_value(module)
 ray.init(sys.argv[1], namespace="test", log_to_driver=False, logging_level="ERROR")
 made = ray.remote(owner.Owner).options(num_cpus=0, max_concurrency=4).remote("run", 600.0)
@@ -44,9 +44,9 @@ print(call("has_grade", "a"))
 FULL = """
 import sys
 import ray
-from coral.cluster import node, owner, spare_guard
+from coral.cluster import guard_protocol, node, owner, spare_guard
 
-for module in (node, owner, spare_guard):
+for module in (guard_protocol, node, owner, spare_guard):
     ray.cloudpickle.register_pickle_by_value(module)
 ray.init(
     "local", _temp_dir=sys.argv[1], _node_ip_address="127.0.0.1", num_cpus=1, object_store_memory=80 << 20,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from local_launch_bridge import Keeper
-from real_runs import tries, wait_until
+from real_runs import is_alive, tries, wait_until
 
 from attempts.files import parse_object, read_bytes
 from coral.cluster.mirror import scan
@@ -152,10 +152,12 @@ def test_no_key_of_the_user_stays_on_the_disk_of_a_node(begin, tmp_path, monkeyp
 
 
 def test_without_its_guard_a_program_does_not_go_on(begin, tmp_path):
-    run = begin("cat >/dev/null; echo here; exec sleep 600")
+    stray = tmp_path / "stray"
+    run = begin(f"cat >/dev/null; env -i sleep 600 & echo $! >{stray}; echo here; exec sleep 600")
     wait_for_launch(run, 1)
-    before = wait_until(lambda: on_node(tmp_path))
+    before, pid = wait_until(lambda: on_node(tmp_path)), int(stray.read_text())
     guard = parse_object(read_bytes(mirror(tmp_path).parents[1] / "guard.json"))
     os.kill(int(guard["pid"]), signal.SIGKILL)
     wait_until(lambda: run.events("exited"), what="the end of the launch")
     assert not set(before) & set(on_node(tmp_path))
+    wait_until(lambda: not is_alive(pid), what="the end of what has no variables")

@@ -42,7 +42,7 @@ def grade(workspace, private, artifacts):
     while text.startswith("until") and not os.path.exists(text.split()[1]):
         time.sleep(0.01)
     if text.startswith("stray"):
-        stray = subprocess.Popen(["setsid", "sleep", "600"])
+        stray = subprocess.Popen(["env", "-i", "setsid", "sleep", "600"])
         with open(text.split()[1], "w") as file:
             file.write(f"{stray.pid} {os.getpid()} ")
         time.sleep(600 if text.endswith(" wait") else 0)
