@@ -79,7 +79,7 @@ def build(
     if options.calls == "text":
         wire = TextualWire(wire)
     client = ModelClient(wire, options.url, environment.get(options.key_name, ""), options.answer_seconds)
-    client.spend = bench.spend
+    client.spend, client.alive = bench.spend, output.answering
     perception = Perception(bench, tools, client, Patience(output.retry), model, _instructions(clone))
     agents.append(LlmAgent(bench, tools, own_gates(options.gates), perception, options.steps))
     return agents[0]

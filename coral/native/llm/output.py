@@ -1,9 +1,24 @@
 """Prints what only an agent with a model does: calls of tools, what a step has used, and how the model fails."""
 
+import time
+
 from coral.native.output import LONGEST_MESSAGE, Output
+
+ANSWER_SECONDS = 60.0  # between two beats of an answer that is coming
 
 
 class LlmOutput(Output):
+    def __init__(self, handle: int = 1) -> None:
+        super().__init__(handle)
+        self._answered_at = time.monotonic()
+
+    def answering(self) -> None:
+        """Print now and then that an answer is coming: an agent that prints nothing for long counts as stalled."""
+        now = time.monotonic()
+        if now >= self._answered_at + ANSWER_SECONDS:
+            self._answered_at = now
+            self.beat("thinking", "the model answers")
+
     def tool(self, call: str, name: str, text: str, *, over: bool = False, failed: bool = False) -> None:
         """Print a tool call that begins, with its arguments, or that has ended, with its result."""
         data = {"id": call, "name": name, "text": text[:LONGEST_MESSAGE], "over": over, "failed": failed}

@@ -13,7 +13,7 @@ from llm_agent import LlmDesk, call
 from model_server import Asked, ModelServer, Script, Step
 from model_wires import WIRES
 
-from coral.native.llm import perceive
+from coral.native.llm import output, perceive
 from coral.native.llm.agent import ChainEnd
 from coral.native.llm.conversation import LlmMemory
 from coral.native.llm.patience import TRIES, Patience
@@ -178,6 +178,16 @@ def test_a_server_that_sends_a_byte_a_minute_is_given_up(tmp_path: Path) -> None
     assert "no whole answer came within 2 seconds" in str(problem)
     assert len(server.asked) == TRIES
     assert time.monotonic() - began < 60
+
+
+def test_an_answer_that_takes_long_is_no_stall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "ANSWER_SECONDS", 0.2)
+    with ModelServer([Step(say="a b c d e f", between=0.3)]) as server:
+        desk = LlmDesk(tmp_path, server)
+        desk.agent.prompt("go")
+        desk.agent.chain()
+        assert len([beat for beat in desk.printed("beat") if beat["message"] == "the model answers"]) > 1
+        desk.close()
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
