@@ -89,7 +89,8 @@ class Episode:
         raises."""
         problem = self.problem
         problem.seconds = self.seconds
-        problem.deadline = self.began + self.seconds * 60  # the start is measured, however slow the check is
+        problem.deadline = math.inf  # the start is measured, however slow the check is
+        problem.submitted = [problem.space.start, self.chain, *self.others]
         self.start = self.current = self.best = problem.measured(problem.space.start)
         self._learn_noise()
         self._learn_pace()
@@ -119,8 +120,9 @@ class Episode:
     def _learn_noise(self) -> None:
         """Measure the start once more, if it is not known whether the check is noisy; collect new bests if it is."""
         problem = self.problem
-        if self.noisy is None:
-            self.noisy = problem.measured(self.start.point).measurement.score != self.start.measurement.score
+        if self.noisy is None and not self.start.measurement.error:
+            again = problem.measured(self.start.point)
+            self.noisy = bool(again.measurement.error) or abs(self._gain(self.start, again)) > SAME
         if self.noisy:
             on_new_best = problem.on_new_best
 

@@ -57,8 +57,8 @@ class OptimizationProblem:
     def __init__(self, space: SearchSpace, check: Measure, maximize: bool) -> None:
         self.space, self.check, self.maximize = space, check, maximize
         self.best: EvaluatedPoint | None = None
-        self.other: EvaluatedPoint | None = None  # the best of all measured points that differ from the start
-        self._start = space.start
+        self.submitted: list[Vector] = [space.start]  # by an agent before
+        self.other: EvaluatedPoint | None = None  # the best of all measured points but `submitted`
         self.on_new_best: Callable[[EvaluatedPoint], None] = lambda _: None
         self.deadline = inf
         self.seconds = inf  # of the whole search
@@ -111,7 +111,7 @@ class OptimizationProblem:
         self.evaluations += len(chunk)
         for candidate in map(EvaluatedPoint, chunk, measured):
             is_best = self.other is None or self.rank(candidate) < self.rank(self.other)
-            self.other = candidate if is_best and candidate.point != self._start else self.other
+            self.other = candidate if is_best and candidate.point not in self.submitted else self.other
         return measured
 
     def measured(self, point: Vector) -> EvaluatedPoint:

@@ -198,6 +198,24 @@ def test_a_check_that_is_not_noisy_costs_one_more_measurement_of_the_start(clock
     assert episode.noisy is False
 
 
+def test_rounding_is_no_noise_and_a_rejected_start_shows_none(clock):
+    rounding = Random(3)
+
+    def cost(x):
+        if x[0] < 0.0:
+            raise ValueError("too small")
+        return (1.0 + bowl(x)) * (1.0 + rounding.uniform(-1e-14, 1e-14))
+
+    assert run_episode(clock, cost, [1.0] * 3, "shake", 0.1)[0].noisy is False
+    assert run_episode(clock, cost, [-1.0] * 3, "shake", 0.1)[0].noisy is None
+
+
+@pytest.mark.parametrize("family", ["shake", "evolution", "scatter"])
+def test_of_a_check_that_takes_minutes_something_is_submitted(clock, family):
+    episode, found = run_episode(clock, bowl, [1.0] * 3, family, 5.0, takes=400.0, chain=[2.0] * 3)
+    assert found.point not in (episode.start.point, [2.0] * 3)
+
+
 @pytest.mark.parametrize("takes", [0.02, 0.1, 0.5])
 @pytest.mark.parametrize("large", [True, False])
 def test_a_slow_check_is_evolved_by_generations_that_an_episode_has_time_for(clock, large, takes):
@@ -437,6 +455,17 @@ def test_an_evolution_knows_what_other_agents_have_reached(clock):
     assert episode.evolution.record <= bowl([0.1] * 6)
     slow, _ = run_episode(clock, bowl, [9.0] * 6, "evolution", 0.05, takes=0.01, others=[[0.1] * 6])
     assert slow.evolution.record > bowl([0.1] * 6)
+
+
+def test_what_another_agent_has_reached_is_not_submitted_again(clock):
+    """In an evolution that has no time to reach anything itself."""
+    start, other = ([0.99495863764] * bumps + [0.0] * (20 - bumps) for bumps in (3, 1))
+
+    def rastrigin(x):
+        return sum(10.0 + value**2 - 10.0 * math.cos(2.0 * math.pi * value) for value in x)
+
+    _, found = run_episode(clock, rastrigin, start, "evolution", 5.0, takes=0.02, others=[other])
+    assert found.point not in (start, other)
 
 
 def test_an_annealing_begins_at_no_rejected_point(clock, monkeypatch):
