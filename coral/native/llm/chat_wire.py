@@ -157,8 +157,8 @@ class ChatReader:
             self._usage = _usage(usage)
         for choice in objects_of(event.get("choices"))[:1]:
             self._finish = text_of(choice.get("finish_reason")) or self._finish
-            # A server that does not stream sends a whole message.
-            self._delta(object_of(choice.get("delta")) or object_of(choice.get("message")))
+            # A server that does not stream sends a whole message; some send what came so far beside each piece.
+            self._delta(object_of(choice.get("delta" if "delta" in choice else "message")))
 
     def _delta(self, delta: Json) -> None:
         content = delta.get("content")
@@ -202,7 +202,7 @@ class ChatReader:
         held = self._begun.get(key, last) if key != "" else last
         if held is not None:
             another = name != held["name"] or (id != "" and id != held["id"])
-            another = another or (arguments != "" and read_object(held["arguments"]) is not None)
+            another = another or (arguments.strip() != "" and read_object(held["arguments"]) is not None)
             if not (name and held["name"] and another):
                 return held
         self._begun[key] = begun = {"id": id, "name": "", "arguments": ""}

@@ -1,17 +1,18 @@
 """The gates decide which calls of the model are performed: pure functions from a signal and calls to decisions.
 
 A gate is asked before each call, and sees all calls of the answer in their order, also those that were performed. It
-returns a decision for each, of which that for the next call counts: the call itself lets it pass, `RefusedCall` sends
-it back with a reason that the model reads as an error, `DeferredCall` holds it back until the gates, before one of the
-next steps, let it pass. They then see it alone.
+returns a decision for each, of which that for the call about to be performed counts: the call itself lets it pass,
+`RefusedCall` sends it back with a reason that the model reads as an error, `DeferredCall` holds it back until the
+gates, before one of the next steps, let it pass. They then see it alone.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, dropwhile
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from posixpath import normpath
 
 from coral.native.llm.conversation import ToolCall
@@ -24,8 +25,11 @@ INSTALLERS = frozenset(["pip", "pip3", "uv", "npm", "npx", "cargo", "gem", "apt"
 INSTALLS = frozenset(["install", "add", "download"])
 GIT_NETWORK = frozenset(["clone", "fetch", "pull", "push", "ls-remote"])
 STARTERS = frozenset(["env", "sudo", "time", "nohup", "exec", "if", "then", "else", "do", "while", "until", "!", "{"])
+STARTERS |= {"timeout", "xargs", "nice", "setsid", "stdbuf"}
+WALKERS = frozenset(["cd", "chmod", "chown", "cp", "du", "find", "ls", "mv", "rm", "tar", "tree"])  # go below a folder
+DURATION = re.compile(r"[\d.]+[smhd]?")  # as `timeout` has before its command
 ASSIGNMENT = re.compile(r"\w+=")
-HOME = re.compile(r"~|\$(?:HOME\b|\{HOME\})")
+HOME = re.compile(r"~(?:root)?(?:/|$)|\$(?:HOME\b|\{HOME\})")
 OPEN_PLACES = ("/bin", "/usr", "/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/tmp", "/proc/self", "/opt")
 ROOT_FOLDERS = frozenset(["etc", "home", "root", "var", "srv", "mnt", "media", "proc", "sys", "dev", "boot", "Users"])
 ALWAYS_ALLOWED = frozenset(("submit", "send_message", "notes", "core_memory_append", "core_memory_replace", "check"))
@@ -93,8 +97,11 @@ def _leaves(command: str, signal: GateSignal) -> str:
         for words in commands:
             if program := _network_program(words):
                 return f"{program} uses the network, which this task does not allow"
+    for words in commands:
+        if "/" in words and PurePosixPath(words[0]).name in WALKERS:
+            return "/ lies outside of the workspace; use paths relative to it"
     for word in chain.from_iterable(commands):
-        path = word.rpartition("=")[2]
+        path = word.rpartition("=")[2] if word != "=~" else ""
         if HOME.match(path) or (path.startswith("/") and not _is_open(path, signal.clone)):
             return f"{path} lies outside of the workspace; use paths relative to it"
         if normpath(path).partition("/")[0] == "..":
@@ -112,17 +119,21 @@ def _commands(command: str) -> list[list[str]]:
             if word in ("<", ">", ">>", ">&", "<&", "&>"):
                 continue
             if word and not word.strip("();<>|&"):
+                if word.startswith("(") and commands[-1]:
+                    commands[-1][-1] = commands[-1][-1].removesuffix("$")
                 commands.append([])
             else:
-                commands[-1].append(word.removesuffix("$"))
-    except ValueError:  # a quotation mark that nothing closes: the shell refuses it
-        pass
+                commands[-1].append(word)
+    except ValueError:  # a quotation mark that nothing closes, as in a comment, or in a text for a program
+        commands += map(str.split, lexer.token.split(";"))
     return commands
 
 
 def _network_program(words: list[str]) -> str:
     """Return the program that a simple command runs, if it uses the network; else an empty text."""
-    rest = list(dropwhile(lambda word: word in STARTERS or word.startswith("-") or ASSIGNMENT.match(word), words))
+    rest = list(dropwhile(_starts_another, words))
+    if rest[:2] == ["uv", "run"]:
+        rest = rest[2:]
     program = PurePosixPath(rest[0]).name if rest else ""
     if program.startswith("python") and rest[1:2] == ["-m"]:
         rest = rest[2:]
@@ -133,12 +144,17 @@ def _network_program(words: list[str]) -> str:
     return program if program in NETWORK or installs or fetches else ""
 
 
+def _starts_another(word: str) -> bool:
+    """Return whether a word stands before the program of a command: a program that runs another, or an option of it."""
+    return word in STARTERS or word.startswith("-") or bool(ASSIGNMENT.match(word) or DURATION.fullmatch(word))
+
+
 def _is_open(path: str, clone: str) -> bool:
     """Return whether an absolute path may be named. One whose first folder is nowhere is no path: `/api`, or the
     pattern of a program."""
     path = normpath(path).replace("//", "/")
     first = path.strip("/").partition("/")[0]
-    if not first or not (first in ROOT_FOLDERS or Path("/", first).exists()):
+    if not first or not (first in ROOT_FOLDERS or os.path.exists(f"/{first}")):  # noqa: PTH110 - it raises no error
         return True
     return any(PurePosixPath(path).is_relative_to(place) for place in (*OPEN_PLACES, clone))
 

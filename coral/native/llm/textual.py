@@ -97,6 +97,10 @@ class TextualReader:
         if "<call" in rest or "</call>" in rest:
             calls.append(RawCall(name="", arguments=rest[rest.find("<call") if "<call" in rest else 0 :][:200]))
             rest = rest[: rest.find("<call")] if "<call" in rest else ""
+        if (
+            not rest.strip() and not calls and (first := reply.text.find("<call")) >= 0
+        ):  # within a mark that is not closed
+            calls.append(RawCall(name="", arguments=reply.text[first:][:200]))
         return replace(reply, text=rest.strip(), calls=tuple(calls))
 
 

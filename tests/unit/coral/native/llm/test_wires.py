@@ -313,6 +313,7 @@ def test_what_looks_like_a_call_is_one_that_fails() -> None:
         ("<call name='run'>{}</call>", [""]),
         ('<think>a draft: <call name="run">{}</call></think><call name="log">{}</call>', ["log"]),
         ('<call name="log">{}</call><think>next <call name="run">{}</call>', ["log"]),
+        ('<think>then <call name="run">{}</call>', [""]),
         ('a draft: <call name="run">{}</call></think><call name="log">{}</call>', ["log"]),
         ('<call name="log">{"text": "<think> <result name="}</call><call name="run">{}</call>', ["log", "run"]),
         ('<call name="log">{}</call>\n<result name="log">3</result>\n<call name="run">{}</call>', ["log"]),
