@@ -38,6 +38,9 @@ def kill_marked(folder: Path, variable: bytes) -> bool:
 
 
 def _limit_of(process: Path) -> int:
-    _, _, rest = (process / "limits").read_bytes().partition(_LIMIT)
-    soft = rest.split(None, 1)[0]
-    return int(soft) if soft.isdigit() else 0  # it may be "unlimited"
+    """Return the soft limit of file locks of a process; 0 if it has none, or ends, or nobody may see it."""
+    with contextlib.suppress(OSError, IndexError):
+        _, _, rest = (process / "limits").read_bytes().partition(_LIMIT)
+        soft = rest.split(None, 1)[0]
+        return int(soft) if soft.isdigit() else 0  # it may be "unlimited"
+    return 0

@@ -90,7 +90,7 @@ def grade(
             _end_unguarded(guard.place)
             raise RuntimeError(f"the guard of the grade has ended: {why}")
         if status["code"] != 0 and (free := shutil.disk_usage(guard.place).free) < LEAST_BYTES:
-            raise OSError(f"the grader failed, and its disk has {free} bytes free: the candidate is not to blame")
+            raise OSError(f"the grader failed, and its disk has {free} bytes free: that may be the cause")
         ended = {**status, "artifacts": _artifacts(guard.place)}
         tell({**started, **streams.news(), **streams.ends(), "ended": ended})
     finally:

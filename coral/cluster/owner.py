@@ -110,7 +110,7 @@ class Owner:
             return []
         except BaseException:  # the store has no room for the checkout: the caller submits it again
             with self._changed:
-                del self._grades[key]
+                self._grades.pop(key, None)
             raise
         grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
         return []

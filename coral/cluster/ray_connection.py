@@ -110,6 +110,15 @@ class RayConnection:
             for node, answer in zip(nodes, asked, strict=True)
         ]
 
+    def has_room(self, node: str, resources: Mapping[str, float]) -> bool:
+        """Return whether a node has these resources free; true if the head does not say."""
+        try:
+            status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
+        except self.ray.exceptions.RayError:
+            return True
+        free = [one.available_resources() for one in (*status.active_nodes, *status.idle_nodes) if one.node_id == node]
+        return any(all(one.get(name, 0) >= amount for name, amount in resources.items()) for one in free)
+
     def _asked(self, ask: Callable[..., Any], given: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
         """Have each node say what it has; one that does not answer in time has a `problem`."""
         ray = self.ray

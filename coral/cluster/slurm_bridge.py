@@ -112,15 +112,20 @@ class SlurmBridge(Bridge):
         if not kept.exists():
             write_bytes(kept, archive, durable=False)
         place.mkdir(mode=0o700)
-        (place / KEY).write_text(key, "utf-8")
-        write_bytes(place / slurm_job.ORDER, json.dumps({**order, "archive": sha, "base": ""}).encode(), durable=False)
-        write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
-        (place / slurm_job.EVENTS).touch()  # a client of NFS that finds no file may believe so for a minute
-        while isinstance(handle := self._submitted(place, order, resources), str):
-            if not self.is_waited_for(key, handle, RETRY_SECONDS):
-                shutil.rmtree(place, ignore_errors=True)
-                return
-        write_bytes(place / JOB, str(handle.job_id).encode(), durable=False)
+        try:
+            (place / KEY).write_text(key, "utf-8")
+            data = json.dumps({**order, "archive": sha, "base": ""}).encode()
+            write_bytes(place / slurm_job.ORDER, data, durable=False)
+            write_bytes(place / slurm_job.CHECKOUT, self._shipping.checkout(order), durable=False)
+            (place / slurm_job.EVENTS).touch()  # a client of NFS that finds no file may believe so for a minute
+            while isinstance(handle := self._submitted(place, order, resources), str):
+                if not self.is_waited_for(key, handle, RETRY_SECONDS):
+                    shutil.rmtree(place, ignore_errors=True)
+                    return
+            write_bytes(place / JOB, str(handle.job_id).encode(), durable=False)
+        except OSError:  # it is submitted again, in another folder; a job ends whose folder is gone
+            shutil.rmtree(place, ignore_errors=True)
+            raise
         with self._changed:
             self._jobs[key] = _Job(place, handle)
 

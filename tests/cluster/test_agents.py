@@ -120,15 +120,17 @@ exec sleep 600
     assert on_nodes(run) == []
 
 
-def test_an_agent_whose_node_is_full_goes_on_elsewhere(begin, cluster):
-    run = begin([*tries(1), "hang"], overrides=("agents.place={num_cpus: 2}",))
-    run.wait_for_attempts(1)
-    wait_for_output(run, "agent-1", 2)
-    before = node_of(run, "agent-1")
+def test_an_agent_stays_on_its_node_until_that_is_full(begin, cluster):
+    run = begin([*tries(1, 2, 3), "hang"], overrides=("agents.place={num_cpus: 2}",))
+    nodes = set()
+    for launch in (2, 3, 4):  # each begins while its node frees what the one before had
+        wait_for_output(run, "agent-1", launch)
+        nodes.add(node_of(run, "agent-1"))
+    (before,) = nodes
     run.stop()
     with cluster.occupied(before):
         run.supervise()
-        wait_for_output(run, "agent-1", 3)
+        wait_for_output(run, "agent-1", 5)
         assert node_of(run, "agent-1") != before
     run.stop()
 

@@ -82,6 +82,19 @@ def test_what_passes_is_waited_for(
         submit(bridge, tmp_path, monkeypatch, job)
 
 
+def test_a_full_disk_leaves_no_folder(bridge: SlurmBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that was submitted ends without its folder."""
+
+    def full(path: Path, *_: Any, **__: Any) -> None:
+        if path.name == "job":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("coral.cluster.slurm_bridge.write_bytes", full)
+    with pytest.raises(OSError, match="No space left"):
+        submit(bridge, tmp_path, monkeypatch, lambda _: SimpleNamespace(job_id="1"))
+    assert list((tmp_path / "cluster" / "tries").iterdir()) == []
+
+
 def test_a_job_that_a_killed_bridge_submitted_has_no_folder_with_the_next(
     bridge: SlurmBridge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
