@@ -326,6 +326,14 @@ def test_what_looks_like_a_call_is_one_that_fails() -> None:
         assert not any(word in reply.text for word in ("draft", "<call", "<think", "<result"))
 
 
+def test_a_message_beside_a_piece_is_not_read_twice() -> None:
+    reader = ChatWire().reader()
+    for delta, message in (({"content": "hel"}, "hel"), ({"content": "lo"}, "hello"), ({}, "hello")):
+        reader.feed(json.dumps({"choices": [{"delta": delta, "message": {"content": message}}]}))
+    reader.feed("[DONE]")
+    assert reader.reply().text == "hello"
+
+
 def test_events_are_whole_or_not_there() -> None:
     assert list(event_data(iter([b"data: a\n", b"\nevent: x\r\nda", b"ta: b\r\ndata: c\r\n\r\n", b"data: d\n"]))) == [
         "a",
