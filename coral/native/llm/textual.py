@@ -97,10 +97,9 @@ class TextualReader:
         if "<call" in rest or "</call>" in rest:
             calls.append(RawCall(name="", arguments=rest[rest.find("<call") if "<call" in rest else 0 :][:200]))
             rest = rest[: rest.find("<call")] if "<call" in rest else ""
-        if (
-            not rest.strip() and not calls and (first := reply.text.find("<call")) >= 0
-        ):  # within a mark that is not closed
-            calls.append(RawCall(name="", arguments=reply.text[first:][:200]))
+        begin = reply.text.find("<call")
+        if begin >= 0 and not calls and not rest.strip():  # all of it was taken for reasoning
+            calls.append(RawCall(name="", arguments=reply.text[begin:][:200]))
         return replace(reply, text=rest.strip(), calls=tuple(calls))
 
 
