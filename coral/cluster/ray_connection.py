@@ -110,7 +110,7 @@ class RayConnection:
             for node, answer in zip(nodes, asked, strict=True)
         ]
 
-    def has_room(self, node: str, resources: Mapping[str, float]) -> bool:
+    def has_free(self, node: str, resources: Mapping[str, float]) -> bool:
         """Return whether a node has these resources free; true if the head does not say."""
         try:
             status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)

@@ -21,7 +21,7 @@ from coral.cluster.ray_connection import RayConnection
 NAMESPACE = "coral-agents"
 CALLS = 8  # of a host's methods that may run at the same time
 ANSWER_SECONDS = 5.0  # without an answer of a host, until it is looked whether its node is dead
-ROOM_SECONDS = 3.0  # for the node of the launch before to have room again
+NODE_SECONDS = 3.0  # for the node of the launch before to have room again
 PLACE_SECONDS = 1.0  # between two looks whether a launch has got its place
 REASON = 300  # characters
 
@@ -78,7 +78,7 @@ class RayLaunchBridge(LaunchBridge):
         if asked["labels"]:
             place = {"label_selector": asked["labels"]}
         elif self._is_alive(asked["prefers"]):  # the node that has its mirror
-            self._wait_for_room(asked["prefers"], asked["resources"])
+            self._wait_for_node(asked["prefers"], asked["resources"])
             strategies = import_module("ray.util.scheduling_strategies")
             there = strategies.NodeAffinitySchedulingStrategy(asked["prefers"], soft=True, _spill_on_unavailable=True)
             place = {"scheduling_strategy": there}  # `soft` alone would wait for room there, however long
@@ -100,10 +100,10 @@ class RayLaunchBridge(LaunchBridge):
             return f"no node has the labels {', '.join(f'{name}={value}' for name, value in wanted)}"
         return too_large(asked["resources"], fit)
 
-    def _wait_for_room(self, node: str, resources: Mapping[str, float]) -> None:
+    def _wait_for_node(self, node: str, resources: Mapping[str, float]) -> None:
         """Wait a moment for a node to have these resources free: the launch before may just be giving them back."""
-        until = time.monotonic() + ROOM_SECONDS
-        while time.monotonic() < until and not self._cluster.has_room(node, resources):
+        until = time.monotonic() + NODE_SECONDS
+        while time.monotonic() < until and not self._cluster.has_free(node, resources):
             time.sleep(0.05)
 
     def _is_alive(self, node: str) -> bool:
