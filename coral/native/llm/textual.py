@@ -93,13 +93,14 @@ class TextualReader:
 
     def reply(self) -> Reply:
         reply = self.inner.reply()
-        rest, calls = _parts(reply.text)
+        written = reply.text
+        rest, calls = _parts(written)
         if "<call" in rest or "</call>" in rest:
             calls.append(RawCall(name="", arguments=rest[rest.find("<call") if "<call" in rest else 0 :][:200]))
             rest = rest[: rest.find("<call")] if "<call" in rest else ""
-        begin = reply.text.find("<call")
+        begin = written.find("<call")
         if begin >= 0 and not calls and not rest.strip():  # all of it was taken for reasoning
-            calls.append(RawCall(name="", arguments=reply.text[begin:][:200]))
+            calls.append(RawCall(name="", arguments=written[begin:][:200]))
         return replace(reply, text=rest.strip(), calls=tuple(calls))
 
 

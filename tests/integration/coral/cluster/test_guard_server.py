@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import pickle
 import signal
 import subprocess
@@ -77,7 +78,7 @@ def looks(pid):
         "nice": fields[16],
         "variables": variables,
         "folder": (here / "cwd").readlink(),
-        "limits": (here / "limits").read_text(),
+        "limits": re.sub(r"Max file locks.*", "", (here / "limits").read_text()),  # that is the mark of its folder
         "streams": streams,
         "others": sorted(str(path.readlink()).partition(":")[0] for path in others),
     }
