@@ -3,8 +3,8 @@
 import contextlib
 import json
 import os
-import re
 import pickle
+import re
 import signal
 import subprocess
 import sys
