@@ -20,8 +20,9 @@ _LIMIT = b"Max file locks"
 
 
 def mark_of(folder: Path) -> int:
-    """Return the mark of the processes of a folder: their soft limit of file locks, which Linux ignores. A program that
-    is started without variables keeps it."""
+    """Return the mark of all processes that belong to a folder: the value of their soft limit of file locks, which
+    Linux ignores. A program that is started without environment variables keeps it. The supervisor's machine has the
+    same for its own processes (`coral.processes.rlimit_tag`), which a node lacks."""
     return 1 << 62 | zlib.crc32(os.fsencode(folder))
 
 

@@ -111,7 +111,7 @@ class RayConnection:
         ]
 
     def has_free(self, node: str, resources: Mapping[str, float]) -> bool:
-        """Return whether a node has these resources free; true if the head does not say."""
+        """Return whether a node has these resources free; true if the head does not answer."""
         try:
             status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
         except self.ray.exceptions.RayError:

@@ -208,8 +208,8 @@ class LlmAgent:
     def _finish(
         self, call: ToolCall, text: str, *, failed: bool, performed: bool = True, memory: LlmMemory | None = None
     ) -> None:
-        """Record the result of a call; a result that is recorded already stays. That of a held call is a prompt, for
-        the call has a result. `memory`: what the call has made of it, which is saved with the result."""
+        """Record the result of a call, unless it has been recorded. A held call was answered when it was held, so its
+        result is added as a prompt. `memory`: as the call has changed it; it is saved together with the result."""
         held = tuple(other for other in self.memory.held if other.call.id != call.id)
         was_held = held != self.memory.held
         if not was_held and call.id not in {other.id for other in self.memory.unfinished}:

@@ -101,7 +101,7 @@ def _messages(messages: tuple[Message, ...]) -> Iterator[Json]:
 
 
 def _joined(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the messages without prompts that follow a result directly: their texts stand at its end."""
+    """Return the messages with each prompt that directly follows a tool's result appended to the text of the result."""
     joined = list[Message]()
     for message in messages:
         if isinstance(message, PromptMessage) and joined and isinstance(joined[-1], ResultMessage):
@@ -171,7 +171,8 @@ class ChatReader:
             self._call(call)
 
     def _detail(self, detail: Json) -> None:
-        """Add one streamed piece of reasoning to the part that it belongs to: a signature holds for a whole part."""
+        """Add one streamed piece of reasoning. Pieces of one part are joined, because its signature is that of the
+        whole part."""
         last = self._details[-1] if self._details else {}
         other = last.get("id") and detail.get("id") and detail["id"] != last["id"]
         if not last or other or any(detail.get(name) != last.get(name) for name in ("type", "index")):

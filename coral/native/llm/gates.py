@@ -110,7 +110,8 @@ def _leaves(command: str, signal: GateSignal) -> str:
 
 
 def _commands(command: str) -> list[list[str]]:
-    """Return the words of each simple command of a shell command, also of those in `$(...)` and in backquotes."""
+    """Split a shell command into simple commands, each a list of words. Those in `$(...)` and in backquotes are simple
+    commands of their own."""
     lexer = shlex.shlex(command.replace("`", ";").replace("\n", ";"), posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     commands = list[list[str]]([[]])
@@ -145,7 +146,8 @@ def _network_program(words: list[str]) -> str:
 
 
 def _starts_another(word: str) -> bool:
-    """Return whether a word stands before the program of a command: a program that runs another, or an option of it."""
+    """Return whether a word comes before the name of the program in a command: a program that runs another one, such
+    as sudo or timeout, an option, a duration, or the assignment of a variable."""
     return word in STARTERS or word.startswith("-") or bool(ASSIGNMENT.match(word) or DURATION.fullmatch(word))
 
 

@@ -1,4 +1,4 @@
-"""Reads what servers of models say about an error: in the body of a refusal, or within a stream that began well."""
+"""Reads the errors of model servers: the body of an HTTP error, or an error event in a stream with the status 200."""
 
 import json
 import re
@@ -57,7 +57,8 @@ def _words(error: Json) -> str:
 
 
 def _status(error: Json) -> int:
-    """Return the HTTP status that an error names or stands for; 0 if it is unknown."""
+    """Return the HTTP status of an error: its code if that is one, else the status that its code or type corresponds
+    to; 0 if none is known."""
     for value in (error.get("code"), error.get("status"), error.get("type")):
         if re.fullmatch("[45][0-9][0-9]", str(value)):
             return int(str(value))

@@ -133,7 +133,8 @@ class Episode:
             problem.on_new_best = collect
 
     def _shares(self) -> tuple[float, ...]:
-        """Return the shares of the episode's time at which its parts end."""
+        """Return until when the episode searches, and until when it searches on if it has gained nothing by then, as
+        shares of its time. The rest is for the last digits, or for measuring the bests of a noisy check again."""
         if self.noisy:
             return (1.0 - POLISH,)
         return (1.0 - POLISH, 1.0) if self.local.differences is not None else (1.0,)

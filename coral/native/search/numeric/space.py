@@ -178,9 +178,9 @@ class SearchSpace:
         return out
 
     def ranges(self, points: Sequence[Vector], *, declared: bool = False) -> list[tuple[float, float]]:
-        """Return for each variable the interval to search, as (lowest, highest): its declared bounds, or, if these are
-        missing or very wide, the values of its column in these points with a margin on both sides. `declared`: its
-        bounds however wide they are, which may be the range or merely what is possible at all."""
+        """Return the interval to search for each variable, as (lowest, highest). That is its declared bounds. If these
+        are missing, or very wide and `declared` is false, it is the range of its column's values in these points, with
+        a margin on both sides."""
         out = []
         for variable, (low, high) in zip(self.variables, self._seen(points), strict=True):
             margin = RANGE_MARGIN * (high - low) or 0.5 * max(abs(low), abs(high)) or 1.0
