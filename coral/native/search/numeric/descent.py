@@ -26,6 +26,7 @@ POOR, GOOD = 0.2, 0.7  # the share of the predicted gain that came true
 POOR_STEPS = 2  # in a row, after which the dependencies are learned again and curvature is followed
 MOST_CURVED = 150  # variables for which SLSQP, which works with full matrices, is worth its time
 HOPEFUL = 3.0  # times the last gain: more than that is not hoped for any longer
+LOOKED_BACK = 10  # steps of L-BFGS-B whose gain counts as the last one: single steps of a long valley gain little
 FEWEST_STEPS = 3  # before a descent is given up
 MOST_STEPS = 300
 MOST_ITERATIONS = 3000  # of L-BFGS-B or SLSQP: a long curved valley takes more than MOST_STEPS
@@ -93,14 +94,15 @@ class Descent:
         """Return the point with the least merit that scipy evaluates: by L-BFGS-B without constraints, by SLSQP with
         them."""
         path = _Path(self.differences, self._merit, start)
-        steps, last = 0, self._merit(start)
+        merits = [self._merit(start)]  # after each step
+        looked_back = 1 if start.measurement.slack else LOOKED_BACK
 
         def count_step(_: Floats) -> None:
-            nonlocal steps, last
-            reached = self._merit(path.best)
-            steps, gained, last = steps + 1, last - reached, reached
+            merits.append(self._merit(path.best))
             self.steps += 1
-            if self.goal.is_hopeless(steps, reached, gained):
+            if len(merits) <= looked_back:
+                return
+            if self.goal.is_hopeless(len(merits) - 1, merits[-1], merits[-1 - looked_back] - merits[-1]):
                 raise StopIteration
 
         options = {"ftol": self.goal.precision, "maxiter": MOST_ITERATIONS}

@@ -6,7 +6,7 @@ from math import inf
 import pytest
 from native_problems import differences, problem, rosenbrock
 
-from coral.native.search.numeric.descent import FEWEST_STEPS, Descent, Goal
+from coral.native.search.numeric.descent import LOOKED_BACK, Descent, Goal
 from coral.native.search.numeric.problem import Measurement, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
 
@@ -69,7 +69,14 @@ def test_a_descent_without_hope_to_beat_a_cost_is_given_up():
     start = task.measured(task.space.start)
     hopeless = Descent(task, differences(task), Goal(target=-1e9))
     hopeless.run(start)
-    assert hopeless.steps == FEWEST_STEPS + 1
+    assert hopeless.steps == LOOKED_BACK
+
+
+@pytest.mark.parametrize("start", [[-1.2, 1.0], [-1.2, 1.0] * 2, [0.0] * 4, [-1.0] * 4])
+def test_a_step_that_gains_little_does_not_end_the_descent_of_a_valley(start):
+    task = problem(rosenbrock, start)
+    reached = Descent(task, differences(task), Goal(target=1e-3)).run(task.measured(start))
+    assert reached.measurement.score < 1e-3
 
 
 def test_curvature_is_followed_to_an_optimum_on_a_constraint():
