@@ -5,8 +5,9 @@ narrower spread, so that both kinds get as many evaluations. A run may take long
 value that can be kept, and goes on where it was.
 
 The mean of a large population lies in the best basin long before the population does. So a local search begins at the
-mean again and again; once it leads to the same optimum several times in a row, the run has ended. So has one whose
-candidates differ in the last digits alone, or that converges far above the best.
+mean again and again, once the population has begun to contract; when it leads to the same optimum several times in a
+row, the run has ended. So has one whose candidates differ in the last digits alone, or that converges far above the
+best.
 """
 
 import pickle
@@ -29,6 +30,7 @@ FIRST_STEP = 0.2  # in scales
 MOST_CORRELATED = 100  # variables between which correlations are learned; with more, that takes longer than it helps
 LOCAL_SHARE = 0.2  # of a run's evaluations of populations: so many more may be made by local searches from their mean,
 # divided by one more than how many of these have found nothing better than the generation before them
+CONTRACTED = 0.5  # of the population's first spread: while it is wider, the mean is still about where the run began
 UNMOVED = 0.05  # of the population's spread: an optimum that moves less is the same one
 SAME_OPTIMA = 3  # in a row, after the first one, that end a run
 GENERATION_SHARE = 0.25  # of the search's time, for the largest population
@@ -54,6 +56,7 @@ class Evolution:
     poor_local_searches: int = 0  # which found nothing better than the last generation
     least: float = inf  # the best merit of the last generation
     differed: float = 0.0  # how far the merits of the first generation of this run differed
+    first_spread: float = 0.0  # of this run's population
     optimum: Vector | None = None  # to which the last local search led
     same_optima: int = 0  # local searches in a row that led there again
 
@@ -81,6 +84,7 @@ class Evolution:
             "verbose": -9,
         }
         spread = FIRST_STEP * (1.0 if kind == LARGE else 0.01 ** random.random())
+        self.first_spread = spread
         self.runs += kind == LARGE
         self.by_populations = self.by_local_searches = self.poor_local_searches = self.same_optima = 0
         self.optimum, self.differed = None, 0.0
@@ -98,11 +102,17 @@ class Evolution:
         while not met or not self.ended:
             met.append(self._make_generation(problem))
             on_generation()
-            share = LOCAL_SHARE / (1 + self.poor_local_searches)
-            if descend and not self.ended and self.by_local_searches <= share * self.by_populations:
+            if descend and not self.ended and self._is_local_search_due():
                 met.append(self._search_from_mean(problem, descend))
             met = [min(met, key=lambda candidate: problem.merit(candidate.measurement))]
         return met[0]
+
+    def _is_local_search_due(self) -> bool:
+        """Return whether a local search may begin at the mean. Before the population has contracted, it would do what
+        a descent from the start of the run does, and its gain would count as the evolution's."""
+        share = LOCAL_SHARE / (1 + self.poor_local_searches)
+        has_contracted = float(np.mean(self.strategy.stds)) <= CONTRACTED * self.first_spread
+        return has_contracted and self.by_local_searches <= share * self.by_populations
 
     def _make_generation(self, problem: OptimizationProblem) -> EvaluatedPoint:
         """Return the best point of the next generation."""

@@ -7,7 +7,7 @@ import pytest
 from native_problems import problem
 
 from coral.native.search.numeric.descent import Descent, Goal
-from coral.native.search.numeric.evolution import LARGE, SMALL, Evolution, load_evolution, save_evolution
+from coral.native.search.numeric.evolution import CONTRACTED, LARGE, SMALL, Evolution, load_evolution, save_evolution
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.problem import TimeUp
 
@@ -74,9 +74,24 @@ def test_local_searches_from_the_mean_find_the_optimum_long_before_the_populatio
     assert (evolution.by_populations, evolution.by_local_searches, evolution.optimum) == (0, 0, None)
 
 
+def test_no_local_search_begins_before_the_population_has_contracted():
+    task, evolution = begun([3.4, -2.3, 4.2, 1.6], function=waves)
+    first, descent, widths = float(evolution.strategy.stds.mean()), descent_in(task)[0], []
+
+    def descend(start):
+        widths.append(float(evolution.strategy.stds.mean()))
+        return descent(start)
+
+    evolution.run(task, descend)
+    assert widths
+    assert max(widths) <= CONTRACTED * first
+
+
 def test_local_searches_that_find_nothing_are_made_less_often():
     def evaluations(function):
         task, evolution = begun([3.0, -2.0, 4.0, 1.0, 0.5], function=function)
+        evolution.runs = 5
+        evolution.begin(task.space.start, LARGE, Random(1))
         descend, led = descent_in(task)
         evolution.run(task, descend)
         return evolution.by_local_searches / evolution.by_populations, evolution.poor_local_searches / len(led)
