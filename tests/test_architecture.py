@@ -132,6 +132,7 @@ MAY_IMPORT = {
     "coral.cluster.guard_protocol": (),
     "coral.cluster.guard_server": ("coral.cluster.guard", "coral.cluster.guard_protocol"),
     "coral.cluster.node": ("coral.cluster.guard_protocol", "coral.cluster.spare_guard"),  # a node has none of the rest
+    "coral.cluster.node_report": ("coral.cluster.node",),
     "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),
     "coral.cluster.shipping": ("coral.grading.parts",),
     "coral.cluster.mirror": ("coral.grader.remove_tree", "workspace.layout", "workspace.plain_file"),
@@ -319,7 +320,7 @@ STDLIB_ONLY += (
 )
 STDLIB_ONLY += ("coral.cluster.remote_grade", "coral.cluster.guard", "coral.cluster.slurm_job")
 STDLIB_ONLY += ("coral.cluster.node", "coral.cluster.spare_guard", "coral.cluster.guard_protocol")
-STDLIB_ONLY += ("coral.cluster.guard_server",)
+STDLIB_ONLY += ("coral.cluster.guard_server", "coral.cluster.node_report")
 STDLIB_ONLY += ("coral.cluster.remote_launch", "coral.cluster.program_end")
 STDLIB_ONLY += ("coral.cluster.host", "coral.cluster.launch_guard")
 STDLIB_ONLY += ("coral.cli.commands.revert", "coral.cli.commands.checkout")

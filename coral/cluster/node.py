@@ -12,7 +12,6 @@ import io
 import json
 import marshal
 import os
-import platform
 import shutil
 import socket
 import stat
@@ -97,12 +96,6 @@ def grade(
         guard.close()
     if not is_last:
         spare_guard.put(spare_guard.start_guard(base / "grades", start, kit))
-
-
-def described() -> dict[str, Any]:
-    """Return what the node has: its version of Python, and the free bytes of the disk that grades are unpacked on."""
-    base = _base()
-    return {"python": platform.python_version(), "folder": str(base), "disk": shutil.disk_usage(base).free}
 
 
 def own_folder() -> Path:

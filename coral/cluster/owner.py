@@ -11,12 +11,13 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import ray
 
 from coral.cluster import node
+from coral.cluster.node_report import PORT_SECONDS, report
 
 CALLS = 16  # of its methods that may run at the same time
 SILENT_SECONDS = 20.0  # without a word of a bridge, from which on the head is asked whether it is there
@@ -36,6 +37,15 @@ def run_grade(
         _wait(owner.push.remote(key, {**event, **spot} if "started" in event else event))
 
     node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell, is_last=False)
+
+
+def described(owner: Any, ports: Mapping[str, str], archives: Collection[str] | None) -> dict[str, Any]:
+    """Return what the node of this task has for grades, see `coral.cluster.node_report`. `closed` has the owner, too,
+    if it cannot be reached from here: grades tell it what comes of them."""
+    found = report(ports, archives)
+    if not ray.wait([owner.archives.remote()], timeout=PORT_SECONDS)[0]:
+        found["closed"].append("the workers of Ray")
+    return found
 
 
 def _unmade(error: ray.exceptions.RuntimeEnvSetupError) -> dict[str, Any]:
@@ -167,6 +177,10 @@ class Owner:
         with self._changed:
             begun = [bool(grade.events) for grade in self._grades.values() if not grade.over]
         return {"run": self._run, "running": sum(begun), "waiting": len(begun) - sum(begun)}
+
+    def archives(self) -> list[str]:
+        """Return the hashes of the archives that nodes may fetch from here."""
+        return list(self._archives)
 
     def cancel(self, key: str) -> None:
         """End a grade, if it has not ended, and forget it."""

@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ class RayBridge(Bridge):
         self._discards = needs["discards"]
         self._cluster = RayConnection(
             folder, address, namespace=NAMESPACE, work="grades",
-            by_value=("owner", "node", "spare_guard", "guard_protocol"),
+            by_value=("owner", "node", "node_report", "spare_guard", "guard_protocol"),
             needs=None if self._grows else [self._resources],
         )  # fmt: skip
         self._ray = self._cluster.ray
@@ -138,24 +139,32 @@ class RayBridge(Bridge):
         return too_large(resources, self._cluster.nodes)
 
     def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
-        self._cluster.describe(found, import_module("coral.cluster.node").described if by_nodes else None)
+        ask = import_module("coral.cluster.owner").described if by_nodes else None
+        used, are_all = self._of_owners("archives") if by_nodes else ([], False)
+        archives = sorted(chain.from_iterable(used)) if are_all else None
+        self._cluster.describe(found, ask, lambda _: (self._owner, self._cluster.ports(), archives))
         if found["problem"]:
             return {}
-        found["runs"] = self._runs()
+        found["runs"] = [run for run in self._of_owners("described")[0] if run["running"] or run["waiting"]]
         return {tried.key: why_waiting(tried.resources, found["nodes"]) for tried in self.present()}
 
-    def _runs(self) -> list[dict[str, Any]]:
-        """The runs that have grades on the cluster, this one too."""
-        ray = self._ray
-        asked = []
+    def _of_owners(self, method: str) -> tuple[list[Any], bool]:
+        """Call a method of the owners of all runs that have grades on the cluster, this one too. Return the answers,
+        and whether all have answered in time."""
+        ray, asked, are_all = self._ray, [], True
         for name in sorted(ray.util.list_named_actors()):  # of our namespace
-            with contextlib.suppress(ValueError, AttributeError):  # it has ended, or an earlier Coral has made it
-                asked.append(ray.get_actor(name).described.remote())
-        runs = []
-        for answer in ray.wait(asked, num_returns=len(asked), timeout=RUNS_SECONDS)[0] if asked else ():
+            try:
+                asked.append(getattr(ray.get_actor(name), method).remote())
+            except ValueError:  # it has ended
+                continue
+            except AttributeError:  # an earlier Coral has made it
+                are_all = False
+        done, late = ray.wait(asked, num_returns=len(asked), timeout=RUNS_SECONDS) if asked else ((), ())
+        answers = []
+        for answer in done:
             with contextlib.suppress(ray.exceptions.RayError):  # it has ended meanwhile
-                runs.append(ray.get(answer))
-        return [run for run in runs if run["running"] or run["waiting"]]
+                answers.append(ray.get(answer))
+        return answers, are_all and not late
 
     def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
         if unknown := order["environment"].keys() - self._known_of_environments:

@@ -7,17 +7,21 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from coral.cluster import wire
 from coral.cluster.bridge import fail, report_trouble
+from coral.cluster.node_report import closed
 
 ASK_SECONDS = 30.0  # for nodes to say what they have
 CONNECT_SECONDS = 20.0
 SILENT_SECONDS = 10.0  # for which the head may not answer before the cluster counts as one that cannot be used
 REASON = 300  # characters
+ASKED_AT_ONCE = 32  # nodes whose ports are tried
+_PORTS = {"the raylet": "NodeManagerPort", "the object manager": "ObjectManagerPort"}
 Given = Callable[[str], tuple[Any, ...]]
 _REFUSED = ("InvalidAuthToken", "Unauthenticated", "authentication token", "Version mismatch")
 
@@ -90,8 +94,8 @@ class RayConnection:
 
     def describe(self, found: dict[str, Any], ask: Callable[..., Any] | None, given: Given = lambda _: ()) -> None:
         """Set `nodes` of `found` to all living nodes, each with its resources in total and free; or set `problem`.
-        `ask`: a function that is called on each node, whose answer is added; `given`: its arguments, for the node's
-        id."""
+        `ask`: a function that is called on each node, whose answer is added, with the ports that this machine cannot
+        reach, `closed_here`; `given`: its arguments, for the node's id."""
         try:
             status = import_module("ray.autoscaler.v2.sdk").get_cluster_status(self._address)
         except self.ray.exceptions.RayError as error:
@@ -100,6 +104,10 @@ class RayConnection:
         nodes = sorted([*status.active_nodes, *status.idle_nodes], key=lambda node: node.ip_address)
         arguments = {node.node_id: given(node.node_id) for node in nodes}
         asked = [{}] * len(nodes) if ask is None else self._asked(ask, arguments)
+        if ask is not None:
+            with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+                shut = pool.map(closed, [self.ports(node.node_id) for node in nodes])
+            asked = [{**answer, "closed_here": ports} for answer, ports in zip(asked, shut, strict=True)]
         found["nodes"] = [
             {
                 "address": node.ip_address,
@@ -109,6 +117,16 @@ class RayConnection:
             }
             for node, answer in zip(nodes, asked, strict=True)
         ]
+
+    def ports(self, node: str = "") -> dict[str, str]:
+        """Return the ports that other nodes must reach of a node, by name; of this machine's where none is given."""
+        node = node or self.ray.get_runtime_context().get_node_id()
+        return {
+            name: f"{found['NodeManagerAddress']}:{found[key]}"
+            for found in self.nodes
+            if found["NodeID"] == node
+            for name, key in _PORTS.items()
+        }
 
     def has_free(self, node: str, resources: Mapping[str, float]) -> bool:
         """Return whether a node has these resources free; true if the head does not answer."""
@@ -120,7 +138,7 @@ class RayConnection:
         return any(all(one.get(name, 0) >= amount for name, amount in resources.items()) for one in free)
 
     def _asked(self, ask: Callable[..., Any], given: Mapping[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
-        """Have each node say what it has; one that does not answer in time has a `problem`."""
+        """Have each node say what it has. One that cannot has a `problem`; one that does not answer is `unknown`."""
         ray = self.ray
         remote = ray.remote(ask)
         tasks = [self.on(node, remote).remote(*arguments) for node, arguments in given.items()]
@@ -129,8 +147,11 @@ class RayConnection:
         for task in tasks:
             try:
                 answers.append(ray.get(task, timeout=max(until - time.monotonic(), 0.0)))
-            except (ray.exceptions.RayError, ray.exceptions.GetTimeoutError) as error:
-                answers.append({"problem": str(getattr(error, "cause", None) or error).strip().splitlines()[-1]})
+            except ray.exceptions.GetTimeoutError:
+                answers.append({"problem": f"it did not answer within {ASK_SECONDS:g} s", "unknown": True})
+            except ray.exceptions.RayError as error:
+                why = str(getattr(error, "cause", None) or error).strip().splitlines()[-1]
+                answers.append({"problem": why, "unknown": not isinstance(error, ray.exceptions.RayTaskError)})
         return answers
 
     def is_dead(self, node: str) -> bool:

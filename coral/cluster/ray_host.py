@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
 import sys
-import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import ray
 
+from coral.cluster.node_report import report
 
-def described(programs: list[str] | None) -> dict[str, Any]:
-    """Return what this node has for agents: the versions of Python and of Coral (empty if it has none), which of the
-    `programs` are `missing`, and the free bytes of the disk that mirrors are on. `programs`: what agents need here;
-    None if no agent can run on this node."""
+
+def described(ports: Mapping[str, str], programs: list[str] | None) -> dict[str, Any]:
+    """Return what this node has for agents: the version of Coral (empty if it has none), which of the `programs` are
+    `missing`, and what `coral.cluster.node_report` tells. `programs`: what agents need here; None if no agent can run
+    on this node."""
     try:
         from coral import __version__ as version
     except ImportError:
         version = ""
-    folder = tempfile.gettempdir()
     return {
-        "python": platform.python_version(),
+        **report(ports),
         "coral": version,
         "runs_agents": programs is not None,
         "missing": [Path(program).name for program in programs or () if not _is_there(program)],
-        "folder": folder,
-        "disk": shutil.disk_usage(folder).free,
     }
 
 

@@ -36,7 +36,12 @@ class RayLaunchBridge(LaunchBridge):
     def __init__(self, folder: Path, address: str, needs: list[dict[str, float]]) -> None:
         super().__init__(folder)
         self._cluster = RayConnection(
-            folder, address, namespace=NAMESPACE, by_value=("ray_host",), work="agents", needs=needs
+            folder,
+            address,
+            namespace=NAMESPACE,
+            by_value=("ray_host", "node_report", "node"),
+            work="agents",
+            needs=needs,
         )
         self._ray = self._cluster.ray
         self._prefix = f"{hashlib.sha256(str(folder).encode()).hexdigest()[:16]}/"
@@ -117,12 +122,12 @@ class RayLaunchBridge(LaunchBridge):
         nodes = {node["NodeID"]: [node] for node in self._cluster.nodes}
         found["refused"] = [self._refusal(place, self._cluster.nodes) for place in places]
 
-        def programs(node: str) -> tuple[list[str] | None]:
+        def given(node: str) -> tuple[dict[str, str], list[str] | None]:
             fit = [place["programs"] for place in places if not self._refusal(place, nodes.get(node, []))]
-            return (sorted(set(chain.from_iterable(fit))) if fit else None,)
+            return self._cluster.ports(), sorted(set(chain.from_iterable(fit))) if fit else None
 
         ask = import_module("coral.cluster.ray_host").described if by_nodes else None
-        self._cluster.describe(found, ask, programs)
+        self._cluster.describe(found, ask, given)
         return found
 
     def _shown(self, client: LaunchClient) -> dict[str, Any]:

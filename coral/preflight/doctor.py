@@ -15,24 +15,21 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from attempts.fields import one_line
 from coral import __version__, extras
 from coral.agent_setup.launch import launch_environment
-from coral.agent_setup.nodes import described_agents, places_of as places_of_agents
 from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.config.model import Assignment
 from coral.grader import Fail, run_candidate
 from coral.grader.sandbox import SEALED
-from coral.grading.remote import described, grows
 from coral.grading.sandbox import level_of_graders, places_of
 from coral.native.options import missing_library
+from coral.preflight.check import Check, Health
+from coral.preflight.nodes import AGENT_NODES, FREE_BYTES, agent_nodes, grading_nodes
 from coral.preflight.unchecked import UNCHECKED
 from coral.processes import cgroup, environment, rlimit_tag, seal
 from coral.processes.cores import usable_cores
@@ -46,35 +43,16 @@ from workspace.disk import disk_problem_of
 from workspace.seal import Level
 
 ANSWER_SECONDS = 60.0  # for a program to say its version
-CLUSTER_SECONDS = 60.0  # for a cluster and all its nodes to answer
 WATCHES, INSTANCES = 65_536, 128
-FREE_BYTES = 2 << 30  # bytes: a run keeps every commit, every log, and a clone for each agent
 FREE_MEMORY = 0.08  # share of all memory from which on a supervisor calls it enough
 FILES = 1024
 INOTIFY = Path("/proc/sys/fs/inotify")
 FEW_SIGNS = "are found by session, parent and environment: a daemon that drops all three is missed"
 DELEGATE = "where systemd runs: `systemd-run --user --scope -p Delegate=yes coral start ...`"
 _VERSION = re.compile(r"\d+\.\d+")
-AGENT_NODES = "agent nodes"
-CLUSTER_HELP = "see docs/clusters.md"
 BUBBLEWRAP = "install bubblewrap (apt-get install bubblewrap): see docs/trust.md"
 UNSEALED = "until then, run what you would let run in your own account"
 ON_MACOS = "give Coral an account or a virtual machine of its own: see docs/trust.md"
-
-
-class Health(StrEnum):
-    WELL = "well"
-    NOTE = "note"  # works, and could be better
-    ABSENT = "absent"  # a program that is not installed and that nothing needs
-    WRONG = "wrong"  # no run can start with this
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    name: str
-    state: Health
-    text: str
-    advice: str = ""
 
 
 def _measured(name: str, enough: bool, text: str, advice: str) -> Check:
@@ -97,9 +75,9 @@ def inspect_machine(folder: Path, config: Config | None) -> Iterator[Check]:
     yield from _tried("prices", _prices)
     yield from _tried("search", _search)
     if config is not None and config.grader.is_remote:
-        yield from _tried("cluster", lambda: _cluster(config))
+        yield from _tried("cluster", lambda: grading_nodes(config))
     if config is not None and config.agents.are_remote:
-        yield from _tried(AGENT_NODES, lambda: _agent_nodes(config))
+        yield from _tried(AGENT_NODES, lambda: agent_nodes(config))
     driven = assignments_of(config) if config is not None else ()
     names = [name for name in registry.RUNTIMES if isinstance(registry.find(name, {}), AgentProgram)]
     with ThreadPoolExecutor(4) as pool:
@@ -269,74 +247,6 @@ def _login(runtime: AgentProgram, wanted: list[Assignment]) -> Check:
         return Check(name, Health.NOTE, "unknown: Coral does not know where it is", runtime.how_to_log_in)
     state = Health.WRONG if wanted and runtime.missing_login() else Health.NOTE
     return Check(name, state, f"none was found; looked for: {runtime.login_places}", runtime.how_to_log_in)
-
-
-def _cluster(config: Config) -> list[Check]:
-    """Asks the cluster of the task, as a run would, and each of its nodes."""
-    with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
-        found = described(config.grader, Path(folder, "private"), CLUSTER_SECONDS)
-    if problem := found["problem"]:
-        return [Check("cluster", Health.WRONG, problem, CLUSTER_HELP)]
-    if refused := found["refused"]:
-        state, when = (Health.NOTE, ", until it adds a node") if grows(config.grader) else (Health.WRONG, "")
-        return [Check("cluster", state, f"it runs no grade{when}: {refused}", "see grader in task.yaml")]
-    nodes = found["nodes"]
-    able = [node for node in nodes if "problem" not in node]
-    text = f"{plural(len(nodes), 'node')}" if nodes else "it answers"
-    if versions := sorted({node["python"] for node in able}):
-        text += f", Python {' and '.join(versions)}, {min(node['disk'] for node in able) / 1e9:.3g} GB free or more"
-    checks = [Check("cluster", Health.WELL, text), *_versions_differ("cluster", versions)]
-    for node in nodes:
-        if "problem" in node:
-            checks.append(Check("cluster", Health.NOTE, f"{node['address']}: {node['problem']}", CLUSTER_HELP))
-        elif node["disk"] < FREE_BYTES:
-            what = f"{node['address']} has {node['disk'] / 1e9:.3g} GB free in {node['folder']}"
-            checks.append(Check("cluster", Health.NOTE, what, "its grades are unpacked there: make room"))
-    return checks
-
-
-def _agent_nodes(config: Config) -> list[Check]:
-    """Asks the cluster on which agents run, and each of its nodes that could run one."""
-    with tempfile.TemporaryDirectory(prefix="coral-doctor-") as folder:
-        found = described_agents(config, Path(folder, "agents"), CLUSTER_SECONDS)
-    if problem := found["problem"]:
-        return [Check(AGENT_NODES, Health.WRONG, problem, CLUSTER_HELP)]
-    places = places_of_agents(config)
-    refused = [(place["runtime"], why) for place, why in zip(places, found["refused"], strict=True) if why]
-    checks = [
-        Check(AGENT_NODES, Health.WRONG, f"none runs {name}: {why}", "see agents in task.yaml") for name, why in refused
-    ]
-    nodes = [node for node in found["nodes"] if node.get("runs_agents", True)]
-    text = f"{plural(len(nodes), 'node')} for agents"
-    if able := [node for node in nodes if "problem" not in node]:
-        versions, free = sorted({node["python"] for node in able}), min(node["disk"] for node in able)
-        text += f", Python {' and '.join(versions)}, {free / 1e9:.3g} GB free or more"
-        checks += _versions_differ(AGENT_NODES, versions)
-    well = [Check(AGENT_NODES, Health.WELL, text)] if nodes else []
-    return [*well, *checks, *(check for node in nodes for check in _agent_node(node))]
-
-
-def _versions_differ(name: str, versions: list[str]) -> list[Check]:
-    """Return a note if nodes have different versions of Python: Ray admits those that differ in the last part alone."""
-    if len(versions) < 2:
-        return []
-    return [Check(name, Health.NOTE, "nodes have different versions of Python", "install the same one on all nodes")]
-
-
-def _agent_node(node: Mapping[str, Any]) -> Iterator[Check]:
-    where = node["address"]
-    if "problem" in node:
-        yield Check(AGENT_NODES, Health.NOTE, f"{where}: {node['problem']}", CLUSTER_HELP)
-        return
-    if node["coral"] != __version__:
-        has = f"Coral {node['coral']}, and this machine has {__version__}" if node["coral"] else "no Coral"
-        yield Check(AGENT_NODES, Health.WRONG, f"{where} has {has}", f"install coral-fleet {__version__} there")
-    for program in node["missing"]:
-        advice = "install it there, or say by labels which nodes have it"
-        yield Check(AGENT_NODES, Health.WRONG, f"{where} has no {program}", advice)
-    if node["disk"] < FREE_BYTES:
-        what = f"{where} has {node['disk'] / 1e9:.3g} GB free in {node['folder']}"
-        yield Check(AGENT_NODES, Health.NOTE, what, "its agents work there: make room")
 
 
 def _of_the_task(assignment: Assignment) -> Check:

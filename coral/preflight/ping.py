@@ -26,7 +26,7 @@ from coral.agent_setup.roster import assignments_of
 from coral.config.load import Config
 from coral.errors import CoralError
 from coral.fleet.events import Ending
-from coral.preflight.doctor import Check, Health
+from coral.preflight.check import Check, Health
 from coral.processes import environment, process
 from coral.processes.launch_tags import tag_of_one
 from coral.runtimes import registry

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from coral.preflight.doctor import Check, Health
+from coral.preflight.check import Check, Health
 from workspace.layout import Layout, closed_folders, folders
 
 

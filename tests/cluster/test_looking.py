@@ -3,6 +3,7 @@
 import json
 import platform
 import time
+from importlib.metadata import version
 
 import pytest
 from real_runs import tries, wait_until, write_task
@@ -56,7 +57,11 @@ def says(cluster, coral, tmp_path):
 
 def test_doctor_asks_every_node(says):
     ((state, text),) = says()
-    assert (state, text.startswith("4 nodes, Python 3."), text.endswith(" GB free or more")) == ("well", True, True)
+    assert (state, text.startswith(f"4 nodes, Ray {version('ray')}, Python 3."), text.endswith(" GB free or more")) == (
+        "well",
+        True,
+        True,
+    )
 
 
 def test_doctor_says_what_no_node_can_run(says):
@@ -89,7 +94,7 @@ def says_of_agents(cluster, coral, tmp_path):
 
 def test_doctor_asks_the_nodes_for_agents(says_of_agents, cluster):
     ((state, text),) = says_of_agents()
-    begins = f"{len(cluster.nodes())} nodes for agents, Python 3."
+    begins = f"{len(cluster.nodes())} nodes for agents, Ray {version('ray')}, Python 3."
     assert (state, text.startswith(begins), text.endswith(" GB free or more")) == ("well", True, True)
 
 

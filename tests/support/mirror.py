@@ -86,7 +86,8 @@ _PLACES = {
     ],
     "unit/coral/native/llm/test_tool_schemas": ["coral.native.llm.tools: arguments shipped"],
     "integration/coral/preflight/test_doctor and test_resume_check run the command": [
-        "coral.cli.commands: doctor resume"
+        "coral.cli.commands: doctor resume",
+        "coral.preflight: check",
     ],
     "integration/coral/runtimes: acp/test_program and scripted/test_runtime": [
         "coral.runtimes.acp: conversation",

@@ -25,7 +25,7 @@ from workspace.layout import can_see_private
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from coral.preflight.doctor import Check
+    from coral.preflight.check import Check
 
 GOOD, PLAIN = ("✓·-✗", "+.-!")
 
@@ -44,7 +44,7 @@ def add_arguments(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from coral.preflight.doctor import Health
+    from coral.preflight.check import Health
 
     found = []
     for finding in chain(_of_the_run(args), _findings(args.task, args.ping)):
@@ -80,7 +80,8 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
     any. A task that cannot be read is a finding. `pinged`: runtimes to ping; None sends no request to any program."""
     from coral.config.load import load
     from coral.errors import CoralError
-    from coral.preflight.doctor import Check, Health, inspect_machine
+    from coral.preflight.check import Check, Health
+    from coral.preflight.doctor import inspect_machine
 
     config = None
     try:
@@ -96,7 +97,7 @@ def _findings(task: str | None, pinged: list[str] | None) -> Iterator[Check]:
 
 
 def _print(finding: Check) -> None:
-    from coral.preflight.doctor import Health
+    from coral.preflight.check import Health
 
     marks = GOOD if "utf" in (sys.stdout.encoding or "").lower() else PLAIN
     mark = marks[list(Health).index(finding.state)]

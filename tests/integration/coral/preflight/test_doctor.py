@@ -1,6 +1,7 @@
 """`coral doctor` says what is here and what to do about what is not, and is wrong about neither."""
 
 import json
+import platform
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from real_runs import is_alive, wait_until
 
 from coral import __version__
 from coral.cli import main
-from coral.preflight import doctor
+from coral.preflight import doctor, nodes
 from coral.runtimes import registry
 from coral.runtimes.agent import AgentProgram
 
@@ -150,23 +151,47 @@ def test_the_program_of_the_task_must_be_here(here: Path, capsys, monkeypatch) -
     assert found["git"]["state"] == "well"
 
 
-def test_each_node_that_could_run_agents_is_asked_what_it_has_for_them(here: Path, capsys, monkeypatch) -> None:
-    able = {"python": "3.11.7", "coral": __version__, "runs_agents": True, "missing": [], "folder": "/tmp", "disk": 5e9}
-    nodes = [
+KEPT = {"folder": "/tmp/k", "bytes": 4e8, "unused": 0, "unread": [], "partial": False}
+NODE = {
+    "python": platform.python_version(), "ray": "1", "folder": "/tmp", "disk": 5e9, "asks_token": True,
+    "open_token": "", "closed": [], "closed_here": [], "kept": [KEPT],
+}  # fmt: skip
+
+
+@pytest.fixture
+def found(monkeypatch) -> dict[str, object]:
+    """What the nodes of a cluster say, which a test fills in."""
+    answer: dict[str, object] = {"problem": "", "refused": ""}
+    monkeypatch.setattr(nodes, "described_agents", lambda *_: answer)
+    monkeypatch.setattr(nodes, "described", lambda *_: answer)
+    monkeypatch.setattr(nodes, "version", lambda _: "1")
+    return answer
+
+
+def checks_of(capsys: pytest.CaptureFixture[str], name: str, code: int) -> list[tuple[str, str]]:
+    assert main(("doctor", "--json")) == code
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert all(one["advice"] for one in checks if one["name"] == name and one["state"] != "well")
+    return [(one["state"], one["text"]) for one in checks if one["name"] == name]
+
+
+def test_each_node_that_could_run_agents_is_asked_what_it_has_for_them(here: Path, capsys, found) -> None:
+    able = {**NODE, "coral": __version__, "runs_agents": True, "missing": []}
+    found["nodes"] = [
         {"address": "n1", **able},
         {"address": "n2", **able, "coral": "", "missing": ["codex"]},
         {"address": "n3", **able, "coral": "0.1", "disk": 1e9},
         {"address": "n4", **able, "coral": "", "runs_agents": False},
-        {"address": "n5", "problem": "it is slow"},
+        {"address": "n5", "problem": "it is slow", "closed_here": []},
     ]
-    found = {"problem": "", "nodes": nodes, "refused": ["no node has the labels kind=large"]}
-    monkeypatch.setattr(doctor, "described_agents", lambda *_: found)
+    found["refused"] = ["no node has the labels kind=large"]
     placed = "{runtime: native, executor: ray, ray: {address: 'h:1'}}"
     (here / "task" / "task.yaml").write_text(TASK.replace("{runtime: %s}", placed))
-    assert main(("doctor", "--json")) == 1
-    checks = json.loads(capsys.readouterr().out)["checks"]
-    assert [(one["state"], one["text"]) for one in checks if one["name"] == "agent nodes"] == [
-        ("well", "4 nodes for agents, Python 3.11.7, 1 GB free or more"),
+    assert checks_of(capsys, "agent nodes", 1) == [
+        (
+            "well",
+            f"4 nodes for agents, Ray 1, Python {platform.python_version()}, 1.2 GB kept for later, 1 GB free or more",
+        ),
         ("wrong", "none runs native: no node has the labels kind=large"),
         ("wrong", "n2 has no Coral"),
         ("wrong", "n2 has no codex"),
@@ -176,6 +201,35 @@ def test_each_node_that_could_run_agents_is_asked_what_it_has_for_them(here: Pat
     ]
     found["problem"] = "the head cannot be reached"
     assert look(capsys, 1)["agent nodes"]["text"] == "the head cannot be reached"
+
+
+def test_what_is_wrong_with_each_node_that_runs_grades_is_said(here: Path, capsys, found) -> None:
+    left = {**KEPT, "unused": 3e9, "unread": ["/tmp/k/abc"], "partial": True}
+    token = {"asks_token": False, "open_token": "/home/c/token"}
+    found["nodes"] = [
+        {"address": "n1", **NODE, "ray": "2", "python": "3.0.1"},
+        {"address": "n2", **NODE, **token},
+        {"address": "n3", **NODE, "closed": ["the raylet at h:7 (timed out)"], "closed_here": ["the raylet at n3:8"]},
+        {"address": "n4", **NODE, "kept": [KEPT, left], "disk": 1e9},
+        {"address": "n5", "problem": "it did not answer within 30 s", "unknown": True, "closed_here": ["it at n5:9"]},
+    ]
+    grader = "{command: 'true', executor: ray, ray: {address: 'h:1'}}"
+    (here / "task" / "task.yaml").write_text((TASK % "native").replace("{command: 'true'}", grader))
+    python = platform.python_version()
+    assert checks_of(capsys, "cluster", 0) == [
+        ("well", f"5 nodes, Ray 1 and 2, Python 3.0.1 and {python}, 2 GB kept for later, 1 GB free or more"),
+        ("note", f"n1 has Python 3.0.1, and this machine has {python}"),
+        ("note", "n1 has Ray 2, and this machine has 1"),
+        ("note", "n2 asks for no token: who reaches its ports runs any code there"),
+        ("note", "n2: others can read the token in /home/c/token"),
+        ("note", "n3: this machine cannot reach the raylet at n3:8"),
+        ("note", "n3 cannot reach the raylet at h:7 (timed out) of this machine"),
+        ("note", "n4 has 1 GB free in /tmp"),
+        ("note", "n4 cannot read /tmp/k/abc"),
+        ("note", "n4 keeps 3 GB or more in /tmp/k that no run uses now"),
+        ("note", "n5: this machine cannot reach it at n5:9"),
+        ("note", "n5 is unknown: it did not answer within 30 s"),
+    ]
 
 
 def test_without_git_nothing_starts(here: Path, capsys) -> None:

@@ -2,11 +2,12 @@
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from coral.cluster.ray_connection import RayConnection
+from coral.cluster.ray_connection import ASK_SECONDS, RayConnection
 
 HEAD = {"Alive": True, "Resources": {"memory": 1e9}}
 CARDS = {"Alive": True, "Resources": {"memory": 1e9, "GPU": 8.0}}
@@ -39,3 +40,57 @@ def test_a_node_without_processors_counts_for_work_that_needs_none(
     monkeypatch.setattr(RayConnection, "_connect", lambda *_: Ray())
     made = RayConnection(tmp_path, "h:1", namespace="n", by_value=(), work="grades", needs=needs)
     assert made._problem(time.monotonic()) == problem
+
+
+class Task:
+    """An answer of a node that a test plays."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def remote(self, *_: Any) -> Any:
+        return self.answer
+
+
+def test_a_node_that_does_not_answer_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class RayError(Exception):
+        pass
+
+    class GetTimeoutError(RayError):
+        pass
+
+    class RayTaskError(RayError):
+        pass
+
+    def get(answer: Any, timeout: float) -> Any:
+        assert timeout <= ASK_SECONDS
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    answers = {"n1": {"disk": 1}, "n2": GetTimeoutError("x"), "n3": RayError("it\nleft"), "n4": RayTaskError("no room")}
+    errors = SimpleNamespace(RayError=RayError, GetTimeoutError=GetTimeoutError, RayTaskError=RayTaskError)
+    ray = SimpleNamespace(exceptions=errors, remote=lambda function: function, get=get, nodes=list)
+    (tmp_path / "bridge.log").touch()
+    monkeypatch.setattr(RayConnection, "_connect", lambda *_: ray)
+    monkeypatch.setattr(RayConnection, "on", lambda _, node, __: Task(answers[node]))
+    made = RayConnection(tmp_path, "h:1", namespace="n", by_value=(), work="grades", needs=None)
+    assert made._asked(lambda: None, dict.fromkeys(answers, ())) == [
+        {"disk": 1},
+        {"problem": "it did not answer within 30 s", "unknown": True},
+        {"problem": "left", "unknown": True},
+        {"problem": "no room", "unknown": False},
+    ]
+
+
+def test_the_ports_of_a_node_and_of_this_machine_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [
+        {"NodeID": one, "NodeManagerAddress": one, "NodeManagerPort": 1, "ObjectManagerPort": 2} for one in ("n1", "n2")
+    ]
+    context = SimpleNamespace(get_node_id=lambda: "n1")
+    ray = SimpleNamespace(nodes=lambda: nodes, get_runtime_context=lambda: context)
+    (tmp_path / "bridge.log").touch()
+    monkeypatch.setattr(RayConnection, "_connect", lambda *_: ray)
+    made = RayConnection(tmp_path, "h:1", namespace="n", by_value=(), work="grades", needs=None)
+    assert made.ports("n2") == {"the raylet": "n2:1", "the object manager": "n2:2"}
+    assert made.ports() == {"the raylet": "n1:1", "the object manager": "n1:2"}

@@ -28,7 +28,7 @@ def test_a_program_that_may_not_be_started_is_missing(monkeypatch: pytest.Monkey
     described = runpy.run_module("coral.cluster.ray_host")["described"]
     closed, by_name = tmp_path / "closed-program", tmp_path / "bin" / "closed-program"
     closed.touch(0o600)
-    assert described([str(closed)])["missing"] == ["closed-program"]
+    assert described({}, [str(closed)])["missing"] == ["closed-program"]
     by_name.parent.mkdir()
     by_name.touch(0o700)
-    assert described([str(closed)])["missing"] == []
+    assert described({}, [str(closed)])["missing"] == []
