@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import resource
 import select
@@ -98,6 +99,13 @@ def report_capacity(folder: Path, grades: int) -> None:
             write_bytes(folder / wire.CAPACITY, f"{grades}\n".encode(), durable=False)
 
 
+def report_left_out(folder: Path, nodes: dict[str, str]) -> None:
+    """Report which nodes get no grade for a while: the reasons by address."""
+    if nodes != wire.left_out(folder):
+        with contextlib.suppress(OSError):  # the disk is full: it is tried again a second later
+            write_bytes(folder / wire.LEFT_OUT, json.dumps(nodes).encode(), durable=False)
+
+
 def fail(folder: Path, text: str) -> None:
     """End this process because the cluster cannot be used. The keeper starts another one after a pause."""
     report_trouble(folder, text)
@@ -143,6 +151,7 @@ class Try:
         self.since = time.monotonic()  # when it was submitted, or began if it has a place
         self.place: dict[str, Any] = {}  # the event by which it began on a node
         self.is_submitted = self.is_over = False
+        self.avoids: frozenset[str] = frozenset()  # the nodes on which it does not begin
         self._waits = ("", False)  # what the client knows of that, see `wait_for`
         if message["began"]:
             self._begin(message["began"])

@@ -7,6 +7,7 @@ Ray sends this module to the nodes by value, for they have no Coral: it imports 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import io
 import json
@@ -89,7 +90,7 @@ def grade(
             _end_unguarded(guard.place)
             raise RuntimeError(f"the guard of the grade has ended: {why}")
         if status["code"] != 0 and (free := shutil.disk_usage(guard.place).free) < LEAST_BYTES:
-            raise OSError(f"the grader failed, and its disk has {free} bytes free: that may be the cause")
+            raise OSError(errno.ENOSPC, f"the grader failed, and its disk has {free} bytes free: that may be the cause")
         ended = {**status, "artifacts": _artifacts(guard.place)}
         tell({**started, **streams.news(), **streams.ends(), "ended": ended})
     finally:

@@ -7,6 +7,7 @@ Ray sends this module to the nodes by value, for they may have no Coral: it impo
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import platform
@@ -19,11 +20,12 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from coral.cluster.node import own_folder
+from coral.cluster.node import LEAST_BYTES, own_folder
 
 PORT_SECONDS = 3.0  # for a port to take a connection
 SIZE_SECONDS = 5.0  # for which folders are measured: of mirrors, that may be many files
 MOST_UNREAD = 3  # paths that are named
+_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 def report(ports: Mapping[str, str], archives: Collection[str] | None = ()) -> dict[str, Any]:
@@ -46,6 +48,15 @@ def report(ports: Mapping[str, str], archives: Collection[str] | None = ()) -> d
             _looked(base / "agents", _has_launch, until),
         ],
     }
+
+
+def is_of_disk(error: Exception) -> bool:
+    """Return whether a grade has failed because of the disk of this node."""
+    if isinstance(error, OSError) and error.errno in _OF_DISK:
+        return True
+    with contextlib.suppress(OSError):
+        return shutil.disk_usage(own_folder()).free < LEAST_BYTES
+    return False
 
 
 def closed(ports: Mapping[str, str]) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 import ray
 
 from coral.cluster import node
-from coral.cluster.node_report import PORT_SECONDS, report
+from coral.cluster.node_report import PORT_SECONDS, is_of_disk, report
 
 CALLS = 16  # of its methods that may run at the same time
 SILENT_SECONDS = 20.0  # without a word of a bridge, from which on the head is asked whether it is there
@@ -36,7 +36,13 @@ def run_grade(
     def tell(event: dict[str, Any]) -> None:
         _wait(owner.push.remote(key, {**event, **spot} if "started" in event else event))
 
-    node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell, is_last=False)
+    try:
+        node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell, is_last=False)
+    except (OSError, RuntimeError) as error:
+        if not is_of_disk(error):
+            raise
+        why = f"{type(error).__name__}: {error}"
+        _wait(owner.push.remote(key, {"lost": why, "full": spot["node"], "address": spot["started"]}))
 
 
 def described(owner: Any, ports: Mapping[str, str], archives: Collection[str] | None) -> dict[str, Any]:
@@ -137,7 +143,7 @@ class Owner:
         with self._changed:
             if (grade := self._grades.get(key)) is not None and not grade.over:
                 grade.events.append(event)
-                grade.over = "ended" in event
+                grade.over = bool(event.keys() & {"ended", "lost"})
                 self._changed.notify_all()
 
     def lose(self, key: str, reason: str) -> None:

@@ -12,6 +12,7 @@ import math
 import os
 import threading
 import time
+from collections.abc import Collection
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -24,9 +25,11 @@ from coral.cluster.bridge import (
     Bridge,
     DelayedError,
     RefusedError,
+    Try,
     report_capacity,
     wait_for_lock,
 )
+from coral.cluster.left_out import LeftOut
 from coral.cluster.ray_connection import RayConnection
 from coral.cluster.shipping import Shipping
 
@@ -61,6 +64,7 @@ class RayBridge(Bridge):
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         self._owner = self._new_owner()
+        self._left_out = LeftOut(folder)
         self._replacing = threading.Lock()  # held while an owner that has ended is replaced
 
     # The cluster.
@@ -90,7 +94,11 @@ class RayBridge(Bridge):
         return os._exit(4)  # another bridge begins anew
 
     def _report_capacity(self) -> None:
-        report_capacity(self._folder, capacity_of(self._cluster.nodes, self._resources))
+        """Report which nodes are left out, and how many grades fit on the others; if there are none, on all."""
+        self._left_out.report()
+        nodes = self._cluster.nodes
+        capacity = capacity_of(_without(nodes, self._left_out.now()), self._resources)
+        report_capacity(self._folder, capacity or capacity_of(nodes, self._resources))
 
     def _end_lost(self) -> None:
         """Report grades on dead nodes as lost, for Ray keeps such a task pending, and what those wait for that no node
@@ -104,6 +112,9 @@ class RayBridge(Bridge):
                     tried.place = {}
                     self._call("lose", tried.key, "its node died")
                 elif not tried.node and not tried.is_over:
+                    if tried.avoids and not self._runs_without(tried.avoids, tried.resources):
+                        gone = {"lost": "the nodes that it waited for are gone", "counts": False}
+                        self._call("push", tried.key, gone)
                     tried.wait_for(refusal, behind=some_run)
             self.cancel_unclaimed()
             time.sleep(1)
@@ -146,7 +157,11 @@ class RayBridge(Bridge):
         if found["problem"]:
             return {}
         found["runs"] = [run for run in self._of_owners("described")[0] if run["running"] or run["waiting"]]
-        return {tried.key: why_waiting(tried.resources, found["nodes"]) for tried in self.present()}
+        left_out = self._left_out.now()
+        for node in found["nodes"]:
+            node["left_out"] = left_out.get(node["id"], "")
+        nodes = [node for node in found["nodes"] if not node["left_out"]] or found["nodes"]
+        return {tried.key: why_waiting(tried.resources, nodes) for tried in self.present()}
 
     def _of_owners(self, method: str) -> tuple[list[Any], bool]:
         """Call a method of the owners of all runs that have grades on the cluster, this one too. Return the answers,
@@ -189,11 +204,23 @@ class RayBridge(Bridge):
         self._sent.update(archives.keys() - {""})
         order = {**order, "archive": sha, "base": parcel.base_sha, "removed": parcel.removed}
         environment = {"runtime_env": order["environment"]} if order["environment"] else {}
-        options = {**options_of(resources), "scheduling_strategy": "SPREAD", **environment}
+        options = {**options_of(resources), "scheduling_strategy": "SPREAD", **self._elsewhere(key), **environment}
         driver = self._ray.get_runtime_context().get_job_id()
         while missing := self._call("submit", key, order, parcel.changes, options, driver):
             for one in missing:
                 self._call("keep", one, archives[one])
+
+    def _elsewhere(self, key: str) -> dict[str, Any]:
+        """Return the options by which a try goes to no node that is left out, if another one can run it."""
+        tried, left_out = self._tries.get(key), self._left_out.now()
+        if tried is None or not left_out or not self._runs_without(left_out, tried.resources):
+            return {}
+        tried.avoids = frozenset(left_out)
+        return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(left_out))})"}}
+
+    def _runs_without(self, nodes: Collection[str], resources: dict[str, float]) -> bool:
+        """Return whether a node other than these can run a grade, even if it is busy now."""
+        return not too_large(resources, _without(self._cluster.nodes, nodes))
 
     def cancel(self, key: str) -> None:
         self._call("cancel", key)
@@ -215,7 +242,23 @@ class RayBridge(Bridge):
             news = self._call("news", cursors, NEWS_SECONDS)
             for tried in present:
                 if tried.key in news:
-                    tried.tell(*news[tried.key])
+                    at, events = news[tried.key]
+                    for event in events:
+                        self._note_disk(tried, event)
+                    tried.tell(at, events)
+
+    def _note_disk(self, tried: Try, event: dict[str, Any]) -> None:
+        """Leave out the node of a try that was lost for the disk there. The try does not count for `max_retries` if
+        another node can run the grade."""
+        if "full" in event:
+            self._left_out.add(event["full"], event["address"], event["lost"])
+            event["counts"] = not self._runs_without(self._left_out.now(), tried.resources)
+        elif "ended" in event:
+            self._left_out.forget(event.get("node", tried.node))
+
+
+def _without(nodes: list[dict[str, Any]], left_out: Collection[str]) -> list[dict[str, Any]]:
+    return [node for node in nodes if node["NodeID"] not in left_out]
 
 
 def options_of(asked: dict[str, float]) -> dict[str, Any]:

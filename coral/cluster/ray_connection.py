@@ -110,6 +110,7 @@ class RayConnection:
             asked = [{**answer, "closed_here": ports} for answer, ports in zip(asked, shut, strict=True)]
         found["nodes"] = [
             {
+                "id": node.node_id,
                 "address": node.ip_address,
                 "total": _named(node.total_resources()),
                 "free": _named(node.available_resources()),

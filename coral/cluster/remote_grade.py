@@ -60,6 +60,7 @@ class _Remote:
         passed = {name: os.environ[name] for name in spec["passed"] if name in os.environ}
         self._order["env"] = {**passed, **self._order["env"]}
         self._tries, self._seen, self._submitted = 0, 0, ""
+        self._uncounted = 0  # tries that were lost and do not count for `max_retries`
         self._began: float | None = None  # when the present try began on a node
         self._place: dict[str, Any] = {}  # that node
         self._checked = time.monotonic()
@@ -138,7 +139,7 @@ class _Remote:
         if "unmade" in event and self._spec["impatient"]:
             raise _NotGradedError(f"cannot grade on the cluster: {_short(event['lost'])}")
         if "lost" in event:
-            self._lost(event["lost"], connection)
+            self._lost(event["lost"], connection, counts=event.get("counts", True))
         ended: dict[str, Any] | None = event.get("ended")
         return ended
 
@@ -154,15 +155,17 @@ class _Remote:
         with (self._folder / name).open("ab") as file:
             file.write(data)
 
-    def _lost(self, reason: str, connection: socket.socket) -> None:
-        """Submit the grade again, under the key of the next try. Raises _NotGradedError after `max_retries` tries."""
+    def _lost(self, reason: str, connection: socket.socket, *, counts: bool = True) -> None:
+        """Submit the grade again, under the key of the next try. Raises _NotGradedError after `max_retries` tries.
+        One that does not count took its time from that for waiting, so that all ends in time."""
         self._tries += 1
+        self._uncounted += not counts
         self._note(f"try {self._tries} was lost: {reason}")
-        if self._tries > self._spec["max_retries"]:
+        if self._tries - self._uncounted > self._spec["max_retries"]:
             last = f"{self._tries} times; the last time: {_short(reason)}"
             raise _NotGradedError(f"the cluster lost its grade {last}")
         if self._began is not None:
-            self._until = time.monotonic() + self._left
+            self._until = (time.monotonic() if counts else self._began) + self._left
         self._seen, self._began = 0, None
         self._submit(connection)
 

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # as in typing: each import here is paid by every grade o
 if TYPE_CHECKING:
     from typing import Any
 
-SOCKET, LOCK, TROUBLE, CAPACITY, LOG = "socket", "lock", "trouble", "capacity", "bridge.log"
+SOCKET, LOCK, TROUBLE, CAPACITY, LEFT_OUT, LOG = "socket", "lock", "trouble", "capacity", "left_out", "bridge.log"
 SILENT_SECONDS = 30.0  # beyond its timeout, until a grade that has begun counts as lost if no end is reported
 GRADE_LOG = "cluster.log"  # in the folder of a grade
 CARD = "accelerator_type:"  # and a type: the resource by which Ray knows graphics cards of that type
@@ -103,3 +103,12 @@ def capacity(folder: Path) -> int | None:
         return int((folder / CAPACITY).read_text("utf-8"))
     except (OSError, ValueError):
         return None
+
+
+def left_out(folder: Path) -> dict[str, str]:
+    """Return which nodes get no grade for a while: the reasons by address."""
+    try:
+        found: dict[str, str] = json.loads((folder / LEFT_OUT).read_text("utf-8"))
+        return found
+    except (OSError, ValueError):
+        return {}

@@ -232,7 +232,12 @@ def _resume(transaction: Transaction, away: float) -> None:
         stopping=None, detached_reason=None, finished=None, breakers={}, queue_paused_until=0.0, voids_in_a_row=0
     )
     transaction.set_run(
-        disk_problem="", cluster_problem="", agents_cluster_problem="", write_again_at=None, is_hurried=False
+        disk_problem="",
+        cluster_problem="",
+        agents_cluster_problem="",
+        nodes_left_out={},
+        write_again_at=None,
+        is_hurried=False,
     )
     transaction.set_run(draining=None, short=())
     live_budgets.drop_outdated(transaction)

@@ -49,6 +49,7 @@ from coral.fleet.upkeep_events import (
     DiskChecked as DiskChecked,
     HeartbeatsAltered as HeartbeatsAltered,
     MachineChecked as MachineChecked,
+    NodesLeftOut as NodesLeftOut,
     RecordsDamaged as RecordsDamaged,
     Restored as Restored,
     Shortage as Shortage,
@@ -362,6 +363,7 @@ UpkeepEvent = (
     | ClockSet
     | DiskChecked
     | ClusterMeasured
+    | NodesLeftOut
     | AgentsClusterChecked
 )
 Event = (

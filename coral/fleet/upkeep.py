@@ -39,7 +39,7 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
             machine.handle(transaction, event)
         case on.DiskChecked(problem=problem):
             _on_disk_checked(transaction, problem)
-        case on.ClusterMeasured() | on.AgentsClusterChecked():
+        case on.ClusterMeasured() | on.NodesLeftOut() | on.AgentsClusterChecked():
             _on_cluster(transaction, event)
         case _:
             assert_never(event)
@@ -86,10 +86,16 @@ def exclude_time(transaction: Transaction) -> None:
             stalls.exclude_time(transaction, name)
 
 
-def _on_cluster(transaction: Transaction, event: on.ClusterMeasured | on.AgentsClusterChecked) -> None:
+def _on_cluster(
+    transaction: Transaction, event: on.ClusterMeasured | on.NodesLeftOut | on.AgentsClusterChecked
+) -> None:
     match event:
         case on.ClusterMeasured(capacity=capacity):
             transaction.set_run(cluster_capacity=capacity)
+        case on.NodesLeftOut(nodes=nodes):
+            for node in sorted(nodes.keys() - transaction.run.nodes_left_out.keys()):
+                transaction.alert(f"a node of the cluster gets no grade for a while: {node}: {nodes[node]}")
+            transaction.set_run(nodes_left_out=nodes)
         case on.AgentsClusterChecked(problem=problem):
             _on_agents_cluster_checked(transaction, problem)
         case _:

@@ -1,5 +1,6 @@
 """The events about the supervisor's own files, and about the machine that it runs on."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -105,6 +106,13 @@ class ClusterMeasured:
     """The cluster has got or lost nodes. `capacity`: how many grades fit on those that it has now."""
 
     capacity: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodesLeftOut:
+    """The list of the nodes that get no grade for a while has changed. `nodes`: the reasons by address."""
+
+    nodes: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,6 +106,11 @@ def cluster_capacity(grader: GraderSection, private: Path) -> int | None:
     return wire.capacity(bridge_of(private)) if grader.executor == "ray" else None
 
 
+def nodes_left_out(grader: GraderSection, private: Path) -> dict[str, str]:
+    """Return which nodes of the cluster get no grade for a while: the reasons by address."""
+    return wire.left_out(bridge_of(private)) if grader.executor == "ray" else {}
+
+
 def _section(grader: GraderSection) -> RaySection | SlurmSection:
     return grader.slurm if grader.executor == "slurm" else grader.ray
 

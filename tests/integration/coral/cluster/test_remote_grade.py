@@ -1,7 +1,9 @@
 """The local process of a grade on a cluster, beside a bridge that the test plays."""
 
 import errno
+import socket
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,6 +71,30 @@ def test_a_grade_whose_node_tells_of_no_end_is_tried_elsewhere(
     assert _Remote({**spec, "order": order, "wait": 3600}).ended() == ENDED["ended"]
     assert keys == ["run:#7:1/1", "run:#7:1/2"]
     assert "try 1 was lost: its node told of no end\n" in (tmp_path / "cluster.log").read_text()
+
+
+def test_tries_that_do_not_count_are_not_used_up(spec: dict[str, object], tmp_path: Path) -> None:
+    began = {"started": "10.0.0.7", "node": "a", "pid": 9}
+    full, lost = {"lost": "its disk is full", "counts": False}, {"lost": "its node died"}
+    tries = ([began, full], [full], [full], [lost], [began, lost])
+    keys = played(
+        tmp_path, {str(at): [{"of": f"run:#7:1/{at}", "events": events}] for at, events in enumerate(tries, 1)}
+    )
+    with pytest.raises(Exception, match="the cluster lost its grade 5 times; the last time: its node died"):
+        _Remote(spec).ended()
+    assert len(keys) == 5
+
+
+def test_a_try_that_does_not_count_takes_its_time_from_that_for_waiting(spec: dict[str, object]) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        remote = _Remote({**spec, "max_retries": 2})
+        for counts, left in ((True, 60.0), (False, 50.0)):
+            remote._event({"started": "10.0.0.7", "node": "a", "pid": 9}, here)
+            assert remote._began is not None
+            remote._began -= 10.0
+            remote._event({"lost": "x", "counts": counts}, here)
+            assert remote._until - time.monotonic() == pytest.approx(left, abs=5)
 
 
 def test_a_bridge_learns_whether_a_try_was_submitted_before(spec: dict[str, object], tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 grades there is room for."""
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from coral.cluster import ray_bridge
-from coral.cluster.bridge import Bridge
+from coral.cluster import ray_bridge, wire
+from coral.cluster.bridge import Bridge, Try
+from coral.cluster.left_out import LeftOut
 from coral.cluster.ray_bridge import MOST_OF_A_NODE, RayBridge, capacity_of, too_large, why_waiting
 
 NODES = [
@@ -67,6 +70,61 @@ def test_a_type_of_graphics_card_that_no_node_has_is_named() -> None:
         too_large({**asked, "CPU": 8}, [*NODES, having])
         == "no node has 8 CPUs, 1 GPUs, a graphics card of type A100 at once"
     )
+
+
+@pytest.fixture
+def bridge(tmp_path: Path) -> RayBridge:
+    """A bridge to three nodes, with a try."""
+    made = object.__new__(RayBridge)
+    Bridge.__init__(made, tmp_path)
+    nodes = [{"NodeID": name, "Alive": True, "Resources": {"CPU": 2.0}} for name in ("n1", "n2", "n3")]
+    made._cluster, made._left_out, made._resources = SimpleNamespace(nodes=nodes), LeftOut(tmp_path), {"CPU": 1}
+    message = {"submit": "k", "seen": 0, "again": False, "order": {"attempt": 1}, "resources": {"CPU": 1}, "began": {}}
+    made._tries["k"] = Try(SimpleNamespace(send=lambda **_: None), message)
+    return made
+
+
+def lost_on(node: str) -> dict[str, Any]:
+    return {"lost": "OSError: its disk is full", "full": node, "address": f"10.0.0.{node[1:]}"}
+
+
+def test_a_node_whose_disk_is_full_is_left_out_while_another_can_run_the_grade(bridge: RayBridge) -> None:
+    tried, counts = bridge._tries["k"], []
+    assert (bridge._elsewhere("k"), tried.avoids) == ({}, frozenset())
+    for node in ("n2", "n1", "n3"):
+        bridge._note_disk(tried, event := lost_on(node))
+        counts.append((event["counts"], bridge._elsewhere("k")))
+    assert counts == [
+        (False, {"label_selector": {"ray.io/node-id": "!in(n2)"}}),
+        (False, {"label_selector": {"ray.io/node-id": "!in(n1,n2)"}}),
+        (True, {}),
+    ]
+    assert wire.left_out(bridge._folder)["10.0.0.1"] == "OSError: its disk is full"
+
+
+def test_a_node_that_is_left_out_gives_no_room(bridge: RayBridge) -> None:
+    capacities = []
+    for node in ("n1", "n2", "n3"):
+        bridge._note_disk(bridge._tries["k"], lost_on(node))
+        bridge._report_capacity()
+        capacities.append(wire.capacity(bridge._folder))
+    assert capacities == [4, 2, 6]
+
+
+def test_a_try_that_waits_for_nodes_that_are_gone_is_submitted_anew(
+    bridge: RayBridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = list[Any]()
+    monkeypatch.setattr(bridge, "_call", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(ray_bridge.time, "sleep", lambda _: next(iter(())))
+    bridge._note_disk(bridge._tries["k"], lost_on("n1"))
+    bridge._elsewhere("k")
+    for dead in ([], [1, 2]):
+        for at in dead:
+            bridge._cluster.nodes[at]["Alive"] = False
+        with pytest.raises(StopIteration):
+            bridge._end_lost()
+    assert called == [("push", "k", {"lost": "the nodes that it waited for are gone", "counts": False})]
 
 
 def test_the_owner_lives_on_while_there_is_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:
