@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from attempts.files import write_bytes
 from coral.cluster import slurm_job, wire
@@ -63,6 +63,7 @@ class _Job:
     alive: int = 0  # the time of its last sign of life in nanoseconds, by the clock of its node
     alive_at: float = 0.0  # when this bridge saw that sign, on its own clock
     done_at: float | None = None  # since when the queue lists the job no more
+    is_unread: bool = False  # whether the last look at its events told nothing
 
     @property
     def id(self) -> str:
@@ -92,6 +93,7 @@ class SlurmBridge(Bridge):
         for place in sorted((folder / TRIES).iterdir()):
             self._take_over(place)
         self._silent_since: float | None = None
+        self._asking = 0.0  # seconds for which the present pass has waited for Slurm's answer
         self._is_doubted = bool(wire.trouble(folder))  # whether Slurm must be asked whether it answers at all
 
     def serve(self) -> None:
@@ -177,7 +179,9 @@ class SlurmBridge(Bridge):
         """Take over a try of the bridge before. One whose job is not known is removed: then its job ends by itself."""
         try:
             key, id = (place / KEY).read_text("utf-8"), (place / JOB).read_text("utf-8")
-        except OSError:
+        except OSError as error:
+            if slurm_job.is_unknown(error):  # the next bridge looks again
+                fail(self._folder, f"the disk that is shared with Slurm's nodes cannot be read: {error}")
             shutil.rmtree(place, ignore_errors=True)
             return
         kind = self._submitit.SlurmJob if self._cluster == "slurm" else self._submitit.LocalJob
@@ -186,13 +190,17 @@ class SlurmBridge(Bridge):
     def _renew(self) -> None:
         """Renew the lease, without which jobs end. `_watch` may wait for Slurm, or for a client that takes nothing."""
         while True:
-            self._lease.touch()
+            with contextlib.suppress(OSError):  # the shared disk fails: it is tried again
+                self._lease.touch()
             time.sleep(LEASE_EVERY)
 
     def _watch(self) -> None:
-        looked = float("-inf")
+        looked, before = float("-inf"), time.monotonic()
         while True:
             now = time.monotonic()
+            if now - before - self._asking > slurm_job.LONG_SECONDS:
+                self._begin_anew(now)
+            before, self._asking = now, 0.0
             present = [(tried, job) for tried in self.present() if (job := self._jobs.get(tried.key)) is not None]
             for _, job in present:
                 if not job.is_over:  # what a lost job writes later does not count
@@ -205,15 +213,24 @@ class SlurmBridge(Bridge):
             self.cancel_unclaimed()
             time.sleep(READ_SECONDS)
 
+    def _begin_anew(self, now: float) -> None:
+        """Begin all times of silence anew, after a pass that took long: the shared disk stood still, so that no job
+        could give a sign of life, or this machine did. A slow answer of Slurm is neither."""
+        with self._changed:
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            job.alive_at, job.done_at = now, None
+
     def _find_lost(self, jobs: list[_Job], now: float) -> None:
         if not jobs and not self._is_doubted:
             return
+        began = time.monotonic()
         running = self._running(jobs)
+        self._asking = time.monotonic() - began
         for job in jobs:
-            with contextlib.suppress(OSError):
-                if (alive := (job.folder / slurm_job.ALIVE).stat().st_mtime_ns) != job.alive:
-                    job.alive, job.alive_at = alive, now
-            if job.alive and now > job.alive_at + SILENT_SECONDS:
+            if job.is_unread or not _find_life(job, now):  # what the job has written may be there
+                job.alive_at, job.done_at = now, None
+            elif job.alive and now > job.alive_at + SILENT_SECONDS:
                 job.events.append({"lost": f"its job {job.id} gave no sign of life for {SILENT_SECONDS:g} s"})
             elif running is None or job.id in running or (job.alive and now < job.alive_at + ALIVE_SECONDS):
                 job.done_at = None
@@ -271,6 +288,17 @@ def _options(resources: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name.removeprefix("slurm_").replace("_", "-"), value
 
 
+def _find_life(job: _Job, now: float) -> bool:
+    """Look for a new sign of life of a job. Return whether the look told anything."""
+    try:
+        alive = (job.folder / slurm_job.ALIVE).stat().st_mtime_ns
+    except OSError as error:  # as before the first sign
+        return not slurm_job.is_unknown(error)
+    if alive != job.alive:
+        job.alive, job.alive_at = alive, now
+    return True
+
+
 def _error(job: _Job) -> str:
     with contextlib.suppress(OSError, UnicodeDecodeError):
         lines = (job.handle.stderr() or "").strip().splitlines()
@@ -280,16 +308,24 @@ def _error(job: _Job) -> str:
 
 def read_events(job: _Job) -> None:
     """Read the events that a job has written since the last look."""
-    with contextlib.suppress(OSError), (job.folder / slurm_job.EVENTS).open("rb") as file:
-        file.seek(job.offset)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break
-            job.offset += len(line)
-            try:
-                job.events.append(wire.decoded(line))
-            except ValueError:  # code of a candidate in the job can write there, too
-                job.events.append({"lost": f"its job {job.id} has an event that cannot be read"})
+    job.is_unread = False
+    try:
+        with (job.folder / slurm_job.EVENTS).open("rb") as file:
+            _read_from(file, job)
+    except OSError as error:
+        job.is_unread = slurm_job.is_unknown(error)
+
+
+def _read_from(file: IO[bytes], job: _Job) -> None:
+    file.seek(job.offset)
+    for line in file:
+        if not line.endswith(b"\n"):
+            break
+        job.offset += len(line)
+        try:
+            job.events.append(wire.decoded(line))
+        except ValueError:  # code of a candidate in the job can write there, too
+            job.events.append({"lost": f"its job {job.id} has an event that cannot be read"})
 
 
 def _has(text: str, words: Iterable[str]) -> bool:

@@ -3,7 +3,7 @@
 The folder lies on the file system that the nodes share. So does the Python environment, with Coral in it.
 """
 
-import contextlib
+import errno
 import json
 import os
 import socket
@@ -24,6 +24,14 @@ ORDER, CHECKOUT, EVENTS, CLAIM, ALIVE, ARCHIVES, LEASE = (
     "lease",
 )
 LOOK_SECONDS = 2.0
+GONE = -1
+LONG_SECONDS = 10.0  # a look that takes longer shows that the shared disk stands still, or that this machine does
+_UNKNOWN = (errno.ESTALE, errno.EIO)  # errors of a look at a shared disk that tell nothing of what is there
+
+
+def is_unknown(error: OSError) -> bool:
+    """Return whether a look at the shared disk has failed in a way that tells nothing of what is there."""
+    return error.errno in _UNKNOWN
 
 
 def run(folder: str, lease_seconds: float) -> None:
@@ -54,14 +62,35 @@ def _job() -> str:
 
 def _watch(place: Path, lease_seconds: float) -> None:
     """Give signs of life, and end the job when its folder is gone or the lease has run out: a guard then ends the
-    grader. Times of two machines are never compared: a file's time only tells that it was touched again."""
+    grader. Times of two machines are never compared: a file's time only tells that it was touched again. The time of
+    the lease begins anew after a look that took long, or that told nothing: the bridge could not renew it either."""
     lease, seen, at = place.parent.parent / LEASE, 0, time.monotonic()
-    while place.exists():
-        with contextlib.suppress(OSError):
-            (place / ALIVE).touch()
-            if (found := lease.stat().st_mtime_ns) != seen:
-                seen, at = found, time.monotonic()
-        if time.monotonic() > at + lease_seconds:
+    while True:
+        began = time.monotonic()
+        found: int | None
+        try:
+            found = _looked(place, lease)
+        except OSError as error:
+            found = None if is_unknown(error) else seen
+        now = time.monotonic()
+        if found == GONE:
+            break
+        if found is None or now > began + LONG_SECONDS:
+            at = now
+        elif found != seen:
+            seen, at = found, now
+        if now > at + lease_seconds:
             break
         time.sleep(LOOK_SECONDS)
     os._exit(1)
+
+
+def _looked(place: Path, lease: Path) -> int:
+    """Give a sign of life. Return when the lease was renewed, as its file tells, or GONE if the folder of the try is
+    gone. Raises OSError."""
+    try:
+        place.stat()
+    except FileNotFoundError:
+        return GONE
+    (place / ALIVE).touch()
+    return lease.stat().st_mtime_ns
