@@ -77,7 +77,7 @@ class _Remote:
                 with wire.connect(Path(self._spec["bridge"]), seconds=5) as connection:
                     return self._graded(connection)
             except (OSError, _LostError):
-                self._check()
+                self._check(is_away=True)
                 time.sleep(RETRY_SECONDS)
 
     def _graded(self, connection: socket.socket) -> dict[str, Any]:
@@ -155,9 +155,10 @@ class _Remote:
         with (self._folder / name).open("ab") as file:
             file.write(data)
 
-    def _lost(self, reason: str, connection: socket.socket, *, counts: bool = True) -> None:
-        """Submit the grade again, under the key of the next try. Raises _NotGradedError after `max_retries` tries.
-        One that does not count took its time from that for waiting, so that all ends in time."""
+    def _lost(self, reason: str, connection: socket.socket | None, *, counts: bool = True) -> None:
+        """Submit the grade again, under the key of the next try; without a connection, once there is one. Raises
+        _NotGradedError after `max_retries` tries. One that does not count took its time from that for waiting, so that
+        all ends in time."""
         self._tries += 1
         self._uncounted += not counts
         self._note(f"try {self._tries} was lost: {reason}")
@@ -167,24 +168,28 @@ class _Remote:
         if self._began is not None:
             self._until = (time.monotonic() if counts else self._began) + self._left
         self._seen, self._began = 0, None
-        self._submit(connection)
+        if connection is not None:
+            self._submit(connection)
 
-    def _check(self, *, has_news: bool = False) -> None:
+    def _check(self, *, has_news: bool = False, is_away: bool = False) -> None:
         """Raise _NotGradedError if the time for waiting is over, or if the spec is `impatient` and the grade waits for
         the cluster, or for a node that nobody adds. Time in which the cluster cannot be used does not count: the
-        supervisor waits as well."""
+        supervisor waits as well. `is_away`: there is no bridge now, and a grade that has begun waits for the next one,
+        AWAY_SECONDS at most; then its try is lost."""
         now = time.monotonic()
         passed, self._checked = now - self._checked, now
         if trouble := wire.trouble(Path(self._spec["bridge"])):
             self._until += passed
         if why := trouble or self._why:
             self._note(f"waits: {why}")
+        if is_away and self._began is not None and now > self._until + wire.AWAY_SECONDS:
+            self._lost("its node told of no end", None)
         vain = trouble if self._spec["grows"] else why
-        is_over = now > self._until and not (has_news and self._began is not None)  # the news may be of its end
+        # The news may be of its end, and so may those of the next bridge.
+        is_over = now > self._until and not ((has_news or is_away) and self._began is not None)
         if (vain and self._spec["impatient"]) or is_over:
-            silent = "its node told of no end" if self._began is not None else self._not_begun()
             again = self._is_behind and self._began is None  # it waited for its turn, and may do so once more
-            raise _NotGradedError(f"cannot grade on the cluster: {why or silent}", again=again)
+            raise _NotGradedError(f"cannot grade on the cluster: {why or self._not_begun()}", again=again)
 
     def _not_begun(self) -> str:
         """Return why it has not begun where the bridge gives no reason. Ray does not say whether a grade waits for room

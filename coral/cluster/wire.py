@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 SOCKET, LOCK, TROUBLE, CAPACITY, LEFT_OUT, LOG = "socket", "lock", "trouble", "capacity", "left_out", "bridge.log"
 SILENT_SECONDS = 30.0  # beyond its timeout, until a grade that has begun counts as lost if no end is reported
+AWAY_SECONDS = 30.0  # beyond that, for which a grade waits for the next bridge, which may know of its end
 GRADE_LOG = "cluster.log"  # in the folder of a grade
 CARD = "accelerator_type:"  # and a type: the resource by which Ray knows graphics cards of that type
 _BYTES = "\0base64"  # the key of an object that stands for bytes: one that no user takes for an argument of a grader

@@ -67,7 +67,8 @@ def longest_wait(grader: GraderSection) -> float:
     if not grader.is_remote:
         return 0.0
     section = _section(grader)
-    return section.wait + section.max_retries * (grader.timeout + wire.SILENT_SECONDS) + wire.SILENT_SECONDS + _MARGIN
+    silent = wire.SILENT_SECONDS + wire.AWAY_SECONDS
+    return section.wait + section.max_retries * (grader.timeout + silent) + silent + _MARGIN
 
 
 def grows(grader: GraderSection) -> bool:

@@ -118,6 +118,43 @@ def test_a_bridge_learns_whether_a_try_was_submitted_before(spec: dict[str, obje
     assert submitted == [("1", False), ("1", True), ("2", False), ("2", True)]
 
 
+BEGAN = {"started": "10.0.0.7", "node": "a", "pid": 9}
+
+
+def late(spec: dict[str, object], **others: object) -> _Remote:
+    """A grade that runs on a node, whose time is over."""
+    here, there = socket.socketpair()
+    with here, there:
+        remote = _Remote({**spec, **others})
+        remote._event(BEGAN, here)
+    remote._until = time.monotonic() - 1
+    return remote
+
+
+def test_the_end_of_a_grade_whose_time_is_over_is_heard_of_the_next_bridge(
+    spec: dict[str, object], tmp_path: Path
+) -> None:
+    remote = late(spec)
+    for _ in range(3):
+        remote._check(is_away=True)
+    keys = played(tmp_path, {"1": [{"of": "run:#7:1/1", "events": [ENDED]}]})
+    assert remote.ended() == ENDED["ended"]
+    assert keys == ["run:#7:1/1"]
+
+
+def test_a_grade_whose_time_is_over_while_there_is_no_bridge_is_tried_again(
+    spec: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "AWAY_SECONDS", 0.0)
+    remote = late(spec, wait=3600.0)
+    remote._check(is_away=True)
+    keys = played(tmp_path, {"2": [{"of": "run:#7:1/2", "events": [BEGAN, ENDED]}]})
+    assert remote.ended() == ENDED["ended"]
+    assert keys == ["run:#7:1/2"]
+    with pytest.raises(Exception, match="the cluster lost its grade 1 times; the last time: its node told of no end"):
+        late(spec, max_retries=0)._check(is_away=True)
+
+
 def test_time_in_which_the_cluster_cannot_be_used_does_not_count(spec: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / wire.TROUBLE).write_text("no head\n")
     remote = _Remote({**spec, "wait": 0.1})
