@@ -274,8 +274,21 @@ _UNITS = {"CPU": "CPUs", "GPU": "GPUs", "memory": "bytes of memory"}
 
 def why_waiting(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
     """Return why a grade that needs these resources has not begun."""
-    shortage = _shortage(asked, [node["free"] for node in nodes], " free")
-    return shortage or "a node has room for it"
+    if shortage := _shortage(asked, [node["free"] for node in nodes], " free"):
+        return shortage
+    able = [node for node in nodes if _has_all(node["free"], asked)]
+    if any(_surely_has_cards(node, asked.get("GPU", 0)) for node in able):
+        return "a node has room for it"
+    free = max(node["free"]["GPU"] for node in able)
+    return f"unknown: a node has {free:g} GPUs free together, and Ray does not tell how much of each card"
+
+
+def _surely_has_cards(node: dict[str, Any], asked: float) -> bool:
+    """Return whether a node has these graphics cards free, however what is free is spread over its cards. A share is of
+    one card, and one card has at least as much free as the average one."""
+    free: float = node["free"].get("GPU", 0)
+    cards: float = node["total"].get("GPU", 0)
+    return free + _EXACT >= (cards * asked if asked < 1 else cards)
 
 
 def too_large(asked: dict[str, float], nodes: list[dict[str, Any]]) -> str:
@@ -303,7 +316,7 @@ def _times(name: str, amount: float, asked: float) -> int:
 
 def _shortage(asked: dict[str, float], nodes: list[dict[str, float]], free: str = "") -> str:
     """Return what no node has of the resources that are asked; empty if one has them all. `nodes`: what each has."""
-    if any(all(node.get(name, 0) >= amount for name, amount in asked.items()) for node in nodes):
+    if any(_has_all(node, asked) for node in nodes):
         return ""
     for name, amount in asked.items():
         largest = max((node.get(name, 0) for node in nodes), default=0)
@@ -314,6 +327,10 @@ def _shortage(asked: dict[str, float], nodes: list[dict[str, float]], free: str 
             return f"it needs {_amount(name, amount)}; {most} has {largest:g}{free}"
     listed = ", ".join(_amount(name, amount) for name, amount in asked.items() if amount)
     return f"no node has {listed}{free} at once"
+
+
+def _has_all(node: dict[str, float], asked: dict[str, float]) -> bool:
+    return all(node.get(name, 0) >= amount for name, amount in asked.items())
 
 
 def _amount(name: str, amount: float) -> str:

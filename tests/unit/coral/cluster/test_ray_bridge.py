@@ -55,10 +55,29 @@ def test_there_is_room_for_what_living_nodes_have_together(asked: dict[str, floa
 
 
 def test_a_grade_that_waits_is_told_what_is_not_free() -> None:
-    nodes = [{"free": {"CPU": 1.0, "GPU": 0.0}}, {"free": {"CPU": 0.0, "GPU": 2.0}}]
+    total = {"CPU": 2.0, "GPU": 2.0}
+    nodes = [{"free": {"CPU": 1.0, "GPU": 0.0}, "total": total}, {"free": {"CPU": 0.0, "GPU": 2.0}, "total": total}]
     assert why_waiting({"CPU": 2}, nodes) == "it needs 2 CPUs; the node with the most has 1 free"
     assert why_waiting({"CPU": 1, "GPU": 1}, nodes) == "no node has 1 CPUs, 1 GPUs free at once"
     assert why_waiting({"CPU": 1}, nodes) == "a node has room for it"
+
+
+@pytest.mark.parametrize(
+    ("free", "cards", "asked", "why"),
+    [
+        (0.6, 2, 0.5, "unknown: a node has 0.6 GPUs free together, and Ray does not tell how much of each card"),
+        (1.0, 2, 1.0, "unknown: a node has 1 GPUs free together, and Ray does not tell how much of each card"),
+        (1.0, 2, 0.5, "a node has room for it"),
+        (0.5, 1, 0.5, "a node has room for it"),
+        (2.0, 2, 2.0, "a node has room for it"),
+        (0.4, 2, 0.5, "it needs 0.5 GPUs; the node with the most has 0.4 free"),
+    ],
+)
+def test_what_is_free_of_several_cards_is_no_room_on_one(free: float, cards: float, asked: float, why: str) -> None:
+    nodes = [{"free": {"CPU": 9.0, "GPU": free}, "total": {"CPU": 9.0, "GPU": cards}}]
+    assert why_waiting({"CPU": 1, "GPU": asked}, nodes) == why
+    nodes.append({"free": {"CPU": 9.0}, "total": {"CPU": 9.0}})
+    assert why_waiting({"CPU": 1, "GPU": asked}, nodes) == why
 
 
 def test_a_type_of_graphics_card_that_no_node_has_is_named() -> None:
