@@ -104,11 +104,10 @@ class RayBridge(Bridge):
         """Report grades on dead nodes as lost, for Ray keeps such a task pending, and what those wait for that no node
         can run; end those that no client asks for."""
         while True:
-            dead = {node["NodeID"] for node in self._cluster.nodes if not node["Alive"]}
             present, refusal = self.present(), self.refusal(self._resources)
             some_run = any(tried.node and not tried.is_over for tried in present)
             for tried in present:
-                if tried.node in dead:
+                if tried.node and self._cluster.is_dead(tried.node):
                     tried.place = {}
                     self._call("lose", tried.key, "its node died")
                 elif not tried.node and not tried.is_over:

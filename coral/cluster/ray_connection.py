@@ -19,6 +19,7 @@ from coral.cluster.node_report import closed
 ASK_SECONDS = 30.0  # for nodes to say what they have
 CONNECT_SECONDS = 20.0
 SILENT_SECONDS = 10.0  # for which the head may not answer before the cluster counts as one that cannot be used
+ABSENT_SECONDS = 60.0  # for which the head may not list a node before that counts as dead
 REASON = 300  # characters
 ASKED_AT_ONCE = 32  # nodes whose ports are tried
 _PORTS = {"the raylet": "NodeManagerPort", "the object manager": "ObjectManagerPort"}
@@ -41,6 +42,7 @@ class RayConnection:
         self.ray: Any = self._connect(namespace, by_value)
         self.nodes: list[dict[str, Any]] = self.ray.nodes()
         self._answered = time.monotonic()  # when the head last answered
+        self._absent: dict[str, float] = {}  # since when it does not list nodes that were asked for
 
     def _connect(self, namespace: str, by_value: tuple[str, ...]) -> Any:
         """Ray may wait for ever for a head that is missing or refuses."""
@@ -156,7 +158,14 @@ class RayConnection:
         return answers
 
     def is_dead(self, node: str) -> bool:
-        return any(found["NodeID"] == node and not found["Alive"] for found in self.nodes)
+        """Return whether the head says that a node is dead, or has not listed it for ABSENT_SECONDS: a head that comes
+        back without memory lists no node before that has reported to it again."""
+        for found in self.nodes:
+            if found["NodeID"] == node:
+                self._absent.pop(node, None)
+                return not found["Alive"]
+        answered = self._answered
+        return answered > self._absent.setdefault(node, answered) + ABSENT_SECONDS
 
     def _watch_head(self) -> None:
         """Report when the head does not answer. Ray's own calls then block, or end this process after a minute."""
@@ -177,10 +186,14 @@ class RayConnection:
 
     def _watch_nodes(self, look: Callable[[], None]) -> None:
         while True:
-            self.nodes = self.ray.nodes()
-            self._answered = time.monotonic()
+            self._look()
             look()
             time.sleep(1)
+
+    def _look(self) -> None:
+        self.nodes, before, self._answered = self.ray.nodes(), self._answered, time.monotonic()
+        if self._answered > before + SILENT_SECONDS:  # nodes have all their time to report to a head that was away
+            self._absent.clear()
 
 
 def _runs(node: Mapping[str, Any], needs: Sequence[Mapping[str, float]]) -> bool:

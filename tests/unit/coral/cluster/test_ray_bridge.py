@@ -97,7 +97,8 @@ def bridge(tmp_path: Path) -> RayBridge:
     made = object.__new__(RayBridge)
     Bridge.__init__(made, tmp_path)
     nodes = [{"NodeID": name, "Alive": True, "Resources": {"CPU": 2.0}} for name in ("n1", "n2", "n3")]
-    made._cluster, made._left_out, made._resources = SimpleNamespace(nodes=nodes), LeftOut(tmp_path), {"CPU": 1}
+    cluster = SimpleNamespace(nodes=nodes, is_dead=lambda node: node == "dead")
+    made._cluster, made._left_out, made._resources = cluster, LeftOut(tmp_path), {"CPU": 1}
     message = {"submit": "k", "seen": 0, "again": False, "order": {"attempt": 1}, "resources": {"CPU": 1}, "began": {}}
     made._tries["k"] = Try(SimpleNamespace(send=lambda **_: None), message)
     return made
@@ -144,6 +145,17 @@ def test_a_try_that_waits_for_nodes_that_are_gone_is_submitted_anew(
         with pytest.raises(StopIteration):
             bridge._end_lost()
     assert called == [("push", "k", {"lost": "the nodes that it waited for are gone", "counts": False})]
+
+
+def test_a_try_on_a_node_that_is_dead_is_lost(bridge: RayBridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    called = list[Any]()
+    monkeypatch.setattr(bridge, "_call", lambda *arguments: called.append(arguments))
+    monkeypatch.setattr(ray_bridge.time, "sleep", lambda _: next(iter(())))
+    for node in ("not listed", "dead"):
+        bridge._tries["k"].place = {"node": node}
+        with pytest.raises(StopIteration):
+            bridge._end_lost()
+    assert called == [("lose", "k", "its node died")]
 
 
 def test_the_owner_lives_on_while_there_is_no_grade(monkeypatch: pytest.MonkeyPatch) -> None:

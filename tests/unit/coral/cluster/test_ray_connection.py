@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from coral.cluster.ray_connection import ASK_SECONDS, RayConnection
+from coral.cluster import ray_connection
+from coral.cluster.ray_connection import ABSENT_SECONDS, ASK_SECONDS, RayConnection
 
 HEAD = {"Alive": True, "Resources": {"memory": 1e9}}
 CARDS = {"Alive": True, "Resources": {"memory": 1e9, "GPU": 8.0}}
@@ -94,3 +95,38 @@ def test_the_ports_of_a_node_and_of_this_machine_are_known(tmp_path: Path, monke
     made = RayConnection(tmp_path, "h:1", namespace="n", by_value=(), work="grades", needs=None)
     assert made.ports("n2") == {"the raylet": "n2:1", "the object manager": "n2:2"}
     assert made.ports() == {"the raylet": "n1:1", "the object manager": "n1:2"}
+
+
+@pytest.fixture
+def listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Returns whether the node `n1` counts as dead so many seconds later, where the head then lists these nodes."""
+    seconds, nodes = [0.0], list[Any]()
+    (tmp_path / "bridge.log").touch()
+    monkeypatch.setattr(ray_connection, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    monkeypatch.setattr(RayConnection, "_connect", lambda *_: SimpleNamespace(nodes=lambda: list(nodes)))
+    made = RayConnection(tmp_path, "h:1", namespace="n", by_value=(), work="grades", needs=None)
+
+    def is_dead(later: float, **alive: bool) -> bool:
+        seconds[0] += later
+        nodes[:] = [{"NodeID": name, "Alive": lives} for name, lives in alive.items()]
+        made._look()
+        return made.is_dead("n1")
+
+    return is_dead
+
+
+def test_a_node_that_the_head_does_not_list_has_time_to_come_back(listed: Any) -> None:
+    assert [listed(1, n1=True), listed(1, n1=False)] == [False, True]
+    for _ in range(2):
+        assert not any(listed(5, n2=True) for _ in range(int(ABSENT_SECONDS / 5) + 1))
+        assert not listed(1, n1=True)
+    assert [listed(5, n2=True) for _ in range(int(ABSENT_SECONDS / 5) + 2)][-2:] == [False, True]
+    assert not listed(1, n1=True), "it came back all the same"
+
+
+def test_the_time_in_which_the_head_is_away_is_not_that_of_a_node(listed: Any) -> None:
+    assert not listed(1)
+    assert not listed(10 * ABSENT_SECONDS)
+    assert not listed(1)
+    assert not any(listed(5) for _ in range(int(ABSENT_SECONDS / 5) - 1))
+    assert [listed(5), listed(5)][-1]
