@@ -1,6 +1,7 @@
 """How long a node gets no grade."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +13,7 @@ from coral.cluster.left_out import FIRST_SECONDS, LONGEST_SECONDS, LeftOut
 def passed(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The seconds that have passed, as one number that a test adds to."""
     seconds = [0.0]
-    monkeypatch.setattr(left_out.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(left_out, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
     return seconds
 
 
