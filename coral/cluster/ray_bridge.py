@@ -150,6 +150,8 @@ class RayBridge(Bridge):
 
     def look(self, found: dict[str, Any], *, by_nodes: bool) -> dict[str, str]:
         ask = import_module("coral.cluster.owner").described if by_nodes else None
+        if by_nodes:
+            self._call("keys")  # a new owner may still start, and then no node would reach it in time
         used, are_all = self._of_owners("archives") if by_nodes else ([], False)
         archives = sorted(chain.from_iterable(used)) if are_all else None
         self._cluster.describe(found, ask, lambda _: (self._owner, self._cluster.ports(), archives))

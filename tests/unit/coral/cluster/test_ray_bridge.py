@@ -1,6 +1,7 @@
 """What no node could ever run is told from what has to wait, for Ray would wait for ever and say nothing; and how many
 grades there is room for."""
 
+import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -145,6 +146,25 @@ def test_a_try_that_waits_for_nodes_that_are_gone_is_submitted_anew(
         with pytest.raises(StopIteration):
             bridge._end_lost()
     assert called == [("push", "k", {"lost": "the nodes that it waited for are gone", "counts": False})]
+
+
+@pytest.mark.parametrize(("are_all", "archives"), [(True, ["a", "b"]), (False, None)])
+def test_nodes_are_asked_once_the_owner_has_started(
+    bridge: RayBridge, monkeypatch: pytest.MonkeyPatch, are_all: bool, archives: list[str] | None
+) -> None:
+    """Else none would reach it in time. Where an owner does not say what it has, nothing counts as unused."""
+    done = list[Any]()
+    monkeypatch.setitem(sys.modules, "coral.cluster.owner", SimpleNamespace(described="described"))
+    monkeypatch.setattr(bridge, "_call", lambda method: done.append(method))
+    answers = {"archives": [["b"], ["a"]], "described": []}
+    monkeypatch.setattr(bridge, "_of_owners", lambda method: done.append(method) or (answers[method], are_all))
+
+    def describe(_: Any, ask: Any, given: Any) -> None:
+        done.append((ask, given("n1")))
+
+    bridge._cluster.describe, bridge._cluster.ports, bridge._owner = describe, dict, "owner"
+    bridge.look({"problem": "", "nodes": []}, by_nodes=True)
+    assert done == ["keys", "archives", ("described", ("owner", {}, archives)), "described"]
 
 
 def test_a_try_on_a_node_that_is_dead_is_lost(bridge: RayBridge, monkeypatch: pytest.MonkeyPatch) -> None:
