@@ -18,5 +18,6 @@ def test_grades_go_elsewhere_and_the_operator_is_told(begin, cluster, coral):
     assert scores(run) == [(value, float(value)) for value in values]
     assert f"a node of the cluster gets no grade for a while: {node}: OSError: [Errno 28]" in alert["text"]
     assert f"no grade begins for a while on {node}: OSError: [Errno 28]" in shown
-    assert sum(len(noted(run, number, "was lost: ")) for number in (0, *values)) <= 1
+    # The bridge that graded the seed may have lost one, too.
+    assert sum(len(noted(run, number, "was lost: ")) for number in values) <= 1
     assert node not in {place_of(run, number)[0] for number in values}
