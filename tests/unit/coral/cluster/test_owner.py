@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -62,7 +63,7 @@ def test_the_lease_runs_only_while_the_head_is_there(
     ],
 )
 def test_a_grade_that_failed_for_the_disk_of_its_node_says_so(
-    owner: Any, monkeypatch: pytest.MonkeyPatch, error: Exception, free: int, is_told: bool
+    owner: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, free: int, is_told: bool
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise error
@@ -74,6 +75,7 @@ def test_a_grade_that_failed_for_the_disk_of_its_node_says_so(
     told = list[Any]()
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(owner.node, "grade", fail)
+    monkeypatch.setattr("coral.cluster.node_report.own_folder", lambda: tmp_path)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
     me = SimpleNamespace(push=SimpleNamespace(remote=push))
     with contextlib.nullcontext() if is_told else pytest.raises(type(error)):

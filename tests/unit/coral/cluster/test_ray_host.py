@@ -24,6 +24,7 @@ def test_a_node_without_coral_says_so_and_ends_after_the_lease(monkeypatch: pyte
 
 def test_a_program_that_may_not_be_started_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    monkeypatch.setattr("coral.cluster.node_report.own_folder", lambda: tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     described = runpy.run_module("coral.cluster.ray_host")["described"]
     closed, by_name = tmp_path / "closed-program", tmp_path / "bin" / "closed-program"
