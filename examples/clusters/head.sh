@@ -16,4 +16,6 @@ export RAY_gcs_storage=rocksdb RAY_gcs_storage_path="$folder/head"
 
 echo "the head is $address:$port. Where Coral runs:" >&2
 echo "  export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$folder/token" >&2
-exec ray start --head --block --node-ip-address="$address" --port="$port" --num-cpus=0 --include-dashboard=false
+# No log monitor: it reads the logs of all workers ten times a second, for drivers that print them. Coral has none.
+exec ray start --head --block --node-ip-address="$address" --port="$port" --num-cpus=0 --include-dashboard=false \
+  --include-log-monitor=false

@@ -56,11 +56,14 @@ def _program(pid):
     return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0]
 
 
-def test_a_run_on_the_cluster_of_a_laptop_which_leaves_nothing(laptop, start):
+def test_a_run_on_the_cluster_of_a_laptop_which_leaves_nothing(laptop, start, tmp_path):
     keys = {"executor": "ray", "ray.address": "127.0.0.1:6390", "timeout": 60}
     run = start([*tries(2), "hang"], overrides=tuple(f"grader.{name}={keys[name]}" for name in keys), grade=GRADE)
     assert [one.score for one in run.wait_for_attempts(1)] == [2.0]
     run.stop()
+    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in left(tmp_path)]
+    assert any(b"/raylet" in line for line in lines)
+    assert not any(b"log_monitor" in line for line in lines), "it reads logs ten times a second, for nobody"
 
 
 def test_the_cluster_of_a_laptop_ends_with_its_head_and_says_so(laptop, tmp_path):
