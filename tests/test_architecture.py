@@ -130,7 +130,7 @@ MAY_IMPORT = {
         "coral.processes.result_channel",
     ),
     "coral.cluster.guard_protocol": (),
-    "coral.cluster.guard_server": ("coral.cluster.guard", "coral.cluster.guard_protocol"),
+    "coral.cluster.guard_server": ("coral.cluster.guard", "coral.cluster.guard_protocol", "coral.grader.remove_tree"),
     "coral.cluster.node": ("coral.cluster.guard_protocol", "coral.cluster.spare_guard"),  # a node has none of the rest
     "coral.cluster.node_report": ("coral.cluster.node",),
     "coral.cluster.spare_guard": ("coral.cluster.guard_protocol",),

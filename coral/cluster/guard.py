@@ -34,6 +34,7 @@ LARGEST = (1 << 20) + 1  # bytes of a result that are read: one more than `coral
 LOCKS = 10  # RLIMIT_LOCKS, which `resource` does not name
 SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _KILL_SECONDS = 5.0
+_KIT = str(Path(__file__).parents[2])  # where graders find the modules of Coral, too
 _CALL = "import sys; sys.path.insert(0, sys.argv.pop(1)); from coral.grading.runner import wait; wait('')"
 
 
@@ -50,7 +51,7 @@ def main(place: str, alive: int, done: int) -> None:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
     folder = Path(place)
     mark(folder)
-    write(folder / GUARD, {"pid": os.getpid(), "started": started_at(os.getpid())})
+    write(folder / GUARD, described())
     try:
         start = json.loads((folder / START).read_text("utf-8"))
         grader = _Grader(folder, start["env"]) if start["python"] else None
@@ -64,6 +65,11 @@ def main(place: str, alive: int, done: int) -> None:
     finally:
         end_all()
         remove_tree(folder)
+
+
+def described() -> dict[str, Any]:
+    """Return how other workers recognize this process."""
+    return {"pid": os.getpid(), "started": started_at(os.getpid())}
 
 
 def mark(folder: Path) -> None:
@@ -128,7 +134,7 @@ class _Grader:
         self.channel = ResultChannel()
         null = subprocess.DEVNULL
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-u", "-c", _CALL, str(self._folder / "kit")],
+            [sys.executable, "-P", "-u", "-c", _CALL, _KIT],
             stdin=subprocess.PIPE, stdout=null, stderr=null,
             cwd="/", env=self._env, pass_fds=self.channel.given, start_new_session=True,
         )  # fmt: skip

@@ -1,8 +1,9 @@
 """The guards that a worker starts: each with the interpreter of a grader, before it is known which grade they will run.
 
 To start the two takes longer than a small grade. So a worker that has run a grade starts those of the next one, and all
-its guards are forks of one process, which has their modules loaded. Ray sends this module to the nodes by value, for
-they have no Coral: it imports the standard library only.
+its guards are forks of one process, which has their modules loaded. The modules of Coral lie in a folder of that
+process: to write and remove them for each grade takes longer than a small one, too. Ray sends this module to the nodes
+by value, for they have no Coral: it imports the standard library only.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import Any
 from coral.cluster.guard_protocol import BEGUN, FRESH_SECONDS, GUARD, ORDER, START, STATUS, TAKEN
 
 ERRORS, KIT, COMPILED = "guard.err", "kit", "__pycache__"
+MOST_OF_A_MODULE = 1 << 20  # bytes
 FORK_SECONDS = 60.0  # for a process that has forked guards before to fork another, on a machine that is overloaded
-_CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard_server import main; main()"
+_CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard_server import main; main(sys.argv[1])"
 _spare: list[GradeGuard] = []
 _servers: list[GuardServer] = []  # one at most
 
@@ -38,11 +40,6 @@ class GradeGuard:
         self._start, self._kit = start, kit
         with contextlib.ExitStack() as undo:
             undo.callback(remove_folder, self.place)
-            paths = {self.place / KIT / name: data for name, data in kit.items()}
-            for folder in {path.parent for path in paths}:
-                folder.mkdir(parents=True, exist_ok=True)
-            for path, data in paths.items():
-                path.write_bytes(data)
             env = {**start["env"], "CORAL_GRADE": str(self.place)}
             (self.place / START).write_text(json.dumps({**start, "env": env}), encoding="utf-8")
             self._launch(undo)
@@ -58,33 +55,21 @@ class GradeGuard:
             undo.callback(os.close, self._done)
             theirs.callback(os.close, done_there)
             with (self.place / ERRORS).open("ab") as errors:
-                server = _server(self._kit, self.place / KIT, errors.fileno())
-                if not server.fork(self.place, errors.fileno(), there, done_there):
+                self._server = _server(self._kit, self.place.parent, errors.fileno())
+                if not self._server.fork(self.place, errors.fileno(), there, done_there):
                     raise _NotBegunError(f"the guard of the grade did not begin: {self.errors()}")
 
     def is_for(self, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> bool:
         """Return whether it was started for such a grade, still waits and will for long, and nobody has changed its
-        folder: the candidate of another grade might have."""
+        folder or the modules: the candidate of another grade might have."""
         if time.monotonic() > self._since + FRESH_SECONDS:
             return False
         if (self._start, self._kit) != (start, kit) or self.is_done(0):
             return False
         with contextlib.suppress(OSError, RecursionError):  # its folder is gone, or somebody made a deep one in it
             names = {path.name for path in self.place.iterdir() if not path.name.startswith(f".{GUARD}.")}
-            return names <= {START, GUARD, ERRORS, KIT} and self._modules() == self._kit
+            return names <= {START, GUARD, ERRORS} and self._server.has_modules()
         return False
-
-    def _modules(self) -> dict[str, bytes]:
-        """Return what is in its folder of modules by path, and remove what Python has compiled there besides."""
-        found = {}
-        for path in sorted((self.place / KIT).rglob("*")):
-            name = str(path.relative_to(self.place / KIT))
-            if path.is_symlink() or path.is_file():
-                if path.parent.name == COMPILED and name not in self._kit:
-                    path.unlink(missing_ok=True)
-                else:
-                    found[name] = read(path, 0, 1 << 20)
-        return found
 
     def hold(self) -> None:
         """Reserve the guard for a grade: from now on it waits for its order without a time limit."""
@@ -122,22 +107,44 @@ class _NotBegunError(RuntimeError):
 
 
 class GuardServer:
-    """The process that forks the guards of this worker, see `coral.cluster.guard_server`. It ends with the worker."""
+    """The process that forks the guards of this worker, see `coral.cluster.guard_server`. It ends with the worker.
+    `modules`: the folder of what guards and graders import of Coral."""
 
-    def __init__(self, kit: Mapping[str, bytes], env: Mapping[str, str], modules: Path, errors: int) -> None:
-        """Start the process. `modules`: the folder with the files of `kit`; it reads them until its first fork."""
+    def __init__(self, kit: Mapping[str, bytes], env: Mapping[str, str], grades: Path, errors: int) -> None:
+        """Start the process, with a folder in `grades` for the modules of `kit`."""
         self._kit, self._env = kit, env
-        there, self._socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        line = [sys.executable, "-P", "-c", _CALL, str(modules)]
-        try:
+        self._place = Path(tempfile.mkdtemp(prefix="server-", dir=grades))
+        self.modules = self._place / KIT
+        with contextlib.ExitStack() as undo:
+            undo.callback(remove_folder, self._place)
+            paths = {self.modules / name: data for name, data in kit.items()}
+            for folder in {self.modules, *(path.parent for path in paths)}:
+                folder.mkdir(parents=True, exist_ok=True)
+            for path, data in paths.items():
+                path.write_bytes(data)
+            there, self._socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            undo.callback(self._socket.close)
+            line = [sys.executable, "-P", "-c", _CALL, str(self.modules)]
             with there:
                 self._process = subprocess.Popen(line, stdin=there.fileno(), stdout=errors, stderr=errors, env=env)
-        except BaseException:
-            self._socket.close()
-            raise
+            undo.pop_all()  # nothing has failed
 
     def is_for(self, kit: Mapping[str, bytes], env: Mapping[str, str]) -> bool:
-        return (self._kit, self._env) == (kit, env) and self._process.poll() is None
+        return (self._kit, self._env) == (kit, env) and self._process.poll() is None and self.has_modules()
+
+    def has_modules(self) -> bool:
+        """Return whether the modules are as they were sent: a candidate might have changed them. Removes what Python
+        has compiled there besides, by which a candidate could change them as well."""
+        try:
+            found = _modules(str(self.modules))
+            compiled = {name for name in found - self._kit.keys() if COMPILED in name.split("/")}
+            for name in compiled:
+                (self.modules / name).unlink()
+            return found - compiled == self._kit.keys() and all(
+                read(f"{self.modules}/{name}", 0, MOST_OF_A_MODULE) == data for name, data in self._kit.items()
+            )
+        except (OSError, RecursionError):  # the folder is gone, or somebody made a deep one in it
+            return False
 
     def fork(self, place: Path, *given: int) -> bool:
         """Have it fork a guard with these descriptors for the folder of a grade; return False if it cannot."""
@@ -153,16 +160,25 @@ class GuardServer:
         self._socket.close()
         self._process.kill()
         self._process.wait()
+        remove_folder(self._place)
 
 
-def _server(kit: Mapping[str, bytes], modules: Path, errors: int) -> GuardServer:
+def _modules(folder: str, name: str = "") -> set[str]:
+    """Return the names of all files below a folder, links too. No `Path.rglob`, which takes ten times as long."""
+    with os.scandir(f"{folder}/{name}") as entries:
+        below = [(f"{name}{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in entries]
+    files = {one for one, is_folder in below if not is_folder}
+    return files.union(*(_modules(folder, f"{one}/") for one, is_folder in below if is_folder))
+
+
+def _server(kit: Mapping[str, bytes], grades: Path, errors: int) -> GuardServer:
     """Return the process that forks guards with these modules and this worker's variables. It is started where there is
     none."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     if _servers and not _servers[0].is_for(kit, env):
         close_server()
     if not _servers:
-        _servers.append(GuardServer(kit, env, modules, errors))
+        _servers.append(GuardServer(kit, env, grades, errors))
     return _servers[0]
 
 
@@ -203,7 +219,7 @@ def put(guard: GradeGuard) -> None:
     _spare.append(guard)
 
 
-def read(path: Path, offset: int, most: int) -> bytes:
+def read(path: str | Path, offset: int, most: int) -> bytes:
     """Read a part of a file, which a candidate may have made: links are not followed, and a pipe is not waited for."""
     with contextlib.suppress(OSError):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

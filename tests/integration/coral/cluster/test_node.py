@@ -61,7 +61,7 @@ def grade(workspace, private, artifacts):
         raise SystemExit("bad")
     return {"score": 1.0, "feedback": (private / "hidden.txt").read_text()}
 """
-COMPILED = f"kit/coral/grading/__pycache__/runner.{sys.implementation.cache_tag}.pyc"
+COMPILED = f"coral/grading/__pycache__/runner.{sys.implementation.cache_tag}.pyc"
 WORKER = """
 import pickle, sys
 from coral.cluster import node, spare_guard
@@ -120,7 +120,7 @@ def grade(order, checkout, archive, *, is_last=True, **others):
 
 
 def left(tmp_path):
-    return list((tmp_path / "node").glob("coral-*/grades/*"))
+    return list((tmp_path / "node").glob("coral-*/*/grades/grade-*"))
 
 
 def test_a_grade_tells_of_all_that_comes_of_it(shipped, tmp_path):
@@ -323,7 +323,7 @@ def test_nothing_of_a_grade_outlives_its_guard(shipped, tmp_path):
     def kill(event):
         if "output" in event:  # the grade has begun
             wait_until(lambda: pids.exists() and pids.read_text().endswith(" "), what="the grade")
-            (guard,) = (tmp_path / "node").glob("coral-*/*/grades/*/guard.json")
+            (guard,) = (tmp_path / "node").glob("coral-*/*/grades/grade-*/guard.json")
             os.kill(json.loads(guard.read_text())["pid"], signal.SIGKILL)
 
     order, checkout, archive = shipped(f"stray {pids} wait")
@@ -424,14 +424,40 @@ def test_a_guard_that_was_ended_while_it_waited_is_replaced(shipped, tmp_path, r
     assert pids_of(shipped, tmp_path) != ready[1]
 
 
-@pytest.mark.parametrize("name", ["private", "kit/grade.py", "kit/coral/grading/runner.py", COMPILED])
-def test_what_waits_is_not_used_where_somebody_wrote_into_its_folder(shipped, tmp_path, ready, name):
-    (ready[0].place / name).write_text("another grader")
+def test_what_waits_is_not_used_where_somebody_wrote_into_its_folder(shipped, tmp_path, ready):
+    (ready[0].place / "private").write_text("another grader")
     assert pids_of(shipped, tmp_path) != ready[1]
 
 
+def modules():
+    (server,) = spare_guard._servers
+    return server.modules
+
+
+@pytest.mark.parametrize("name", ["grade.py", "coral/grading/runner.py", COMPILED])
+def test_what_waits_is_not_used_where_somebody_wrote_into_the_modules(shipped, tmp_path, ready, name):
+    (changed := modules() / name).write_text("another grader")
+    assert pids_of(shipped, tmp_path) != ready[1]
+    assert not changed.exists(), "they are written anew, into another folder"
+
+
+def test_all_grades_of_a_worker_import_the_same_modules(shipped, tmp_path, ready):
+    before = modules()
+    pids_of(shipped, tmp_path)
+    assert modules() == before
+
+
+@pytest.mark.parametrize(
+    "change", [Path.unlink, lambda path: path.write_text("raise RuntimeError('changed')")], ids=["removed", "changed"]
+)
+def test_the_next_guard_of_a_worker_begins_with_the_modules_that_were_sent(shipped, tmp_path, change):
+    grade(*shipped("1"))
+    change(modules() / "coral" / "grading" / "runner.py")
+    assert grade(*shipped("1"))[0][-1]["ended"]["code"] == 0
+
+
 def test_what_somebody_compiled_into_the_folder_of_what_waits_is_removed(shipped, tmp_path, ready):
-    (other,) = cached(ready[0].place / "kit", "coral/grader/candidate.py")
+    (other,) = cached(modules(), "coral/grader/candidate.py")
     other.write_bytes(b"of another grader")
     assert pids_of(shipped, tmp_path) == ready[1]
     assert not other.exists()
