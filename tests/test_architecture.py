@@ -36,7 +36,8 @@ MAY_IMPORT = {
     "coral.errors": (),
     "coral.types": ("coral.grader.scores",),  # by the name that graders of the other CORAL import
     "coral.grader": ("coral.grader", "coral.types"),
-    "coral.grading.runner": ("coral.grading.finite_score", "coral.grading.foreign_code"),
+    "coral.grading.runner": ("coral.grading.finite_score", "coral.grading.foreign_code", "coral.grading.handover"),
+    "coral.grading.handover": (),
     "coral.grading.foreign_code": (),
     "coral.grading.finite_score": (),
     "coral.native.search.check_child": (),
@@ -123,7 +124,13 @@ MAY_IMPORT = {
     "coral.cluster.bridge": ("coral.cluster.wire", "attempts.files"),
     "coral.cluster.slurm_bridge": ("coral.cluster", "attempts.files"),
     "coral.cluster.keeper": ("coral.cluster.wire", "coral.errors", "coral.extras", "coral.processes.environment"),
-    "coral.cluster.remote_grade": ("coral.cluster.wire", "coral.cluster.program_end", "coral.grading.runner"),
+    "coral.cluster.remote_grade": (
+        "coral.cluster.light_json",
+        "coral.cluster.program_end",
+        "coral.cluster.wire",
+        "coral.grading.handover",
+    ),
+    "coral.cluster.light_json": (),
     "coral.cluster.guard": (
         "coral.cluster.guard_protocol",
         "coral.grader.remove_tree",
@@ -312,6 +319,7 @@ STDLIB_ONLY = (
 )
 STDLIB_ONLY += (
     "coral.grading.runner",
+    "coral.grading.handover",
     "coral.cli",
     "coral.cli.commands.eval",
     "coral.cli.commands.wait",

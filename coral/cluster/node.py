@@ -43,7 +43,7 @@ ARTIFACT_BYTES, MOST_ARTIFACTS = 10 << 20, 100
 # Modules that every Python grader imports, and what most of them import of Coral.
 _COMMON = (
     *(f"coral/{name}.py" for name in ("__init__", "types", "grader/__init__", "grading/__init__")),
-    *(f"coral/grading/{name}.py" for name in ("finite_score", "foreign_code", "runner")),
+    *(f"coral/grading/{name}.py" for name in ("finite_score", "foreign_code", "handover", "runner")),
 )
 _kits: dict[str, dict[str, bytes]] = {}  # by the hash of the archive; one at most
 MOST_NAMES = 1000  # that are read of a folder of artifacts: a candidate may have made millions

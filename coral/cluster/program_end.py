@@ -4,10 +4,7 @@ library only.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import resource
-import signal
 import sys
 
 
@@ -15,6 +12,10 @@ def end_as(code: int) -> None:
     """End this process with the exit code `code`, or, if `code` is negative, by the signal of the number `-code`."""
     if code >= 0:
         os._exit(code)
+    import contextlib  # few programs end so, and each grade would pay for these
+    import resource
+    import signal
+
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError, ValueError):  # SIGKILL has no other handler
         signal.signal(-code, signal.SIG_DFL)

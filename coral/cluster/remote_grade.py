@@ -2,42 +2,56 @@
 
 It has the bridge of the run submit the grade, writes what the grader prints, its beats, its artifacts and its result to
 where a local grader writes them, and ends as the grader did. When this process is ended, so is the grade. When the
-bridge ends, it waits for the next one. Standard library only; it imports nothing of Ray.
+bridge ends, it waits for the next one. Standard library only, and of that what is quick to import; nothing of Ray.
 """
 
 from __future__ import annotations
 
-import base64
-import contextlib
-import json
+import binascii
 import os
-import socket
 import time
-from pathlib import Path
 
-from coral.cluster import wire
+from coral.cluster import light_json, wire
 from coral.cluster.program_end import end_as
-from coral.grading.runner import ResultWriter
+from coral.grading import handover
 
 TYPE_CHECKING = False  # as in typing: each import here is paid by every grade on a cluster
 if TYPE_CHECKING:
+    import _socket
     from typing import Any
 
 RETRY_SECONDS = 0.1  # until the next try to connect to the bridge
 REASON = 300  # characters
 
 
+def wait(group: str) -> None:
+    """Wait for an order, see `coral.grading.handover`, and run the grade."""
+    handover.wait(group, main, light_json.loads)
+
+
 def main(spec_path: str, memory: int, notices: int) -> None:
     """Run one grade on the cluster. `spec_path`: a JSON file, see `coral.grading.remote`; `memory`, `notices`: the
     descriptors of a result channel."""
-    spec = json.loads(Path(spec_path).read_text("utf-8"))
-    result = ResultWriter(Path(spec["folder"], spec["order"]["result"]), memory)
+    with open(spec_path, encoding="utf-8") as file:
+        spec = light_json.loads(file.read())
+    result = _Result(f"{spec['folder']}/{spec['order']['result']}", memory)
     try:
         ended = _Remote(spec).ended()
     except _NotGradedError as error:
         result.write({"void": str(error), "again": error.again})
         os._exit(0)
     _hand_over(spec, ended, result, notices)
+
+
+class _Result:
+    def __init__(self, path: str, memory: int) -> None:
+        self._path, self._memory = path, memory
+
+    def write(self, data: dict[str, Any]) -> None:
+        self.write_bytes(light_json.dumps(data).encode())
+
+    def write_bytes(self, raw: bytes) -> None:
+        handover.hand_over(self._path, self._memory, raw)
 
 
 class _NotGradedError(Exception):
@@ -55,7 +69,7 @@ class _LostError(Exception):
 
 class _Remote:
     def __init__(self, spec: dict[str, Any]) -> None:
-        self._spec, self._folder = spec, Path(spec["folder"])
+        self._spec, self._folder = spec, spec["folder"]
         self._order, self._key = spec["order"], os.environ["CORAL_LAUNCH"]
         passed = {name: os.environ[name] for name in spec["passed"] if name in os.environ}
         self._order["env"] = {**passed, **self._order["env"]}
@@ -74,13 +88,16 @@ class _Remote:
         """Wait until the grade has ended on a node; return the event that says how. Raises _NotGradedError."""
         while True:
             try:
-                with wire.connect(Path(self._spec["bridge"]), seconds=5) as connection:
+                connection = wire.connect_lightly(self._spec["bridge"], seconds=5)
+                try:
                     return self._graded(connection)
+                finally:
+                    connection.close()
             except (OSError, _LostError):
                 self._check(is_away=True)
                 time.sleep(RETRY_SECONDS)
 
-    def _graded(self, connection: socket.socket) -> dict[str, Any]:
+    def _graded(self, connection: _socket.socket) -> dict[str, Any]:
         self._submit(connection)
         connection.settimeout(1)
         lines = _Lines(connection)
@@ -108,7 +125,7 @@ class _Remote:
         """The key under which the grade is submitted now: its launch, and the number of the try."""
         return f"{self._key}/{self._tries + 1}"
 
-    def _submit(self, connection: socket.socket) -> None:
+    def _submit(self, connection: _socket.socket) -> None:
         spec, self._is_behind = self._spec, False
         message = {
             "submit": self._tried,
@@ -121,15 +138,17 @@ class _Remote:
         self._submitted = self._tried
         connection.sendall(wire.encoded(message))
 
-    def _event(self, event: dict[str, Any], connection: socket.socket) -> dict[str, Any] | None:
+    def _event(self, event: dict[str, Any], connection: _socket.socket) -> dict[str, Any] | None:
         if "started" in event and self._began is None:
             self._began = time.monotonic()
             self._left = max(self._until - self._began, 0.0)
             self._until = self._began + self._order["timeout"] + wire.SILENT_SECONDS  # the node enforces the timeout
             self._place = {name: event[name] for name in ("started", "node")}
         for name, data in (*event.get("output", {}).items(), *event.get("tails", {}).items()):
-            with contextlib.suppress(OSError):  # the disk is full: the event may be the end of the grade
+            try:
                 self._append(name, data)
+            except OSError:
+                continue  # the disk is full: the event may be the end of the grade
         if "started" in event:
             self._note(f"runs on {event['started']}, process {event['pid']}")
         if "refused" in event:
@@ -152,10 +171,10 @@ class _Remote:
             while view:
                 view = view[os.write(number, view) :]
             return
-        with (self._folder / name).open("ab") as file:
+        with open(f"{self._folder}/{name}", "ab") as file:
             file.write(data)
 
-    def _lost(self, reason: str, connection: socket.socket | None, *, counts: bool = True) -> None:
+    def _lost(self, reason: str, connection: _socket.socket | None, *, counts: bool = True) -> None:
         """Submit the grade again, under the key of the next try; without a connection, once there is one. Raises
         _NotGradedError after `max_retries` tries. One that does not count took its time from that for waiting, so that
         all ends in time."""
@@ -178,7 +197,7 @@ class _Remote:
         AWAY_SECONDS at most; then its try is lost."""
         now = time.monotonic()
         passed, self._checked = now - self._checked, now
-        if trouble := wire.trouble(Path(self._spec["bridge"])):
+        if trouble := wire.trouble(self._spec["bridge"]):
             self._until += passed
         if why := trouble or self._why:
             self._note(f"waits: {why}")
@@ -200,10 +219,12 @@ class _Remote:
     def _note(self, text: str) -> None:
         """Append a line to GRADE_LOG, which the operator finds beside what the grader prints."""
         if text != self._last_note:
-            with contextlib.suppress(OSError):  # the disk is full, which must not end the grade
-                with (self._folder / wire.GRADE_LOG).open("a", encoding="utf-8") as file:
+            try:
+                with open(f"{self._folder}/{wire.GRADE_LOG}", "a", encoding="utf-8") as file:
                     file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
-                self._last_note = text
+            except OSError:
+                return  # the disk is full, which must not end the grade
+            self._last_note = text
 
 
 def _short(reason: str) -> str:
@@ -214,7 +235,7 @@ def _short(reason: str) -> str:
 
 
 class _Lines:
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: _socket.socket) -> None:
         self._connection, self._held = connection, b""
 
     def next(self) -> dict[str, Any] | None:
@@ -231,20 +252,24 @@ class _Lines:
         return wire.decoded(line)
 
 
-def _hand_over(spec: dict[str, Any], ended: dict[str, Any], result: ResultWriter, notices: int) -> None:
+def _hand_over(spec: dict[str, Any], ended: dict[str, Any], result: _Result, notices: int) -> None:
     """Write the artifacts and the result, then end this process with the exit code or signal of the grader."""
-    folder = Path(spec["folder"])
     for name, data in ended["artifacts"].items():
         if "/" not in name and not name.startswith("."):
-            with contextlib.suppress(OSError):
-                (folder / "artifacts" / name).write_bytes(data)
-    with contextlib.suppress(OSError):
+            try:
+                with open(f"{spec['folder']}/artifacts/{name}", "wb") as file:
+                    file.write(data)
+            except OSError:
+                continue
+    try:  # noqa: SIM105 - contextlib is slow to import
         # A command answers by a file, which a candidate may have written: its channel is open, as on this machine.
         os.write(notices, (ended["notices"] if spec["order"]["spec"] else "a command").encode())
+    except OSError:
+        pass
     code = ended["code"]
     if code is None:
         result.write({"failed": f"the grader took longer than {spec['order']['timeout']:g} seconds"})
         os._exit(0)
     if ended["result"] is not None:
-        result.write_bytes(base64.b64decode(ended["result"]))
+        result.write_bytes(binascii.a2b_base64(ended["result"]))
     end_as(code)

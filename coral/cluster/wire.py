@@ -7,15 +7,19 @@ library only.
 
 from __future__ import annotations
 
-import base64
-import json
+import _socket
+import binascii
 import os
-import socket
-from pathlib import Path
+
+from coral.cluster import light_json
 
 TYPE_CHECKING = False  # as in typing: each import here is paid by every grade on a cluster
 if TYPE_CHECKING:
-    from typing import Any
+    import socket
+    from pathlib import Path
+    from typing import Any, TypeVar
+
+    Made = TypeVar("Made", bound=_socket.socket)
 
 SOCKET, LOCK, TROUBLE, CAPACITY, LEFT_OUT, LOG = "socket", "lock", "trouble", "capacity", "left_out", "bridge.log"
 SILENT_SECONDS = 30.0  # beyond its timeout, until a grade that has begun counts as lost if no end is reported
@@ -27,7 +31,17 @@ _BYTES = "\0base64"  # the key of an object that stands for bytes: one that no u
 
 def connect(folder: Path, seconds: float) -> socket.socket:
     """Connect to the bridge. Raises OSError if no bridge answers."""
-    made = socket.socket(socket.AF_UNIX)
+    import socket
+
+    return _connected(socket.socket(socket.AF_UNIX), folder, seconds)
+
+
+def connect_lightly(folder: str, seconds: float) -> _socket.socket:
+    """Connect to the bridge, without the module socket, which takes long to import. Raises OSError likewise."""
+    return _connected(_socket.socket(_socket.AF_UNIX), folder, seconds)
+
+
+def _connected(made: Made, folder: str | Path, seconds: float) -> Made:
     made.settimeout(seconds)
     try:
         _at(folder, made.connect)
@@ -51,6 +65,8 @@ def ask(folder: Path, message: dict[str, Any], seconds: float) -> dict[str, Any]
 
 
 def listen(folder: Path) -> socket.socket:
+    import socket
+
     (folder / SOCKET).unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX)
     _at(folder, made.bind)
@@ -59,7 +75,7 @@ def listen(folder: Path) -> socket.socket:
     return made
 
 
-def _at(folder: Path, call: Any) -> None:
+def _at(folder: str | Path, call: Any) -> None:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         call(f"/proc/self/fd/{handle}/{SOCKET}")
@@ -68,12 +84,12 @@ def _at(folder: Path, call: Any) -> None:
 
 
 def encoded(message: dict[str, Any]) -> bytes:
-    return json.dumps(message, default=_plain).encode() + b"\n"
+    return light_json.dumps(message, _plain).encode() + b"\n"
 
 
 def decoded(line: bytes) -> dict[str, Any]:
     """Parse one line. Raises ValueError if it is no message."""
-    message = json.loads(line, object_hook=_whole)
+    message = light_json.loads(line.decode(), _whole)
     if not isinstance(message, dict):
         raise ValueError("a message is an object")
     return message
@@ -81,18 +97,19 @@ def decoded(line: bytes) -> dict[str, Any]:
 
 def _plain(value: object) -> object:
     if isinstance(value, bytes):
-        return {_BYTES: base64.b64encode(value).decode()}
+        return {_BYTES: binascii.b2a_base64(value, newline=False).decode()}
     raise TypeError(f"{type(value).__name__} is no part of a message")
 
 
 def _whole(value: dict[str, Any]) -> Any:
-    return base64.b64decode(value[_BYTES]) if value.keys() == {_BYTES} else value
+    return binascii.a2b_base64(value[_BYTES]) if value.keys() == {_BYTES} else value
 
 
-def trouble(folder: Path) -> str:
+def trouble(folder: str | Path) -> str:
     """Return why the bridge cannot use the cluster now; empty if it has reported nothing."""
     try:
-        return (folder / TROUBLE).read_text("utf-8").strip()
+        with open(f"{folder}/{TROUBLE}", encoding="utf-8") as file:
+            return file.read().strip()
     except OSError:
         return ""
 

@@ -10,5 +10,6 @@ PARTS: tuple[str, ...] = (
     "grading/runner.py",
     "grading/finite_score.py",
     "grading/foreign_code.py",
+    "grading/handover.py",
     *(f"grader/{path.name}" for path in sorted((PACKAGE / "grader").glob("*.py"))),
 )

@@ -16,6 +16,7 @@ from coral.cluster.keeper import BridgeKeeper
 from coral.config.cluster import RayResources, RaySection, SlurmSection
 from coral.config.model import GraderSection
 from coral.grading.command import BEATS, RESULT, STDERR, STDOUT, GradeCommand, GradePlace
+from coral.grading.parts import PACKAGE
 from coral.processes import environment
 from coral.processes.prestarted import Interpreter, python_order
 from coral.processes.seal import UNSEALED
@@ -23,10 +24,7 @@ from coral.processes.seal import UNSEALED
 if TYPE_CHECKING:
     from coral.grading.kinds import GraderKind
 
-_WAIT = (
-    "import sys; from coral.cluster.remote_grade import main; from coral.grading.runner import wait; "
-    "wait(sys.argv[1], main)"
-)
+_WAIT = "import sys; sys.path.append(sys.argv[1]); from coral.cluster.remote_grade import wait; wait(sys.argv[2])"
 GIGABYTE = 10**9
 SHARE = 0.001  # of the type of a card, which Ray counts as a resource of which each task needs that
 _MARGIN = 30.0  # seconds, for messages on their way
@@ -40,7 +38,9 @@ class RemoteGrader:
     python = ""  # that of the node
 
     def interpreter(self, venv: Path | None) -> Interpreter:  # noqa: ARG002 - as the protocol says
-        return Interpreter((sys.executable, "-P", "-u", "-c", _WAIT), python_order, hands_over=True)
+        # Without `site`, which takes longer than all that it imports.
+        line = (sys.executable, "-P", "-S", "-u", "-c", _WAIT, str(PACKAGE.parent))
+        return Interpreter(line, python_order, hands_over=True)
 
     def files(self, grader: GraderSection, folder: Path) -> Iterator[Path]:
         return self.kind.files(grader, folder)

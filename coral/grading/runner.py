@@ -7,7 +7,6 @@ every grade: what only some graders need is imported where they need it. It neve
 
 from __future__ import annotations
 
-import _thread
 import json
 import os
 import sys
@@ -15,8 +14,10 @@ from collections.abc import Callable, Mapping
 from importlib import machinery
 from pathlib import Path
 
+from coral.grading import handover
 from coral.grading.finite_score import finite_score
 from coral.grading.foreign_code import watch
+from coral.grading.handover import hand_over
 
 TYPE_CHECKING = False  # as in typing, which takes as long to import as a small grader to run
 if TYPE_CHECKING:
@@ -55,65 +56,12 @@ class ResultWriter:
 
     def write_bytes(self, raw: bytes) -> None:
         """Writes a result that is JSON already, or was meant to be, likewise."""
-        unfinished = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        unfinished.write_bytes(raw)  # not synced: what a power failure loses is graded again
-        unfinished.replace(self._path)
-        os.ftruncate(self._memory, 0)
-        written = 0
-        while written < len(raw):
-            written += os.pwrite(self._memory, raw[written:], written)
-        _seal(self._memory)
+        hand_over(str(self._path), self._memory, raw)
 
 
-def _seal(memory: int) -> None:
-    """Seals the memory: from then on nobody can change it."""
-    import fcntl
-
-    seals = ("F_SEAL_WRITE", "F_SEAL_GROW", "F_SEAL_SHRINK", "F_SEAL_SEAL")
-    try:
-        fcntl.fcntl(memory, fcntl.F_GET_SEALS)
-    except (AttributeError, OSError):  # on systems other than Linux it is a file, which nobody can seal
-        return
-    fcntl.fcntl(memory, fcntl.F_ADD_SEALS, sum(getattr(fcntl, name) for name in seals))
-
-
-def wait(group: str, call: Callable[[str, int, int], None] = main) -> None:
-    """Waits for a line on standard input that says which grade this process is for, then calls `call` for it. At an end
-    of file, the supervisor has ended before it had recorded this process: then it ends, and nothing is graded. `group`:
-    the control group that it enters meanwhile; empty for none."""
-    entered = _thread.allocate_lock()
-    entered.acquire()
-    _thread.start_new_thread(_enter, (group, entered))
-    line = b""
-    while not line.endswith(b"\n"):
-        piece = os.read(0, 65536)
-        if not piece:
-            os._exit(125)
-        line += piece
-    order = json.loads(line)
-    os.environ.update(order["env"])
-    os.chdir(order["cwd"])
-    for number, path in enumerate(order["streams"]):
-        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW if number else os.O_RDONLY
-        stream = os.open(path, flags)
-        os.dup2(stream, number)
-        os.close(stream)
-    sys.argv[1:] = [order["argument"]]
-    for descriptor in order["channel"]:
-        os.set_inheritable(descriptor, False)
-    entered.acquire()
-    call(order["argument"], *order["channel"])
-
-
-def _enter(group: str, entered: _thread.LockType) -> None:
-    """Enters the control group. If that fails, the launch's processes are found by its mark alone."""
-    if group:
-        try:
-            with open(f"{group}/cgroup.procs", "wb", buffering=0) as file:
-                file.write(b"0")
-        except OSError:
-            pass
-    entered.release()
+def wait(group: str) -> None:
+    """Waits for an order, see `coral.grading.handover`, and grades."""
+    handover.wait(group, main, json.loads)
 
 
 class _OfSource(machinery.SourceFileLoader):

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+import subprocess
 import threading
 import time
 from contextlib import suppress
@@ -11,6 +12,9 @@ import pytest
 
 from coral.cluster import bridge, wire
 from coral.cluster.remote_grade import _Remote
+from coral.config.model import GraderSection
+from coral.grading.kinds import kind_of
+from coral.grading.remote import RemoteGrader
 
 ENDED = {"ended": {"code": 0}}
 
@@ -40,6 +44,15 @@ def played(folder: Path, answers: dict[str, list[dict[str, object]]]) -> list[st
 
     threading.Thread(target=play, daemon=True).start()
     return keys
+
+
+def test_it_begins_without_what_is_slow_to_import() -> None:
+    """Each grade on a cluster has such a process: with json, pathlib and socket it took three times as long."""
+    interpreter = RemoteGrader(kind_of(GraderSection(entry="grade.py:grade"))).interpreter(None)
+    line = [word.replace("wait(sys.argv[2])", "print(*sys.modules)") for word in interpreter.argv]
+    shown = subprocess.run([*line, ""], cwd="/", capture_output=True, text=True, check=True).stdout.split()
+    assert "coral.cluster.remote_grade" in shown
+    assert not {"contextlib", "enum", "json", "pathlib", "re", "signal", "site", "socket"} & set(shown)
 
 
 def test_news_of_a_try_that_was_given_up_do_not_count_for_the_next(spec: dict[str, object], tmp_path: Path) -> None:
