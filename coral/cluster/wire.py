@@ -126,7 +126,7 @@ def capacity(folder: Path) -> int | None:
 def left_out(folder: Path) -> dict[str, str]:
     """Return which nodes get no grade for a while: the reasons by address."""
     try:
-        found: dict[str, str] = json.loads((folder / LEFT_OUT).read_text("utf-8"))
+        found: dict[str, str] = light_json.loads((folder / LEFT_OUT).read_text("utf-8"))
         return found
     except (OSError, ValueError):
         return {}
