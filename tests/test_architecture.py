@@ -435,6 +435,12 @@ def tree(module: str) -> ast.Module:
     return ast.parse(MODULES[module].read_text(encoding="utf-8"), filename=str(MODULES[module]))
 
 
+@cache
+def nodes(module: str) -> tuple[ast.AST, ...]:
+    """Every node of a module's tree."""
+    return tuple(ast.walk(tree(module)))
+
+
 def within(module: str, places: tuple[str, ...]) -> bool:
     return any(module == place or module.startswith(f"{place}.") for place in places)
 
@@ -450,9 +456,10 @@ def imported(node: ast.AST) -> Iterator[str]:
             yield inner if inner in MODULES else str(node.module)
 
 
+@cache
 def imports(module: str) -> set[str]:
     """Everything that a module may ever import."""
-    return {name for node in ast.walk(tree(module)) for name in imported(node)}
+    return {name for node in nodes(module) for name in imported(node)}
 
 
 def at_start(statements: list[ast.stmt]) -> Iterator[str]:
@@ -490,11 +497,11 @@ def calls(module: str) -> Iterator[str]:
     """Dotted names that are called, imported names spelled out: `Popen(...)` is subprocess.Popen."""
     origin = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree(module))
+        for node in nodes(module)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Call):
             said = ast.unparse(node.func)
             yield origin.get(said, said)
@@ -509,13 +516,12 @@ def rule_of(module: str) -> str:
     return max((place for place in MAY_IMPORT if within(module, (place,))), key=len)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_only_what_its_package_may(module: str) -> None:
-    ours = {name for name in imports(module) if name.split(".")[0] in PACKAGES}
-    allowed = MAY_IMPORT[rule_of(module)]
-    assert {name for name in ours if not within(name, allowed) and name != "coral"} == set()
-    if not within(module, FOR_THE_TOP) and module != "coral":
-        assert {name for name in ours if within(name, FOR_THE_TOP)} == set()
+def test_a_module_imports_only_what_its_package_may() -> None:
+    ours = {(module, name) for module in MODULES for name in imports(module) if name.split(".")[0] in PACKAGES}
+    allowed = {module: MAY_IMPORT[rule_of(module)] for module in MODULES}
+    assert {(module, name) for module, name in ours if not within(name, allowed[module]) and name != "coral"} == set()
+    below = {(module, name) for module, name in ours if not within(module, FOR_THE_TOP) and module != "coral"}
+    assert {(module, name) for module, name in below if within(name, FOR_THE_TOP)} == set()
 
 
 def test_every_import_that_is_allowed_is_used() -> None:
@@ -540,31 +546,29 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         pytest.fail(f"modules import each other in a circle: {' <- '.join(error.args[1])}")
 
 
-@pytest.mark.parametrize("module", EMPTY_PACKAGES)
-def test_importing_a_package_imports_nothing_else(module: str) -> None:
-    assert set(at_start(tree(module).body)) == set()
+def test_importing_a_package_imports_nothing_else() -> None:
+    assert {(module, name) for module in EMPTY_PACKAGES for name in at_start(tree(module).body)} == set()
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if within(module, PURE)])
-def test_a_pure_module_imports_and_calls_nothing_impure(module: str) -> None:
-    foreign = {name for name in imports(module) if name.split(".")[0] not in PACKAGES}
-    assert {name for name in foreign if name.split(".")[0] not in PURE_STDLIB} == set()
-    assert {name for name in imports(module) - foreign if not within(name, PURE)} == set()
-    assert set(calls(module)) & IMPURE_CALLS == set()
+def test_a_pure_module_imports_and_calls_nothing_impure() -> None:
+    pure = [module for module in MODULES if within(module, PURE)]
+    brought = {(module, name) for module in pure for name in imports(module)}
+    foreign = {(module, name) for module, name in brought if name.split(".")[0] not in PACKAGES}
+    assert {(module, name) for module, name in foreign if name.split(".")[0] not in PURE_STDLIB} == set()
+    assert {(module, name) for module, name in brought - foreign if not within(name, PURE)} == set()
+    assert {(module, name) for module in pure for name in calls(module) if name in IMPURE_CALLS} == set()
 
 
-@pytest.mark.parametrize("module", STDLIB_ONLY)
-def test_what_agents_run_often_imports_the_standard_library_alone(module: str) -> None:
-    others = {name for name in starts_with(module) if name not in MODULES}
-    assert {name for name in others if name.split(".")[0] not in sys.stdlib_module_names} == set()
-    assert {name for name in others if within(name, tuple(SLOW_STDLIB))} == set()
+def test_what_agents_run_often_imports_the_standard_library_alone() -> None:
+    others = {(module, name) for module in STDLIB_ONLY for name in starts_with(module) if name not in MODULES}
+    assert {(module, name) for module, name in others if name.split(".")[0] not in sys.stdlib_module_names} == set()
+    assert {(module, name) for module, name in others if within(name, tuple(SLOW_STDLIB))} == set()
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_one_home_for_each_foreign_package(module: str) -> None:
-    foreign = {name.split(".")[0] for name in imports(module)} - set(PACKAGES) - sys.stdlib_module_names
-    assert foreign <= HOMES.keys()
-    assert {name for name in foreign if not within(module, HOMES[name])} == set()
+def test_one_home_for_each_foreign_package() -> None:
+    used = {(module, name.split(".")[0]) for module in MODULES for name in imports(module)}
+    foreign = {(module, name) for module, name in used if name not in {*PACKAGES, *sys.stdlib_module_names}}
+    assert {(module, name) for module, name in foreign if not within(module, HOMES.get(name, ()))} == set()
 
 
 def test_ray_is_imported_by_the_one_process_that_speaks_to_it() -> None:
@@ -580,10 +584,10 @@ def tree_text(module: str) -> str:
     return ast.unparse(tree(module))
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if not within(module, PROCESSES)])
-def test_processes_are_started_and_signalled_in_one_place(module: str) -> None:
+def test_processes_are_started_and_signalled_in_one_place() -> None:
     forbidden = {f"{package}.{what}" for package, names in STARTERS.items() for what in names}
-    assert set(calls(module)) & forbidden == set()
+    others = [module for module in MODULES if not within(module, PROCESSES)]
+    assert {(module, name) for module in others for name in calls(module) if name in forbidden} == set()
 
 
 def test_no_child_is_started_with_preexec_fn() -> None:
@@ -595,7 +599,7 @@ def test_git_is_run_by_two_files() -> None:
     words = {
         module
         for module in MODULES
-        for node in ast.walk(tree(module))
+        for node in nodes(module)
         if isinstance(node, ast.List | ast.Tuple) and node.elts and ast.unparse(node.elts[0]) == "'git'"
     }
     assert words <= set(GIT)
@@ -605,7 +609,7 @@ def test_broad_exception_handlers_are_in_named_modules() -> None:
     broad = {
         module
         for module in MODULES
-        for node in ast.walk(tree(module))
+        for node in nodes(module)
         if isinstance(node, ast.ExceptHandler)
         and (node.type is None or ast.unparse(node.type) in ("Exception", "BaseException"))
         and not any(isinstance(inner, ast.Raise) for inner in node.body)
@@ -613,14 +617,17 @@ def test_broad_exception_handlers_are_in_named_modules() -> None:
     assert {module for module in broad if not within(module, BROAD)} == set()
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_modules_and_functions_are_short_and_modules_have_a_docstring(module: str) -> None:
-    source = MODULES[module].read_text(encoding="utf-8")
-    assert len(source.splitlines()) <= 400
-    assert ast.get_docstring(tree(module)) or not source.strip(), "a module opens with the rule it keeps"
-    functions = [node for node in ast.walk(tree(module)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    lines = {function.name: (function.end_lineno or 0) - function.lineno + 1 for function in functions}
-    assert {name: length for name, length in lines.items() if length > 50} == {}
+def test_modules_and_functions_are_short_and_modules_have_a_docstring() -> None:
+    assert {module for module, path in MODULES.items() if lines_of(path) > 400} == set()
+    silent = {module for module in MODULES if not ast.get_docstring(tree(module))}
+    assert {module for module in silent if MODULES[module].read_text(encoding="utf-8").strip()} == set()
+    long = {
+        (module, node.name)
+        for module in MODULES
+        for node in nodes(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 50
+    }
+    assert long == set()
 
 
 # Where a runtime's name stands outside coral/runtimes, and what it means there.
@@ -634,23 +641,23 @@ NAMED_RUNTIMES = {
 }
 
 
-@pytest.mark.parametrize(
-    "module", [module for module in MODULES if not within(module, ("coral.runtimes", "coral.native"))]
-)
-def test_no_other_module_knows_a_runtime_by_name(module: str) -> None:
+def test_no_other_module_knows_a_runtime_by_name() -> None:
     """In no text that the program could compare or show, word by word; docstrings may name one as an example."""
-    nodes = list(ast.walk(tree(module)))
-    bodies = [node.body for node in nodes if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    others = [module for module in MODULES if not within(module, ("coral.runtimes", "coral.native"))]
+    assert {(module, name) for module in others for name in runtimes_named_in(module)} <= NAMED_RUNTIMES
+
+
+def runtimes_named_in(module: str) -> set[str]:
+    bodies = [node.body for node in nodes(module) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
     docstrings = {body[0].value for body in bodies if body and isinstance(body[0], ast.Expr)}
     texts = [
         node.value
-        for node in nodes
+        for node in nodes(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in docstrings
     ]
     # "command" and "pi" are words of their own: they count only where they are the whole text.
     words = {word for text in texts for word in re.findall(r"[a-z]+", text.lower())} - {"command", "pi"}
-    named = (words | set(texts)) & RUNTIMES.keys()
-    assert {(module, name) for name in named} <= NAMED_RUNTIMES
+    return (words | set(texts)) & RUNTIMES.keys()
 
 
 # Records of the fleet's state, by the names that the supervisor's variables have for them. A published record is also
@@ -678,13 +685,15 @@ def conditions(node: ast.AST) -> Iterator[ast.expr]:
             yield guard
 
 
-@pytest.mark.parametrize("module", [module for module in MODULES if within(module, ("coral.supervisor",))])
-def test_the_supervisor_chooses_nothing_by_the_state_of_an_agent_or_an_attempt(module: str) -> None:
+def test_the_supervisor_chooses_nothing_by_the_state_of_an_agent_or_an_attempt() -> None:
     """It asks the fleet; the phases and steps that decisions are made from it does not even know."""
-    assert {name for name in tree_names(module) if name in ("Phase", "AttemptStep", "LIVE", "OCCUPYING")} == set()
+    modules = [module for module in MODULES if within(module, ("coral.supervisor",))]
+    known = {(module, name) for module in modules for name in tree_names(module)}
+    assert {(module, name) for module, name in known if name in ("Phase", "AttemptStep", "LIVE", "OCCUPYING")} == set()
     asked = {
         (module, ast.unparse(part))
-        for node in ast.walk(tree(module))
+        for module in modules
+        for node in nodes(module)
         for condition in conditions(node)
         for part in ast.walk(condition)
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and is_state(part.value.id, part.attr)
@@ -693,7 +702,7 @@ def test_the_supervisor_chooses_nothing_by_the_state_of_an_agent_or_an_attempt(m
 
 
 def tree_names(module: str) -> set[str]:
-    return {alias.name for node in ast.walk(tree(module)) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    return {alias.name for node in nodes(module) if isinstance(node, ast.ImportFrom) for alias in node.names}
 
 
 def is_state(name: str, field: str) -> bool:
@@ -724,7 +733,7 @@ WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 
 
 def identifiers(module: str) -> Iterator[str]:
-    for node in ast.walk(tree(module)):
+    for node in nodes(module):
         if isinstance(node, ast.Name):
             yield node.id
         elif isinstance(node, ast.Attribute):
@@ -735,10 +744,9 @@ def identifiers(module: str) -> Iterator[str]:
             yield node.name
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_no_identifier_has_a_banned_word(module: str) -> None:
-    names = {*identifiers(module), *module.split(".")} - GIT_WORDS
-    assert {name for name in names if BANNED & {word.lower() for word in WORD.findall(name)}} == set()
+def test_no_identifier_has_a_banned_word() -> None:
+    words = [(module, name) for module in MODULES for name in {*identifiers(module), *module.split(".")} - GIT_WORDS]
+    assert {pair for pair in words if BANNED & {word.lower() for word in WORD.findall(pair[1])}} == set()
 
 
 def test_no_two_public_classes_have_one_name() -> None:
@@ -767,23 +775,20 @@ def lines_of(path: Path) -> int:
     return len(path.read_text(encoding="utf-8").splitlines())
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        name
-        for name, path in MODULES.items()
-        if not path.name.startswith("__") and not within(name, ("coral.templates",))
-    ],
-)
-def test_a_module_is_tested_in_the_folder_of_its_package(module: str) -> None:
+def test_a_module_is_tested_in_the_folder_of_its_package() -> None:
     """By the file of its name, or by one that imports it; where neither is, the list says where it is tested."""
+    modules = {module for module, path in MODULES.items() if not path.name.startswith("__")}
+    elsewhere = {name for name in modules if not within(name, ("coral.templates",)) and not is_tested_beside(name)}
+    assert elsewhere == TESTED_ELSEWHERE.keys()
+
+
+def is_tested_beside(module: str) -> bool:
     *packages, name = module.split(".")
     folders = [ROOT.joinpath("tests", kind, *packages) for kind in ("unit", "integration")]
     if packages[:2] == ["coral", "fleet"]:
         folders.append(ROOT / "tests" / "decisions")
     files = [path for folder in folders for path in folder.glob("test_*.py")]
-    found = any(path.name == f"test_{name}.py" or module in imports_of(path) for path in files)
-    assert found != (module in TESTED_ELSEWHERE), TESTED_ELSEWHERE.get(module)
+    return any(path.name == f"test_{name}.py" or module in imports_of(path) for path in files)
 
 
 @cache
