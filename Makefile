@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO ?= examples/circle_packing agents.count=4 budget.hours=0.025
+# Images of containers often set it: then every worker of the tests and every `coral` that they start compiles all source anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: test-slow demo unit test test-agents test-browser test-cluster check lint docs picture pictures bench bench-packing bench-dashboard mutants clean
 
