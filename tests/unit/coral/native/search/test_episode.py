@@ -500,8 +500,8 @@ def test_a_declared_range_is_searched_however_wide_it_is(clock, family, at):
     """With 2,000 evaluations an episode. Half of the episodes take the range, the others the values seen, and those end
     above 1,700."""
     options = {"takes": 1e-3, "variables": {"x": "-500 .. 500"}}
-    found = [
+    found = (
         run_episode(clock, schwefel, {"x": [at] * 5}, family, 2.0, random=Random(seed), **options)[1]
         for seed in range(3)
-    ]
-    assert min(one.measurement.score for one in found) < 900
+    )
+    assert any(one.measurement.score < 900 for one in found)

@@ -55,13 +55,13 @@ def searches(task, seed):
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_best_sequence_is_found(which, monkeypatch):
     task = problem(on_a_clock(energy, monkeypatch, 3e-5), {"sequence": [1, -1, 1, 1, 1, 1, 1, -1, 1, -1, -1, 1, 1]})
-    assert min(searches(task, seed)[which]().measurement.score for seed in range(12)) == 6
+    assert any(searches(task, seed)[which]().measurement.score == 6 for seed in range(12))
 
 
 @pytest.mark.parametrize("which", [0, 1])
 def test_the_shortest_tour_is_found(which, monkeypatch):
     task = problem(on_a_clock(tour, monkeypatch, 3e-5), {"order": [0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 11]})
-    assert min(searches(task, seed)[which]().measurement.score for seed in range(12)) == 12
+    assert any(searches(task, seed)[which]().measurement.score == 12 for seed in range(12))
 
 
 FLOW = [[Random(12 * i + j).random() for j in range(12)] for i in range(12)]
