@@ -10,7 +10,7 @@ import pytest
 import whole_runs
 from agent_programs import PROGRAMS
 from driven import Mixed
-from real_runs import coral_process, wait_until
+from real_runs import coral_interpreter, wait_until
 from records import readable
 from whole_runs import delivered, trying
 
@@ -49,7 +49,7 @@ def test_a_killed_supervisor_finds_its_programs_again(mixed: Mixed, tmp_path: Pa
         wait_until(lambda: holder(layout.lock) is None, what="its end")
         before = fold(layout.journal).identities
         assert [who for who in agents if is_alive(before[who][1])], "the programs outlive their supervisor"
-        done = coral_process("resume", "--detach", cwd=tmp_path, seconds=PATIENCE)
+        done = coral_interpreter("resume", "--detach", cwd=tmp_path, seconds=PATIENCE)
         assert done.returncode == 0, done.stdout + done.stderr
         after = fold(layout.journal).identities
         adopted = [who for who in agents if is_alive(before[who][1])]

@@ -1,4 +1,4 @@
-"""Supervisors forked from a process that has loaded what they need, as `coral start --detach` forks them.
+"""Supervisors and commands forked from a process that has loaded what they need, as `coral start --detach` forks them.
 
 Starting an interpreter for each takes longer than all else that most of these runs do.
 """
@@ -8,13 +8,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from coral.cli import program
 from coral.supervisor.loop import supervise_detached
 from workspace.layout import Layout
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["coral.supervisor.loop", "coral.runtimes.scripted", "coral.runtimes.command", "git.cmd"])
+PRELOADED = ["coral.supervisor.loop", "coral.runtimes.scripted", "coral.runtimes.command", "git.cmd"]
+FORKS.set_forkserver_preload([*PRELOADED, "coral.cli.commands.start"])
 
 
 class ForkedSupervisor:
@@ -39,14 +43,42 @@ class ForkedSupervisor:
             os.kill(self.pid, number)
 
 
+def run_command(
+    words: Sequence[str], cwd: Path, environment: Mapping[str, str], seconds: float
+) -> "subprocess.CompletedProcess[str]":
+    """Our command line as `subprocess.run` would run it, its output in files."""
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = [Path(folder) / name for name in ("stdout", "stderr")]
+        command = FORKS.Process(target=_run_command, args=(words, cwd, environment, outputs))
+        command.start()
+        command.join(seconds)
+        if command.exitcode is None:
+            command.kill()
+            command.join()
+            raise subprocess.TimeoutExpired(words, seconds)
+        said, complained = (path.read_text() for path in outputs)
+        return subprocess.CompletedProcess(words, command.exitcode, said, complained)
+
+
+def _run_command(words: Sequence[str], cwd: Path, environment: Mapping[str, str], outputs: Sequence[Path]) -> None:
+    _begin(cwd, environment, *outputs)
+    sys.argv = ["coral", *words]
+    program()
+
+
 def _supervise(layout: Layout, ignored: Sequence[int], environment: dict[str, str]) -> None:
     os.setsid()
-    os.chdir(layout.root)
-    os.environ.clear()
-    os.environ.update(environment)
-    output = os.open(layout.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    for number in (1, 2):
-        os.dup2(output, number)
+    _begin(layout.root, environment, layout.log, layout.log)
     for number in ignored:
         signal.signal(number, signal.SIG_IGN)
     sys.exit(supervise_detached(layout))
+
+
+def _begin(cwd: Path, environment: Mapping[str, str], *outputs: Path) -> None:
+    os.chdir(cwd)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, path in enumerate(outputs, start=1):
+        output = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        os.dup2(output, number)
+        os.close(output)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from files import write_files
-from forked import ForkedSupervisor
+from forked import ForkedSupervisor, run_command
 from records import readable
 
 from attempts.files import parse_object, read_bytes
@@ -61,13 +61,24 @@ def is_alive(pid: int) -> bool:
 def coral_process(
     *words: str, cwd: Path | None = None, seconds: float = PATIENCE, **env: str
 ) -> "subprocess.CompletedProcess[str]":
-    """Our command line, in a process of its own, typed by an operator."""
-    command = [sys.executable, "-P", "-m", "coral", *words]
+    """Our command line, in a process of its own, typed by an operator. It is forked, and imports little."""
+    return run_command(words, cwd or Path.cwd(), {**_operators_environment(), **env}, seconds)
+
+
+def coral_interpreter(
+    *words: str, cwd: Path | None = None, seconds: float = PATIENCE, **env: str
+) -> "subprocess.CompletedProcess[str]":
+    """The same by an interpreter of its own, its output in pipes, as everybody starts it."""
+    command, environment = [sys.executable, "-P", "-m", "coral", *words], {**_operators_environment(), **env}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+    )
+
+
+def _operators_environment() -> dict[str, str]:
     environment = {name: value for name, value in os.environ.items() if name != "CORAL_AGENT"}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
-    return subprocess.run(
-        command, cwd=cwd, env={**environment, **env}, capture_output=True, text=True, timeout=seconds, check=False
-    )
+    return environment
 
 
 def write_task(folder: Path, script: object, *, grade: str = READ_NUMBER, extra: str = "", command: str = "") -> Path:

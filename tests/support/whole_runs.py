@@ -9,7 +9,7 @@ from pathlib import Path
 
 from files import write_files
 from model_server import Asked, Step
-from real_runs import READ_NUMBER, coral_process, left_of
+from real_runs import READ_NUMBER, coral_interpreter, left_of
 
 from workspace.layout import Layout, runs_under
 
@@ -59,10 +59,10 @@ def write_task(folder: Path, agents: Mapping[str, object], budget: Mapping[str, 
 def start(task: Path, runs: Path, *overrides: str) -> Layout:
     """The run, once it has ended by itself and left no process."""
     try:
-        done = coral_process("start", str(task), "--plain", *overrides, cwd=runs, seconds=MAX_SECONDS)
+        done = coral_interpreter("start", str(task), "--plain", *overrides, cwd=runs, seconds=MAX_SECONDS)
         assert done.returncode == 0, done.stdout + done.stderr
     finally:
-        coral_process("stop", cwd=runs, seconds=MAX_SECONDS)
+        coral_interpreter("stop", cwd=runs, seconds=MAX_SECONDS)
     (layout,) = runs_under(runs / "runs")
     assert left_of(layout) == []
     return layout
@@ -72,12 +72,12 @@ def start(task: Path, runs: Path, *overrides: str) -> Layout:
 def running(task: Path, runs: Path, *overrides: str) -> Iterator[Layout]:
     """The run, under a supervisor in the background; it is stopped afterwards, and has left no process."""
     try:
-        done = coral_process("start", str(task), "--detach", *overrides, cwd=runs, seconds=MAX_SECONDS)
+        done = coral_interpreter("start", str(task), "--detach", *overrides, cwd=runs, seconds=MAX_SECONDS)
         assert done.returncode == 0, done.stdout + done.stderr
         (layout,) = runs_under(runs / "runs")
         yield layout
     finally:
-        coral_process("stop", cwd=runs, seconds=MAX_SECONDS)
+        coral_interpreter("stop", cwd=runs, seconds=MAX_SECONDS)
     assert left_of(layout) == []
 
 

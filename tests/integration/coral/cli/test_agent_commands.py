@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from clones import make_run
-from real_runs import coral_process, wait_until
+from real_runs import coral_interpreter, wait_until
 from sample import attempt
 
 from attempts.record import Attempt, Kind, Submission, Verdict
@@ -400,7 +400,7 @@ AT_WORK = {
 
 
 def _imported(bench: Bench, *words: str) -> set[str]:
-    done = coral_process(*words, cwd=bench.clone(), PYTHONPROFILEIMPORTTIME="1")
+    done = coral_interpreter(*words, cwd=bench.clone(), PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0, done.stderr
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from files import write_files
-from real_runs import coral_process
+from real_runs import coral_interpreter
 from sample import make_run
 
 from attempts.store import StoreError
@@ -251,7 +251,7 @@ def test_letters_that_a_terminal_lacks_are_question_marks(spoken: dict[str, str]
 
 
 def test_stop_imports_little(tmp_path) -> None:
-    done = coral_process("stop", "--run", str(make_run(tmp_path / "runs").root), PYTHONPROFILEIMPORTTIME="1")
+    done = coral_interpreter("stop", "--run", str(make_run(tmp_path / "runs").root), PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert "coral.journal.fold" in loaded

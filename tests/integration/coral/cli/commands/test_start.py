@@ -18,7 +18,7 @@ from fcntl import ioctl
 from pathlib import Path
 
 import pytest
-from real_runs import TRY, coral_process, wait_until, write_task
+from real_runs import TRY, coral_interpreter, coral_process, wait_until, write_task
 
 from attempts.store import Store
 from coral.processes.process_tree import identify, is_alive
@@ -40,8 +40,8 @@ def task(tmp_path) -> Iterator[Path]:
             run(tmp_path, "stop", "--run", str(layout.root))
 
 
-def run(cwd: Path, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return coral_process(*words, cwd=cwd, **env)
+def run(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return coral_process(*words, cwd=cwd)
 
 
 def the_run(base: Path) -> Layout:
@@ -54,7 +54,7 @@ def attempts(base: Path) -> int:
 
 
 def test_start_in_a_pipe_prints_lines_and_a_summary(task: Path, tmp_path) -> None:
-    done = run(tmp_path, "start", str(task), "budget.attempts=3")
+    done = coral_interpreter("start", str(task), "budget.attempts=3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "grading the seed" in done.stderr
     assert re.search(r"^ +0:\d\d  agent-1   #1 new best 1: try 1$", done.stdout, re.MULTILINE)
@@ -228,7 +228,7 @@ def test_a_closed_pipe_does_not_end_the_run(task: Path, tmp_path) -> None:
 
 
 def test_a_detached_start_imports_each_module_once_and_nothing_that_draws(task: Path, tmp_path) -> None:
-    told = run(tmp_path, "start", str(task), "--detach", PYTHONPROFILEIMPORTTIME="1").stderr
+    told = coral_interpreter("start", str(task), "--detach", cwd=tmp_path, PYTHONPROFILEIMPORTTIME="1").stderr
     log = the_run(tmp_path).log
     wait_until(lambda: "watchdog" in told + log.read_text(), DEADLINE, "the watch, which may begin after the start")
     lines = (told + log.read_text()).splitlines()
