@@ -1,6 +1,7 @@
 """A run that is used up is not resumed in silence: what ended it is said, and the command that would go on."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from real_runs import TRY, Run, wait_until
@@ -74,14 +75,19 @@ def test_the_suggested_command_goes_on(used_up: Run, coral) -> None:
 
 
 @pytest.mark.parametrize("before", ["budget.none=true", "budget.attempts=400"])
-def test_a_budget_that_was_set_while_it_ran_is_named_too(before: str, start, coral, operators_shell: None) -> None:
-    run = start(FOREVER, grade=EVER_THE_SAME, overrides=("agents.count=1", before))
+def test_a_budget_that_was_set_while_it_ran_is_named_too(
+    before: str, tmp_path: Path, start, coral, operators_shell: None
+) -> None:
+    is_set = tmp_path / "is-set"
+    script = f"until [ -e {is_set} ]; do sleep 0.05; done; date +%s%N > x.txt; coral eval -m again; sleep 600\n"
+    run = start(script, grade=EVER_THE_SAME, overrides=("agents.count=1", before))
     where = ("--run", str(run.layout.root))
-    assert coral("set", *where, "budget.attempts=15")[0] == 0
+    assert coral("set", *where, "budget.attempts=2")[0] == 0
+    is_set.touch()
     run.wait_for_end()
     ended = ends_at_once(run.layout, load_frozen(run.layout.task_file))
     assert ended is not None
-    assert ended.overrides == ("budget.attempts=30",)
+    assert ended.overrides == ("budget.attempts=4",)
     assert ends_at_once(run.layout, load_frozen(run.layout.task_file, ended.overrides)) is None
 
 
