@@ -15,7 +15,7 @@ from survival import assert_attempts_are_whole, replay
 
 from attempts.record import CLOSED, OPEN, Verdict, to_dict
 
-GRADES = int(os.environ.get("GRADES", "64"))
+GRADES = int(os.environ.get("GRADES", "96"))
 AGENTS = min(50, GRADES // 8)
 EACH = GRADES // AGENTS
 SECONDS = 120 + 3 * GRADES
@@ -32,7 +32,7 @@ def grade(workspace, artifacts):
     tried, agent = text.split()
     number = 100 * int(tried) + int(agent.removeprefix('agent-'))
     print('grading', text, flush=True)
-    time.sleep(0.1 * (number % 5))
+    time.sleep(0.5 * (number % 5))
     if number % 7 == 0:
         return {'failed': 'it is refused', 'feedback': text}
     return {'score': number, 'metrics': {'half': number / 2, 'name': text}, 'feedback': f'got {text}'}
