@@ -187,7 +187,7 @@ class Bridge(ABC):
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._tries: dict[str, Try] = {}
-        self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was submitted
+        self._changed, self._arrived = threading.Lock(), threading.Event()  # `_arrived`: a try was added
         self._began = 0.0  # when it began to listen
 
     def described(self, resources: dict[str, Any] | None, *, by_nodes: bool) -> dict[str, Any]:
@@ -252,9 +252,8 @@ class Bridge(ABC):
             return list(self._tries.values())
 
     def wait_for_tries(self) -> list[Try]:
-        """Block until there is a try that is not over; return all such. One that is not submitted yet wakes nobody: the
-        cluster would only be asked for nothing."""
-        while not (present := [tried for tried in self.present() if not tried.is_over]):
+        """Block until there is a try; return all."""
+        while not (present := self.present()):
             self._arrived.wait()
             self._arrived.clear()
         return present
@@ -281,11 +280,11 @@ class Bridge(ABC):
             tried = client.tried = Try(client, message)
             with self._changed:
                 self._tries[key] = tried
+            self._arrived.set()
             while problem := self._delay(key, message["order"], resources):
                 if not self.is_waited_for(key, problem, DELAY_SECONDS):
                     return
             tried.is_submitted = True
-            self._arrived.set()
             client.send(waits="")
         except RefusedError as error:
             client.send(refused=str(error))

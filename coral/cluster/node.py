@@ -96,7 +96,7 @@ def grade(
     finally:
         guard.close()
     if not is_last:
-        spare_guard.prepare(base / "grades", start, kit)
+        spare_guard.put(spare_guard.start_guard(base / "grades", start, kit))
 
 
 def own_folder() -> Path:

@@ -12,7 +12,6 @@ import socket
 import threading
 import time
 from collections.abc import Collection, Mapping
-from concurrent.futures import Future
 from typing import Any
 
 import ray
@@ -25,35 +24,25 @@ SILENT_SECONDS = 20.0  # without a word of a bridge, from which on the head is a
 MOST_TEXT = 20_000  # characters that are kept of what Ray says
 
 
-_owners: list[Any] = []  # of the last grade of this worker: Ray asks the head about an owner that it does not hold yet
-
-
 def run_grade(
     owner: Any, key: str, order: dict[str, Any], checkout: bytes, archives: dict[str, ray.ObjectRef[Any]]
-) -> dict[str, Any]:
-    """Run a grade on the node of this task; return its last event, which costs less than to push it. `archives`:
-    references by the hash, so that Ray fetches an archive only to a node that lacks it."""
-    _owners[:] = [owner]
+) -> None:
+    """Run a grade on the node of this task. `archives`: references by the hash, so that Ray fetches an archive only to
+    a node that lacks it."""
     if not ray.get_runtime_context().get_accelerator_ids().get("GPU"):
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray leaves that of the node, whose cards it would see
     spot = {"node": ray.get_runtime_context().get_node_id(), "started": ray.util.get_node_ip_address()}
-    last: dict[str, Any] = {}
 
     def tell(event: dict[str, Any]) -> None:
-        event = {**event, **spot} if "started" in event else event
-        if "ended" in event:
-            last.update(event)
-        else:
-            _wait(owner.push.remote(key, event))
+        _wait(owner.push.remote(key, {**event, **spot} if "started" in event else event))
 
     try:
         node.grade(order, checkout, lambda sha: _wait(archives[sha]), tell, is_last=False)
     except (OSError, RuntimeError) as error:
-        if not last and not is_of_disk(error):
+        if not is_of_disk(error):
             raise
-        lost = f"{type(error).__name__}: {error}"
-        return last or {"lost": lost, "full": spot["node"], "address": spot["started"]}
-    return last
+        why = f"{type(error).__name__}: {error}"
+        _wait(owner.push.remote(key, {"lost": why, "full": spot["node"], "address": spot["started"]}))
 
 
 def described(owner: Any, ports: Mapping[str, str], archives: Collection[str] | None) -> dict[str, Any]:
@@ -139,18 +128,16 @@ class Owner:
             with self._changed:
                 self._grades.pop(key, None)
             raise
-        grade.ref.future().add_done_callback(lambda done: self._ended(key, done))
+        grade.ref.future().add_done_callback(lambda done: self._ended(key, done.exception()))
         return []
 
-    def _ended(self, key: str, done: Future[dict[str, Any]]) -> None:
-        if (error := done.exception()) is None:
-            self.push(key, done.result())
-            return
+    def _ended(self, key: str, error: BaseException | None) -> None:
         error = getattr(error, "cause", None) or error  # what the node raised, without the way that it took to here
+        reason = "its worker ended" if error is None else f"{type(error).__name__}: {str(error).strip()}"
         if isinstance(error, ray.exceptions.RuntimeEnvSetupError):
             self._end(key, _unmade(error))
         else:
-            self.lose(key, f"{type(error).__name__}: {str(error).strip()}")
+            self.lose(key, reason)
 
     def push(self, key: str, event: dict[str, Any]) -> None:
         with self._changed:

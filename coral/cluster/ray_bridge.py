@@ -238,7 +238,7 @@ class RayBridge(Bridge):
 
     def _tell_news(self) -> None:
         while True:
-            present = self.wait_for_tries()
+            present = [tried for tried in self.wait_for_tries() if not tried.is_over]
             cursors = {tried.key: (tried.seen, tried.is_submitted) for tried in present}
             news = self._call("news", cursors, NEWS_SECONDS)
             for tried in present:

@@ -16,7 +16,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,29 +28,25 @@ MOST_OF_A_MODULE = 1 << 20  # bytes
 FORK_SECONDS = 60.0  # for a process that has forked guards before to fork another, on a machine that is overloaded
 _CALL = "import sys; sys.path.insert(0, sys.argv[1]); from coral.cluster.guard_server import main; main(sys.argv[1])"
 _spare: list[GradeGuard] = []
-_starting: list[threading.Thread] = []  # one at most
 _servers: list[GuardServer] = []  # one at most
 
 
 class GradeGuard:
     """A guard that waits for its order. `place`: the folder of its grade."""
 
-    def __init__(
-        self, grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes], env: Mapping[str, str]
-    ) -> None:
-        """Start it, with a folder in `grades`. `start`: see `start_of`; `kit`: the modules that it imports, by path;
-        `env`: its variables, see `variables`."""
+    def __init__(self, grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> None:
+        """Start it, with a folder in `grades`. `start`: see `start_of`; `kit`: the modules that it imports, by path."""
         self.place = Path(tempfile.mkdtemp(prefix="grade-", dir=grades))
         self._start, self._kit = start, kit
         with contextlib.ExitStack() as undo:
             undo.callback(remove_folder, self.place)
-            of_grade = {**start["env"], "CORAL_GRADE": str(self.place)}
-            (self.place / START).write_text(json.dumps({**start, "env": of_grade}), encoding="utf-8")
-            self._launch(env, undo)
+            env = {**start["env"], "CORAL_GRADE": str(self.place)}
+            (self.place / START).write_text(json.dumps({**start, "env": env}), encoding="utf-8")
+            self._launch(undo)
             undo.pop_all()  # nothing has failed
         self._since = time.monotonic()
 
-    def _launch(self, env: Mapping[str, str], undo: contextlib.ExitStack) -> None:
+    def _launch(self, undo: contextlib.ExitStack) -> None:
         with contextlib.ExitStack() as theirs:
             there, self._alive = os.pipe()
             undo.callback(os.close, self._alive)
@@ -60,7 +55,7 @@ class GradeGuard:
             undo.callback(os.close, self._done)
             theirs.callback(os.close, done_there)
             with (self.place / ERRORS).open("ab") as errors:
-                self._server = _server(self._kit, env, self.place.parent, errors.fileno())
+                self._server = _server(self._kit, self.place.parent, errors.fileno())
                 if not self._server.fork(self.place, errors.fileno(), there, done_there):
                     raise _NotBegunError(f"the guard of the grade did not begin: {self.errors()}")
 
@@ -176,13 +171,10 @@ def _modules(folder: str, name: str = "") -> set[str]:
     return files.union(*(_modules(folder, f"{one}/") for one, is_folder in below if is_folder))
 
 
-def variables() -> dict[str, str]:
-    """Return the variables that guards get of this worker's."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-
-
-def _server(kit: Mapping[str, bytes], env: Mapping[str, str], grades: Path, errors: int) -> GuardServer:
-    """Return the process that forks guards with these modules and variables. It is started where there is none."""
+def _server(kit: Mapping[str, bytes], grades: Path, errors: int) -> GuardServer:
+    """Return the process that forks guards with these modules and this worker's variables. It is started where there is
+    none."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     if _servers and not _servers[0].is_for(kit, env):
         close_server()
     if not _servers:
@@ -196,16 +188,13 @@ def close_server() -> None:
         _servers.pop().close()
 
 
-def start_guard(
-    grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes], env: Mapping[str, str] | None = None
-) -> GradeGuard:
+def start_guard(grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> GradeGuard:
     """Start a guard for a grade. If the process that forks guards fails, start another and try again. RuntimeError if
-    that fails, too. `env`: this worker's `variables`."""
-    env = variables() if env is None else env
+    that fails, too."""
     with contextlib.suppress(_NotBegunError):
-        return GradeGuard(grades, start, kit, env)
+        return GradeGuard(grades, start, kit)
     close_server()
-    return GradeGuard(grades, start, kit, env)
+    return GradeGuard(grades, start, kit)
 
 
 def start_of(order: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +207,6 @@ def start_of(order: Mapping[str, Any]) -> dict[str, Any]:
 def take(start: Mapping[str, Any], kit: Mapping[str, bytes]) -> GradeGuard | None:
     """Return the guard that was started for such a grade in advance; None if there is none. One for another grade is
     ended."""
-    wait_for_spare()
     while _spare:
         guard = _spare.pop()
         if guard.is_for(start, kit):
@@ -227,19 +215,8 @@ def take(start: Mapping[str, Any], kit: Mapping[str, bytes]) -> GradeGuard | Non
     return None
 
 
-def prepare(grades: Path, start: Mapping[str, Any], kit: Mapping[str, bytes]) -> None:
-    """Start the guard of the next grade, in a thread: the grade that has ended does not wait for it. Its variables are
-    those of now, for Ray changes them after each task."""
-    wait_for_spare()
-    env = variables()
-    _starting.append(threading.Thread(target=lambda: _spare.append(start_guard(grades, start, kit, env)), daemon=True))
-    _starting[0].start()
-
-
-def wait_for_spare() -> None:
-    """Wait until the guard that is being started has begun, or has failed to."""
-    while _starting:
-        _starting.pop().join()
+def put(guard: GradeGuard) -> None:
+    _spare.append(guard)
 
 
 def read(path: str | Path, offset: int, most: int) -> bytes:

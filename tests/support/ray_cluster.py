@@ -300,7 +300,7 @@ class RayCluster:
         return [pid for pid in forked if _has_own_session(pid) and pid not in spare]
 
     def _folders_of_grades(self) -> list[Path]:
-        return list(Path(self._temp).glob("*/coral-*/*/grades/grade-*"))
+        return list(Path(self._temp).glob("*/coral-*/*/grades/*"))
 
     def wait_until_idle(self) -> None:
         wait_until(lambda: not self.graded() and not self.guards(), what="the end of all grades on the nodes")

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -235,7 +234,7 @@ def test_an_archive_that_the_disk_has_no_room_for_leaves_nothing(tmp_path):
 def test_a_guard_that_cannot_be_started_leaves_nothing(tmp_path, monkeypatch, kit):
     monkeypatch.setattr(sys, "executable", str(tmp_path / "none"))
     with no_descriptor_left(), pytest.raises(OSError, match=r"No such file|Is a directory"):
-        spare_guard.GradeGuard(tmp_path, {"env": {}}, kit, {})
+        spare_guard.GradeGuard(tmp_path, {"env": {}}, kit)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -382,7 +381,6 @@ def test_a_folder_that_a_candidate_has_closed_keeps_no_other_grade_from_running(
 def ready(shipped, tmp_path):
     """The guard that a worker has ready for its next grade, and the process of the grader that waits for it."""
     grade(*shipped("1"), is_last=False)
-    spare_guard.wait_for_spare()
     (guard,) = spare_guard._spare
     (process,) = wait_until(lambda: waiting(guard.place), what="the interpreter of the next grade")
     yield guard, process
@@ -408,26 +406,6 @@ def pids_of(shipped, tmp_path):
     events, _ = grade(*shipped(f"stray {pids}"))
     assert base64.b64decode(events[-1]["ended"]["result"] or b"") == b'{"score": 1.0, "feedback": "secret"}'
     return int(pids.read_text().split()[1])
-
-
-def test_a_grade_does_not_wait_for_the_guard_of_the_next(shipped, tmp_path, monkeypatch):
-    """Which has the variables that the worker had at its end: Ray changes them then."""
-    begin, start = threading.Event(), spare_guard.start_guard
-
-    def held(*given):
-        assert threading.current_thread() is threading.main_thread() or begin.wait(120)
-        return start(*given)
-
-    monkeypatch.setattr(spare_guard, "start_guard", held)
-    assert grade(*shipped("1"), is_last=False)[0][-1]["ended"]["code"] == 0
-    (server,) = spare_guard._servers
-    assert not spare_guard._spare
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    begin.set()
-    spare_guard.wait_for_spare()
-    spare_guard._spare.pop().close()
-    assert spare_guard._servers == [server]
-    wait_until(lambda: not left(tmp_path), what="the end of what waited")
 
 
 def test_the_next_grade_of_a_worker_runs_in_the_process_that_waits_for_it(shipped, tmp_path, ready):

@@ -3,7 +3,6 @@
 import fcntl
 import resource
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,27 +74,6 @@ def test_a_grade_that_is_not_taken_now_is_submitted_again(tmp_path: Path, monkey
             "it cannot be submitted: [Errno 28] No space left on device",
             "",
         ]
-
-
-def test_the_cluster_is_asked_about_tries_that_were_submitted_and_are_not_over(tmp_path: Path) -> None:
-    woken = list[bool]()
-
-    class Asked(NoCluster):
-        def submit(self, key: str, order: dict[str, Any], resources: dict[str, Any]) -> None:
-            woken.append(self._arrived.is_set())
-
-    here, there = socket.socketpair()
-    bridge, found = Asked(tmp_path), list[list[str]]()
-    waiting = threading.Thread(target=lambda: found.append([tried.key for tried in bridge.wait_for_tries()]))
-    with here, there:
-        bridge._take(Client(here), MESSAGE)
-        assert woken == [False]
-        (tried,) = bridge.wait_for_tries()
-        tried.tell(0, [{"ended": {}}])
-        waiting.start()
-        bridge._take(Client(here), {**MESSAGE, "submit": "next"})
-        waiting.join(120)
-    assert found == [["next"]]
 
 
 @pytest.mark.parametrize("lowest", [3, 1100])

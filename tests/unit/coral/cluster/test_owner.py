@@ -6,9 +6,7 @@ import importlib
 import os
 import socket
 import sys
-import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import ModuleType, SimpleNamespace
@@ -70,13 +68,20 @@ def test_a_grade_that_failed_for_the_disk_of_its_node_says_so(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
+    def push(key: str, event: dict[str, Any]) -> Any:
+        told.append((key, event))
+        return SimpleNamespace(future=lambda: SimpleNamespace(result=lambda: None))
+
+    told = list[Any]()
     monkeypatch.setattr(os, "environ", {})
     monkeypatch.setattr(owner.node, "grade", fail)
     monkeypatch.setattr("coral.cluster.node_report.own_folder", lambda: tmp_path)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=free))
-    lost = {"lost": f"{type(error).__name__}: {error}", "full": "n1", "address": "10.0.0.7"}
+    me = SimpleNamespace(push=SimpleNamespace(remote=push))
     with contextlib.nullcontext() if is_told else pytest.raises(type(error)):
-        assert owner.run_grade(None, "k", {}, b"", {}) == lost
+        owner.run_grade(me, "k", {}, b"", {})
+    lost = {"lost": f"{type(error).__name__}: {error}", "full": "n1", "address": "10.0.0.7"}
+    assert told == [("k", lost)] * is_told
 
 
 def test_what_comes_of_a_grade_after_it_was_lost_does_not_count(owner: Any) -> None:
@@ -85,43 +90,3 @@ def test_what_comes_of_a_grade_after_it_was_lost_does_not_count(owner: Any) -> N
     for event in ({"lost": "its disk is full", "full": "n1"}, {"lost": "its worker ended"}):
         made.push("k", event)
     assert made.news({"k": (0, True)}, 0.0) == {"k": (0, [{"lost": "its disk is full", "full": "n1"}])}
-
-
-def test_the_last_event_of_a_grade_is_what_its_task_returns(owner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So it takes no call of its own; the others are pushed while the grade runs."""
-    pushed, begun, ended = list[Any](), {"started": "", "pid": 1}, {"ended": {"code": 0}}
-
-    def push(key: str, event: Any) -> Any:
-        pushed.append((key, event))
-        (done := Future[None]()).set_result(None)
-        return SimpleNamespace(future=lambda: done)
-
-    def grade(order: Any, checkout: Any, fetch: Any, tell: Any, *, is_last: bool) -> None:
-        tell(begun)
-        tell(ended)
-
-    context = SimpleNamespace(get_accelerator_ids=lambda: {"GPU": ["0"]}, get_node_id=lambda: "node")
-    monkeypatch.setattr(owner.ray, "get_runtime_context", lambda: context)
-    monkeypatch.setattr(owner.ray, "util", SimpleNamespace(get_node_ip_address=lambda: "10.0.0.7"), raising=False)
-    monkeypatch.setattr(owner.node, "grade", grade)
-    actor = SimpleNamespace(push=SimpleNamespace(remote=push))
-    assert owner.run_grade(actor, "k", {}, b"", {}) == ended
-    assert pushed == [("k", {"started": "10.0.0.7", "pid": 1, "node": "node"})]
-
-
-def test_an_error_after_the_end_of_a_grade_does_not_lose_it(owner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def grade(order: Any, checkout: Any, fetch: Any, tell: Any, *, is_last: bool) -> None:
-        tell({"ended": {"code": 0}})
-        raise RuntimeError("no guard for the next grade")
-
-    monkeypatch.setattr(owner.node, "grade", grade)
-    assert owner.run_grade(None, "k", {}, b"", {}) == {"ended": {"code": 0}}
-
-
-def test_what_a_task_returns_is_news_of_its_grade(owner: Any) -> None:
-    made, done = object.__new__(owner.Owner), Future[Any]()
-    made._grades, made._changed, made._asked = {"k": owner._Grade()}, threading.Condition(), 0
-    done.set_result({"ended": {"code": 0}})
-    made._ended("k", done)
-    made.lose("k", "its node died")
-    assert made.news({"k": (0, True)}, 0.0) == {"k": (0, [{"ended": {"code": 0}}])}
