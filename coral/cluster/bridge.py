@@ -99,11 +99,11 @@ def report_capacity(folder: Path, grades: int) -> None:
             write_bytes(folder / wire.CAPACITY, f"{grades}\n".encode(), durable=False)
 
 
-def report_left_out(folder: Path, nodes: dict[str, str]) -> None:
-    """Report which nodes get no grade for a while: the reasons by address."""
-    if nodes != wire.left_out(folder):
+def report_excluded(folder: Path, nodes: dict[str, str]) -> None:
+    """Write which nodes are excluded into `folder`, where the supervisor reads it. `nodes`: the reasons by address."""
+    if nodes != wire.excluded(folder):
         with contextlib.suppress(OSError):  # the disk is full: it is tried again a second later
-            write_bytes(folder / wire.LEFT_OUT, json.dumps(nodes).encode(), durable=False)
+            write_bytes(folder / wire.EXCLUDED, json.dumps(nodes).encode(), durable=False)
 
 
 def fail(folder: Path, text: str) -> None:

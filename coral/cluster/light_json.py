@@ -1,5 +1,6 @@
-"""JSON without the module json: importing that takes the local process of a grade as long as all the rest. Both use the
-same code of CPython, `_json`.
+"""Reads and writes JSON by `_json`, the C code of CPython that the module json calls, without importing json.
+
+The local process of a grade imports this: to import json would take it as long as all else that it does.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class _Parser:
 
 
 def loads(text: str, object_hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """Parse JSON, as `json.loads`. Raises ValueError."""
+    """Return what a JSON text stands for, as `json.loads` does. `object_hook`: makes the value of each object from its
+    dict. Raises ValueError if the text is no JSON."""
     text = text.strip()
     try:
         value, end = _json.make_scanner(_Parser(object_hook))(text, 0)
@@ -34,7 +36,8 @@ def loads(text: str, object_hook: Callable[[dict[str, Any]], Any] | None = None)
 
 
 def dumps(value: object, default: Callable[[object], object] | None = None) -> str:
-    """Make JSON, as `json.dumps`. Raises TypeError for what `default` does not convert."""
+    """Return a value as JSON text, as `json.dumps` does. `default`: converts a value that JSON does not have; without
+    it such a value raises TypeError."""
     encode = _json.make_encoder(
         {}, default or _refuse, _json.encode_basestring_ascii, None, ": ", ", ", False, False, True
     )

@@ -31,7 +31,7 @@ _OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 def report(ports: Mapping[str, str], archives: Collection[str] | None = ()) -> dict[str, Any]:
     """Return what this node has: the versions of `python` and `ray`; the free bytes of the `disk` that its `folder` is
     on; whether Ray `asks_token` here, and the file of it that others can read, `open_token`; which of `ports` it cannot
-    reach, `closed`; and what it `kept`, see `_looked`. `ports`: host and port, by name; `archives`: the hashes of those
+    reach, `closed`; and what it `kept`, see `_usage`. `ports`: host and port, by name; `archives`: the hashes of those
     that runs on the cluster use; None if that is not known."""
     base, until = own_folder(), time.monotonic() + SIZE_SECONDS
     here = base / socket.gethostname() / "archives"
@@ -44,14 +44,15 @@ def report(ports: Mapping[str, str], archives: Collection[str] | None = ()) -> d
         "open_token": _open_token(),
         "closed": closed(ports),
         "kept": [
-            _looked(here, lambda path: archives is None or path.name in archives, until),
-            _looked(base / "agents", _has_launch, until),
+            _usage(here, lambda path: archives is None or path.name in archives, until),
+            _usage(base / "agents", _has_launch, until),
         ],
     }
 
 
 def is_of_disk(error: Exception) -> bool:
-    """Return whether a grade has failed because of the disk of this node."""
+    """Return whether a grade has failed because of the disk of this node: by its error, or because the disk is full
+    now."""
     if isinstance(error, OSError) and error.errno in _OF_DISK:
         return True
     with contextlib.suppress(OSError):
@@ -72,16 +73,17 @@ def closed(ports: Mapping[str, str]) -> list[str]:
 
 
 def _open_token() -> str:
-    """Return the path of the file with Ray's token if others than its owner can read it; else empty."""
+    """Return the path of the file that holds Ray's token if other users may read it; an empty text if not."""
     with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: nobody says where the home is
         path = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
         return str(path) if path.stat().st_mode & 0o077 else ""
     return ""
 
 
-def _looked(folder: Path, is_used: Callable[[Path], bool], until: float) -> dict[str, Any]:
-    """Return of what lies in a `folder` the `bytes`, how many of them are `unused`, which paths cannot be read,
-    `unread`, and whether this is `partial`, because it took too long."""
+def _usage(folder: Path, is_used: Callable[[Path], bool], until: float) -> dict[str, Any]:
+    """Return how full a `folder` is: its size in `bytes`; how many of them are `unused`, since `is_used` is false of
+    their file or folder; the paths that cannot be read, `unread`; and whether the sizes are `partial`, because the time
+    `until` of the monotonic clock has passed."""
     size, unused, unread = 0, 0, list[str]()
     for path in _inside(folder, unread):
         own = sum(_sizes(path, unread, until))
@@ -128,7 +130,7 @@ def _sizes(top: Path, unread: list[str], until: float) -> list[int]:
 
 
 def _has_launch(mirrors: Path) -> bool:
-    """Return whether launches of a run hold the folder of its mirrors: they have locked it."""
+    """Return whether a launch of a run works on this node: it locks the folder of the run's mirrors meanwhile."""
     try:
         handle = os.open(mirrors, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:  # it cannot be read, or is none

@@ -46,8 +46,8 @@ def run_grade(
 
 
 def described(owner: Any, ports: Mapping[str, str], archives: Collection[str] | None) -> dict[str, Any]:
-    """Return what the node of this task has for grades, see `coral.cluster.node_report`. `closed` has the owner, too,
-    if it cannot be reached from here: grades tell it what comes of them."""
+    """Return what the node of this task has for grades, see `coral.cluster.node_report`. `closed` also names the
+    workers of Ray if the owner cannot be reached from here: grades send their events to it."""
     found = report(ports, archives)
     if not ray.wait([owner.archives.remote()], timeout=PORT_SECONDS)[0]:
         found["closed"].append("the workers of Ray")

@@ -29,7 +29,7 @@ from coral.cluster.bridge import (
     report_capacity,
     wait_for_lock,
 )
-from coral.cluster.left_out import LeftOut
+from coral.cluster.excluded_nodes import ExcludedNodes
 from coral.cluster.ray_connection import RayConnection
 from coral.cluster.shipping import Shipping
 
@@ -64,7 +64,7 @@ class RayBridge(Bridge):
         self._ray = self._cluster.ray
         self._known_of_environments = import_module("ray.runtime_env").RuntimeEnv.known_fields | _OTHER_NAMES
         self._owner = self._new_owner()
-        self._left_out = LeftOut(folder)
+        self._excluded = ExcludedNodes(folder)
         self._replacing = threading.Lock()  # held while an owner that has ended is replaced
 
     # The cluster.
@@ -94,10 +94,10 @@ class RayBridge(Bridge):
         return os._exit(4)  # another bridge begins anew
 
     def _report_capacity(self) -> None:
-        """Report which nodes are left out, and how many grades fit on the others; if there are none, on all."""
-        self._left_out.report()
+        """Report which nodes are excluded, and how many grades fit on the others; if there are none, on all."""
+        self._excluded.report()
         nodes = self._cluster.nodes
-        capacity = capacity_of(_without(nodes, self._left_out.now()), self._resources)
+        capacity = capacity_of(_without(nodes, self._excluded.now()), self._resources)
         report_capacity(self._folder, capacity or capacity_of(nodes, self._resources))
 
     def _end_lost(self) -> None:
@@ -158,10 +158,10 @@ class RayBridge(Bridge):
         if found["problem"]:
             return {}
         found["runs"] = [run for run in self._of_owners("described")[0] if run["running"] or run["waiting"]]
-        left_out = self._left_out.now()
+        excluded = self._excluded.now()
         for node in found["nodes"]:
-            node["left_out"] = left_out.get(node["id"], "")
-        nodes = [node for node in found["nodes"] if not node["left_out"]] or found["nodes"]
+            node["excluded"] = excluded.get(node["id"], "")
+        nodes = [node for node in found["nodes"] if not node["excluded"]] or found["nodes"]
         return {tried.key: why_waiting(tried.resources, nodes) for tried in self.present()}
 
     def _of_owners(self, method: str) -> tuple[list[Any], bool]:
@@ -212,12 +212,12 @@ class RayBridge(Bridge):
                 self._call("keep", one, archives[one])
 
     def _elsewhere(self, key: str) -> dict[str, Any]:
-        """Return the options by which a try goes to no node that is left out, if another one can run it."""
-        tried, left_out = self._tries.get(key), self._left_out.now()
-        if tried is None or not left_out or not self._runs_without(left_out, tried.resources):
+        """Return the options by which a try goes to no node that is excluded, if another one can run it."""
+        tried, excluded = self._tries.get(key), self._excluded.now()
+        if tried is None or not excluded or not self._runs_without(excluded, tried.resources):
             return {}
-        tried.avoids = frozenset(left_out)
-        return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(left_out))})"}}
+        tried.avoids = frozenset(excluded)
+        return {"label_selector": {"ray.io/node-id": f"!in({','.join(sorted(excluded))})"}}
 
     def _runs_without(self, nodes: Collection[str], resources: dict[str, float]) -> bool:
         """Return whether a node other than these can run a grade, even if it is busy now."""
@@ -252,14 +252,14 @@ class RayBridge(Bridge):
         """Leave out the node of a try that was lost for the disk there. The try does not count for `max_retries` if
         another node can run the grade."""
         if "full" in event:
-            self._left_out.add(event["full"], event["address"], event["lost"])
-            event["counts"] = not self._runs_without(self._left_out.now(), tried.resources)
+            self._excluded.add(event["full"], event["address"], event["lost"])
+            event["counts"] = not self._runs_without(self._excluded.now(), tried.resources)
         elif "ended" in event:
-            self._left_out.forget(event.get("node", tried.node))
+            self._excluded.forget(event.get("node", tried.node))
 
 
-def _without(nodes: list[dict[str, Any]], left_out: Collection[str]) -> list[dict[str, Any]]:
-    return [node for node in nodes if node["NodeID"] not in left_out]
+def _without(nodes: list[dict[str, Any]], excluded: Collection[str]) -> list[dict[str, Any]]:
+    return [node for node in nodes if node["NodeID"] not in excluded]
 
 
 def options_of(asked: dict[str, float]) -> dict[str, Any]:

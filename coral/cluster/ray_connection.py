@@ -122,7 +122,8 @@ class RayConnection:
         ]
 
     def ports(self, node: str = "") -> dict[str, str]:
-        """Return the ports that other nodes must reach of a node, by name; of this machine's where none is given."""
+        """Return host and port of what a node listens on and other nodes must reach, by name. `node`: its id in Ray; if
+        it is empty, the node on this machine."""
         node = node or self.ray.get_runtime_context().get_node_id()
         return {
             name: f"{found['NodeManagerAddress']}:{found[key]}"

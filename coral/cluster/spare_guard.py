@@ -107,8 +107,8 @@ class _NotBegunError(RuntimeError):
 
 
 class GuardServer:
-    """The process that forks the guards of this worker, see `coral.cluster.guard_server`. It ends with the worker.
-    `modules`: the folder of what guards and graders import of Coral."""
+    """A child process of this worker, which forks the guard of each grade; `coral.cluster.guard_server` is its program.
+    It ends when the worker ends. `modules`: the folder from which guards and graders import Coral."""
 
     def __init__(self, kit: Mapping[str, bytes], env: Mapping[str, str], grades: Path, errors: int) -> None:
         """Start the process, with a folder in `grades` for the modules of `kit`."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Made = TypeVar("Made", bound=_socket.socket)
 
-SOCKET, LOCK, TROUBLE, CAPACITY, LEFT_OUT, LOG = "socket", "lock", "trouble", "capacity", "left_out", "bridge.log"
+SOCKET, LOCK, TROUBLE, CAPACITY, EXCLUDED, LOG = "socket", "lock", "trouble", "capacity", "excluded", "bridge.log"
 SILENT_SECONDS = 30.0  # beyond its timeout, until a grade that has begun counts as lost if no end is reported
 AWAY_SECONDS = 30.0  # beyond that, for which a grade waits for the next bridge, which may know of its end
 GRADE_LOG = "cluster.log"  # in the folder of a grade
@@ -123,10 +123,10 @@ def capacity(folder: Path) -> int | None:
         return None
 
 
-def left_out(folder: Path) -> dict[str, str]:
-    """Return which nodes get no grade for a while: the reasons by address."""
+def excluded(folder: Path) -> dict[str, str]:
+    """Return the addresses of the excluded nodes, each with the reason; empty if no bridge has reported any."""
     try:
-        found: dict[str, str] = light_json.loads((folder / LEFT_OUT).read_text("utf-8"))
+        found: dict[str, str] = light_json.loads((folder / EXCLUDED).read_text("utf-8"))
         return found
     except (OSError, ValueError):
         return {}

@@ -235,7 +235,7 @@ def _resume(transaction: Transaction, away: float) -> None:
         disk_problem="",
         cluster_problem="",
         agents_cluster_problem="",
-        nodes_left_out={},
+        excluded_nodes={},
         write_again_at=None,
         is_hurried=False,
     )

@@ -49,7 +49,7 @@ from coral.fleet.upkeep_events import (
     DiskChecked as DiskChecked,
     HeartbeatsAltered as HeartbeatsAltered,
     MachineChecked as MachineChecked,
-    NodesLeftOut as NodesLeftOut,
+    NodesExcluded as NodesExcluded,
     RecordsDamaged as RecordsDamaged,
     Restored as Restored,
     Shortage as Shortage,
@@ -363,7 +363,7 @@ UpkeepEvent = (
     | ClockSet
     | DiskChecked
     | ClusterMeasured
-    | NodesLeftOut
+    | NodesExcluded
     | AgentsClusterChecked
 )
 Event = (

@@ -233,7 +233,7 @@ class Run:
     disk_problem_since: float = 0.0
     cluster_problem: str = ""  # why the cluster cannot be used for grades, while that is so
     cluster_capacity: int = 0  # how many grades fit on the cluster's nodes when nothing else runs there
-    nodes_left_out: Mapping[str, str] = field(default_factory=dict)  # of the cluster, by address: why it gets no grade
+    excluded_nodes: Mapping[str, str] = field(default_factory=dict)  # of the cluster: address and reason
     agents_cluster_problem: str = ""  # why the cluster that agents run on cannot be used, while that is so
     write_again_at: float | None = None  # when to try again what could not be written
     short: tuple[Shortage, ...] = ()  # what the machine has too little of

@@ -39,7 +39,7 @@ def handle(transaction: Transaction, event: on.UpkeepEvent) -> None:
             machine.handle(transaction, event)
         case on.DiskChecked(problem=problem):
             _on_disk_checked(transaction, problem)
-        case on.ClusterMeasured() | on.NodesLeftOut() | on.AgentsClusterChecked():
+        case on.ClusterMeasured() | on.NodesExcluded() | on.AgentsClusterChecked():
             _on_cluster(transaction, event)
         case _:
             assert_never(event)
@@ -87,15 +87,15 @@ def exclude_time(transaction: Transaction) -> None:
 
 
 def _on_cluster(
-    transaction: Transaction, event: on.ClusterMeasured | on.NodesLeftOut | on.AgentsClusterChecked
+    transaction: Transaction, event: on.ClusterMeasured | on.NodesExcluded | on.AgentsClusterChecked
 ) -> None:
     match event:
         case on.ClusterMeasured(capacity=capacity):
             transaction.set_run(cluster_capacity=capacity)
-        case on.NodesLeftOut(nodes=nodes):
-            for node in sorted(nodes.keys() - transaction.run.nodes_left_out.keys()):
+        case on.NodesExcluded(nodes=nodes):
+            for node in sorted(nodes.keys() - transaction.run.excluded_nodes.keys()):
                 transaction.alert(f"a node of the cluster gets no grade for a while: {node}: {nodes[node]}")
-            transaction.set_run(nodes_left_out=nodes)
+            transaction.set_run(excluded_nodes=nodes)
         case on.AgentsClusterChecked(problem=problem):
             _on_agents_cluster_checked(transaction, problem)
         case _:

@@ -109,8 +109,9 @@ class ClusterMeasured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodesLeftOut:
-    """The list of the nodes that get no grade for a while has changed. `nodes`: the reasons by address."""
+class NodesExcluded:
+    """Other nodes of the cluster are excluded than before: no grade is sent to them for a while. `nodes`: the address
+    of each excluded node, with the reason."""
 
     nodes: Mapping[str, str]
 

@@ -1,6 +1,7 @@
-"""What each process of a grade that was started in advance does: it waits for its order, and hands over its result.
+"""What a process of a grade does that was started before it is known which attempt it will grade: it waits for the
+order, and writes the result.
 
-It imports next to nothing, since each grade pays for it.
+This module imports little, since the process of each grade imports it.
 """
 
 from __future__ import annotations

@@ -107,9 +107,9 @@ def cluster_capacity(grader: GraderSection, private: Path) -> int | None:
     return wire.capacity(bridge_of(private)) if grader.executor == "ray" else None
 
 
-def nodes_left_out(grader: GraderSection, private: Path) -> dict[str, str]:
-    """Return which nodes of the cluster get no grade for a while: the reasons by address."""
-    return wire.left_out(bridge_of(private)) if grader.executor == "ray" else {}
+def excluded_nodes(grader: GraderSection, private: Path) -> dict[str, str]:
+    """Return the addresses of the nodes to which the bridge sends no grade for a while, each with the reason."""
+    return wire.excluded(bridge_of(private)) if grader.executor == "ray" else {}
 
 
 def _section(grader: GraderSection) -> RaySection | SlurmSection:

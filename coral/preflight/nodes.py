@@ -1,4 +1,6 @@
-"""Checks the nodes of a task's cluster, for grades and for agents."""
+"""The part of `coral doctor` about clusters: asks the nodes that a task's grades or agents would run on, and says what
+is wrong there.
+"""
 
 import platform
 import tempfile
@@ -85,7 +87,8 @@ def _agent_node(node: Mapping[str, Any]) -> Iterator[Check]:
 
 
 def _node(name: str, node: Mapping[str, Any], use: str) -> Iterator[Check]:
-    """Yield what is wrong with a node. `name`: that of the checks; `use`: what its disk is for."""
+    """Yield a check for each thing that is wrong with a node. `name`: the name of these checks; `use`: what the disk of
+    the node is used for, in words."""
     where = node["address"]
     for port in node.get("closed_here", ()):
         yield Check(name, Health.NOTE, f"{where}: this machine cannot reach {port}", PORTS_HELP)

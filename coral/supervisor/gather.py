@@ -20,7 +20,7 @@ from coral.fleet.jobs import LAUNCH
 from coral.fleet.policy import intake_capacity, slots_of
 from coral.fleet.process_key import grade_in, job_in
 from coral.fleet.run_state import Fleet
-from coral.grading.remote import cluster_capacity, cluster_problem, nodes_left_out
+from coral.grading.remote import cluster_capacity, cluster_problem, excluded_nodes
 from coral.grading.result import graded_event
 from coral.journal import Journal
 from coral.processes.launches import Launch, Launches, LaunchState
@@ -223,8 +223,8 @@ class Gatherer:
         capacity = cluster_capacity(grader, self._layout.grader)
         if capacity is not None and capacity != fleet.run.cluster_capacity:
             yield on.ClusterMeasured(capacity=capacity)
-        if (nodes := nodes_left_out(grader, self._layout.grader)) != fleet.run.nodes_left_out:
-            yield on.NodesLeftOut(nodes=nodes)
+        if (nodes := excluded_nodes(grader, self._layout.grader)) != fleet.run.excluded_nodes:
+            yield on.NodesExcluded(nodes=nodes)
         if (problem := agents_cluster_problem(self._context)) != fleet.run.agents_cluster_problem:
             yield on.AgentsClusterChecked(problem=problem)
 

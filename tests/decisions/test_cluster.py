@@ -107,12 +107,12 @@ def test_of_the_cluster_that_agents_run_on_it_is_told_too_and_grades_go_on() -> 
 def test_each_node_that_gets_no_grade_is_told_once_while_that_is_so() -> None:
     stage = Stage(rules=PATIENT)
     told = "alert run-alert-{}: a node of the cluster gets no grade for a while: {}"
-    assert stage.at(2, on.NodesLeftOut(nodes={"h": "full"})) == [told.format(1, "h: full")]
-    assert stage.at(3, on.NodesLeftOut(nodes={"h": "full", "i": "full"})) == [told.format(2, "i: full")]
-    assert stage.at(4, on.NodesLeftOut(nodes={"i": "still full"})) == []
-    assert stage.at(5, on.NodesLeftOut(nodes={"h": "full", "i": "full"})) == [told.format(3, "h: full")]
+    assert stage.at(2, on.NodesExcluded(nodes={"h": "full"})) == [told.format(1, "h: full")]
+    assert stage.at(3, on.NodesExcluded(nodes={"h": "full", "i": "full"})) == [told.format(2, "i: full")]
+    assert stage.at(4, on.NodesExcluded(nodes={"i": "still full"})) == []
+    assert stage.at(5, on.NodesExcluded(nodes={"h": "full", "i": "full"})) == [told.format(3, "h: full")]
     stage.at(6, on.Resumed(away=1.0))
-    assert stage.fleet.run.nodes_left_out == {}
+    assert stage.fleet.run.excluded_nodes == {}
 
 
 def lost(stage: Stage, clock: float) -> str:

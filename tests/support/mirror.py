@@ -133,7 +133,7 @@ SMALL_WITH_ONE_IMPORTER = {
     "coral.fleet.agents.conclusions": "a subject of its own among the decisions",
     "coral.fleet.upkeep": "a subject of its own among the decisions",
     "coral.fleet.machine": "a subject of its own among the decisions",
-    "coral.cluster.left_out": "a state of its own, apart from the bridge that acts on it",
+    "coral.cluster.excluded_nodes": "a state of its own, apart from the bridge that acts on it",
     "coral.supervisor.machine": "a reader of its own beside inbox and output",
     "coral.grader.files": "what graders import by its name in coral.grader",
     "coral.grader.sandbox": "the command line of the sandbox, apart from what runs in it",

@@ -34,8 +34,8 @@ MACHINE: tuple[on.Event, ...] = (
     on.WatchFailed(reason=""),
     on.ClusterChecked(problem="no head"),
     on.ClusterChecked(problem=""),
-    on.NodesLeftOut(nodes={"h": "its disk is full"}),
-    on.NodesLeftOut(nodes={}),
+    on.NodesExcluded(nodes={"h": "its disk is full"}),
+    on.NodesExcluded(nodes={}),
     on.AgentsClusterChecked(problem="no head"),
     on.AgentsClusterChecked(problem=""),
 )

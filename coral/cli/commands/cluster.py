@@ -110,8 +110,8 @@ def _print_nodes(found: Mapping[str, Any]) -> None:
         columns = ("node", *(f">{_title(name)} used" for name in names), *asked)
         print_table(columns, [[*_cells(node, names), *(_answers(node) if asked else ())] for node in found["nodes"]])
     for node in found["nodes"]:
-        if node.get("left_out"):
-            print(f"no grade begins for a while on {node['address']}: {node['left_out']}")
+        if node.get("excluded"):
+            print(f"no grade begins for a while on {node['address']}: {node['excluded']}")
 
 
 def _rank(name: str) -> tuple[int, str]:

@@ -76,10 +76,10 @@ def test_what_the_bridge_says_of_the_cluster_is_an_event_once(supervisor) -> Non
     (folder / wire.TROUBLE).write_text("no head\n")
     assert found() == [on.ClusterChecked(problem="no head"), on.ClusterMeasured(capacity=3)]
     assert found(cluster_problem="no head", cluster_capacity=3) == []
-    (folder / wire.LEFT_OUT).write_text('{"h": "it is full"}')
+    (folder / wire.EXCLUDED).write_text('{"h": "it is full"}')
     nodes = {"h": "it is full"}
-    assert found(cluster_problem="no head", cluster_capacity=3) == [on.NodesLeftOut(nodes=nodes)]
-    assert found(cluster_problem="no head", cluster_capacity=3, nodes_left_out=nodes) == []
+    assert found(cluster_problem="no head", cluster_capacity=3) == [on.NodesExcluded(nodes=nodes)]
+    assert found(cluster_problem="no head", cluster_capacity=3, excluded_nodes=nodes) == []
 
 
 def test_a_launch_is_lost_by_the_word_of_its_process_here_and_not_by_an_exit_code(supervisor) -> None:

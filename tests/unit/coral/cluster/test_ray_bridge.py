@@ -11,7 +11,7 @@ import pytest
 
 from coral.cluster import ray_bridge, wire
 from coral.cluster.bridge import Bridge, Try
-from coral.cluster.left_out import LeftOut
+from coral.cluster.excluded_nodes import ExcludedNodes
 from coral.cluster.ray_bridge import MOST_OF_A_NODE, RayBridge, capacity_of, too_large, why_waiting
 
 NODES = [
@@ -99,7 +99,7 @@ def bridge(tmp_path: Path) -> RayBridge:
     Bridge.__init__(made, tmp_path)
     nodes = [{"NodeID": name, "Alive": True, "Resources": {"CPU": 2.0}} for name in ("n1", "n2", "n3")]
     cluster = SimpleNamespace(nodes=nodes, is_dead=lambda node: node == "dead")
-    made._cluster, made._left_out, made._resources = cluster, LeftOut(tmp_path), {"CPU": 1}
+    made._cluster, made._excluded, made._resources = cluster, ExcludedNodes(tmp_path), {"CPU": 1}
     message = {"submit": "k", "seen": 0, "again": False, "order": {"attempt": 1}, "resources": {"CPU": 1}, "began": {}}
     made._tries["k"] = Try(SimpleNamespace(send=lambda **_: None), message)
     return made
@@ -109,7 +109,7 @@ def lost_on(node: str) -> dict[str, Any]:
     return {"lost": "OSError: its disk is full", "full": node, "address": f"10.0.0.{node[1:]}"}
 
 
-def test_a_node_whose_disk_is_full_is_left_out_while_another_can_run_the_grade(bridge: RayBridge) -> None:
+def test_a_node_whose_disk_is_full_is_excluded_while_another_can_run_the_grade(bridge: RayBridge) -> None:
     tried, counts = bridge._tries["k"], []
     assert (bridge._elsewhere("k"), tried.avoids) == ({}, frozenset())
     for node in ("n2", "n1", "n3"):
@@ -120,10 +120,10 @@ def test_a_node_whose_disk_is_full_is_left_out_while_another_can_run_the_grade(b
         (False, {"label_selector": {"ray.io/node-id": "!in(n1,n2)"}}),
         (True, {}),
     ]
-    assert wire.left_out(bridge._folder)["10.0.0.1"] == "OSError: its disk is full"
+    assert wire.excluded(bridge._folder)["10.0.0.1"] == "OSError: its disk is full"
 
 
-def test_a_node_that_is_left_out_gives_no_room(bridge: RayBridge) -> None:
+def test_a_node_that_is_excluded_gives_no_room(bridge: RayBridge) -> None:
     capacities = []
     for node in ("n1", "n2", "n3"):
         bridge._note_disk(bridge._tries["k"], lost_on(node))
