@@ -74,7 +74,13 @@ def _hear(run: Started, count: int) -> None:
             agent = fleet.agents[names[number % AGENTS]]
             busy = f"tool {number}"
             after = replace(fleet, agents={**fleet.agents, agent.name: replace(agent, activity=busy)})
-            journal.record(now, [OutputSeen(agent=agent.name, launch=agent.launch, activity=busy)], (), fleet, after)
+            journal.record(
+                now,
+                [OutputSeen(agent=agent.name, launch=agent.launch, has_prompt=True, activity=busy)],
+                (),
+                fleet,
+                after,
+            )
             fleet = after
 
 

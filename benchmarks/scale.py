@@ -203,7 +203,9 @@ class _World:
 
 def _first_output(agent: str, launch: int) -> on.OutputSeen:
     said = OutputCounts()
-    return on.OutputSeen(agent=agent, launch=launch, session=agent, activity="", reply="", place=1, count=said)
+    return on.OutputSeen(
+        agent=agent, launch=launch, has_prompt=True, session=agent, activity="", reply="", place=1, count=said
+    )
 
 
 def _baseline() -> Attempt:

@@ -229,8 +229,8 @@ class OutputSeen:
 
     agent: str
     launch: int
+    has_prompt: bool
     session: str | None = None
-    has_prompt: bool = True
     activity: str = ""
     reply: str = ""  # what the agent said in its own words
     place: int = 0  # where in the output the reply ends

@@ -118,6 +118,17 @@ def test_checkpoints_that_are_left_unanswered_in_a_row_raise_one_alert() -> None
     assert stage["ann"].unanswered_checkpoints == 1
 
 
+def test_a_turn_that_ended_well_and_printed_nothing_left_its_checkpoint_unanswered() -> None:
+    stage = Stage(rules=replace(rules_with(CHECKPOINT), stall=9e9))
+    stage.until(2400)
+    stage.at(2401, stage.exited("ann", Ending.INTERRUPTED))
+    assert stage.at(2402, stage.exited("ann"))[:2] == [
+        "exited ann: launch 2 ended: clean",
+        "heartbeat ann: checkpoint (h1) received",
+    ]
+    assert (stage["ann"].awaiting_reply, stage["ann"].unanswered_checkpoints) == ((), 1)
+
+
 def test_a_checkpoint_that_a_stop_left_no_time_to_answer_is_held_against_nobody() -> None:
     stage = asked()
     assert stage["ann"].awaiting_reply == ("checkpoint",)

@@ -86,7 +86,7 @@ def test_words_and_ends_of_nobody_are_dropped_and_an_end_is_heard_once() -> None
     stage = Stage()
     before = stage.fleet
     strangers = (
-        on.OutputSeen(agent="eve", launch=1),
+        on.OutputSeen(agent="eve", launch=1, has_prompt=True),
         on.Exited(agent="eve", launch=1, ending=Ending.CLEAN),
         on.Exited(agent="ann", launch=2, ending=Ending.CLEAN),
         on.Exited(agent="ann", launch=0, ending=Ending.CLEAN),
@@ -94,7 +94,7 @@ def test_words_and_ends_of_nobody_are_dropped_and_an_end_is_heard_once() -> None
         on.LeftProcesses(who="ann", launch=2),
         on.SpawnFailed(who="eve", launch=1, reason="?"),
         on.SpawnFailed(who="ann", launch=2, reason="?"),
-        on.OutputSeen(agent="ann", launch=2, session="?"),
+        on.OutputSeen(agent="ann", launch=2, has_prompt=True, session="?"),
     )
     assert stage.at(2, *strangers) == []
     assert stage.fleet == before

@@ -52,7 +52,7 @@ def test_the_rules_of_a_task_that_names_none() -> None:
 
 def test_an_event_and_a_log_line_say_no_more_than_they_were_told() -> None:
     assert on.Graded(number=1, launch=1, outcome=Outcome.LOST).seconds == 0.0
-    assert on.OutputSeen(agent="ann", launch=1).place == 0
+    assert on.OutputSeen(agent="ann", launch=1, has_prompt=True).place == 0
     assert do.LogEvent(type="withdrawn").launch == 0
     assert do.LogEvent(type="exited").messages == ()
     assert on.WriteFailed(item="a").depth == 1

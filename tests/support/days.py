@@ -102,7 +102,9 @@ class Day:
 
 
 def says(busy: str = "") -> Making:
-    return lambda agent, launch: on.OutputSeen(agent=agent, launch=launch, session=f"session of {agent}", activity=busy)
+    return lambda agent, launch: on.OutputSeen(
+        agent=agent, launch=launch, has_prompt=True, session=f"session of {agent}", activity=busy
+    )
 
 
 def exits(ending: Ending, until: float | None = None) -> Making:

@@ -64,7 +64,9 @@ class LongScribe(Scribe):
             agent = self.fleet.agents["ben"]
             number = self.fleet.run.next_number
             self.decide(clock, submitted("ben", number))
-            self.decide(clock + 1, on.OutputSeen(agent="ben", launch=agent.launch, session="s"))
+            self.decide(clock + 1, on.OutputSeen(agent="ben", launch=agent.launch, has_prompt=True, session="s"))
             self.decide(clock + 2, on.TakenIn(number=number, commit=SEED, tree=SEED, parent=""))
             self.decide(clock + 3, on.Graded(number=number, launch=1, outcome=on.Outcome.SCORED, score=float(number)))
-            self.decide(clock + 4, on.Published(number=number), on.OutputSeen(agent="ben", launch=agent.launch))
+            self.decide(
+                clock + 4, on.Published(number=number), on.OutputSeen(agent="ben", launch=agent.launch, has_prompt=True)
+            )

@@ -64,6 +64,7 @@ def heard(process: Process) -> OutputSeen:
     return OutputSeen(
         agent=process.who,
         launch=process.launch,
+        has_prompt=True,
         session=f"session of {process.who}",
         activity=process.busy,
         reply=process.reply,

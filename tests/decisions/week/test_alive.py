@@ -37,7 +37,7 @@ class Worker:
             self.speaks_at, self.measured_at = clock + gap, clock + RULES.stall / 2
             if self.random.random() < 0.02:
                 self.computes_until = clock + self.random.uniform(0.5, 4) * 3600
-            return [on.OutputSeen(agent=name, launch=launch, session=name)]
+            return [on.OutputSeen(agent=name, launch=launch, has_prompt=True, session=name)]
         if self.computes_until > clock >= self.measured_at + RULES.stall / PARTS:
             # Under load, the measurement comes later than it is due.
             self.measured_at = clock + RULES.stall / 2 + self.random.uniform(0, RULES.stall / PARTS)

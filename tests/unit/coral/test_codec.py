@@ -112,7 +112,7 @@ def test_enums_nested_records_and_metrics_keep_their_types() -> None:
 
 def test_the_union_s_member_is_told_by_its_tag() -> None:
     for event in (
-        OutputSeen(agent="ann", launch=1),
+        OutputSeen(agent="ann", launch=1, has_prompt=True),
         Exited(agent="ann", launch=1, ending=Ending.LOST),
         Requested(sender="ann", id="1", request=Stop(end=RunEnd(RunEndKind.REQUEST))),
         Requested(sender="ann", id="1", request=SetHeartbeat(owner="ann", entry={"is": "Stop", "every": 1})),

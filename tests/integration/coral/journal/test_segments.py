@@ -88,7 +88,7 @@ def test_a_head_keeps_the_processes_that_may_still_run(scribe: LongScribe) -> No
     scribe.journal.record_started({**held, "#1": (1, Identity(6, 60, "boot"))})
     before = segments(scribe.journal.path)[-1]
     for clock in range(9, 40):
-        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2))
+        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
         # Number 1 is published, and its grader is gone.
         if segments(scribe.journal.path)[-1] != before:
             break
@@ -164,13 +164,13 @@ def test_a_line_with_actions_is_synced_with_the_name_of_its_file(scribe: LongScr
         synced.append(Path(f"/proc/self/fd/{descriptor}").readlink())
         really(descriptor)
 
-    scribe.decide(7, on.OutputSeen(agent="ann", launch=2))
+    scribe.decide(7, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     monkeypatch.setattr(os, "fsync", fsync)
     begun = 0
     for clock in range(8, 40):
         file = segments(scribe.journal.path)[-1]
         synced.clear()
-        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2))
+        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
         if (now := segments(scribe.journal.path)[-1]) != file:
             # The one before first: a head must not be there without what led to it. Then the head, before its name.
             assert [path for path in synced if path.suffix != ".gz"] == [file, now.with_name(f".{now.name}")]
@@ -277,7 +277,7 @@ def test_a_failure_to_begin_a_file_stops_nothing(tmp_path, trouble: str) -> None
         if trouble == "full" and not unfinished.is_symlink():
             unfinished.symlink_to("/dev/full")  # whatever could not be written whole is removed
             failed += 1
-        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2))
+        scribe.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     assert (path / "000001.jsonl").stat().st_size > 15_000
     assert failed > 2 or trouble != "full"
     if in_the_way.is_dir():

@@ -210,9 +210,9 @@ def test_damage_is_reported_even_if_no_file_can_be_begun(scribe: LongScribe, tmp
     scribe.journal.path.write_text("in the way")
     assert reports(scribe)[0] == "the journal was deleted (memory)"
     with pytest.raises(OSError, match="exists"):
-        scribe.decide(before.clock + 1, on.OutputSeen(agent="ben", launch=1))
+        scribe.decide(before.clock + 1, on.OutputSeen(agent="ben", launch=1, has_prompt=True))
     scribe.journal.path.unlink()
-    scribe.decide(before.clock + 2, on.OutputSeen(agent="ben", launch=1))
+    scribe.decide(before.clock + 2, on.OutputSeen(agent="ben", launch=1, has_prompt=True))
     assert fold(scribe.journal.path).fleet == scribe.fleet
 
 

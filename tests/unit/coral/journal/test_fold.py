@@ -42,7 +42,7 @@ def test_folding_recovers_fleet_clock_rules_and_identities(scribe: Scribe) -> No
     assert (recovered.clock, recovered.rules, recovered.folder) == (6.0, RULES, FOLDER)
     assert recovered.identities == {"ann": (1, Identity(7, 70, "boot"))}
     scribe.play()
-    scribe.decide(3, on.OutputSeen(agent="ann", launch=2))
+    scribe.decide(3, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     assert fold(scribe.journal.path).clock == 6.0
 
 
@@ -129,7 +129,7 @@ def test_a_quiet_day_is_recorded_minute_by_minute(scribe: Scribe) -> None:
     assert segments(scribe.journal.path)[0].stat().st_size - length < 1440 * 90
     assert replay(scribe.journal.path).agrees
     # And what happens in between is as good as a mark.
-    scribe.decide(86_407, on.OutputSeen(agent="ann", launch=2))
+    scribe.decide(86_407, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     scribe.journal.record_time(Moment(run_time=86_407 + QUIET_SECONDS - 1, wall_time=""))
     assert list(read_lines(scribe.journal.path))[-1]["at"] == 86_407
 
@@ -156,7 +156,7 @@ def test_a_line_torn_at_any_byte_is_ignored_and_cut(scribe: Scribe, tmp_path: Pa
     file.write_bytes(whole + b'{"at":9,"events":[')
     scribe.journal.close()
     scribe.journal = Journal(path)
-    scribe.decide(10, on.OutputSeen(agent="ann", launch=2))
+    scribe.decide(10, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     assert fold(path).fleet == scribe.fleet
     (tmp_path / "torn").mkdir()
     for size in (1, 65536, 200_000):

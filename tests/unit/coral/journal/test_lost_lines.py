@@ -18,7 +18,7 @@ def written(tmp_path) -> Scribe:
     scribe.journal.open_supervision(RULES, moment(0), FOLDER)
     scribe.decide(0, on.Opened(run="run", agents=("ann", "ben"), baseline=attempt_zero()))
     scribe.journal.record_started({"ann": (1, Identity(7, 70, "boot"))})
-    scribe.decide(1, on.OutputSeen(agent="ann", launch=1, session="s"))
+    scribe.decide(1, on.OutputSeen(agent="ann", launch=1, has_prompt=True, session="s"))
     scribe.decide(2, submitted("ann", 1))
     scribe.decide(3, on.TakenIn(number=1, commit="c", tree="t", parent=""))
     scribe.decide(4, on.Graded(number=1, launch=1, outcome=on.Outcome.SCORED, score=1.5))

@@ -130,7 +130,7 @@ def test_what_threads_put_while_it_is_emptied_is_taken_once_and_in_order() -> No
 
 
 def heard(reply: str = "", agent: str = "ann", launch: int = 1, busy: str = "") -> on.OutputSeen:
-    return on.OutputSeen(agent=agent, launch=launch, session="s", activity=busy, reply=reply)
+    return on.OutputSeen(agent=agent, launch=launch, has_prompt=True, session="s", activity=busy, reply=reply)
 
 
 def used(tokens: int, session: str = "s") -> on.Used:

@@ -60,9 +60,13 @@ def test_nothing_is_heard_before_a_first_output_and_a_session_where_the_program_
     output.write_bytes(b'{"phase": "thinking"}\n')
     assert listening.read(2.0) == []
     append(output, b'{"session": "abc"}\n')
-    assert listening.read(3.0) == [OutputSeen(agent="agent-1", launch=1, session="abc", activity="thinking")]
+    assert listening.read(3.0) == [
+        OutputSeen(agent="agent-1", launch=1, has_prompt=True, session="abc", activity="thinking")
+    ]
     output.write_bytes(b"hello\n")
-    assert monitor(output, "command").read(1.0) == [OutputSeen(agent="agent-1", launch=1, reply="hello", place=6)]
+    assert monitor(output, "command").read(1.0) == [
+        OutputSeen(agent="agent-1", launch=1, has_prompt=True, reply="hello", place=6)
+    ]
 
 
 def test_a_turn_of_codex_that_has_begun_is_output_and_the_prompt_is_there_with_its_first_item(output):
@@ -190,7 +194,7 @@ def test_after_a_line_that_is_too_long_places_are_as_they_are_in_the_file(output
 def test_garbage_is_a_sign_of_life_and_nothing_more(output):
     listening = monitor(output, session="abc")
     output.write_bytes(b"\xff\xfe\x00\n[[[[\n{}\n")
-    assert listening.read(1.0) == [OutputSeen(agent="agent-1", launch=1, session="abc")]
+    assert listening.read(1.0) == [OutputSeen(agent="agent-1", launch=1, has_prompt=True, session="abc")]
 
 
 def test_a_turn_that_failed_at_once_does_not_show_that_its_prompt_was_taken_in(output):

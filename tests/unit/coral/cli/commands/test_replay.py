@@ -75,7 +75,7 @@ def test_the_same_decisions_come_out_again(clerk: Clerk, shown: Shown, layout: L
 def test_different_actions_are_shown_with_the_recorded_ones(clerk: Clerk, shown: Shown) -> None:
     event = submitted("ann", 5)
     clerk.write(65, (event,), (do.LogEvent(type="made up", text="never \x1b[31m decided"),))
-    clerk.write(66, (on.OutputSeen(agent="ann", launch=2),), ())
+    clerk.write(66, (on.OutputSeen(agent="ann", launch=2, has_prompt=True),), ())
     clerk.decide(67, submitted("ben", 6))
     said = shown("replay", code=1).splitlines()
     # What comes after the first is judged by itself: one that begins where the recorded one ended is right.
@@ -141,7 +141,7 @@ def test_a_long_replay_shows_its_progress(
     clerk: Clerk, monkeypatch: pytest.MonkeyPatch, coral: Callable[..., tuple[int, str, str]]
 ) -> None:
     for clock in range(7, 7 + 2 * REPORT_EVERY):
-        clerk.decide(clock, on.OutputSeen(agent="ann", launch=2))
+        clerk.decide(clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True))
     counts: list[int] = []
 
     def report(so_far: Replay) -> None:
@@ -185,7 +185,9 @@ def test_a_past_time_is_found_in_any_segment(layout: Layout, shown: Shown) -> No
     clerk = Clerk(layout.journal, long=1)
     clerk.play()
     for clock in range(7, 120):
-        clerk.decide(clock, on.OutputSeen(agent="ann", launch=2, activity=("tool" if clock % 2 else "")))
+        clerk.decide(
+            clock, on.OutputSeen(agent="ann", launch=2, has_prompt=True, activity=("tool" if clock % 2 else ""))
+        )
     assert len(segments(layout.journal)) > 4
     for clock in range(7, 119, 9):
         found = json.loads(shown("replay", "--at", f"{clock}.5s", "--json"))
@@ -197,8 +199,8 @@ def test_a_past_time_is_found_in_any_segment(layout: Layout, shown: Shown) -> No
 
 
 def test_the_last_sign_of_life_is_shown_with_its_age(clerk: Clerk, shown: Shown) -> None:
-    clerk.decide(65, on.OutputSeen(agent="ann", launch=2, activity="thinking"))
-    clerk.decide(77, on.OutputSeen(agent="ben", launch=1, session="s"))
+    clerk.decide(65, on.OutputSeen(agent="ann", launch=2, has_prompt=True, activity="thinking"))
+    clerk.decide(77, on.OutputSeen(agent="ben", launch=1, has_prompt=True, session="s"))
     lines = shown("replay", "--at", "2m").splitlines()
     assert lines[1] == "best 1.5 #1 by ann  seed 0 (+1.5)  try 1"
     (row,) = [line for line in lines if line.startswith("ann")]
