@@ -249,7 +249,7 @@ class RayBridge(Bridge):
                     tried.tell(at, events)
 
     def _note_disk(self, tried: Try, event: dict[str, Any]) -> None:
-        """Leave out the node of a try that was lost for the disk there. The try does not count for `max_retries` if
+        """Exclude the node of a try that was lost for the disk there. The try does not count for `max_retries` if
         another node can run the grade."""
         if "full" in event:
             self._excluded.add(event["full"], event["address"], event["lost"])
