@@ -79,6 +79,24 @@ def test_a_step_that_gains_little_does_not_end_the_descent_of_a_valley(start):
     assert reached.measurement.score < 1e-3
 
 
+@pytest.mark.parametrize("count", [2, 8, 40])
+def test_one_step_that_gains_less_than_the_precision_is_no_optimum(count):
+    """Of this cost the precision is a thousandth, which single steps along the valley do not gain."""
+    task = problem(lambda x: 1000 + rosenbrock(x), [-1.2, 1.0] * (count // 2))
+    reached = Descent(task, differences(task), Goal(precision=1e-6)).run(task.measured(task.space.start))
+    assert reached.measurement.score < 1000 + 1e-5
+
+
+def test_the_precision_is_of_the_cost_that_is_reached_and_not_of_the_first():
+    def steep(x):
+        return 1e4 * sum(v**6 for v in x[:3]) + rosenbrock(x[3:])
+
+    task = problem(steep, [30.0, 20.0, 10.0, -1.2, 1.0, -1.2])
+    start = task.measured(task.space.start)
+    assert start.measurement.score > 1e12
+    assert Descent(task, differences(task), Goal()).run(start).measurement.score < 1e-3
+
+
 def test_curvature_is_followed_to_an_optimum_on_a_constraint():
     task = problem(lambda x: ((x[0] - 2) ** 2 + (x[1] - 1) ** 2, [1 - x[0] ** 2 - x[1] ** 2]), [0.1, 0.2])
     start, method = task.measured(task.space.start), differences(task)
