@@ -249,8 +249,9 @@ class RayBridge(Bridge):
                     tried.tell(at, events)
 
     def _note_disk(self, tried: Try, event: dict[str, Any]) -> None:
-        """Exclude the node of a try that was lost for the disk there. The try does not count for `max_retries` if
-        another node can run the grade."""
+        """If the event says that a try was lost because its node's disk is full or cannot be used, give that node no
+        grades for a while, and do not count the try for `max_retries` if another node can run the grade. If it says
+        that a grade has ended there, the disk works again."""
         if "full" in event:
             self._excluded.add(event["full"], event["address"], event["lost"])
             event["counts"] = not self._runs_without(self._excluded.now(), tried.resources)

@@ -27,7 +27,7 @@ POOR_STEPS = 2  # in a row, after which the dependencies are learned again and c
 MOST_CURVED = 150  # variables for which SLSQP, which works with full matrices, is worth its time
 HOPEFUL = 3.0  # times the last gain: more than that is not hoped for any longer
 LOOKED_BACK = 10  # steps of L-BFGS-B whose gain counts as the last one: single steps of a long valley gain little
-CONVERGED = 0.01  # of the precision: a descent without a target whose single step gains less has converged
+CONVERGED = 0.01  # times the precision: one step that gains less ends even a descent that stops by the mean gain
 FEWEST_STEPS = 3  # before a descent is given up
 MOST_STEPS = 300
 MOST_ITERATIONS = 3000  # of L-BFGS-B or SLSQP: a long curved valley takes more than MOST_STEPS
@@ -38,8 +38,9 @@ UNMEASURED = 1e3  # the cost of a position that cannot be measured, in costs of 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """When to stop: gains below `precision` (relative), or no hope of a merit below `target`. Without a target, the
-    gain of a step is the mean of the last ones where there are no constraints: one poor step is no optimum."""
+    """When a descent stops: when a step gains less than `precision` times the cost, or when the descent is unlikely to
+    reach a merit below `target`. With neither constraints nor a target, the mean gain of the last LOOKED_BACK steps
+    must be that small, because a single step may gain little far from an optimum."""
 
     precision: float = 1e-8
     target: float | None = None
@@ -98,7 +99,7 @@ class Descent:
         path = _Path(self.differences, self._merit, start)
         merits = [self._merit(start)]  # after each step
         looked_back = 1 if start.measurement.slack else LOOKED_BACK
-        thorough = self.goal.target is None and not start.measurement.slack
+        by_mean = self.goal.target is None and not start.measurement.slack  # stops by the mean gain of several steps
 
         def count_step(_: Floats) -> None:
             merits.append(self._merit(path.best))
@@ -106,11 +107,11 @@ class Descent:
             if len(merits) <= looked_back:
                 return
             gained = merits[-1 - looked_back] - merits[-1]
-            least = looked_back * self.goal.precision * max(1.0, abs(merits[-1])) if thorough else 0.0
+            least = looked_back * self.goal.precision * max(1.0, abs(merits[-1])) if by_mean else 0.0
             if gained < least or self.goal.is_hopeless(len(merits) - 1, merits[-1], gained):
                 raise StopIteration
 
-        precision = self.goal.precision * (CONVERGED if thorough else 1.0)
+        precision = self.goal.precision * (CONVERGED if by_mean else 1.0)
         options = {"ftol": precision, "maxiter": MOST_ITERATIONS}
         if start.measurement.slack:
             constraints = {"type": "ineq", "fun": path.gaps, "jac": path.gap_slopes}
