@@ -84,11 +84,15 @@ def section(results: Mapping[str, Result]) -> list[str]:
     there = _there(results)
     heads = [f"{who}, {moment:g} s" for moment in MOMENTS for who in ("two agents", "script")]
     lines = ["## Native agents and plain scripts", "", _ABOUT, ""]
-    lines += [f"| problem | kind | best is | {' | '.join(heads)} |", "|---|---|---|" + "---:|" * len(heads)]
+    lines += [
+        f"| problem | kind | measured | best is | {' | '.join(heads)} |",
+        "|---|---|---|---|" + "---:|" * len(heads),
+    ]
     for name, result in there.items():
         problem = PROBLEMS[name]
         cells = [f"{median(result.series[f'{who} {moment:g}']):.8g}" for moment in MOMENTS for who in (FLEET, SCRIPT)]
-        lines.append(f"| {name} | {problem.kind} | {'most' if problem.maximize else 'least'} | {' | '.join(cells)} |")
+        wanted = "most" if problem.maximize else "least"
+        lines.append(f"| {name} | {problem.kind} | {result.day} | {wanted} | {' | '.join(cells)} |")
     busiest = max(there.values(), key=lambda result: result.machine.load)
     return [*lines, "", table.origin(busiest, NAME)]
 
