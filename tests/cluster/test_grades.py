@@ -44,6 +44,8 @@ def test_whoever_is_killed_each_attempt_has_one_record(begin, cluster, who, tmp_
         os.kill(worker, signal.SIGKILL)
     if who == "node":
         cluster.kill_node(node)
+        # The worker lives for a second or so after its node, and would end the grade.
+        wait_until(lambda: noted(run, 2, "was lost"), what="the loss of grade 2")
         cluster.add_node()
     if "bridge" in who:
         for pid in bridges(run):
@@ -84,7 +86,7 @@ def test_a_grade_sees_the_graphics_cards_that_it_asked_for(begin, cluster, monke
         assert [one.feedback.removeprefix("cards").strip() for one in run.wait_for_attempts(1)] == [seen]
         run.stop()
     finally:
-        cluster.kill_node(node)
+        cluster.remove_node(node)
 
 
 def test_grades_whose_owner_died_with_the_bridge_begin_again(begin, cluster, tmp_path):
