@@ -136,7 +136,7 @@ _SILENCES = {"thinking": "nothing from its model", "starting": "nothing from its
 def coming(agent: LenientJson) -> Text:
     """Return the heartbeats that wait for the agent, then those that are due next."""
     pending = Counter(agent.texts("pending"))
-    parts = [Text(f"{name} now" + f" ({n})" * (n > 1), style="yellow") for name, n in pending.items()]
+    parts = [Text(f"{name} pending" + f" ({n})" * (n > 1), style="yellow") for name, n in pending.items()]
     coming = agent.objects("next")
     # A heartbeat after every attempt is no news, unless there is no other.
     later = [due for due in coming if not _follows_every_attempt(due)] or coming

@@ -91,7 +91,7 @@ def test_status_shows_pending_heartbeats_and_why_an_agent_waits(layout: Layout, 
     write_status(layout, agents=agents, alerts=alerts)
     with hold_lock(layout.lock):
         said = shown("status")
-    assert "message now (2) · reflect now · redirect now" in said
+    assert "message pending (2) · reflect pending · redirect pending" in said
     assert "usage limit · 30 min left" in said
     assert "alert three voids  2 min ago" in said
 
