@@ -22,6 +22,7 @@ until ray status --address="127.0.0.1:$port" >/dev/null 2>&1; do
   check "the head" "$head" "$folder/head.log"
   sleep 1
 done
+export RAY_gcs_rpc_server_reconnect_timeout_s=5 # seconds after its head, a node ends too
 sleep 1 # a head that finds its port taken ends, and another cluster has answered
 check "the head" "$head" "$folder/head.log"
 first=20000 asked=0
