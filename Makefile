@@ -20,7 +20,7 @@ test: .venv/.ready
 
 # The slow ones: whole weeks of decisions, a hundred deaths, full disks, every example, every page.
 test-slow: .venv/.ready
-	$(BIN)/python -m pytest -n 4 --dist worksteal --durations 20 -m slow
+	$(BIN)/python -m pytest -n 6 --dist worksteal --durations 20 -m slow
 
 # The real agent programs, against a scripted model on loopback; npm installs them into .programs, once.
 test-agents: .venv/.ready
@@ -68,7 +68,7 @@ bench-dashboard: .venv/.browser
 	$(BIN)/python -m benchmarks dashboard tabs
 
 mutants: .venv/.ready
-	$(BIN)/python tests/mutants.py
+	nice -n 19 $(BIN)/python tests/mutants.py
 
 clean:
 	rm -rf .venv .programs .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
