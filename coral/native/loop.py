@@ -12,7 +12,6 @@ from enum import StrEnum
 from coral.native.brain import Brain
 from coral.native.calls import Submit
 from coral.native.memory import Candidate
-from coral.native.prompt import heartbeat_sections
 from coral.native.situation import Call, CallDone, CallFailed, Event, Idle, Prompted, Situation
 from coral.native.tool_error import ToolError
 from coral.native.workbench import SearchBench
@@ -35,13 +34,6 @@ class Signal:
     depth: int = 0
 
 
-def act(signal: Signal, call: Call, event: Event) -> list[Signal]:
-    """Return the signals that follow from a call's outcome, the third stage of a step. A failure is always passed
-    on."""
-    follows = call.request_heartbeat or isinstance(event, CallFailed)
-    return [Signal(event, signal.depth + 1)] if follows else []
-
-
 @dataclass(slots=True)
 class Loop:
     """Runs the steps of an agent. `max_steps`: signals that one prompt may lead to."""
@@ -52,9 +44,8 @@ class Loop:
     queue: deque[Signal] = field(default_factory=deque)
     failures: int = 0  # in a row
 
-    def run(self, prompt: str) -> TurnEnd:
-        """Answer the prompt, then go on attempt by attempt; returns why it ended."""
-        self.bench.memory = self.bench.memory.receive(heartbeat_sections(prompt))
+    def run(self) -> TurnEnd:
+        """Answer the heartbeats that wait in the memory, then go on attempt by attempt; returns why it ended."""
         self._queue_heartbeats()
         for _ in range(self.max_steps):
             signal = self.queue.popleft() if self.queue else Signal(Idle())
@@ -85,7 +76,9 @@ class Loop:
     def _step(self, signal: Signal, situation: Situation) -> None:
         following: list[Signal] = []
         for call in self._unfinished(signal.event) or self.brain.reason(situation, signal.event):
-            following += act(signal, call, self._perform(call))
+            event = self._perform(call)
+            if call.request_heartbeat or isinstance(event, CallFailed):
+                following.append(Signal(event, signal.depth + 1))
         self.queue.extendleft(reversed(following))
 
     def _unfinished(self, event: Event) -> tuple[Call, ...]:

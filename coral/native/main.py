@@ -63,8 +63,7 @@ def main() -> int:
         snapshots = open_memory(args, AgentMemory)
         if snapshots is None:
             return EXIT_UNKNOWN_SESSION
-        prompt = sys.stdin.read()
-        snapshots.memory = snapshots.memory.receive(heartbeat_sections(prompt))
+        snapshots.memory = snapshots.memory.receive(heartbeat_sections(sys.stdin.read()))
         snapshots.save()
         on_interrupt(snapshots.save)
         output.session(args.session)  # which acknowledges the prompt
@@ -75,7 +74,7 @@ def main() -> int:
         return _refuse(output, f"cannot begin: {problem}")
     if not os.environ.get("CORAL_RUN") or not os.environ.get("CORAL_AGENT"):
         return _refuse(output, "CORAL_RUN and CORAL_AGENT must be set")
-    return _run_loop(args, options, snapshots, output, brain, prompt)
+    return _run_loop(args, options, snapshots, output, brain)
 
 
 def open_memory(args: argparse.Namespace, kind: type[Held]) -> Snapshots[Held] | None:
@@ -94,14 +93,9 @@ def open_memory(args: argparse.Namespace, kind: type[Held]) -> Snapshots[Held] |
 
 
 def _run_loop(
-    args: argparse.Namespace,
-    options: Options,
-    snapshots: Snapshots[AgentMemory],
-    output: Output,
-    brain: Brain,
-    prompt: str,
+    args: argparse.Namespace, options: Options, snapshots: Snapshots[AgentMemory], output: Output, brain: Brain
 ) -> int:
-    """Run the agent's loop on the prompt; return the exit code of the process."""
+    """Run the agent's loop; return the exit code of the process."""
     from attempts.record import Direction
     from coral.native.loop import Loop, TurnEnd
     from coral.native.run_view import AgentRunView
@@ -116,7 +110,7 @@ def _run_loop(
     if snapshots.problem:
         output.error(f"my newest memory is set aside, {snapshots.problem}; I trust the records")
     try:
-        end = Loop(bench, brain, options.steps).run(prompt)
+        end = Loop(bench, brain, options.steps).run()
     finally:
         explorer.close()
     if end is TurnEnd.NOTHING_TO_VARY:

@@ -12,6 +12,7 @@ from coral.native.loop import Loop, TurnEnd
 from coral.native.memory import AgentMemory
 from coral.native.options import Options
 from coral.native.output import Output
+from coral.native.prompt import heartbeat_sections
 from coral.native.run_view import AgentRunView
 from coral.native.search.explore import Explorer
 from coral.native.situation import Call, Event, Situation
@@ -89,7 +90,8 @@ class LocalAgent:
     def run(self, policy: Policy, prompt: str = "", steps: int = 30) -> tuple[TurnEnd, list[Event]]:
         """Why the loop ended, and the events that the brain was asked about."""
         brain = GivenBrain(policy)
-        return Loop(self.bench, brain, steps).run(prompt), brain.events
+        self.snapshots.memory = self.snapshots.memory.receive(heartbeat_sections(prompt))
+        return Loop(self.bench, brain, steps).run(), brain.events
 
     def printed(self, kind: str) -> list[dict[str, object]]:
         self.file.seek(0)

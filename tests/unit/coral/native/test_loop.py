@@ -6,7 +6,7 @@ from sample import attempt
 
 from coral.native.brain import SearchBrain
 from coral.native.calls import Remember, Say, Search
-from coral.native.loop import MAX_DEPTH, MAX_FAILURES, Signal, TurnEnd, act
+from coral.native.loop import MAX_DEPTH, MAX_FAILURES, TurnEnd
 from coral.native.memory import AgentMemory
 from coral.native.prompt import heartbeat_sections
 from coral.native.search.explore import Explorer
@@ -55,14 +55,6 @@ def test_a_search_that_fails_is_followed_by_one_of_another_family(agent: LocalAg
     assert len(searched) == 2
     assert searched[0] != searched[1]
     assert f"That did not work: no {searched[0]} here" in str(agent.printed("text"))
-
-
-def test_what_follows_from_a_call_stands_one_deeper():
-    signal = Signal(Idle(), 3)
-    call = Say(text="x")
-    failed = CallFailed(call, "busy", transient=True)
-    assert act(signal, call, failed) == [Signal(failed, 4)]
-    assert act(signal, call, CallDone()) == []
 
 
 def test_failures_in_a_row_end_the_turn(agent: LocalAgent):

@@ -73,7 +73,7 @@ def test_a_brain_of_ones_own(own: Path) -> None:
     assert later.candidate.texts == {"p.json": '{"x": 0.25}'}
     assert brain.reason(after, ResultReceived(submit.candidate.trial))[0].text == "#None scores None"
     # Its loop: there is no run, so that the submission fails, and the brain goes on.
-    Loop(agent.bench, brain, 2).run("")
+    Loop(agent.bench, brain, 2).run()
     assert json.loads((agent.clone / "p.json").read_text())["x"] < 0.5
     assert agent.printed("error")
     agent.file.close()
