@@ -38,32 +38,26 @@ class AgentRunView:
         return known.add(records, self.direction)
 
     def files(self, attempt: Attempt, names: Iterable[str]) -> dict[str, str]:
-        """Return the named files of an attempt as far as they can be read."""
-        from workspace.git import Git  # imported late: many launches read no files
-
-        git, texts = Git(self.clone / ".git"), dict[str, str]()
-        for name in names:
-            with suppress(GitError, UnicodeDecodeError):
-                texts[name] = git.run("cat-file", "blob", f"{attempt.commit}:{name}").decode("utf-8")
-        return texts
+        """Return the named files of an attempt; empty texts for those that cannot be read."""
+        return {name: self._git("cat-file", "blob", f"{attempt.commit}:{name}") for name in names}
 
     def head(self) -> str:
         """Return the clone's last commit; empty if there is none."""
-        from workspace.git import Git
-
-        with suppress(GitError):
-            return Git(self.clone / ".git").text("rev-parse", "HEAD")
-        return ""
+        return self._git("rev-parse", "HEAD").strip()
 
     def tracked(self) -> dict[str, str]:
         """Return the files of the clone's last commit by name, each with the object that it is; empty if there is no
         commit."""
-        from workspace.git import Git
+        entries = self._git("ls-tree", "-r", "-z", "HEAD").split("\0")[:-1]
+        return {name: about for about, name in (entry.split("\t", 1) for entry in entries)}
+
+    def _git(self, *arguments: str) -> str:
+        """Return what a command of git prints in the clone; empty if it fails."""
+        from workspace.git import Git  # imported late: many launches read no files
 
         with suppress(GitError):
-            listed = Git(self.clone / ".git").run("ls-tree", "-r", "-z", "HEAD").decode("utf-8", "replace")
-            return {name: about for entry in listed.split("\0")[:-1] for about, name in [entry.split("\t", 1)]}
-        return {}
+            return Git(self.clone / ".git").run(*arguments).decode("utf-8", "replace")
+        return ""
 
     def skills(self) -> tuple[SearchSkill | None, tuple[HandOver, ...]]:
         """Return the skill that a search can load, and the attempts that agents hand over, to be tuned."""
