@@ -78,7 +78,7 @@ class Explorer:
     _public_check: PublicCheck | None = None
     _constraints: int | None = None
     _noisy: bool | None = None  # whether two measurements by the check differ
-    _copied: str = ""  # the program in the check's scratch copy
+    _copied: str = ""  # the program in the check's scratch copy, as `_program` names it
     _saved_at: float = 0.0  # when this episode saved the memory last
     _evolution_saved_at: float = 0.0
 
@@ -114,21 +114,24 @@ class Explorer:
         """Return how many constraints the check reports for the files as they are; None if it gives no result."""
         if self._constraints is None and self.check:
             try:
-                measured = self._the_check().measure([{}])[0]
+                measured = self._the_check(self._space()).measure([{}])[0]
             except (CheckBroken, ToolError):  # a search will say so
                 return None
             self._constraints = None if measured.error else len(measured.slack)
         return self._constraints
 
-    def _the_check(self) -> PublicCheck:
-        if self._public_check is None:
+    def _the_check(self, space: SearchSpace) -> PublicCheck:
+        """Return the check of the program in the clone: only files with variables are written to its copy."""
+        program = self._program(space)
+        if self._public_check is None or self._copied != program:
+            self.close()
             clone, scratch = self.run_view.clone, self.run_view.state / "scratch"
-            self._copied = self._program(self._space())
             self._public_check = PublicCheck(clone, self.check, scratch, self.options.check_seconds)
+            self._copied, self._constraints = program, None
         return self._public_check
 
     def _problem(self, space: SearchSpace) -> OptimizationProblem:
-        check = self._the_check()
+        check = self._the_check(space)
         check.warm_up()
         return OptimizationProblem(space, check.measure, self.run_view.direction is Direction.MAXIMIZE)
 
@@ -154,12 +157,6 @@ class Explorer:
         if self._public_check is not None:
             self._public_check.close()
 
-    def _leave_other_program(self, program: str) -> None:
-        """End the check if it measures another program than this: only files with variables are written to its copy."""
-        if self._public_check is not None and self._copied != program:
-            self._public_check.close()
-            self._public_check = self._constraints = None
-
     def kill(self) -> None:
         """End the check without waiting for it, while this process is ending."""
         if self._public_check is not None:
@@ -171,9 +168,7 @@ class Explorer:
         from coral.native.search.episode import Episode, evolvable
 
         memory = self.snapshots.memory
-        program = self._program(space)
-        self._leave_other_program(program)
-        problem = self._problem(space)
+        problem, program = self._problem(space), self._copied
         chain = space.vector(left) if (left := memory.chain_from(trial.family, trial.start)) else None
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at, evolution = 0.0, None
