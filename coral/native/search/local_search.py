@@ -31,23 +31,6 @@ def are_gradients_affordable(problem: OptimizationProblem, start: Measurement) -
     return problem.seconds_per_measurement * len(problem.space.reals) * gradients < problem.seconds
 
 
-def _differences(
-    problem: OptimizationProblem, indices: Sequence[int], scales: Sequence[float], random: Random
-) -> "FiniteDifferences":
-    from coral.native.search.numeric.finite_differences import FiniteDifferences
-
-    return FiniteDifferences(problem, indices, scales, random)
-
-
-def _descend(
-    start: EvaluatedPoint, problem: OptimizationProblem, differences: "FiniteDifferences", **goal: Any
-) -> EvaluatedPoint:
-    """`goal`: the fields of `descent.Goal`."""
-    from coral.native.search.numeric.descent import Descent, Goal
-
-    return Descent(problem, differences, Goal(**goal)).run(start)
-
-
 class LocalSearch:
     """Finds local optima near points. `differences`: None if gradients cannot be had: no variable is real, or the check
     is too slow (`gradients` is false).
@@ -67,9 +50,8 @@ class LocalSearch:
         declared: bool = False,
     ) -> None:
         space, points = problem.space, [current, *others, *known]
-        scales = space.scales(points)
-        differences = _differences(problem, space.reals, scales, random) if space.reals and gradients else None
-        self.problem, self.differences, self.random, self.scales = problem, differences, random, scales
+        self.problem, self.random, self.scales = problem, random, space.scales(points)
+        self.differences = self._differences_in(space.reals) if space.reals and gradients else None
         ranges, wide = space.ranges(points, declared=declared), space.scales(points, declared=declared)
         self.context = MoveContext(problem, ranges, wide, others, random)
         self.gains: list[float] = []  # of the local searches, in merit
@@ -83,8 +65,7 @@ class LocalSearch:
             return moved
         if not free or len(free) > FEW * len(self.problem.space.reals):
             return moved
-        differences = _differences(self.problem, free, self.scales, self.random)
-        return _descend(moved, self.problem, differences, precision=COARSE)
+        return self._descend(moved, self._differences_in(free), precision=COARSE)
 
     def optimize(self, start: EvaluatedPoint, target: float | None) -> EvaluatedPoint:
         """Return the local optimum near a point. The search ends early when it is unlikely to find a merit below
@@ -97,7 +78,7 @@ class LocalSearch:
         discrete = space.discrete if self.differences is not None else range(len(space))
         for _ in range(TURNS):
             before = current
-            current = self._explore(current, target)
+            current = self.descend(current, target)
             if not discrete or (target is not None and self.problem.merit(current.measurement) > target):
                 break
             current = self.compass(current, discrete)
@@ -112,22 +93,28 @@ class LocalSearch:
         recent = sorted(self.gains[-RECENT:])
         return target is not None and len(recent) >= ENOUGH and merit - 2 * recent[int(0.8 * len(recent))] > target
 
-    def descend(self, start: EvaluatedPoint) -> EvaluatedPoint:
-        """Return the local optimum in the reals near a point; the point itself where gradients cannot be had."""
-        return start if start.measurement.error else self._explore(start)
-
-    def _explore(self, start: EvaluatedPoint, target: float | None = None) -> EvaluatedPoint:
-        """Descend in all reals; return the point itself where gradients cannot be had."""
-        if self.differences is None:
-            return start
+    def descend(self, start: EvaluatedPoint, target: float | None = None) -> EvaluatedPoint:
+        """Return the local optimum in the reals near a point."""
         precision = ROUGH if start.measurement.slack else WITHOUT_CONSTRAINTS
-        return _descend(start, self.problem, self.differences, precision=precision, target=target)
+        return self._descend(start, self.differences, precision=precision, target=target)
 
     def polish(self, evaluated: EvaluatedPoint) -> EvaluatedPoint:
         """Search for the last digits, strictly within the constraints."""
-        if self.differences is None or evaluated.measurement.error:
-            return evaluated
-        return _descend(evaluated, self.problem, self.differences, precision=FINE, radius=SMALL_RADIUS)
+        return self._descend(evaluated, self.differences, precision=FINE, radius=SMALL_RADIUS)
+
+    def _descend(self, start: EvaluatedPoint, differences: "FiniteDifferences | None", **goal: Any) -> EvaluatedPoint:
+        """Descend to a goal, given by the fields of `descent.Goal`; return the point itself where gradients cannot be
+        had, or the check rejects it."""
+        if differences is None or start.measurement.error:
+            return start
+        from coral.native.search.numeric.descent import Descent, Goal
+
+        return Descent(self.problem, differences, Goal(**goal)).run(start)
+
+    def _differences_in(self, indices: Sequence[int]) -> "FiniteDifferences":
+        from coral.native.search.numeric.finite_differences import FiniteDifferences
+
+        return FiniteDifferences(self.problem, indices, self.scales, self.random)
 
     def compass(self, start: EvaluatedPoint, indices: Sequence[int]) -> EvaluatedPoint:
         return search_by_compass(self.problem, start, indices, self.scales, self.random)
