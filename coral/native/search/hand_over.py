@@ -33,26 +33,24 @@ def report(situation: Situation) -> tuple[WriteNote, ...]:
     for handed, line, tries in _lines(situation):
         if tries < TRIES:
             continue
-        name, attempts = handed.note_of(situation.agent), tuple(line)
-        if len(line) == 1:
-            title = f"The numbers of #{handed.attempt} could not be tuned"
-            body = (
-                f"No search from #{handed.attempt}, which {handed.author} handed over, led to an attempt: the public "
-                f"check rejects it or is too slow for it, or its files hold nothing to vary, or too much. The next "
-                f"step is {handed.author}'s."
-            )
-            return (WriteNote(name=name, title=title, attempts=attempts, body=body),)
-        start, graded = situation.known.find(handed.attempt), situation.memory.graded
-        scored = [trial for number in line[1:] if (trial := graded[number]).score is not None]
-        best = min(scored, key=rank(situation.direction)).score if scored else None
-        came = f"{score_text(start.score if start else None)} -> {score_text(best)}"
+        given = f"#{handed.attempt}, which {handed.author} handed over"
+        title = f"The numbers of #{handed.attempt} could not be tuned"
         body = (
-            f"{attempt_list(line[1:])} vary the numbers of #{handed.attempt}, which {handed.author} handed over; the "
-            f"best of them scores {score_text(best)}. More has to come from another program, or from other numbers to "
-            f"vary: the next step is {handed.author}'s."
+            f"No search from {given}, led to an attempt: the public check rejects it or is too slow for it, or its "
+            "files hold nothing to vary, or too much."
         )
-        title = f"The numbers of #{handed.attempt} are tuned: {came}"
-        return (WriteNote(name=name, title=title, attempts=attempts, body=body),)
+        if made := [situation.memory.graded[number] for number in line[1:]]:
+            start, scored = situation.known.find(handed.attempt), [trial for trial in made if trial.score is not None]
+            best = score_text(min(scored, key=rank(situation.direction)).score if scored else None)
+            title = (
+                f"The numbers of #{handed.attempt} are tuned: {score_text(start.score if start else None)} -> {best}"
+            )
+            body = (
+                f"{attempt_list(line[1:])} vary the numbers of {given}; the best of them scores {best}. More has to "
+                "come from another program, or from other numbers to vary."
+            )
+        body += f" The next step is {handed.author}'s."
+        return (WriteNote(name=handed.note_of(situation.agent), title=title, attempts=tuple(line), body=body),)
     return ()
 
 
