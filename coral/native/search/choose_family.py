@@ -104,14 +104,14 @@ def compare_kinds(attempts: Sequence[Attempt], direction: Direction) -> Compared
     for attempt in attempts[-COMPARED:]:
         family, start = parse_title(attempt.title)
         if family and attempt.score is not None:
-            before = scores.get(start)
-            reached = attempt.score
+            before, reached = scores.get(start), attempt.score
             if before is not None and direction.better(before, reached):
                 reached = before
             tried.append(_Tried(FAMILIES[family].kind, start, before, reached))
     compared: dict[str, tuple[float, int]] = {}
     for one in tried:
-        won = [one.leads(other, direction) for other in tried if one.can_be_compared(other, direction)]
+        rivals = [other for other in tried if one.can_be_compared(other, direction)]
+        won = [direction.better(one.reached, rival.reached) for rival in rivals]
         if won:
             wins, tries = compared.get(one.kind, (0.0, 0))
             compared[one.kind] = wins + sum(won) / len(won), tries + 1
@@ -127,9 +127,6 @@ class _Tried:
     start: int
     before: float | None
     reached: float
-
-    def leads(self, other: Self, direction: Direction) -> bool:
-        return direction.better(self.reached, other.reached)
 
     def can_be_compared(self, other: Self, direction: Direction) -> bool:
         gained = gain(other.reached, self.reached, direction)
