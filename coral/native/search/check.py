@@ -15,7 +15,7 @@ import tempfile
 import time
 from array import array
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from coral.native.search import check_child
@@ -136,12 +136,11 @@ class PublicCheck:
 
 def check_once(root: Path, spec: str, seconds: float) -> Measurement:
     """Measure a workspace as it is. CheckBroken if the check cannot be used at all."""
-    with tempfile.TemporaryDirectory(prefix="coral-check-", ignore_cleanup_errors=True) as folder:
-        check = PublicCheck(root, spec, Path(folder) / "candidate", seconds)
-        try:
-            return check.measure([{}])[0]
-        finally:
-            check.close()
+    with (
+        tempfile.TemporaryDirectory(prefix="coral-check-", ignore_cleanup_errors=True) as folder,
+        closing(PublicCheck(root, spec, Path(folder) / "candidate", seconds)) as check,
+    ):
+        return check.measure([{}])[0]
 
 
 def copy_workspace(root: Path, scratch: Path) -> None:
@@ -155,8 +154,9 @@ def copy_workspace(root: Path, scratch: Path) -> None:
             shutil.copyfile(source, target)
 
     def leave_out(folder: str, names: list[str]) -> list[str]:
-        paths = {name: Path(folder, name) for name in names if name not in LEFT_OUT}
-        plain = {name for name, path in paths.items() if not path.is_symlink() and (path.is_dir() or path.is_file())}
-        return [name for name in names if name not in plain]
+        """Return what is not copied: links and special files, too."""
+        entries = [entry for entry in os.scandir(folder) if not entry.is_symlink()]
+        plain = {entry.name for entry in entries if entry.is_dir() or entry.is_file()}
+        return [name for name in names if name in LEFT_OUT or name not in plain]
 
     shutil.copytree(root, scratch, copy_function=copy, ignore=leave_out)
