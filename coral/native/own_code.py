@@ -1,15 +1,13 @@
 """Imports code of a task, named as `module:name`: its own brains, tools and gates."""
 
-from importlib import import_module
+from pkgutil import resolve_name
 
 
 def find_own(spec: str) -> object:
     """Return what `module:name` names. ValueError says what is missing."""
-    module, colon, name = spec.partition(":")
-    if not colon or not module or not name:
+    if not all(spec.partition(":")):
         raise ValueError(f"{spec!r} must be module:name")
     try:
-        found: object = getattr(import_module(module), name)
-    except (ImportError, SyntaxError, AttributeError) as problem:
+        return resolve_name(spec)
+    except (ImportError, SyntaxError, AttributeError, ValueError) as problem:
         raise ValueError(f"cannot use {spec}: {problem}; it must be installed, or on PYTHONPATH") from problem
-    return found
