@@ -152,26 +152,15 @@ def _contradictions(evidence: Evidence) -> str:
 
 
 def _next(situation: Situation, evidence: Evidence) -> str:
-    """Propose two ideas: the family that gains, and a cross of the two best or the family that was tried least."""
-    best, direction = situation.fleet_best, situation.direction
+    """Propose two ideas: the family that gains most often, and the one that was tried least."""
+    best = situation.fleet_best
     start = f"#{best.number}" if best is not None else "the seed"
     paying = [family for family, shown in evidence.items() if shown.pays][:1]
     ideas = [f"`{family}` from {start}: what pays, from the best there is." for family in paying]
-    rivals = [other for other in situation.known.best_of_others("", direction) if best and _are_apart(other, best)]
-    crossed = evidence.get("cross", FamilyEvidence())
-    if rivals and (crossed.pays or len(crossed.tries) < ENOUGH_TRIES):
-        rival = f"#{rivals[0].number} ({score_text(rivals[0].score)})"
-        ideas.append(f"`cross` of {start} with {rival}: they were found apart.")
-    rest = [name for name in situation.families if name not in (*paying, "cross")]
+    rest = [name for name in situation.families if name not in paying]
     rest.sort(key=lambda name: len(evidence.get(name, FamilyEvidence()).tries))
     ideas += [f"`{name}` from {start}: tried least." for name in rest]
     return "\n".join(f"{number}. {idea}" for number, idea in enumerate(ideas[:2], 1))
-
-
-def _are_apart(one: Attempt, other: Attempt) -> bool:
-    """Return whether these are two attempts of which, by their titles, neither began at the other."""
-    starts = {parse_title(one.title)[1], parse_title(other.title)[1]}
-    return one.number != other.number and not starts & {one.number, other.number}
 
 
 def _notes_read(situation: Situation) -> str:

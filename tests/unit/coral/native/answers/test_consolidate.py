@@ -26,7 +26,7 @@ def test_a_synthesis_draws_conclusions_and_a_skill_carries_them(tmp_path):
         "- Beyond the seed, these gain over their start: `rows` (2 of 3, last #3 and #5), `cross` (1 of 1, last #9).",
         "- These do not, or no more: `shake` (0 of 3, tried last in #7 and #8).",
         "- Beyond the seed, nobody has tried `descent`, `scatter`.",
-        "2. `cross` of #9 with #2 (1.1): they were found apart.",
+        "2. `descent` from #9: tried least.",
     ):
         assert words in note.body, words
     (skill,) = [call for call in calls if isinstance(call, WriteSkill)]
@@ -44,14 +44,6 @@ def test_where_nothing_is_proven_there_is_no_skill():
     assert [call for call in calls if isinstance(call, WriteSkill)] == []
     assert "no skill" in said(calls)
     assert notes(consolidate(situation(attempts=KnownAttempts())))
-
-
-def test_what_began_at_the_best_is_not_crossed_with_it():
-    near = [attempt(0, 1.0), attempt(1, 2.0, title="rows from #0: a"), attempt(2, 1.9, title="shake from #1: b")]
-    (note,) = notes(consolidate(situation(attempts=known(*near))))
-    assert "`cross` of" not in note.body
-    (note,) = notes(consolidate(situation(attempts=known(*near[:2], attempt(2, 1.9, title="shake from #0: b")))))
-    assert "`cross` of #1 with #2" in note.body
 
 
 def test_a_reason_that_fails_many_attempts_is_the_first_conclusion():
