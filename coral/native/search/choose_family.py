@@ -14,7 +14,6 @@ from coral.native.situation import Situation
 from workspace.claims import claims_of
 
 START_FROM_BEST = 0.5  # how often one that is behind, and gained nothing in its last attempt, starts from the best
-PATIENCE = 2  # attempts in a row with one family that gained nothing, before it rests for one
 COMPARED = 16  # attempts of the fleet, the latest: what has gained at first need not gain later
 FRUITLESS = 0.3  # losses in a comparison, as which an attempt of a kind weighs that gained nothing
 CONSTRAINED = 0.2  # expected wins in two comparisons of a kind that does not follow constraints
@@ -41,9 +40,6 @@ def choose_family(situation: Situation, random: Random) -> str:
     if kind == LOCAL and _is_basin_exhausted(situation) and random.random() < ANEW:
         return SCATTER
     families = [name for name in families if FAMILIES[name].kind == kind]
-    failed = [trial.family for trial in memory.trials[-PATIENCE:] if trial.verdict not in IMPROVED]
-    if len(failed) == PATIENCE and len({*failed}) == 1 and len(families) > 1:
-        families = [name for name in families if name != failed[0]]
     shared = situation.skill.counts if situation.skill is not None else {}
     own = counts_of(memory.trials, situation.direction, situation.known.seed)
     return sample_family(families or situation.families, own, shared, random)

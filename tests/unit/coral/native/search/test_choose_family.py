@@ -1,4 +1,4 @@
-"""The choice of the next search: a redirection holds for its episodes, a family that gains nothing rests."""
+"""The choice of the next search: a redirection holds for its episodes, what gains is chosen more often."""
 
 from dataclasses import replace
 from random import Random
@@ -53,11 +53,6 @@ def test_no_search_starts_from_files_that_cannot_be_searched():
 def test_a_redirection_ends_after_its_episodes():
     ended = Redirection(start=9, family="cross", until=3)
     assert "rows" in chosen(trial(4, "rows", 1, 2), redirection=ended, episodes=3)
-
-
-def test_a_family_that_gained_nothing_twice_in_a_row_rests():
-    assert "rows" not in chosen(trial(4, "rows", 2, 1), trial(6, "rows", 2, 1))
-    assert "rows" in chosen(trial(4, "shake", 2, 1), trial(6, "rows", 2, 1))
 
 
 def test_a_kind_that_leads_to_no_attempt_is_chosen_less():
