@@ -1,7 +1,7 @@
 """Chooses the next search: a family of moves by what has gained, and the attempt to start from by its score."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Self
@@ -36,7 +36,7 @@ def choose_family(situation: Situation, random: Random) -> str:
         if family in families:
             return family
     kinds = sorted({FAMILIES[name].kind for name in families})
-    kind = _choose_kind(kinds, compared, _fruitless(situation), situation.constraints, random)
+    kind = _choose_kind(kinds, situation, compared, random)
     if kind == LOCAL and _is_basin_exhausted(situation) and random.random() < ANEW:
         return SCATTER
     families = [name for name in families if FAMILIES[name].kind == kind]
@@ -75,12 +75,10 @@ def _is_basin_exhausted(situation: Situation) -> bool:
     return False
 
 
-def _choose_kind(
-    kinds: Sequence[str], compared: Compared, fruitless: Mapping[str, float], constraints: int | None, random: Random
-) -> str:
+def _choose_kind(kinds: Sequence[str], situation: Situation, compared: Compared, random: Random) -> str:
     """Choose a kind of families by how the kinds compare, for a rough problem is rough for all families that descend.
     If there are constraints, the kind that follows them is preferred until it loses. Fruitless tries are losses."""
-    doubt = CONSTRAINED if constraints else 1.0
+    doubt, fruitless = CONSTRAINED if situation.constraints else 1.0, _fruitless(situation)
 
     def draw(kind: str) -> float:
         wins, tries = compared.get(kind, (0.0, 0))

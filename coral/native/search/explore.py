@@ -169,7 +169,7 @@ class Explorer:
 
         memory = self.snapshots.memory
         problem, program = self._problem(space), self._copied
-        chain = space.vector(left) if (left := memory.chain_from(trial.family, trial.start)) else None
+        chain = space.vector(held) if (held := memory.chain_from(trial.family, trial.start)) else None
         kept = self.run_view.state / f"evolution-{memory.known.epoch}"
         self._saved_at, evolution = 0.0, None
         with one_thread():  # numpy and scipy take half a second, and orders and choices do without them
@@ -203,10 +203,8 @@ class Explorer:
         if found.point == space.start:
             self.snapshots.memory = self.snapshots.memory.discard(trial)
             raise ToolError(f"{trial.family} found nothing that differs from its start")
-        chain_texts = space.texts(episode.current.point)
-        self.snapshots.memory = replace(
-            self.snapshots.memory, chain=chain_texts, chain_family=trial.family, chain_start=trial.start
-        )
+        memory, left = self.snapshots.memory, space.texts(episode.current.point)
+        self.snapshots.memory = replace(memory, chain=left, chain_family=trial.family, chain_start=trial.start)
         before = trial.before if trial.before is not None else episode.start.measurement.score
         expected = found.measurement.score if not found.measurement.error else None
         return CandidateFound(self._candidate(space, found.point, replace(trial, before=before, expected=expected)))
@@ -253,12 +251,10 @@ class Explorer:
     def _space(self) -> SearchSpace:
         declared = read_declarations(self.options.variables)
         space = SearchSpace(editable_texts(self.run_view.clone, self.editable), declared)
-        if not len(space):
+        if not (count := len(space)):
             raise ToolError("the editable files hold no number and no choice that I could vary")
-        if len(space) > MOST_VARIABLES:
-            raise ToolError(
-                f"the editable files hold {len(space)} numbers, more than the {MOST_VARIABLES} I can search"
-            )
+        if count > MOST_VARIABLES:
+            raise ToolError(f"the editable files hold {count} numbers, more than the {MOST_VARIABLES} I can search")
         return space
 
     def _program(self, space: SearchSpace) -> str:
