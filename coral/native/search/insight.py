@@ -32,12 +32,8 @@ def findings(problem: OptimizationProblem, best: Vector, seed: Vector | None, be
 
 def _limits(slack: Sequence[float]) -> list[str]:
     tight = [f"slack[{number}]" for number, gap in enumerate(slack) if gap < TIGHT]
-    if tight:
-        limit = "a tight constraint of the check limits" if len(tight) == 1 else "tight constraints of the check limit"
-        return [f"{limit} the score, {len(tight)} of {len(slack)}: {_named(tight)}"]
-    if len(slack) == 1:
-        return ["the check's constraint is not tight: it does not limit the score here"]
-    return [f"of the check's {len(slack)} constraints none is tight: they do not limit the score here"] if slack else []
+    named = f": {_named(tight)}" if tight else ""
+    return [f"of the check's constraints {len(tight)} of {len(slack)} limit the score{named}"] if slack else []
 
 
 def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[str]:
@@ -45,8 +41,11 @@ def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[st
     space, scales = problem.space, problem.space.scales([here.point])
     effects: list[tuple[float, str]] = []
     for k in range(0, len(space), 1 + len(space) // MOST_STEPPED):
-        moved = [_stepped(space, here.point, k, way * scales[k]) for way in (STEP, -STEP)]
-        merits = [problem.merit(measured) for measured in problem.measure([point for point in moved if point])]
+        if space.variables[k].choices or space.variables[k].permutation:
+            continue  # these have no small steps
+        step = STEP * scales[k] if space.variables[k].kind is VariableKind.REAL else 1.0
+        moved = [space.clip(changed(here.point, [(k, here.point[k] + way * step)])) for way in (1.0, -1.0)]
+        merits = [problem.merit(found) for found in problem.measure([point for point in moved if point != here.point])]
         losses = [abs(merit - problem.merit(here.measurement)) for merit in merits if merit < float("inf")]
         effects += [(max(losses), space.names[k])] if losses else []
     if len(effects) < 2:
@@ -56,15 +55,6 @@ def _what_matters(problem: OptimizationProblem, here: EvaluatedPoint) -> list[st
     idle = [name for effect, name in effects if effect == 0.0]
     out = [f"a small step changes over {STANDS_OUT:g} times as much as elsewhere in {_named(most)}"] if most else []
     return [*out, f"a small step changes nothing in {_named(idle)}"] if idle else out
-
-
-def _stepped(space: SearchSpace, point: Vector, k: int, step: float) -> Vector:
-    """Return the point after a small step of one variable; empty if there is none: choices and orders have none."""
-    variable, sign = space.variables[k], 1.0 if step > 0 else -1.0
-    if variable.choices or variable.permutation:
-        return []
-    moved = space.clip(changed(point, [(k, point[k] + (step if variable.kind is VariableKind.REAL else sign))]))
-    return moved if moved[k] != point[k] else []
 
 
 def _in_common(space: SearchSpace, seed: Vector, bests: Sequence[Vector]) -> list[str]:
