@@ -7,8 +7,9 @@ prompt is prose, of which the brain reads nothing: it takes its facts from the r
 import re
 from dataclasses import dataclass
 
-HEADING = re.compile(r"^## Heartbeat: (?P<name>[^\n]+?) \(id (?P<id>[^)\n]*)\)[ \t]*$", re.MULTILINE)
-NEXT_HEADING = re.compile(r"^## ", re.MULTILINE)
+SECTION = re.compile(  # up to the next heading
+    r"^## Heartbeat: (?P<name>[^\n]+?) \(id (?P<id>[^)\n]*)\)[ \t]*$(?P<text>.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,4 @@ class HeartbeatSection:
 
 
 def heartbeat_sections(prompt: str) -> list[HeartbeatSection]:
-    sections = []
-    for heading in HEADING.finditer(prompt):
-        end = NEXT_HEADING.search(prompt, heading.end())
-        text = prompt[heading.end() : end.start() if end else len(prompt)].strip()
-        sections.append(HeartbeatSection(heading["name"].strip(), heading["id"].strip(), text))
-    return sections
+    return [HeartbeatSection(*map(str.strip, found.groups())) for found in SECTION.finditer(prompt)]
