@@ -5,6 +5,7 @@ Nothing is buffered, so the output is complete up to the last moment, however th
 
 import json
 import os
+from contextlib import suppress
 
 LONGEST_MESSAGE = 3500  # characters; the runtime does not read lines beyond a limit
 LONGEST_ANSWER = 16_000
@@ -33,7 +34,5 @@ class Output:
         self.line({"type": "end", "ended": True, "message": reason[:LONGEST_MESSAGE]})
 
     def line(self, data: dict[str, object]) -> None:
-        try:
+        with suppress(BrokenPipeError):
             os.write(self.handle, json.dumps(data, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
-        except BrokenPipeError:
-            return
