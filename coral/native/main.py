@@ -1,8 +1,8 @@
 """Runs the built-in agent: reads the arguments, goes on until an interrupt, and returns an exit code that says why.
 
 An interrupt may come at any moment. Its handler saves the memory as it stands, which is a value and so always whole,
-and ends the process. It is set three times, each time with more to do: at the first line, when there is a memory, and
-when there are children to end. Slow modules are imported in the functions, so that they do not delay what comes before.
+and ends the process. It is set at the first line, and with more to do when the memory may change and there are children
+to end. Slow modules are imported in the functions, so that they do not delay what comes before.
 """
 
 from __future__ import annotations
@@ -65,7 +65,6 @@ def main() -> int:
             return EXIT_UNKNOWN_SESSION
         snapshots.memory = snapshots.memory.receive(heartbeat_sections(sys.stdin.read()))
         snapshots.save()
-        on_interrupt(snapshots.save)
         output.session(args.session)  # which acknowledges the prompt
         from coral.native.brain import find_brain  # takes longer to import than everything before
 
