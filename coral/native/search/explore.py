@@ -236,7 +236,7 @@ class Explorer:
         memory, direction = self.snapshots.memory, self.run_view.direction
         step, number = next_step(memory.trials, trial.family, trial.start, direction)
         failed = self._point(space, memory.known.find(number))
-        point = propose(space, space.start, others, trial.family, step, failed, random)
+        point = propose(space, others, trial.family, step, failed, random)
         return CandidateFound(self._candidate(space, point, replace(trial, step=step)))
 
     def _candidate(self, space: SearchSpace, point: Vector, trial: Trial) -> Candidate:

@@ -24,17 +24,12 @@ ONE_IN = 3  # a small step changes one in this many variables
 
 
 def propose(
-    space: SearchSpace,
-    start: Vector,
-    others: Sequence[Vector],
-    family: str,
-    step: float,
-    failed: Vector | None,
-    random: Random,
+    space: SearchSpace, others: Sequence[Vector], family: str, step: float, failed: Vector | None, random: Random
 ) -> Vector:
     """Return a candidate that differs from the start. `others`: candidates of other agents; `step`: the size of a small
     step, in scales; `failed`: the candidate of a small step from this start that failed. The opposite step is next."""
-    point, move = start, FAMILIES[family].move
+    point = start = space.start
+    move = FAMILIES[family].move
     if family == "shake" and failed is not None:
         point = space.clip([2 * a - b for a, b in zip(start, failed, strict=True)])  # the opposite step
     elif family != "shake" and move is not None:
