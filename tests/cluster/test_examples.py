@@ -37,7 +37,7 @@ def laptop(tmp_path):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(script.pid, signal.SIGINT)
         script.communicate(timeout=120)
-        wait_until(lambda: not left(tmp_path), 180, "the end of the cluster")  # agents of Ray without their node, after 60
+        wait_until(lambda: not left(tmp_path), 180, "the end of the cluster")  # Ray's agents, 60 s after their node
 
 
 def left(folder):
