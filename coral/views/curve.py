@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from attempts.index.history import GradedRecord
 from attempts.noise import median
 from attempts.record import IMPROVED, Direction, Kind, Verdict
-from attempts.standing import FAILURES
+from attempts.standing import FAILURES, difference
 from coral.views import axis
 
 OUTERMOST = 1.7e308  # beyond it a value with its margin would be no finite float
@@ -60,7 +60,7 @@ class Curve:
 
     def gain(self, value: float, before: float) -> float:
         """How much better a score is than one before; below 0 where it is worse."""
-        return value - before if self.direction is Direction.MAXIMIZE else before - value
+        return difference(value, before) if self.direction is Direction.MAXIMIZE else difference(before, value)
 
     @property
     def to_best(self) -> float | None:

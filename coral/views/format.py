@@ -6,6 +6,7 @@ This module imports next to nothing, since `coral eval` imports it. Text of agen
 
 from __future__ import annotations
 
+import sys
 import time
 from datetime import datetime
 
@@ -42,10 +43,12 @@ def scores(values: Sequence[object]) -> list[str]:
 
 
 def delta(value: object, base: object) -> str:
-    """Format the difference `value` - `base` with its sign; empty if one of them is missing."""
+    """Format the difference `value` - `base` with its sign, limited to the largest finite number; empty if one of them
+    is missing."""
     if not isinstance(value, int | float) or not isinstance(base, int | float):
         return ""
-    return f"{value - base:+.6g}"
+    largest = sys.float_info.max
+    return f"{min(max(value - base, -largest), largest):+.6g}"
 
 
 def metric(value: object) -> str:

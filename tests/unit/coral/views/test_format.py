@@ -66,6 +66,7 @@ def test_scores_have_ten_digits_and_nothing_else() -> None:
     assert {format.score(value) for value in (None, "x", True)} == {"–"}
     assert format.delta(2.5412, 2.5308) == "+0.0104"
     assert format.delta(None, 1.0) == ""
+    assert format.delta(-1.79e308, 1e308) == "-1.79769e+308"  # and not infinite: no score is
 
 
 def test_ages_and_durations_in_one_unit() -> None:

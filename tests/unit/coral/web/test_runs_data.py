@@ -4,7 +4,7 @@ import pytest
 from dashboard import visitor
 from sample import attempt, make_run, write_events, write_status
 
-from attempts.record import Kind, Verdict
+from attempts.record import LARGEST, Kind, Verdict
 from attempts.store import Store
 
 
@@ -67,6 +67,15 @@ def test_a_step_back_to_the_seed_is_no_gain(tmp_path) -> None:
     names = [layout.root.name for layout in (first, second)]
     found = visitor(first).get("/api/compare", params={"run": names}).json()["runs"][0]
     assert (found["best"], found["to_best"], found["changes"]) == (1.0, "", [])
+
+
+def test_gains_beyond_the_largest_number_are_compared(tmp_path) -> None:
+    layouts = [make_run(tmp_path / "runs", scores=(-1.7e308, 1.7e308)) for _ in range(2)]
+    names = [layout.root.name for layout in layouts]
+    answer = visitor(layouts[0]).get("/api/compare", params={"run": names})
+    assert answer.status_code == 200, "JSON has no infinite number"
+    found = answer.json()["runs"][0]
+    assert found["gain"] == found["changes"][0]["gain"] == LARGEST
 
 
 def test_a_run_without_its_status_is_listed_with_what_is_known(tmp_path) -> None:
