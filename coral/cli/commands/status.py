@@ -4,7 +4,7 @@ same."""
 import argparse
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -19,7 +19,7 @@ from coral.cli.ui.holdout import holdout_line
 from coral.cli.ui.life import life_lines
 from coral.cli.ui.table import console, dim, tone
 from coral.fleet.health import HealthLevel
-from coral.fleet.reasons import ReasonKind, RunEndKind
+from coral.fleet.reasons import BudgetKey, ReasonKind, RunEndKind
 from coral.reading import visibility
 from coral.reading.beat_spans import spans
 from coral.reading.budgets import used
@@ -166,22 +166,45 @@ def _failed(view: RunView) -> str:
 
 
 def resume_command(view: RunView) -> str:
-    """Return the command that continues the run. If budgets have ended it, they are twice as large in the command."""
+    """Return the command that continues the run. In it, budgets that are used up are doubled until they exceed what is
+    used: with smaller ones the run would end again at once."""
     how = command("resume", view.layout)
     reason = view.status.inner("reason")
-    budget, kind = reason.inner("budget"), reason.text("kind") if view.state == "stopped" else ""
+    kind = reason.text("kind") if view.state == "stopped" else ""
     if kind == RunEndKind.BUDGET:
-        return f"{how} budget.{budget.text('key')}={2 * (budget.number('limit') or 0):.15g}"
+        budgets = [(reason.inner("budget"), 0.0), *((found, found.number("used")) for found in _used_up(view.status))]
+        return " ".join((how, *_larger("budget", budgets)))
     if kind == RunEndKind.TARGET:
         return f"{how} budget.target=null"
     if kind == RunEndKind.PLATEAU:
         return f"{how} budget.plateau={2 * (reason.number('limit') or 0):.15g}"
     if kind == RunEndKind.ALL_RETIRED:
-        retired = (agent.inner("reason") for agent in view.status.objects("agents"))
-        own = [found.inner("budget") for found in retired if found.text("kind") == ReasonKind.OWN_BUDGET]
-        raised = {found.text("key"): 2 * (found.number("limit") or 0) for found in own}
-        return " ".join((how, *(f"budget.per_agent.{key}={limit:.15g}" for key, limit in raised.items())))
+        agents = [(agent.inner("reason"), agent) for agent in view.status.objects("agents")]
+        own = [(end.inner("budget"), agent) for end, agent in agents if end.text("kind") == ReasonKind.OWN_BUDGET]
+        amounts = [(budget, _used_of(agent, budget.text("key"))) for budget, agent in own]
+        return " ".join((how, *_larger("budget.per_agent", amounts)))
     return how
+
+
+def _used_up(status: LenientJson) -> list[LenientJson]:
+    """Return the budgets of the run of which nothing is left."""
+    budgets = status.objects("budgets")
+    return [found for found in budgets if 0 < (found.number("limit") or 0) <= (found.number("used") or 0)]
+
+
+def _used_of(agent: LenientJson, key: str) -> float | None:
+    return agent.number("attempts") if key == BudgetKey.ATTEMPTS else agent.inner("spent").number(key)
+
+
+def _larger(section: str, budgets: Iterable[tuple[LenientJson, float | None]]) -> list[str]:
+    """Return settings with larger limits. `budgets`: each with what is used of it, None if that is not known."""
+    limits: dict[str, float] = {}
+    for budget, amount in budgets:
+        key, limit = budget.text("key"), 2 * (budget.number("limit") or 0)
+        while 0 < limit <= (amount or 0):
+            limit *= 2
+        limits[key] = max(limit, limits.get(key, limit))
+    return [f"{section}.{key}={limit:.15g}" for key, limit in limits.items()]
 
 
 def warnings(view: RunView) -> list[Text]:

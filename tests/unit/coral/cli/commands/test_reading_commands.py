@@ -14,7 +14,7 @@ from attempts.index.index import Index
 from attempts.record import Kind, Verdict
 from attempts.store import Store
 from coral.cli.commands.diff import coloured
-from coral.fleet.reasons import Budget, BudgetKey, RunEnd, RunEndKind
+from coral.fleet.reasons import Budget, BudgetKey, Reason, ReasonKind, RunEnd, RunEndKind
 from coral.reading import run_view
 from coral.reading.run_view import RunView
 from coral.supervisor.lock import hold_lock
@@ -67,6 +67,28 @@ def test_the_end_of_a_run_is_shown_with_a_command_that_continues_it(
     assert json.loads(shown("status", "--json"))["reason"] == reason_data(reason)
     (listed,) = json.loads(shown("runs", "--json"))
     assert listed["reason"] == reason_data(reason)
+
+
+def test_the_command_that_continues_a_run_exceeds_what_is_used(layout: Layout, shown: Shown) -> None:
+    reason = RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 1.0))
+    budgets = [
+        {"key": "attempts", "limit": 4, "used": 4},
+        {"key": "hours", "limit": 2.0, "used": 1.5},
+        {"key": "money", "limit": 1.0, "used": 9.0},
+        {"key": "tokens", "limit": 1000, "used": None},
+    ]
+    write_status(layout, "stopped", reason=reason_data(reason), budgets=budgets)
+    assert "continue it with `coral resume budget.money=16 budget.attempts=8`" in shown("status").replace("\n", " ")
+
+
+def test_own_budgets_in_that_command_exceed_what_every_agent_used(layout: Layout, shown: Shown) -> None:
+    own = {"reason": reason_data(Reason(ReasonKind.OWN_BUDGET, budget=Budget(BudgetKey.MONEY, 1.5)))}
+    agents = [
+        agent_status("agent-1", **own, spent={"tokens": 10, "money": 9.0}),
+        agent_status("agent-2", **own, spent={"tokens": 10, "money": 1.6}),
+    ]
+    write_status(layout, "stopped", reason=reason_data(RunEnd(RunEndKind.ALL_RETIRED)), agents=agents)
+    assert "continue it with `coral resume budget.per_agent.money=12`" in shown("status").replace("\n", " ")
 
 
 def test_status_shows_what_was_spent_where_that_is_known(layout: Layout, shown: Shown) -> None:
