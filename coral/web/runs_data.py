@@ -8,7 +8,7 @@ from operator import itemgetter
 from attempts.record import Direction
 from coral.views import format
 from coral.views.curve import reach, with_margin
-from coral.web.reading import RunOutcome, RunView, comparison, opened, used
+from coral.web.reading import RunOutcome, RunView, comparison, is_seed, opened, used
 from coral.web.runs import Runs
 from workspace.layout import Layout
 
@@ -31,13 +31,13 @@ def _row(run: Layout) -> Json:
 
 def _line(view: RunView) -> Json:
     """Return one row of the list. It is read from status.json, and from the records only if there is none: opening the
-    indexes of a hundred runs would take long."""
+    indexes of a hundred runs would take long. The best is the seed while nobody has beaten it, as in `coral runs`."""
     best, clock = view.best_and_lead[0], view.status.number("clock")
     return {
         "run": view.name,
         "task": view.task,
         "state": view.state,
-        "best": format.score(best.number("median")),
+        "best": "the seed" if is_seed(best) else format.score(best.number("median")),
         "attempts": view.attempts,
         "agents": len(view.agents()),
         "used": used(view),

@@ -172,9 +172,10 @@ def _remainder(view: RunView, args: argparse.Namespace, shown: int) -> None:
     notes = []
     count = totals.attempts - totals.earlier
     if count > shown:
-        rest = f", {totals.unscored} without a score: `coral log --recent`" if totals.unscored else ": `coral log -n 0`"
-        copies = "; those with the same files are listed once" if not args.n and not totals.unscored else rest
-        notes.append(f"{format.plural(count, 'attempt')} in all{copies}")
+        # A list that is not cut leaves out trials of numbers, and copies of what it has.
+        every = "`coral log -n 0`" if args.n and shown >= args.n else "`coral log --recent -n 0` lists each"
+        rest = f", {totals.unscored} without a score: `coral log --recent`" if totals.unscored else f": {every}"
+        notes.append(f"{format.plural(count, 'attempt')} in all{rest}")
     notes += [_earlier(totals)] if totals.earlier else []
     if totals.unreadable and not view.alone:
         notes.append(f"{format.plural(totals.unreadable, 'record')} cannot be read")

@@ -78,6 +78,12 @@ def test_gains_beyond_the_largest_number_are_compared(tmp_path) -> None:
     assert found["gain"] == found["changes"][0]["gain"] == LARGEST
 
 
+def test_the_list_says_so_where_nobody_has_beaten_the_seed(tmp_path) -> None:
+    layout = make_run(tmp_path / "runs", scores=(1.0, 0.5))
+    write_status(layout)  # its best is the attempt with the highest score, which is the seed
+    assert [run["best"] for run in visitor(layout).get("/api/runs").json()["runs"]] == ["the seed"]
+
+
 def test_a_run_without_its_status_is_listed_with_what_is_known(tmp_path) -> None:
     layout = make_run(tmp_path / "runs")
     (found,) = visitor(layout).get("/api/runs").json()["runs"]

@@ -323,6 +323,9 @@ def test_log_recent_shows_failures_with_their_reason(layout: Layout, shown: Show
     assert [row["number"] for row in json.loads(shown("log", "--recent", "-n", "2", "--json"))] == [4, 3]
     (layout.attempts / "000002.json").unlink()  # the one that failed
     assert shown("log", "-n", "1").splitlines()[-1] == "3 attempts in all: `coral log -n 0`"
+    Store(layout.attempts).publish(attempt(5, 1.5, tree=f"{1:040x}", verdict=Verdict.TIED))  # -n 0 lists no more
+    assert shown("log").splitlines()[-1] == "4 attempts in all: `coral log --recent -n 0` lists each"
+    assert shown("log", "-n", "1").splitlines()[-1] == "4 attempts in all: `coral log -n 0`"
 
 
 def test_log_filters(layout: Layout, shown: Shown) -> None:
