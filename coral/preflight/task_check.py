@@ -124,7 +124,7 @@ def _grade_findings(config: Config, venv: Path | None, say: Callable[[str], None
     if config.holdout_grader is not None:
         yield _held_out(replace(config, grader=config.holdout_grader), venv)
     if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
-        text = f"the seed reaches the target {target:g} already"
+        text = f"the seed reaches the target {target:.10g} already"
         yield TaskFinding("target", False, text, ("set budget.target further",))
     if found_concerns := tuple(budget_concerns(config, seconds)):
         yield TaskFinding("budget", True, "it may be too small; nothing is refused for that", found_concerns)

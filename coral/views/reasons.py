@@ -65,7 +65,7 @@ _RUN_ENDS: Mapping[RunEndKind, str | Callable[[RunEnd], str]] = {
     RunEndKind.SIGNAL: lambda end: f"{end.detail} was received",
     RunEndKind.FOLDER_GONE: "its folder was removed or moved",
     RunEndKind.BUDGET: lambda end: f"the budget of {_amount(end.budget)} is used up",
-    RunEndKind.TARGET: lambda end: f"the target of {end.limit:g} is reached: {end.score:.10g} by #{end.attempt}",
+    RunEndKind.TARGET: lambda end: f"the target of {end.limit:.10g} is reached: {end.score:.10g} by #{end.attempt}",
     RunEndKind.PLATEAU: lambda end: (
         f"a plateau is reached: {end.limit:.0f} attempts in a row did not improve the fleet's best"
     ),
@@ -81,7 +81,7 @@ _OUTCOMES: Mapping[JobOutcome, str | Callable[[JobEnd], str]] = {
     JobOutcome.CANCELLED: "was not started",
     JobOutcome.UNKILLABLE: "cannot be killed, and is given up",
 }
-_AMOUNTS = {BudgetKey.MONEY: "${:g}", BudgetKey.HOURS: "{:g} hours"}
+_AMOUNTS = {BudgetKey.MONEY: "${:.10g}", BudgetKey.HOURS: "{:.10g} hours"}
 _AMOUNTS |= {BudgetKey.ATTEMPTS: "{:.0f} attempts", BudgetKey.TOKENS: "{:.0f} tokens"}
 
 

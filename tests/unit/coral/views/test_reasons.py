@@ -98,7 +98,15 @@ def test_what_was_done_about_a_stall_is_said_in_words(steps: int, text: str) -> 
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.HOURS, 0.025)), "the budget of 0.025 hours is used up"),
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 2.5)), "the budget of $2.5 is used up"),
         (RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.TOKENS, 2000)), "the budget of 2000 tokens is used up"),
+        (
+            RunEnd(RunEndKind.BUDGET, budget=Budget(BudgetKey.MONEY, 1234567.5)),
+            "the budget of $1234567.5 is used up",
+        ),
         (RunEnd(RunEndKind.TARGET, limit=2.5, score=2.625, attempt=7), "the target of 2.5 is reached: 2.625 by #7"),
+        (
+            RunEnd(RunEndKind.TARGET, limit=2.6359835, score=2.6359836, attempt=7),
+            "the target of 2.6359835 is reached: 2.6359836 by #7",
+        ),
         (
             RunEnd(RunEndKind.PLATEAU, limit=2),
             "a plateau is reached: 2 attempts in a row did not improve the fleet's best",
