@@ -70,7 +70,7 @@ def _timeline(view: RunView, *, as_json: bool) -> int:
     out = console()
     print_heading(out, view)
     out.print()
-    for line in life_lines(agents, until, out.width):
+    for line in life_lines(agents, until, clock, out.width):
         out.print(line, overflow="ellipsis", no_wrap=True)
     return 0
 

@@ -8,13 +8,14 @@ from coral.cli.ui.table import dim
 from coral.reading.beat_spans import Life, LifeSpan
 from coral.views import format
 
+JUST_NOW = 1.5  # seconds
 SIGNS = {Life.ALIVE: ("█", "green"), Life.IDLE: ("▒", "yellow"), Life.DEAD: ("×", "red"), Life.PARKED: ("·", "dim")}
 
 
-def life_lines(agents: Mapping[str, Sequence[LifeSpan]], until: float, width: int) -> list[Text]:
+def life_lines(agents: Mapping[str, Sequence[LifeSpan]], until: float, now: float, width: int) -> list[Text]:
     """Return a line for each agent, an axis and a legend. Each character stands for an equal part of the time from the
-    first beat until `until`. It shows in which state the agent was for most of that part; but any part in which it was
-    dead is shown as dead."""
+    first beat until `until`, which is before `now` where the run is over. It shows in which state the agent was for
+    most of that part; but any part in which it was dead is shown as dead."""
     start = min((spans[0].start for spans in agents.values() if spans), default=until)
     names = max((len(name) for name in agents), default=0)
     columns = max(min(width - names - 2, 120), 10)
@@ -26,8 +27,9 @@ def life_lines(agents: Mapping[str, Sequence[LifeSpan]], until: float, width: in
             life = _life_in(spans, start + column * step, start + (column + 1) * step)
             line.append(*(SIGNS[life] if life is not None else (" ", "")))
         lines.append(line)
-    ago = f"{format.duration(until - start, units=1)} ago"
-    axis = Text(" " * (names + 2) + f"{ago}{'now':>{max(columns - len(ago), 4)}}", style="dim")
+    first = f"{format.duration(now - start, units=1)} ago"
+    last = "now" if now - until < JUST_NOW else f"{format.duration(now - until, units=1)} ago"
+    axis = Text(" " * (names + 2) + f"{first}{last:>{max(columns - len(first), len(last) + 1)}}", style="dim")
     legend = Text("  ").join(Text.assemble(sign, dim(f" {life}")) for life, sign in SIGNS.items())
     return [*lines, axis, legend]
 

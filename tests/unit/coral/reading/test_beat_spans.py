@@ -60,9 +60,14 @@ def test_each_agent_is_a_line_and_a_short_death_is_seen() -> None:
         "agent-10": [LifeSpan(Life.IDLE, 500, 1000)],
         "agent-11": [],
     }
-    one, two, three, axis, legend = (line.plain for line in life_lines(lives, 1000, 30))
+    one, two, three, axis, legend = (line.plain for line in life_lines(lives, 1000, 1000, 30))
     assert one == "agent-1   " + "█" * 10 + "×" + "·" * 9
     assert two == "agent-10  " + " " * 10 + "▒" * 10
     assert three.strip() == "agent-11"
     assert axis.split() == ["16", "min", "ago", "now"]
     assert legend == "█ alive  ▒ idle  × dead  · parked"
+
+
+def test_the_axis_of_a_run_that_is_over_does_not_end_now() -> None:
+    *_, axis, _ = (line.plain for line in life_lines({"agent-1": [LifeSpan(Life.IDLE, 0, 600)]}, 600, 7200, 50))
+    assert axis.split() == ["2", "h", "ago", "1", "h", "ago"]
