@@ -6,6 +6,7 @@ This module imports next to nothing, since `coral eval` imports it. Text of agen
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from datetime import datetime
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 NONE = "–"  # for a missing value
 AT_LEAST = "at least "
+_TURNS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def _number(value: object) -> float | None:
@@ -153,6 +155,12 @@ def spending(spent: Mapping[str, object], partly: Container[str] = ()) -> str:
 def clean(text: object) -> str:
     """Return foreign text without control characters; line ends and tabs stay."""
     return printable(str(text))
+
+
+def source(text: object) -> str:
+    """Return foreign text to be judged, such as a change, as `clean` does, with characters that alter the order in
+    which others are shown as escapes (`\\u202e`): with them one text is made to look like another."""
+    return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", clean(text))
 
 
 def line(text: object, limit: int = 500) -> str:

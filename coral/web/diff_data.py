@@ -53,9 +53,6 @@ CLASSES = (
     (Name.Builtin, "builtin"),
 )
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
-_TURNS = re.compile(
-    "[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)  # with which source text is made to look like another
 # Beginnings of git's lines, and the note shown for each. After a note that ends with a space, the rest of the line
 # is shown, too.
 _NOTES = {
@@ -149,8 +146,7 @@ def _name_in(line: str) -> str:
 def _clean(line: str) -> str:
     """Return a line without control characters. Lines must be split at line feeds before that, because git does not end
     a line at a carriage return."""
-    plain = format.clean(line.removesuffix("\r")).replace("\n", " ")
-    return _TURNS.sub(lambda found: f"\\u{ord(found[0]):04x}", plain)
+    return format.source(line.removesuffix("\r")).replace("\n", " ")
 
 
 def _note(file: _File, line: str) -> None:

@@ -43,10 +43,10 @@ def run(args: argparse.Namespace) -> int:
     _facts(out, view, attempt)
     if attempt.feedback.strip():
         out.print()
-        out.print(Text(format.clean(attempt.feedback).strip()))
+        out.print(Text(format.source(attempt.feedback).strip()))
     if change is not None:
         out.print()
-        out.print(Syntax(format.clean(change), "diff", background_color="default") if change else dim("no change"))
+        out.print(Syntax(format.source(change), "diff", background_color="default") if change else dim("no change"))
     return 0
 
 

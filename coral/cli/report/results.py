@@ -103,7 +103,7 @@ def difference(view: RunView) -> Html | None:
 
 def coloured(text: str) -> Html:
     """Return a difference line by line. Long lines and long differences are cut, and say so."""
-    lines = format.clean(text).split("\n")
+    lines = format.source(text).split("\n")
     shown = [_diff_line(line) for line in lines[:DIFF_LINES]]
     left = len(lines) - len(shown)
     more = element("p", f"{left} more lines are not shown.", class_="quiet") if left > 0 else None

@@ -87,3 +87,7 @@ def test_foreign_text_cannot_steer_a_terminal() -> None:
 )
 def test_a_sentence_names_a_few(names: str, text: str) -> None:
     assert format.some_of(list(names)) == text
+
+
+def test_source_text_shows_what_changes_the_order_of_others() -> None:
+    assert format.source("a \u202e\x1b[2J } \u2066b\n\tc") == "a \\u202e[2J } \\u2066b\n\tc"

@@ -316,6 +316,11 @@ def test_log_is_the_leaderboard_and_marks_what_a_candidate_may_have_written(layo
     assert [row["number"] for row in json.loads(shown("log", "--json"))] == [3, 1, 4]
 
 
+def test_feedback_cannot_change_the_order_in_which_it_is_shown(layout: Layout, shown: Shown) -> None:
+    Store(layout.attempts).publish(attempt(5, 9.0, feedback="fold 1: \u202e5.0 -> 9.0"))
+    assert shown("show", "5").splitlines()[-1] == "fold 1: \\u202e5.0 -> 9.0"
+
+
 def test_log_recent_shows_failures_with_their_reason(layout: Layout, shown: Shown) -> None:
     lines = shown("log", "--recent").splitlines()
     assert [line.split()[0] for line in lines[1:]] == ["4", "3", "2", "1", "0"]
