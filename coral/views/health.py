@@ -5,8 +5,11 @@ from typing import Any
 
 from coral.fleet.health import ALERTS, HealthLevel, Trouble, health_of, level_of
 from coral.fleet.run_state import Fleet
+from coral.views.format import duration
 
 SUPERVISOR_TTL = 180.0  # seconds of its silence; it writes status.json far more often, even if nothing happens
+
+MOMENTS = frozenset({Trouble.SLEPT, Trouble.CLOCK_SET})  # they were over when they were noticed
 
 TEXTS: Mapping[Trouble, str] = {
     **ALERTS,
@@ -44,6 +47,15 @@ def health_data(fleet: Fleet, clock: float) -> dict[str, Any]:
 def reason_of(trouble: Trouble, of: str = "", seconds: float | None = None) -> dict[str, Any]:
     text = TEXTS[trouble].format(of=of or "agents without an account")
     return {"kind": trouble.value, "of": of, "seconds": seconds and round(seconds, 1), "text": text}
+
+
+def when_text(reason: Mapping[str, Any]) -> str:
+    """Return for how long a reason has held, ` (for 12 min)`, or how long ago it happened, ` (12 min ago)`; empty if
+    that is not known."""
+    if reason["seconds"] is None:
+        return ""
+    length = duration(reason["seconds"])
+    return f" ({length} ago)" if reason["kind"] in MOMENTS else f" (for {length})"
 
 
 def summed(level: HealthLevel, reasons: list[dict[str, Any]]) -> dict[str, Any]:

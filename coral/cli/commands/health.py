@@ -7,7 +7,7 @@ from coral.cli.run_data import run_lookup
 from coral.fleet.health import HealthLevel
 from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView
-from coral.views import format
+from coral.views.health import when_text
 
 EXIT_DEGRADED, EXIT_UNHEALTHY, EXIT_UNKNOWN = 4, 5, 6
 CODES = {
@@ -40,6 +40,5 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(f"{view.name} is {level}")
         for reason in found["reasons"]:
-            seconds = reason["seconds"]
-            print(f"  {reason['text']}" + ("" if seconds is None else f" (for {format.duration(seconds)})"))
+            print(f"  {reason['text']}{when_text(reason)}")
     return 0 if level is HealthLevel.DEGRADED and not args.strict else CODES[level]

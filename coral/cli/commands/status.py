@@ -28,6 +28,7 @@ from coral.reading.run_health import run_health
 from coral.reading.run_view import RunView, is_seed
 from coral.reading.status_data import status_data
 from coral.views import format
+from coral.views.health import when_text
 from heartbeats.archive import beats_in
 from workspace.disk import disk_problem_of
 from workspace.layout import OPERATOR
@@ -244,13 +245,9 @@ def _troubles(health: Mapping[str, Any]) -> list[Text]:
     """Return what is wrong and for how long, one line each; empty if the run is healthy."""
     color = "red" if health["level"] == HealthLevel.UNHEALTHY else "yellow"
     return [
-        Text(f"{health['level']}: {reason['text']}{_for(reason['seconds'])}", style=color)
+        Text(f"{health['level']}: {reason['text']}{when_text(reason)}", style=color)
         for reason in health["reasons"][:TROUBLES]
     ]
-
-
-def _for(seconds: float | None) -> str:
-    return "" if seconds is None else f" (for {format.duration(seconds)})"
 
 
 def _body(out: Console, view: RunView) -> None:

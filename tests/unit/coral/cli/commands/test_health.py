@@ -10,7 +10,7 @@ from sample import write_status
 
 from coral.fleet.health import HealthLevel, Trouble
 from coral.supervisor.lock import hold_lock
-from coral.views.health import reason_of, summed
+from coral.views.health import TEXTS, reason_of, summed
 from workspace.layout import Layout
 
 Run = Callable[..., tuple[int, str, str]]
@@ -26,6 +26,7 @@ def told(level: HealthLevel, *reasons: dict[str, Any]) -> dict[str, Any]:
 
 HEALTHY = told(HealthLevel.HEALTHY)
 DEGRADED = told(HealthLevel.DEGRADED, reason_of(Trouble.AGENT_STALLED, "agent-2", 754.0))
+SLEPT = told(HealthLevel.DEGRADED, reason_of(Trouble.SLEPT, "", 840.0))
 UNHEALTHY = told(HealthLevel.UNHEALTHY, reason_of(Trouble.DISK, "", 60.0), reason_of(Trouble.AT_LIMIT, "acme", 90.0))
 
 
@@ -35,6 +36,7 @@ UNHEALTHY = told(HealthLevel.UNHEALTHY, reason_of(Trouble.DISK, "", 60.0), reaso
         (HEALTHY, True, 0, []),
         (DEGRADED, False, 0, ["  agent-2 makes no progress (for 12 min)"]),
         (DEGRADED, True, 4, ["  agent-2 makes no progress (for 12 min)"]),
+        (SLEPT, False, 0, [f"  {TEXTS[Trouble.SLEPT]} (14 min ago)"]),  # it did not last so long
         (
             UNHEALTHY,
             False,
