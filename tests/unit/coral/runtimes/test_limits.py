@@ -1,5 +1,6 @@
 """What the words of an error mean: known wordings, clock times in their zones, patterns of the user's."""
 
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -285,3 +286,24 @@ def test_no_error_text_makes_the_patterns_raise(text: str, hint: str) -> None:
 def test_an_unreadable_time_gives_no_end_of_the_limit(moment: str) -> None:
     assert OURS.meaning(f"You've hit your limit · resets {moment} (UTC)", NOW) == Meaning(Ending.LIMIT)
     assert OURS.meaning(f"limit reached|{'9' * 13}", NOW) == Meaning(Ending.LIMIT)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"limit resets {'1' * 3900}(",
+        "limit resets 1" * 160 + "(",
+        "limit " * 30 + "resets 1 " * 400 + "(",
+        f"limit resets {'1 ' * 1900}(",
+        f"limit resets 1{' ' * 3900}(",
+        f"limit resets 1 ({'a' * 3900}",
+        "resets 1\n" * 400 + "(",
+        "\n" * 3900 + "resets 1(",
+        f"resets {'1' * 3900}(",
+    ],
+)
+def test_no_error_text_takes_long(text: str) -> None:
+    """The supervisor's loop reads what agents print: a text that takes minutes stops the fleet."""
+    begun = time.process_time()
+    OURS.meaning(text, NOW)
+    assert time.process_time() - begun < 3
