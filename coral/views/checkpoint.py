@@ -20,7 +20,8 @@ CHECKLIST_LINE = 500  # characters; every agent pays for each of them at each ch
 SHOWN = 200  # characters of an error
 LATEST = 10  # attempts whose cost and gain are told
 _COMMENTS = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
-_ITEM = re.compile(r"^\s*[-*+] \[([ xX])\] ", re.MULTILINE)
+# Within a line: over line ends, a note of nothing else would take minutes.
+_ITEM = re.compile(r"^[^\S\n]*[-*+] \[([ xX])\] ", re.MULTILINE)
 _BETTER = (Verdict.NEW_BEST, Verdict.OWN_BEST)
 
 

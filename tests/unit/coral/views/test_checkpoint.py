@@ -1,5 +1,6 @@
 """What a checkpoint's prompt gives an agent: the checklist within its limits, and how its work stands."""
 
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,6 +61,13 @@ def note(author: str, body: str) -> Note:
 def test_items_of_the_agents_own_notes_are_counted_as_done_and_total() -> None:
     held = [note("ann", "- [x] one\n- [ ] two\n  * [X] three\n- [y] no\ntext - [ ] no"), note("ben", "- [ ] his")]
     assert items_of(held, "ann") == {"done": 2, "total": 3}
+
+
+def test_a_note_of_nothing_but_lines_is_counted_at_once() -> None:
+    """Every prompt counts, in the supervisor's loop."""
+    begun = time.process_time()
+    assert items_of([note("ann", "\n" * 60_000 + "words\n- [x] one")], "ann") == {"done": 1, "total": 1}
+    assert time.process_time() - begun < 5
 
 
 def test_what_latest_attempts_cost_is_left_out_where_not_all_money_is_known() -> None:
