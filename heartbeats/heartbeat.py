@@ -183,7 +183,9 @@ def _check_prompt(wanted: Heartbeat, known: Iterable[Heartbeat] = ()) -> None:
         raise HeartbeatError(f"cannot set {wanted.name}: its prompt is over {PROMPT_BYTES // 1000} kB", "shorten it")
     if wanted.prompt == "" and find(BUILT_IN, wanted.name) is not None:
         return
-    if is_blank(_COMMENT.sub("", wanted.prompt)):
+    # Up to the last end of a comment: behind it, the end would be looked for anew from each beginning, for seconds.
+    end = wanted.prompt.rfind("#}") + len("#}")
+    if is_blank(_COMMENT.sub("", wanted.prompt[:end]) + wanted.prompt[end:]):
         hint = f"give it a prompt with words in it{_meant(wanted.name, known)}"
         raise HeartbeatError(f"cannot set {wanted.name}: its prompt says nothing", hint)
 

@@ -1,5 +1,6 @@
 """Who may change what. A protected heartbeat survives every way to remove, rename, empty or starve it."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -134,6 +135,14 @@ def test_nobody_empties_one(prompt: str, by: str) -> None:
     assert redirect
     refusal = refused(OWN, redirect, by, "says nothing", prompt=prompt)
     assert "did you mean" not in refusal.hint
+
+
+def test_a_prompt_of_nothing_but_beginnings_of_comments_is_checked_at_once() -> None:
+    """Agents ask the supervisor to set heartbeats, as often as they like."""
+    begun = time.process_time()
+    for _ in range(20):
+        set_heartbeat(BUILT_IN, Heartbeat(name="own", trigger=Every(2), prompt="{#a" * 6_600), by="agent-1")
+    assert time.process_time() - begun < 5
 
 
 def test_the_name_of_a_protected_one_is_not_doubted() -> None:
