@@ -18,7 +18,7 @@ NOTES, VERSIONS = 20, 20  # the last syntheses, and the last versions of each
 CONCLUSIONS = 40
 CITED = 12  # attempts shown with one conclusion
 LONGEST_LINE = 2000
-_SECTION = re.compile(r"^#{1,6} +(.*?) *$", re.MULTILINE)
+_SECTION = re.compile(r"^#{1,6} +(.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^(?:[-*+]|\d{1,3}[.)]) +", re.MULTILINE)
 _ATTEMPT = re.compile(r"(?<!\w)#(\d{1,9})\b")
 
@@ -30,7 +30,7 @@ def divided(body: str) -> tuple[str, list[str], str]:
     none, or more than CONCLUSIONS, all text is in the first part."""
     headings = list(_SECTION.finditer(body))
     for place, heading in enumerate(headings):
-        if heading[1].casefold() == HEADING:
+        if heading[1].rstrip(" ").casefold() == HEADING:
             end = headings[place + 1].start() if place + 1 < len(headings) else len(body)
             first, *items = _ITEM.split(body[heading.end() : end])
             if items and len(items) <= CONCLUSIONS:

@@ -1,5 +1,7 @@
 """Each conclusion beside what the records say of it, and two syntheses side by side."""
 
+import time
+
 import pytest
 from dashboard import visitor
 from sample import attempt, make_run, stamp, write_status
@@ -78,3 +80,10 @@ def test_two_syntheses_are_compared_the_last_ones_if_none_is_named(layout: Layou
     first = got(layout, "knowledge/syntheses", old=ids[2], new=ids[0])
     assert first["sections"] == [{"heading": "Conclusions", "gone": ["- three"], "new": ["- one"]}]
     assert "is there no more" in got(layout, "knowledge/syntheses", status=404, old="x")["error"]
+
+
+def test_a_heading_of_nothing_but_blanks_is_read_at_once() -> None:
+    begun = time.process_time()
+    heading = f"# a{' ' * 100_000}b"
+    assert divided(f"{heading}\n##   Conclusions  \n- one")[1] == ["one"]
+    assert time.process_time() - begun < 5
