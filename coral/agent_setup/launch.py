@@ -159,12 +159,13 @@ def set_aside(state: Path, launch: int) -> None:
     """Move all files of an agent's state folder into a folder inside it, so that another program finds none of them;
     transcripts of earlier sessions are read there. `launch`: the last launch of the old program. OSError if that is not
     possible."""
-    kept = state / f".before-{launch + 1}"
+    kept = f".before-{launch + 1}"
     with contextlib.suppress(FileNotFoundError):
-        files = [path for path in state.iterdir() if not path.name.startswith(".before-")]
-        kept.mkdir(mode=0o700, exist_ok=True)
-        for path in files:
-            path.rename(kept / path.name)
+        names = [name for name in os.listdir(state) if not name.startswith(".before-")]  # noqa: PTH208
+        # By descriptors: the agent may lay a link in the place of the folder, and its files would go elsewhere.
+        with folder_of(state, f"{kept}/any", make=True) as inside, folder_of(state, kept) as place_of_state:
+            for name in names:
+                os.rename(name, name, src_dir_fd=place_of_state, dst_dir_fd=inside)
 
 
 def launch_environment(base: Mapping[str, str], command: Command) -> dict[str, str]:
