@@ -168,10 +168,7 @@ def _reading(hub: Path, objects: Path, *more: Path) -> Git:
 
 def _transfer(hub: Path, clone: Path, commit: str, incoming: Path) -> None:
     """Pack what the hub does not have, and unpack it in the quarantine, where a wrong id is an error."""
-    theirs = clone / ".git" / "objects"
-    if not theirs.is_dir():
-        raise Unacceptable("its clone has no repository any more", "git init will not help: ask the operator")
-    view = _view_of(clone, hub / "views")
+    theirs, view = clone / ".git" / "objects", _view_of(clone, hub / "views")
     source = _reading(hub, view, hub / "objects")
     into = _reading(hub, incoming, hub / "objects")
     # Uncompressed and without deltas, so that the limit below is one on the objects' real size.
@@ -254,22 +251,33 @@ def _view_of(clone: Path, views: Path) -> Path:
     in. The links are relative, so that a copied run's folder reads its own clones.
 
     Folders that are links themselves are left out, because its agent may not be able to read where they lead. A folder
-    that becomes one while git reads is not noticed: whoever does that needs the id of what it wants. Unacceptable if
-    the whole store is a link.
+    that becomes one while git reads is not noticed: whoever does that needs the id of what it wants. Raises what
+    `_folders_of_objects` raises.
     """
-    theirs, view = clone / ".git" / "objects", views / clone.name
-    if link := next((part for part in (".git", ".git/objects") if (clone / part).is_symlink()), ""):
-        raise Unacceptable(f"{link} of its clone is a link", "put the folder itself there")
+    wanted, view = _folders_of_objects(clone), views / clone.name
     view.mkdir(parents=True, exist_ok=True)
     inside = clone.parent.resolve() / clone.name / ".git" / "objects"  # links that the agent made are not resolved
     start = os.path.relpath(inside, view.resolve())
-    wanted = {path.name for path in islice(theirs.iterdir(), _FOLDERS) if _HEX.fullmatch(path.name)} | {"pack"}
-    wanted = {name for name in wanted if not (theirs / name).is_symlink()}
     for name in {path.name for path in view.iterdir()} - wanted:
         _remove(view / name)
     for name in wanted:
         _link(view / name, f"{start}/{name}")
     return view
+
+
+def _folders_of_objects(clone: Path) -> set[str]:
+    """Return the names of the folders of a clone's object store that are no links. Unacceptable if the whole store is a
+    link, is gone, or was closed by its agent."""
+    theirs = clone / ".git" / "objects"
+    try:
+        if link := next((part for part in (".git", ".git/objects") if (clone / part).is_symlink()), ""):
+            raise Unacceptable(f"{link} of its clone is a link", "put the folder itself there")
+        if not theirs.is_dir():
+            raise Unacceptable("its clone has no repository any more", "git init will not help: ask the operator")
+        names = {path.name for path in islice(theirs.iterdir(), _FOLDERS) if _HEX.fullmatch(path.name)} | {"pack"}
+        return {name for name in names if not (theirs / name).is_symlink()}
+    except (PermissionError, FileNotFoundError, NotADirectoryError):  # the latter two if it has just removed it
+        raise Unacceptable("the repository of its clone cannot be read", "chmod -R u+rwX .git") from None
 
 
 def _may_block(view: Path) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from clones import blob, commit, crafted, git, objects, plant, refused, verbs, wrap_git
+from strangers import owning
 
 from workspace import intake, tree
 from workspace.errors import GitError, Unacceptable
@@ -400,6 +401,18 @@ def test_the_view_of_a_clone_is_put_right_where_it_leads_elsewhere(layout: Layou
         path.name for path in (clone / ".git" / "objects").iterdir() if len(path.name) == 2
     }
     assert all(path.resolve().parent == (clone / ".git" / "objects").resolve() for path in view.iterdir())
+
+
+@pytest.mark.parametrize("name", [".git", ".git/objects"])
+def test_a_store_that_its_agent_has_closed_is_the_agents_fault(layout: Layout, clone: Path, name: str) -> None:
+    """As a fault of ours, three of them would pause the grading of all."""
+    mine = commit(clone, "one")
+    with owning(layout.root):
+        (clone / name).chmod(0)
+        with pytest.raises(Unacceptable, match="cannot be read"):
+            intake.take_in(layout.hub, clone, mine, 1)
+        (clone / name).chmod(0o700)
+    assert intake.take_in(layout.hub, clone, mine, 1).commit == mine
 
 
 def test_a_copied_run_reads_its_own_clones(layout: Layout, clone: Path, tmp_path: Path) -> None:
