@@ -56,16 +56,17 @@ def _id_of_folder(folder: bytes, length: int) -> str:
     """Return the id of the tree with these files, as git would compute it."""
     entries = []
     with os.scandir(folder) as found:
-        for entry in found:
-            if entry.is_dir(follow_symlinks=False):
-                entries.append((entry.name + b"/", _TREE, entry.name, _id_of_folder(entry.path, length)))
-                continue
-            if entry.is_symlink():
-                mode, content = _LINK, os.fsencode(Path(os.fsdecode(entry.path)).readlink())
-            else:
-                executable = entry.stat(follow_symlinks=False).st_mode & stat.S_IXUSR
-                mode, content = _SCRIPT if executable else _FILE, _content(entry.path)
-            entries.append((entry.name, mode, entry.name, _id("blob", content, length)))
+        inside = list(found)  # closed before the folders in it are read: a candidate's may be hundreds deep
+    for entry in inside:
+        if entry.is_dir(follow_symlinks=False):
+            entries.append((entry.name + b"/", _TREE, entry.name, _id_of_folder(entry.path, length)))
+            continue
+        if entry.is_symlink():
+            mode, content = _LINK, os.fsencode(Path(os.fsdecode(entry.path)).readlink())
+        else:
+            executable = entry.stat(follow_symlinks=False).st_mode & stat.S_IXUSR
+            mode, content = _SCRIPT if executable else _FILE, _content(entry.path)
+        entries.append((entry.name, mode, entry.name, _id("blob", content, length)))
     listed = (b"%s %s\0%s" % (mode, name, bytes.fromhex(id)) for _, mode, name, id in sorted(entries))
     return _id("tree", b"".join(listed), length)
 

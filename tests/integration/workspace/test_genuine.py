@@ -1,6 +1,7 @@
 """What is graded is what the id of its commit stands for, although agents can write to the hub's objects."""
 
 import os
+import resource
 import zlib
 from hashlib import sha1
 from pathlib import Path
@@ -102,3 +103,20 @@ def test_an_object_that_was_overwritten_is_named(
     }
     with pytest.raises((GitError, Unacceptable), match=said.get(what, "hash mismatch")):
         hub.checkout(store, commit, tmp_path / "out")
+
+
+def test_a_commit_of_deep_folders_does_not_use_up_the_descriptors(made: tuple[Path, Path]) -> None:
+    """Without a descriptor the supervisor can start and write nothing."""
+    store, files = made
+    deep = files / "/".join("d" * 300)
+    deep.mkdir(parents=True)
+    (deep / "file").write_text("1")
+    commit = committed(store, files)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    here = os.open(os.devnull, os.O_RDONLY)  # the lowest that is free
+    os.close(here)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (here + 100, hard))
+    try:
+        check_genuine(store, commit, files)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
