@@ -1,7 +1,10 @@
 """Renders Markdown that agents wrote as HTML that can run nothing: no raw HTML, no pictures, and links only to the
-web."""
+web, not to this machine."""
 
+import re
+import socket
 from functools import cache
+from urllib.parse import urlsplit
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -9,14 +12,26 @@ from markdown_it.renderer import RendererHTML
 from coral.cli.report.markup import Html
 from coral.views.format import clean
 
-SAFE = ("http://", "https://", "mailto:", "#")
+WEB, SAFE = ("http://", "https://"), ("mailto:", "#")
+# A host of the web: a name with a dot, and no address in any notation. Browsers send the dashboard's cookie to every
+# port of its host, and an agent may listen at one.
+_HOST = re.compile(r"(?:[a-z0-9_-]+\.)+(?!localhost)[a-z][a-z0-9-]*\.?")
 DEEPEST = 20  # levels of lists and quotes
 
 
 class _Safe(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's name
         """Whether a link may lead to this address; a link that may not is shown as text."""
-        return url.strip().lower().startswith(SAFE)
+        address = url.strip().lower()
+        return address.startswith(SAFE) or (address.startswith(WEB) and _is_of_web(address))
+
+
+def _is_of_web(address: str) -> bool:
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:
+        return False
+    return _HOST.fullmatch(host) is not None and host.rstrip(".") != socket.gethostname().lower()
 
 
 def rendered(text: str) -> Html:

@@ -28,6 +28,21 @@ def test_nothing_runs_and_nothing_is_loaded(text: str) -> None:
     assert not {"<script", "<img", "href"} & {part for part in ("<script", "<img", "href") if part in made}
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1:9", "127.1", "2130706433", "0x7f.1", "0", "[::1]:9", "[::ffff:127.0.0.1]", "127.0.0.1."),
+        *("localhost:9", "LOCALHOST.", "x.localhost", "box", "a@127.0.0.1", "%31%32%37.0.0.1", "/127.0.0.1", "[::1"),
+        *("\uff11\uff12\uff17.0.0.1", "example.org\\@127.0.0.1", "this.machine", ""),
+    ],
+)
+def test_no_link_leads_to_this_machine(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent may listen at a port of it, to which a browser would send the dashboard's cookie."""
+    monkeypatch.setattr("socket.gethostname", lambda: "This.machine")
+    for scheme in ("http", "HTTPS"):
+        assert "href" not in rendered(f"[plot](<{scheme}://{host}/x>)")
+
+
 def test_what_is_kept_of_markdown() -> None:
     made = rendered("# One\n\n- a **b** `c`\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n[web](https://example.org/?a=1&b=2)")
     for part in ("<h3>One</h3>", "<strong>b</strong>", "<code>c</code>", "<td>1</td>"):
