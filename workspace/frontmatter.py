@@ -23,7 +23,7 @@ _UNPRINTABLE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 def split(text: str) -> tuple[dict[str, str | list[str]], str]:
     """Return the values at the head of `text`, by key in lower case, and the text after the head."""
-    lines = text.removeprefix("\ufeff").split("\n")
+    lines = text.removeprefix("\ufeff").split("\n", _LINES)
     if lines[0].rstrip() != "---":
         return {}, text
     for end, line in enumerate(lines[1:_LINES], start=1):

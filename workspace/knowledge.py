@@ -18,6 +18,8 @@ from workspace.frontmatter import Value, as_line, words
 from workspace.notes import EARLIER, author, markdown, read
 
 FOLDERS = ("notes", "skills", "roles")
+_IN_ALL = 33_554_432  # characters of all skills that are listed: each prompt lists them
+_FIRST_LINE = re.compile(r"^(?!#)[^\S\n]*\S.*$", re.MULTILINE)  # that says something and is no heading
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
 
 
@@ -62,10 +64,12 @@ def _is_open(folder: Path) -> bool:
 
 
 def list_skills(shared: Path) -> list[Skill]:
-    skills, shared = [], shared.resolve()  # agents have a link to it
+    """Return the skills by their names. Once they have _IN_ALL characters together, further ones are left out."""
+    skills, left, shared = [], _IN_ALL, shared.resolve()  # agents have a link to it
     for entry in markdown(shared / "skills"):
         path = Path(entry.path)
-        if path.name.lower() == "skill.md" and (text := read(shared, entry.path)) is not None:
+        if left > 0 and path.name.lower() == "skill.md" and (text := read(shared, entry.path)) is not None:
+            left -= len(text)
             front, body = frontmatter.split(text)
             name = as_line(words(front.get("name")), 80) or as_line(path.parent.name, 80)
             description = as_line(words(front.get("description")) or _first_line(body), 500)
@@ -102,4 +106,5 @@ def _allowed(name: str) -> str:
 
 
 def _first_line(body: str) -> str:
-    return next((line for line in body.split("\n") if line.strip() and not line.startswith("#")), "")
+    found = _FIRST_LINE.search(body)
+    return found[0] if found else ""

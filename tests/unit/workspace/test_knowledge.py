@@ -1,6 +1,7 @@
 """Notes and skills: what is written comes back, and whatever an agent leaves in the folder is read in bounds."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,20 @@ def test_names_that_lead_elsewhere_are_refused(shared: Path, name: str) -> None:
         write_note(shared, name, {}, "x")
     with pytest.raises(WorkspaceError, match="cannot name"):
         write_skill(shared, name, {}, "x")
+
+
+def test_skills_are_listed_in_bounded_time_and_memory(shared: Path) -> None:
+    """Each prompt lists them, in the supervisor's loop, and one large file may have thousands of names."""
+    write_skill(shared, "a", {"description": "small"}, "x")
+    (shared / "large").write_text("\n" * 131_072)
+    for number in range(1000):
+        (shared / "skills" / f"b{number}").mkdir()
+        os.link(shared / "large", shared / "skills" / f"b{number}" / "SKILL.md")
+    begun = time.process_time()
+    found = list_skills(shared)
+    assert time.process_time() - begun < 3
+    assert found[0].description == "small"
+    assert sum(len(skill.body) for skill in found) < 35_000_000
 
 
 def test_skills_are_folders_with_a_description(shared: Path) -> None:
