@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from glob import escape
+from itertools import islice
 from pathlib import Path
 
 from coral.runtimes.agent import AgentProgram
@@ -16,6 +17,7 @@ _SILENT = {
     *("session_state_changed", "files_persisted", "thinking_tokens", "post_turn_summary", "status"),
 }
 CEILING = "--max-budget-usd"
+LOGS = 20  # of one conversation: there is one for each folder that claude works in
 LEAST = 0.0001  # US dollars: claude refuses a ceiling of 0
 _CUT = {"aborted_tools", "aborted_streaming"}
 _USED_UP = {"error_max_turns", "error_max_budget_usd"}  # a ceiling of ours or of the task was reached: the turn ended
@@ -62,7 +64,7 @@ class Claude(AgentProgram):
     def usage(self, state: Path, session: str) -> Usage | None:
         """Read the usage from claude's own log of the conversation: after an interrupt, claude may end without printing
         the `result` that holds it."""
-        found = state.glob(f"projects/*/{escape(session)}.jsonl")
+        found = islice(state.glob(f"projects/*/{escape(session)}.jsonl"), LOGS)
         entries = (entry for path in found for entry in self.logged(path, b'"cost-state"'))
         return next((_usage(entry, "totalCostUSD") for entry in entries), None)
 

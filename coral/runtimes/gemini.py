@@ -1,5 +1,6 @@
 """Runs Gemini CLI without its relaunching parent. We choose the conversation's id; replies come in pieces."""
 
+import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -50,10 +51,15 @@ class Gemini(AgentProgram):
     def usage(self, state: Path, session: str) -> Usage | None:
         """Sum up the usage from the conversation's log, which has figures for each answer; an answer may stand there
         more than once. The figures of `result` are not read: an interrupted turn has none."""
-        found = state.glob(f".gemini/tmp/*/chats/session-*-{escape(session[:8])}.jsonl")
         answers: dict[str, JsonObject] = {}
-        for entry in (entry for path in found for entry in self.logged(path, b'"tokens"', WHOLE_LOG)):
-            answers.setdefault(entry.line("id"), entry.inner("tokens"))
+        left = WHOLE_LOG  # of all files: the agent can give one of them any number of names
+        for path in state.glob(f".gemini/tmp/*/chats/session-*-{escape(session[:8])}.jsonl"):
+            for entry in self.logged(path, b'"tokens"', left):
+                answers.setdefault(entry.line("id"), entry.inner("tokens"))
+            with contextlib.suppress(OSError):
+                left -= path.lstat().st_size
+            if left <= 0:
+                break
         return _usage([tokens for tokens in answers.values() if tokens])
 
     def events(self, event: JsonObject) -> Iterator[OutputEvent]:

@@ -86,6 +86,23 @@ def test_the_usage_of_a_gemini_conversation_is_the_sum_of_its_answers(tmp_path: 
     assert [Gemini({}).usage(tmp_path, other) for other in ("", "*", "00000000-0000")] == [None] * 3
 
 
+def test_logs_with_many_names_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor's loop reads them whenever a launch ends, and one large file may have thousands of names."""
+    for number in range(50):
+        log = {"session-2026-0d34931e.jsonl": lines(answer(str(number), 10, 0, 1))}
+        write_files(tmp_path / f".gemini/tmp/{number}/chats", log)
+        write_files(tmp_path / f"projects/{number}", {"c.jsonl": '{"type": "cost-state", "totalCostUSD": 1}'})
+    whole = Gemini({}).usage(tmp_path, "0d34931e")
+    assert whole is not None
+    assert Claude({}).usage(tmp_path, "c") is not None
+    monkeypatch.setattr("coral.runtimes.gemini.WHOLE_LOG", 1000)
+    monkeypatch.setattr("coral.runtimes.claude.LOGS", 0)
+    part = Gemini({}).usage(tmp_path, "0d34931e")
+    assert part is not None
+    assert 0 < part.output < whole.output / 2
+    assert Claude({}).usage(tmp_path, "c") is None
+
+
 def call(read: int, cached: int, written: int) -> dict[str, object]:
     """An answer as copilot writes it down."""
     usage = {"inputTokens": read, "outputTokens": written, "cacheReadTokens": cached, "cacheWriteTokens": 0}
