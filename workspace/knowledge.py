@@ -19,6 +19,7 @@ from workspace.notes import EARLIER, author, markdown, read
 
 FOLDERS = ("notes", "skills", "roles")
 _IN_ALL = 33_554_432  # characters of all skills that are listed: each prompt lists them
+_LOOKED_AT = 10_000  # characters of a body, in search of its first line
 _FIRST_LINE = re.compile(r"^(?!#)[^\S\n]*\S.*$", re.MULTILINE)  # that says something and is no heading
 _NAME = re.compile(r"\w[\w. -]{0,99}(/\w[\w. -]{0,99}){0,2}")
 
@@ -106,5 +107,5 @@ def _allowed(name: str) -> str:
 
 
 def _first_line(body: str) -> str:
-    found = _FIRST_LINE.search(body)
+    found = _FIRST_LINE.search(body, 0, _LOOKED_AT)
     return found[0] if found else ""
