@@ -164,9 +164,9 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenIn:
-    """The commit is pinned in the hub. `duplicate`: the first attempt with the same tree that has a score; `built_on`:
-    the attempt whose commit is the parent of this one, if there is one. `seal`: the level at which its author is
-    sealed."""
+    """The commit is pinned in the hub. `duplicate`: the first attempt with the same tree that has a score, and
+    `channel` that of its grade; `built_on`: the attempt whose commit is the parent of this one, if there is one.
+    `seal`: the level at which its author is sealed."""
 
     number: int
     commit: str
@@ -174,6 +174,7 @@ class TakenIn:
     parent: str
     seal: str = ""
     duplicate: Scored | None = None
+    channel: str = OPEN
     built_on: Scored | None = None
 
 

@@ -231,20 +231,17 @@ class Ledger:
         listed = ", ".join(str(int(number)) for number in numbers)  # one query: each check asks for hundreds
         return {number for (number,) in self._rows(f"SELECT number FROM records WHERE number IN ({listed})")}
 
-    def duplicate_of(self, tree: str, tune: bool, epoch: int) -> Scored | None:
+    def duplicate_of(self, tree: str, tune: bool, epoch: int) -> Attempt | None:
         """Return the first attempt of this epoch with this tree that has a score: among trials of numbers if `tune`,
         else among the others."""
-        return self._scored("tree = ? AND (kind = 'tune') = ? AND epoch = ?", (tree, tune, epoch))
+        where = "tree = ? AND (kind = 'tune') = ? AND epoch = ? AND score IS NOT NULL ORDER BY place LIMIT 1"
+        return next(iter(self._attempts(where, (tree, tune, epoch))), None)
 
     def built_on(self, commit: str, epoch: int) -> Scored | None:
         """Return the first attempt of this epoch with this commit that has a score. Trials of numbers are left out: no
         attempt counts as built on one."""
-        return self._scored("commit_id = ? AND kind != 'tune' AND epoch = ?", (commit, epoch))
-
-    def _scored(self, where: str, values: tuple[object, ...]) -> Scored | None:
-        rows = self._rows(
-            f"SELECT number, score FROM records WHERE {where} AND score IS NOT NULL ORDER BY place LIMIT 1", values
-        )
+        where = "commit_id = ? AND kind != 'tune' AND epoch = ? AND score IS NOT NULL ORDER BY place LIMIT 1"
+        rows = self._rows(f"SELECT number, score FROM records WHERE {where}", (commit, epoch))
         return next((Scored(number, score) for number, score in rows), None)
 
     def _rebuild_or_fail(self) -> None:

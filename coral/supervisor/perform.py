@@ -14,7 +14,8 @@ from typing import assert_never
 
 from attempts.fields import one_line
 from attempts.files import write_json
-from attempts.record import Attempt, Kind, Verdict
+from attempts.record import OPEN, Attempt, Kind, Verdict
+from attempts.standing import Scored
 from attempts.store import Store
 from coral.agent_setup.remote import is_placed
 from coral.fleet import actions as do, events as on
@@ -242,10 +243,12 @@ class Performer:
         yield from self._restore_hub()
         clone = self._layout.clone(action.agent)
         taken = take_in(self._layout.hub, clone, action.commit, action.number)
+        first = self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE, epoch)
         yield on.TakenIn(
             number=action.number, commit=taken.commit, tree=taken.tree, parent=taken.parent,
             seal=Level.NONE if is_placed(self._context, action.agent) else self._context.level,
-            duplicate=self._ledger.duplicate_of(taken.tree, action.kind is Kind.TUNE, epoch),
+            duplicate=None if first is None or first.score is None else Scored(first.number, first.score),
+            channel=OPEN if first is None else first.channel,
             built_on=self._ledger.built_on(taken.parent, epoch),
         )  # fmt: skip
 

@@ -171,6 +171,15 @@ def test_a_tree_that_was_graded_before_is_tied_at_once_and_no_improvement_whosev
     assert record.of is None
 
 
+def test_a_score_that_is_copied_came_through_the_channel_of_its_grade() -> None:
+    for channel in ("closed", "open"):
+        stage = Stage()
+        stage.tried(2, "ann", 1.0)
+        stage.at(3, stage.submission("ann"))
+        stage.at(3, stage.taken(2, duplicate=Scored(1, 1.0), channel=channel))
+        assert stage.published().channel == channel
+
+
 def test_the_same_tree_is_graded_again_where_grades_are_noisy_and_measures_the_first() -> None:
     stage = Stage(rules=NOISY)
     stage.tried(2, "ann", 0.1)

@@ -10,7 +10,7 @@ from dataclasses import fields, replace
 from enum import StrEnum
 from typing import assert_never
 
-from attempts.record import Attempt, Kind, Submission, Verdict
+from attempts.record import OPEN, Attempt, Kind, Submission, Verdict
 from attempts.standing import Scored
 from coral.fleet import actions as do, events as on
 from coral.fleet.agent_state import Agent, JobEnd, OutputCounts, PendingMessage
@@ -145,7 +145,9 @@ class Stage:
     def checked_out(self, number: int) -> on.CheckedOut:
         return on.CheckedOut(number=number, launch=self.pending(number).launch)
 
-    def taken(self, number: int, duplicate: Scored | None = None, built_on: Scored | None = None) -> on.TakenIn:
+    def taken(
+        self, number: int, duplicate: Scored | None = None, built_on: Scored | None = None, channel: str = OPEN
+    ) -> on.TakenIn:
         commit = self.pending(number).submission.commit
         return on.TakenIn(
             number=number,
@@ -153,6 +155,7 @@ class Stage:
             tree=tree(number),
             parent="",
             duplicate=duplicate,
+            channel=channel,
             built_on=built_on,
         )
 

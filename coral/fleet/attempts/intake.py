@@ -59,7 +59,8 @@ def on_taken_in(transaction: Transaction, event: on.TakenIn) -> None:
     duplicate = event.duplicate
     if duplicate is not None and _scores_the_same(transaction):
         reason = f"the same tree as #{duplicate.number}"
-        settle(transaction, pending, Judgement(Verdict.TIED, duplicate.number), score=duplicate.score, reason=reason)
+        judgement = Judgement(Verdict.TIED, duplicate.number)
+        settle(transaction, pending, judgement, score=duplicate.score, reason=reason, channel=event.channel)
     else:
         number = None if duplicate is None or pending.submission.kind is Kind.TUNE else duplicate.number
         transaction.set_pending(event.number, step=AttemptStep.QUEUED, deadline=None, duplicate_of=number)

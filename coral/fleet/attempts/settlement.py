@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from attempts.failures import counted
 from attempts.progress import advance_fleet, advance_own
-from attempts.record import IMPROVED, Attempt, Kind, Submission, Verdict
+from attempts.record import IMPROVED, OPEN, Attempt, Kind, Submission, Verdict
 from attempts.standing import Judgement, advance
 from coral.fleet import actions as do, events as on
 from coral.fleet.agents.stalls import restart_timer
@@ -28,10 +28,14 @@ def settle(
     score: float | None = None,
     reason: str = "",
     graded: on.Graded | None = None,
+    channel: str = OPEN,
 ) -> None:
-    """Give the attempt its verdict: count it, fire the heartbeats, publish it, and answer its `coral eval`."""
+    """Give the attempt its verdict: count it, fire the heartbeats, publish it, and answer its `coral eval`. `channel`:
+    of the grade whose score it has, if it has no grade of its own."""
     order = transaction.run.order + 1
     attempt = _record_of(transaction, pending, judgement, order, score=score, reason=reason, graded=graded)
+    if graded is None:
+        attempt = replace(attempt, channel=channel)
     transaction.set_run(order=order, waiting_since=transaction.clock)
     if graded is not None and score is not None:
         transaction.set_run(grade_seconds=graded.seconds)

@@ -12,7 +12,6 @@ import sample
 from hypothesis import given, strategies as st
 
 from attempts.record import Attempt, Kind, Verdict
-from attempts.standing import Scored
 from coral.errors import CoralError
 from coral.records.ledger import Ledger
 from coral.records.ledger_file import insert
@@ -325,8 +324,8 @@ def test_a_duplicate_is_of_the_first_scored_attempt_with_its_tree(path: Path) ->
     second = replace(record(8, score=3.0), tree=tree)
     tune = replace(record(3, score=9.0, kind=Kind.TUNE), tree=tree)
     ledger = ledger_of(path, replace(second, number=15, order=15, score=4.0), first, tune, second)
-    assert ledger.duplicate_of(tree, tune=False, epoch=1) == Scored(8, 3.0)
-    assert ledger.duplicate_of(tree, tune=True, epoch=1) == Scored(3, 9.0)
+    first, trial = (ledger.duplicate_of(tree, tune=tune, epoch=1) for tune in (False, True))
+    assert (first.number, first.score, trial.number, trial.score) == (8, 3.0, 3, 9.0)
     assert ledger.duplicate_of(f"{6:040x}", tune=False, epoch=1) is None
     ledger.close()
 
