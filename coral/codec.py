@@ -118,7 +118,7 @@ def _union(kinds: tuple[Any, ...]) -> Decoder:
     def decode_union(plain: Any) -> Any:
         if plain is None:
             return None
-        if isinstance(plain, dict) and plain.get(TAG) in records:
+        if records and isinstance(plain, dict) and plain.get(TAG) in records:
             return _decoder(records[plain[TAG]])(plain)
         if len(others) == 1:
             return _decoder(others[0])(plain)

@@ -1,5 +1,6 @@
 """Reads requests as agents and the operator write them; the data may be malformed. ValueError says what is wrong."""
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from coral.fleet.run_state import FLEET
 TEXT_LIMIT = 20_000
 IDS_LIMIT = 100
 WHAT_LENGTH = 200
+DEEPEST = 16  # objects and lists in one another, in the options of an agent
 Fields = Mapping[str, object]
 
 
@@ -45,7 +47,18 @@ def _wanted(data: Fields) -> WantedMember:
     options = data.get("options")
     if options is not None and not isinstance(options, dict):
         raise ValueError("options: must be an object")
+    if not _fits(options, DEEPEST):
+        raise ValueError(f"options: must have finite numbers, and at most {DEEPEST} levels")
     return WantedMember(**given, options=options)
+
+
+def _fits(value: object, levels: int) -> bool:
+    """Return whether the journal can hold a value: an infinite number, or one that is nested too deeply, would end the
+    supervisor, and every later one that reads the request again."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return levels > 0 and all(_fits(item, levels - 1) for item in inner)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def _owner(data: Fields) -> str:

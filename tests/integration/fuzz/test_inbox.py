@@ -61,7 +61,11 @@ fields: dict[str, st.SearchStrategy[Any]] = {
     "what": plain,
     "folder": plain,
     "number": st.integers(-1, 3) | plain,
-    "more": plain,
+    "options": st.dictionaries(st.text(max_size=3) | st.just("is"), plain, max_size=3) | plain,
+    "key": st.sampled_from(["attempts", "money"]) | plain,
+    **dict.fromkeys(
+        ("runtime", "model", "role", "limit", "as_task", "through", "fresh", "after_grades", "more"), plain
+    ),
 }
 requests = st.fixed_dictionaries({"type": st.sampled_from(TYPES) | plain}, optional=fields)
 texts = requests.map(lambda data: json.dumps(data).encode("utf-8", "surrogatepass"))
@@ -88,6 +92,10 @@ def decided(stage: Stage, events: list[on.Event]) -> None:
 @example(sender="ann", content=b"[" * 60_000)
 @example(sender="ann", content=b'{"type": "tell", "text": "' + b"x" * 60_000 + b'"}')
 @example(sender="operator", content=b'{"type":"set_heartbeat","heartbeat":{"name":"a","every":1e999}}')
+@example(sender="ann", content=b'{"type":"add_agent","options":{"a":1e999}}')
+@example(sender="ann", content=b'{"type":"move_agent","agent":"ann","options":{"a":[[1e999]]}}')
+@example(sender="ann", content=b'{"type":"add_agent","options":' + b'{"a":' * 700 + b"1" + b"}" * 701)
+@example(sender="ann", content=b'{"type":"add_agent","options":{"is":[]}}')
 @given(sender=st.sampled_from([*AGENTS, OPERATOR]), content=texts)
 def test_any_request_is_answered(tmp_path_factory, sender: str, content: bytes) -> None:
     layout = run_of(tmp_path_factory)

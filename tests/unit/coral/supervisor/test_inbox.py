@@ -8,6 +8,7 @@ from sample import submission
 
 from attempts.record import to_dict
 from coral.fleet import events as on
+from coral.fleet.members import WantedMember
 from coral.fleet.reasons import RunEnd, RunEndKind
 from coral.supervisor.event_queue import AT_FIRST, MOST, QUIET_SECONDS, AlertLimit, SeenAlerts
 from coral.supervisor.inbox import AT_ONCE, Inbox
@@ -63,6 +64,27 @@ def test_what_was_seen_is_named_by_its_ids_and_numbers(layout: Layout, post: Inb
     ask(layout, "ann", f"{2:020d}", b'{"type": "acknowledge", "jobs": [true]}')
     (asked,) = [event for event in post.collect(0, ROOM) if isinstance(event, on.Requested)]
     assert asked.request == on.Acknowledge(jobs=(1, 2))
+
+
+@pytest.mark.parametrize(
+    "options", [b"[]", b'{"x": 1e999}', b'{"x": [{"y": -1e999}]}', b'{"x":' * 600 + b"1" + b"}" * 600]
+)
+def test_options_that_the_journal_could_not_hold_are_refused(layout: Layout, post: Inbox, options: bytes) -> None:
+    ask(layout, "ann", f"{1:020d}", b'{"type": "add_agent", "options": %s}' % options)
+    refused, reported = post.collect(0, ROOM)
+    assert isinstance(refused, on.RequestUnreadable)
+    assert refused.reason.startswith("options: ")
+    assert isinstance(reported, on.Broken)
+
+
+def test_options_of_an_agent_may_hold_lists_and_objects(layout: Layout, post: Inbox) -> None:
+    ask(layout, "operator", f"{1:020d}", b'{"type": "add_agent", "options": {"x": [1.5, {"y": null}]}}')
+    (asked,) = post.collect(0, ROOM)
+    assert asked == on.Requested(
+        sender=OPERATOR,
+        id=f"{1:020d}",
+        request=on.AddAgent(name="", wanted=WantedMember(options={"x": [1.5, {"y": None}]})),
+    )
 
 
 def test_a_flood_of_submissions_is_taken_up_a_few_at_a_time_and_delays_nobody(layout: Layout, post: Inbox) -> None:
