@@ -110,9 +110,13 @@ class Packing:
         self._thread: Thread | None = None
 
     def start(self, files: Sequence[Path]) -> None:
+        """Without effect while earlier files are packed, and where the system starts no further thread: the files stay
+        for the next call."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = Thread(target=self._pack_all, args=(files,), name="packing the journal")
-            self._thread.start()
+            thread = Thread(target=self._pack_all, args=(files,), name="packing the journal")
+            with contextlib.suppress(RuntimeError):
+                thread.start()
+                self._thread = thread
 
     def close(self) -> None:
         self._closing = True

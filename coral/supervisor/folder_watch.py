@@ -71,7 +71,7 @@ class FolderWatch:
                 handler = _Handler(folder, self._touch, self._lost.set)
                 observer.schedule(handler, str(folder), recursive=True, event_filter=_WATCHED)
             observer.start()
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError: the system starts no further thread
             if observer is not None:
                 observer.stop()  # some of its threads run already
             return str(error)

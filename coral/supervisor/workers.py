@@ -21,10 +21,28 @@ MOST = 24  # threads, those that are stuck included
 PATIENCE = 5.0  # seconds
 
 
+class _Threads(ThreadPoolExecutor):
+    """Where the system starts no further thread, those that there are do the work that was queued."""
+
+    _unstarted = 0  # threads that could not be started: after the work of each, one too many counts as idle
+
+    def _adjust_thread_count(self) -> None:
+        """Start a thread for the work that was just queued, unless one is idle. RuntimeError if there is none."""
+        while self._unstarted and self._idle_semaphore.acquire(blocking=False):
+            self._unstarted -= 1
+        try:
+            super()._adjust_thread_count()
+        except RuntimeError:
+            if not self._threads:
+                raise
+            self._unstarted += 1
+
+
 class WorkerPool(Executor):
     def __init__(self, width: int = WIDTH, most: int = MOST, patience: float = PATIENCE) -> None:
         self._width, self._most, self._patience = width, most, patience
-        self._threads = ThreadPoolExecutor(most, thread_name_prefix="coral")
+        self._threads = _Threads(most, thread_name_prefix="coral")
+        self._threads.submit(int)  # from now on there is a thread, however many processes agents start
         self._waiting: deque[tuple[Future[Any], CancelToken, Callable[[], Any]]] = deque()
         self._running: dict[Future[Any], tuple[CancelToken, float]] = {}
         self._lock = threading.RLock()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from real_runs import wait_until
 from scribe import FOLDER, RULES, LongScribe, Scribe
+from shortages import no_more_threads
 from stage import SEED, submitted
 
 from coral.codec import TAG
@@ -338,6 +339,21 @@ def test_failed_packing_leaves_the_file(tmp_path) -> None:
     again.close()
     assert [path.name for path in tmp_path.iterdir()] == ["000001.jsonl.gz"]
     assert text(tmp_path / "000001.jsonl.gz") == b"x" * 1000
+
+
+def test_packing_waits_where_no_thread_can_be_started(tmp_path) -> None:
+    """Until the next file is begun; the decision that began this one is written."""
+    file = tmp_path / "000001.jsonl"
+    file.write_text("{}\n")
+    packing = Packing()
+    with no_more_threads():
+        packing.start([file])
+    packing.close()
+    assert file.exists()
+    packing = Packing()
+    packing.start([file])
+    wait_until(lambda: not file.exists(), what="a packed file")
+    packing.close()
 
 
 def test_a_file_packed_while_opened_is_read(scribe: LongScribe, monkeypatch) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from real_runs import wait_until
 from sample import submission
+from shortages import no_more_threads
 from watchdog.events import FileSystemEvent, FileSystemEventHandler
 from watchdog.observers import Observer
 
@@ -108,6 +109,16 @@ def test_a_folder_that_was_made_anew_is_watched_again(watch, inbox, rung):
 def test_a_folder_that_cannot_be_watched_is_told(tmp_path, rung):
     watching = FolderWatch((tmp_path / "absent",), rung.set)
     assert "absent" in watching.keep_alive()
+    watching.close()
+
+
+def test_where_no_thread_can_be_started_it_is_told_and_tried_again(inbox, rung):
+    watching = FolderWatch((inbox,), rung.set)
+    with no_more_threads():
+        assert "thread" in watching.keep_alive()
+    assert watching.keep_alive() == ""
+    put(inbox / "agent-1")
+    assert rung.wait(120)
     watching.close()
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 
 import pytest
 from real_runs import wait_until
+from shortages import no_more_threads
 
 from attempts.record import Kind
 from coral.fleet import actions as do, events as on
@@ -131,3 +132,17 @@ def test_an_error_is_raised_for_whoever_asks_for_the_result() -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         failed.result(60)
     workers.finish(60)
+
+
+def test_work_is_done_by_the_threads_that_there_are_where_no_other_can_be_started(pool: WorkerPool) -> None:
+    held = threading.Event()
+    with no_more_threads():
+        stuck = pool.submit(held.wait, 120)
+        waiting = [pool.submit(int, number) for number in range(30)]
+        pool.advance()
+        held.set()
+        assert [work.result(120) for work in waiting] == list(range(30))
+    assert stuck.result(120)
+    gate = threading.Barrier(2)
+    both = [pool.submit(gate.wait, 120) for _ in range(2)]  # at once, by another thread than before
+    assert sorted(work.result(120) for work in both) == [0, 1]

@@ -1,0 +1,17 @@
+"""A machine that runs out of something, for a moment: really, and in this process alone."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+
+TOO_LARGE = 1 << 46  # bytes of a stack, for which no address space has room
+
+
+@contextlib.contextmanager
+def no_more_threads() -> Iterator[None]:
+    """The system starts no thread meanwhile, as where a user has as many processes as allowed."""
+    before = threading.stack_size(TOO_LARGE)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
