@@ -4,11 +4,13 @@ The identities of all children that one turn starts are one line of the journal.
 is written, no program has started: a child whose pipe is closed exits.
 """
 
+import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Executor
 
 from coral.agent_setup.launch import LaunchSetup, set_aside
 from coral.agent_setup.remote import bridge_for
+from coral.errors import CoralError
 from coral.fleet import actions as do, events as on
 from coral.fleet.jobs import LAUNCH
 from coral.fleet.process_key import of_grade
@@ -87,15 +89,17 @@ class Starter:
 
     def prestart_interpreter(self, number: int, slots: int) -> None:
         """Start the interpreter of an attempt's grader ahead of time: when its commit is taken in, which takes as long
-        as the start. No more are started than `slots`, how many grades can run at once."""
+        as the start. No more are started than `slots`, how many grades can run at once. None where that is not
+        possible, as on a full disk: then the grade starts one itself, or says why it cannot."""
         who = of_grade(number)
         tag = self._launches.tag(who, FIRST_LAUNCH)
         if tag in self._interpreters or len(self._interpreters) >= slots:
             return
         group, venv = self._launches.make_group(who, FIRST_LAUNCH), self._context.venv
-        sandbox = checkout.sandbox_of_attempt(self._layout, self._config, number, venv)
-        if (interpreter := prestart(self._grader, tag, group, sandbox, venv)) is not None:
-            self._interpreters[tag] = interpreter
+        with contextlib.suppress(OSError, CoralError):
+            sandbox = checkout.sandbox_of_attempt(self._layout, self._config, number, venv)
+            if (interpreter := prestart(self._grader, tag, group, sandbox, venv)) is not None:
+                self._interpreters[tag] = interpreter
 
     def end_interpreter(self, number: int) -> None:
         """End the interpreter of an attempt that was not graded."""

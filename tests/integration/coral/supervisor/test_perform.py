@@ -5,6 +5,9 @@ import json
 import shutil
 from dataclasses import replace
 
+from real_runs import wait_until
+
+from attempts.record import Kind
 from attempts.store import Store
 from coral.fleet import actions as do, events as on
 from coral.fleet.reasons import START
@@ -66,6 +69,23 @@ def test_an_action_that_fails_holds_up_no_other(supervisor: Supervisor) -> None:
     broken, notified = performed(supervisor, unknown, ALERT)
     assert broken == on.Broken(item="the action ShowHeartbeats", reason="KeyError: 'nobody'")
     assert notified == on.Notified(id="alert-1")
+
+
+def test_a_grade_that_cannot_be_prepared_ahead_of_time_ends_nothing(start) -> None:
+    """As on a disk that is full by then: the record is published, and the commit is taken in."""
+    layout = start(["hang"], supervise=False, overrides=("workspace.seal=best",)).layout
+    supervisor = Supervisor(layout, (layout.private / "seed").read_text().strip())
+    grading = layout.grading(1).parent
+    shutil.rmtree(grading)
+    grading.write_text("in the way")
+    seed = Store(layout.attempts).read(0)
+    assert performed(supervisor, do.Publish(attempt=seed)) == [on.Published(number=0)]
+    take_in = do.TakeIn(number=1, agent="agent-1", commit=seed.commit, kind=Kind.REAL)
+    supervisor._performer.perform([take_in], Fleet(), NOW)
+    wait_until(lambda: not supervisor._queue.is_empty, what="the intake")
+    (taken,) = supervisor._queue.take()
+    supervisor.close()
+    assert isinstance(taken, on.TakenIn)
 
 
 def test_a_child_whose_start_failed_on_the_way_is_never_let_go(supervisor: Supervisor) -> None:
