@@ -6,6 +6,7 @@ Records that only the ledger has are taken if agents could not write to it, else
 files in `attempts/`, where agents may write, are never taken.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from workspace.layout import Layout, folder_of_runs
 from workspace.seal import Level
 
 MOST_ALERTS = 1000  # by which the timeline can be ahead of the journal; more are forged: agents may write there
+_LAUNCH = re.compile("[0-9]{4,9}")  # its number, in the names of its files
 LATEST = 8  # launches of an agent whose processes are looked for by their tag alone
 
 
@@ -102,8 +104,9 @@ def _note(layout: Layout, damage: Damage, lost: LostLines, attempts: tuple[Attem
 def _launches(layout: Layout, lost: LostLines, agent: str) -> Iterator[int]:
     """Yield the numbers of the launches of an agent that the journal's later lines or its logs name."""
     yield from lost.started.get(agent, {})
-    for path in layout.logs(agent).glob("[0-9][0-9][0-9][0-9].*"):
-        yield int(path.name[:4])
+    for path in layout.logs(agent).glob("[0-9]*.*"):
+        if _LAUNCH.fullmatch(number := path.name.partition(".")[0]):
+            yield int(number)
 
 
 def _are_sealed(layout: Layout) -> bool:

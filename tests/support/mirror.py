@@ -102,7 +102,6 @@ _PLACES = {
     ],
     "unit/coral/config/test_load": ["coral.config: budget session"],
     "end_to_end/test_start_failures": ["coral.processes: command"],
-    "end_to_end/test_damaged_journal": ["coral.runs: roll_back"],
     "end_to_end/test_daemons": ["coral.supervisor: grade_watch"],
     "end_to_end, in every run; test_jobs, test_signals, test_clock_jumps, test_tampered, test_survival": [
         "coral.supervisor: context job_end starts",
