@@ -4,7 +4,7 @@ Decisions go on from a copy of the fleet that is not journalled, and of their ac
 performed. The events that count are kept until the journal can be written again, and no others: it may take days.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 
 from coral.fleet import actions as do, events as on
 from coral.fleet.decide import decide
@@ -50,15 +50,17 @@ def reason_of(error: OSError) -> str:
 
 
 def kept(events: Iterable[on.Event]) -> list[on.Event]:
-    """The events in their order, without those that a later one of the same launch makes superfluous."""
+    """The events in their order, without those that a later one makes superfluous."""
     found = list(events)
     last = {key: place for place, event in enumerate(found) if (key := _subject(event)) is not None}
     return [event for place, event in enumerate(found) if (key := _subject(event)) is None or last[key] == place]
 
 
-def _subject(event: on.Event) -> tuple[str, str, int, str] | None:
+def _subject(event: on.Event) -> Hashable:
     """The subject of an event of which only the newest figure or text counts; None where every event counts."""
     match event:
+        case on.HeartbeatsAltered() | on.RecordsDamaged() | on.Restored() | on.LeftProcesses() | on.LifeSeen():
+            return event  # each check finds the same again, since nothing is done about it yet
         case on.OutputSeen(agent=agent, launch=launch, reply=reply) if isinstance(parse_reply(reply), OtherReply):
             return ("output", agent, launch, "")
         case on.Used(agent=agent, launch=launch, session=session):

@@ -28,3 +28,19 @@ def test_what_a_grade_wrote_is_removed_if_the_disk_is_full_though_nothing_else_s
     # It is known by now.
     assert degraded.decide(stage.fleet, [], now, stage.rules, error) == []
     assert degraded.unwritten == [*known, crashed]
+
+
+def test_what_every_check_finds_again_is_kept_once_however_long_it_takes() -> None:
+    """All that is kept is decided again at each try to write: a full disk may stay full for days."""
+    stage, degraded = Stage(), Degraded()
+    stage.in_grading(2, "ann")
+    error = OSError(errno.EIO, os.strerror(errno.EIO))
+    altered = on.HeartbeatsAltered(owner="ann")
+    left = [on.LeftProcesses(who="ann", launch=launch) for launch in (1, 2)]
+    damaged = on.RecordsDamaged(altered=(1,))
+    restored = on.Restored(item="the journal", found="was deleted", source="memory")
+    alive = on.LifeSeen(agent="ann", launch=2)
+    for second in range(100):
+        now = on.Moment(run_time=second, wall_time="")
+        degraded.decide(stage.fleet, [altered, *left, damaged, restored, alive], now, stage.rules, error)
+    assert degraded.unwritten == [altered, *left, damaged, restored, alive]
