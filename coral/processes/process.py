@@ -116,7 +116,9 @@ def start(program: Program) -> HeldChild:
         raise
     finally:
         os.close(reading)
-    identity = identify(child.pid)
+    identity = None
+    with contextlib.suppress(OSError):
+        identity = identify(child.pid)
     if identity is None:
         os.close(pipe)
         child.wait()

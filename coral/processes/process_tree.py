@@ -5,6 +5,7 @@ boot it does.
 """
 
 import contextlib
+import errno
 import os
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +18,7 @@ from workspace.plain_file import OWN_USERS, number_of_candidates
 TAG = "CORAL_LAUNCH"
 _TAG_PREFIX = f"{TAG}=".encode()
 _PROC = Path("/proc")
+_SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)  # of this machine: they say nothing of a process
 MAX_RESCANS = 3  # for one launch, whose processes may end and start others all the time
 
 
@@ -35,7 +37,8 @@ class Identity:
 
 
 def identify(pid: int) -> Identity | None:
-    """Return the process that has this pid now; None if there is none, or only a zombie."""
+    """Return the process that has this pid now; None if there is none, or only a zombie. OSError if that cannot be
+    found out, because no file can be opened now."""
     if _has_proc():
         found = _stat(pid)
         return None if found is None else Identity(pid, found.started, _boot())
@@ -105,15 +108,16 @@ class ProcessTable:
         """Read only new processes and those whose parent is gone: parent and start time of the others cannot have
         changed, and no process enters the group or session of a launch from outside. A new process that got the pid of
         an old one is noticed by the inode of its folder in /proc."""
-        before, self._inodes = self._inodes, _inodes()
-        gone = {pid for pid, inode in before.items() if self._inodes.get(pid) != inode}
+        before, now = self._inodes, _inodes()
+        gone = {pid for pid, inode in before.items() if now.get(pid) != inode}
         found = {}
-        for pid in self._inodes:
+        for pid in now:
             known = self._table.get(pid) if pid in before and pid not in gone else None
             if known is None or known.parent in gone:
                 known = _stat(pid)
             if known is not None:
                 found[pid] = known
+        self._inodes = now
         return found
 
     def _index_children(self) -> None:
@@ -240,7 +244,7 @@ def _inodes() -> dict[int, int]:
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Return a process as the kernel describes it; None if it is gone or a zombie."""
+    """Return a process as the kernel describes it; None if it is gone or a zombie. OSError if no file can be opened."""
     # Without pathlib: hundreds are read at once, and a path costs more than the reading.
     try:
         file = os.open(f"{_PROC}/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -248,7 +252,9 @@ def _stat(pid: int) -> _Stat | None:
             raw = os.read(file, 4096)
         finally:
             os.close(file)
-    except OSError:
+    except OSError as error:
+        if error.errno in _SHORTAGES:
+            raise
         return None
     # The name in parentheses may hold anything, parentheses and spaces too: split after the last one.
     part = raw[raw.rfind(b")") + 2 :].split(None, 20)

@@ -1,6 +1,7 @@
 """A machine that runs out of something, for a moment: really, and in this process alone."""
 
 import contextlib
+import resource
 import threading
 from collections.abc import Iterator
 
@@ -15,3 +16,14 @@ def no_more_threads() -> Iterator[None]:
         yield
     finally:
         threading.stack_size(before)
+
+
+@contextlib.contextmanager
+def no_more_descriptors() -> Iterator[None]:
+    """This process opens no file meanwhile; those that are open stay so."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

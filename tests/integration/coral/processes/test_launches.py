@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import strangers
 from real_runs import wait_until
+from shortages import no_more_descriptors
 
 from coral.processes import cgroup, process, process_tree, rlimit_tag
 from coral.processes.launch_tags import LaunchTags
@@ -412,3 +413,22 @@ def test_a_process_that_nobody_may_look_into_keeps_its_mark(tmp_path) -> None:
             assert rlimit_tag.read(child.pid) == rlimit_tag.value_of("one")
     finally:
         child.communicate(b"\n")
+
+
+def test_a_launch_that_was_taken_over_lives_on_where_no_file_can_be_opened_for_a_moment(mine: FolderLaunches) -> None:
+    """Its process is looked up in /proc: what cannot be read there has not ended."""
+    program = subprocess.Popen(["/bin/sh", "-c", "sleep 600"], start_new_session=True)
+    identity = process_tree.identify(program.pid)
+    assert identity is not None
+    launches = mine.launches
+    try:
+        assert launches.adopt("ann", 1, identity, 0.0)
+        with no_more_descriptors(), pytest.raises(OSError, match="Too many open files"):
+            list(launches.ended())
+        launches.suspect_all()
+        assert list(launches.ended()) == []
+    finally:
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+    launches.suspect_all()
+    assert [(launch.who, state) for launch, state in launches.ended()] == [("ann", LaunchState.GONE)]
