@@ -28,9 +28,9 @@ def disk_problem_of(folder: Path, least: int = LEAST) -> str:
 
     The folder need not exist yet.
     """
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.absolute().parent
     try:
+        while not folder.exists() and folder != folder.parent:
+            folder = folder.absolute().parent
         disk = os.statvfs(folder)
     except OSError:
         return ""

@@ -7,6 +7,7 @@ import sqlite3
 from types import SimpleNamespace
 
 import pytest
+from strangers import owning
 
 from workspace.disk import FEWEST, disk_problem_of, is_disk_problem
 from workspace.errors import GitError, Unacceptable
@@ -40,6 +41,16 @@ def test_a_disk_that_says_nothing_has_space(disk: SimpleNamespace, tmp_path) -> 
     for name in FREE:
         setattr(disk, name, 0)
     assert disk_problem_of(tmp_path) == ""
+
+
+def test_of_a_folder_that_may_not_be_looked_at_nothing_is_known(tmp_path) -> None:
+    (tmp_path / "closed" / "private").mkdir(parents=True)
+    with owning(tmp_path):
+        (tmp_path / "closed").chmod(0)
+        try:
+            assert disk_problem_of(tmp_path / "closed" / "private") == ""
+        finally:
+            (tmp_path / "closed").chmod(0o755)
 
 
 def of_git(detail: str, cause: GitError | None = None, *, killed: bool = False) -> GitError:

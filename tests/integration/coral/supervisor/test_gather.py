@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from strangers import owning
 
 from coral.cluster import wire
 from coral.fleet import events as on
@@ -94,3 +95,15 @@ def test_a_launch_is_lost_by_the_word_of_its_process_here_and_not_by_an_exit_cod
     folder.mkdir()
     (folder / "agent-1.lost").write_text("1")
     assert ending() is on.Ending.LOST
+
+
+def test_a_run_whose_folder_is_closed_for_a_while_goes_on(supervisor) -> None:
+    """As on a network disk whose ticket has expired: all that is read there fails, and that is no full disk."""
+    gatherer, layout = supervisor._gatherer, supervisor._layout
+    with owning(layout.root):
+        layout.root.chmod(0)
+        try:
+            gathered = gatherer.gather(supervisor._fleet, on.Moment(run_time=1.0, wall_time=""))
+        finally:
+            layout.root.chmod(0o755)
+    assert not any(isinstance(event, on.DiskChecked) for event in gathered)
