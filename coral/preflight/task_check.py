@@ -84,7 +84,8 @@ def quick_findings(config: Config, runs: Path) -> list[TaskFinding]:
             found.append(finding)
             runtimes.append(runtime)
             if runtime is not None:
-                inspected += _inspected(config, files, runtime)
+                if finding.ok:  # else its options may be what it cannot read
+                    inspected += _inspected(config, files, runtime)
                 if conflict := seed_conflict(files, runtime):
                     inspected.append(TaskFinding("seed", False, "agents cannot work on it", (conflict,)))
     if None not in runtimes and (endless := unlimited(config)):
@@ -261,7 +262,7 @@ def _held_out(config: Config, venv: Path | None) -> TaskFinding:
 
 def _module_advice(config: Config, text: str) -> tuple[str, ...]:
     """Returns what to do about a module that the grader did not find. It may be in the task's folder, which is not
-    copied as a whole."""
+    copied as a whole, or in the seed, of which only the folder of the called file is on the import path."""
     found = _NO_MODULE.search(text)
     if found is None:
         return ()
@@ -269,6 +270,9 @@ def _module_advice(config: Config, text: str) -> tuple[str, ...]:
     for path in (f"{name}.py", name):
         if (config.folder / path).exists():
             return (f"{path} is in the task's folder: name it in grader.private, and it is copied with the grader",)
+        if (config.seed / path).exists():
+            where = f"{path} is in the seed, of which only the folder of the called file is on the import path:"
+            return (f"{where} call a file beside {path}, in a grader by run_candidate",)
     return (f"the Python that grades is {sys.executable}: `{sys.executable} -m pip install {name}` installs it",)
 
 

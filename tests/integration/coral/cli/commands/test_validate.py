@@ -227,6 +227,22 @@ def test_files_that_the_built_in_agent_cannot_vary_are_found(tmp_path, capsys, t
     assert "variables" not in checks
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"second": 2}, "there is no option 'second'; did you mean seconds?"),
+        ({"seconds": "fast"}, "seconds must be a number from 0.05 to 86400; got 'fast'"),
+        ({"variables": {"kp": "3"}}, "the variable kp must be "),
+    ],
+)
+def test_wrong_options_of_the_built_in_agent_are_told(tmp_path, capsys, options: dict[str, object], told: str) -> None:
+    folder = task(tmp_path / "t", "return 1.0", agents={"options": options})
+    code, checks = validate(capsys, str(folder))
+    assert code == 1
+    assert told in str(checks["runtime"]["details"])
+    assert "variables" not in checks
+
+
 def test_of_a_repository_the_last_commit_is_checked_and_what_stays_behind_is_told(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "return float(open(workspace / 'main.txt').read())")
     seed = folder / "seed"
@@ -249,6 +265,7 @@ def test_of_a_repository_the_last_commit_is_checked_and_what_stays_behind_is_tol
         ({}, f"the Python that grades is {sys.executable}: `{sys.executable} -m pip install helper` installs it"),
         ({"helper.py": ""}, "helper.py is in the task's folder: name it in grader.private"),
         ({"helper/__init__.py": ""}, "helper is in the task's folder: name it in grader.private"),
+        ({"seed/helper/__init__.py": ""}, "call a file beside helper, in a grader by run_candidate"),
     ],
 )
 def test_what_to_do_about_a_missing_module_is_said(tmp_path, capsys, beside: dict[str, str], told: str) -> None:
