@@ -37,11 +37,12 @@ def bind(host: str, port: int | None) -> socket.socket:
         try:
             bound.bind((host, number))
             bound.listen(BACKLOG)
-        except OSError as error:
+        except (OSError, OverflowError) as error:  # the latter for a number that is no port
             bound.close()
             if place < len(wanted):
                 continue
-            raise CoralError(f"cannot serve at {host}:{number}: {error.strerror}", "choose another: --port") from None
+            reason = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
+            raise CoralError(f"cannot serve at {host}:{number}: {reason}", "choose another: --port") from None
         bound.set_inheritable(False)
         return bound
     raise AssertionError("one of the ports was tried last")

@@ -32,6 +32,11 @@ def test_a_port_that_is_taken_is_refused_only_where_it_was_asked_for(monkeypatch
             assert other.getsockname()[1] != port
 
 
+def test_a_number_that_is_no_port_is_refused() -> None:
+    with pytest.raises(CoralError, match="65536: a port is a number from 0 to 65535"):
+        server.bind("127.0.0.1", 65_536)
+
+
 def test_the_second_piece_of_an_answer_does_not_wait_for_the_first_to_be_acknowledged() -> None:
     with server.bind("127.0.0.1", 0) as bound:
         bound.listen()
