@@ -28,6 +28,7 @@ LARGEST = 1 << 20  # bytes of a result
 FEEDBACK = 20_000  # bytes of feedback, as UTF-8
 METRICS, NAME, TEXT = 100, 100, 1000  # entries; characters of a name and of a text
 REASON = 500  # characters
+TIMED_OUT = "it did not finish within its timeout: raise grader.timeout, or do less"
 SHOWN_KEYS = 8
 _FAILURES = {"error", "errors", "fail", "failure", "reason", "message"}  # as graders name what we call `failed`
 TAIL = 10_000  # bytes of output that the operator is shown
@@ -81,7 +82,7 @@ def read_result(
 
 def _judged(folder: Path, exit_code: int | None, read: Callable[[], bytes | None]) -> GradeResult:
     output = _joined(_tail(folder / STDOUT), _tail(folder / STDERR))
-    trouble = "it did not finish within its timeout, grader.timeout" if exit_code is None else _bad_end(exit_code)
+    trouble = TIMED_OUT if exit_code is None else _bad_end(exit_code)
     try:
         data = _parsed(read())
     except _UnusableError as error:

@@ -119,11 +119,11 @@ def _grade_findings(config: Config, venv: Path | None, say: Callable[[str], None
     if config.grader.seed_may_fail and first.outcome is Outcome.FAILED:
         yield TaskFinding("grader", True, f"the seed fails, as it may: {first.reason}", _channel_advice(config, first))
         return
-    yield _graded(config, venv, first)
+    yield _graded(config, venv, first, say)
     if first.score is None:
         return
     if config.holdout_grader is not None:
-        yield _held_out(replace(config, grader=config.holdout_grader), venv)
+        yield _held_out(replace(config, grader=config.holdout_grader), venv, say)
     if (target := config.budget.target) is not None and not config.grader.direction.better(target, first.score):
         text = f"the seed reaches the target {target:.10g} already"
         yield TaskFinding("target", False, text, ("set budget.target further",))
@@ -218,19 +218,20 @@ def _grade(config: Config, venv: Path | None, kind: Kind = Kind.BASELINE) -> Gra
         return grade_once(config, Path(folder), kind=kind, venv=venv)
 
 
-def _graded(config: Config, venv: Path | None, result: GradeResult) -> TaskFinding:
+def _graded(config: Config, venv: Path | None, result: GradeResult, say: Callable[[str], None]) -> TaskFinding:
     if result.outcome is Outcome.SCORED and result.score is not None:
         return TaskFinding("grader", True, f"the seed scores {result.score:.10g}", _channel_advice(config, result))
     printed = [line for line in result.output.splitlines()[-OUTPUT_LINES:] if not result.reason.endswith(f": {line}")]
-    advice = _seal_advice(config, venv) or _module_advice(config, f"{result.reason}\n{result.output}")
+    advice = _seal_advice(config, venv, say) or _module_advice(config, f"{result.reason}\n{result.output}")
     return TaskFinding("grader", False, "the seed cannot be graded", (result.reason, *printed, *advice))
 
 
-def _seal_advice(config: Config, venv: Path | None) -> tuple[str, ...]:
+def _seal_advice(config: Config, venv: Path | None, say: Callable[[str], None]) -> tuple[str, ...]:
     """Returns advice if the grader fails only because it is sealed, which is found out by grading the seed without a
     seal; else nothing."""
     if level_of_graders(config.workspace.seal, places_of(config, Path(tempfile.gettempdir()))) is Level.NONE:
         return ()
+    say("grading the seed without a seal")  # which may take grader.timeout once more
     unsealed = replace(config, workspace=config.workspace.model_copy(update={"seal": "none"}))
     if _grade(unsealed, venv).score is None:
         return ()
@@ -249,7 +250,7 @@ def _channel_advice(config: Config, result: GradeResult) -> tuple[str, ...]:
     return (f"channel: open, since {result.opened}: docs/trust.md says how to close it",)
 
 
-def _held_out(config: Config, venv: Path | None) -> TaskFinding:
+def _held_out(config: Config, venv: Path | None, say: Callable[[str], None]) -> TaskFinding:
     """Grades the seed on the hold-out. `config.grader` must be the grader of the hold-out."""
     try:
         result = _grade(config, venv, Kind.HOLDOUT)
@@ -257,7 +258,7 @@ def _held_out(config: Config, venv: Path | None) -> TaskFinding:
         return TaskFinding("hold-out", False, str(error), (error.hint,))
     if result.score is not None:
         return TaskFinding("hold-out", True, f"the seed scores {result.score:.10g} on it")
-    return replace(_graded(config, venv, result), name="hold-out", text="the seed cannot be graded on it")
+    return replace(_graded(config, venv, result, say), name="hold-out", text="the seed cannot be graded on it")
 
 
 def _module_advice(config: Config, text: str) -> tuple[str, ...]:

@@ -117,7 +117,10 @@ def test_a_score_counts_only_when_the_grader_ended_well(tmp_path: Path) -> None:
     for text in ("3", '{"failed": "x"}', "no JSON"):
         result = judge(tmp_path, text, code=None)
         assert result.outcome == "crashed"
-        assert result.reason == "the grader crashed: it did not finish within its timeout, grader.timeout"
+        assert (
+            result.reason
+            == "the grader crashed: it did not finish within its timeout: raise grader.timeout, or do less"
+        )
     # A grader may refuse with an exit code.
     assert judge(tmp_path, '{"failed": "does not compile"}', code=1).outcome == "failed"
 

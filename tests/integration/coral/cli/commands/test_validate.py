@@ -102,7 +102,8 @@ def test_where_a_grader_runs_the_candidate_is_said(tmp_path, capsys, grader: dic
 def test_a_grader_that_crashes_shows_its_own_output(tmp_path, capsys) -> None:
     folder = task(tmp_path / "t", "print('loading weights'); return 1 / 0")
     assert main(["validate", str(folder)]) == 1
-    said = capsys.readouterr().out
+    said, progress = capsys.readouterr()
+    assert ("grading the seed without a seal" in progress) == (level_of_graders("best") is not Level.NONE)
     assert "the seed cannot be graded" in said
     assert "\n    loading weights\n    Traceback" in said
     assert "ZeroDivisionError" in said
@@ -126,7 +127,7 @@ def test_a_grader_that_is_too_slow_is_killed(tmp_path, capsys) -> None:
         folder = task(tmp_path / f"within {seconds}", body, grader={"entry": "grade.py:grade", "timeout": seconds})
         code, checks = validate(capsys, str(folder))
         assert code == 1
-        assert "did not finish within its timeout, grader.timeout" in str(checks["grader"]["details"])
+        assert "did not finish within its timeout: raise grader.timeout" in str(checks["grader"]["details"])
         if pids.exists() and pids.read_text().endswith(" "):
             break
     assert not psutil.pid_exists(int(pids.read_text()))
@@ -225,6 +226,16 @@ def test_files_that_the_built_in_agent_cannot_vary_are_found(tmp_path, capsys, t
     assert told in str(checks["variables"]["text"])
     _, checks = validate(capsys, str(folder), "agents.runtime=scripted")
     assert "variables" not in checks
+
+
+def test_of_a_file_that_is_neither_python_nor_json_declared_choices_alone_are_varied(tmp_path, capsys) -> None:
+    folder = task(tmp_path / "t", "return 1.0")
+    (folder / "seed" / "main.txt").write_text("clamp: true")
+    _, checks = validate(capsys, str(folder))
+    assert "true and false in Python and JSON" in str(checks["variables"]["details"])
+    (folder / "seed" / "main.txt").write_text("clamp: true  # choices: true, false")
+    _, checks = validate(capsys, str(folder))
+    assert checks["variables"]["text"] == "1 number or choice to vary"
 
 
 @pytest.mark.parametrize(
