@@ -56,8 +56,8 @@ class Native(OwnProgram):
             hint = f"it searches at most {MOST_VARIABLES}: name fewer files in task.editable"
         elif not count:
             text = "the editable files hold no number and no choice to vary"
-            hint = "it varies numbers, true and false, and words that `agents.options.variables` names: put some into"
-            hint += " a file that task.editable names, or use another runtime"
+            hint = "it varies numbers, true and false in Python and JSON, and words that `agents.options.variables` or"
+            hint += " a comment names: put some into a file that task.editable names, or use another runtime"
         return Inspection(name="variables", text=text, hint=hint)
 
     def arguments(self, spec: LaunchSpec) -> tuple[str, ...]:
