@@ -197,7 +197,7 @@ def _how(layout: Layout, overrides: list[str], end: EndsAtOnce) -> str:
     """Return the command that would continue the run: with larger budgets, and with the other overrides that were
     given."""
     if not end.overrides:
-        return f"`{command('status', layout)}` shows why each agent ended"
+        return f"raise agents.count to add another; `{command('status', layout)}` shows why each agent ended"
     raised = {override.partition("=")[0] for override in end.overrides}
     kept = [override for override in overrides if override.partition("=")[0].strip() not in raised]
     return f"`{command('resume', layout)} {shlex.join([*kept, *end.overrides])}` continues it"

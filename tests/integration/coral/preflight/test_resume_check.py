@@ -101,6 +101,18 @@ def test_the_reasons_of_retired_agents_are_given(start) -> None:
     assert ends_at_once(run.layout, load_frozen(run.layout.task_file, end.overrides)) is None
 
 
+def test_where_the_operator_has_retired_all_another_agent_goes_on(start, coral, operators_shell: None) -> None:
+    run = start(FOREVER, overrides=("agents.count=1",))
+    where = ("--run", str(run.layout.root))
+    assert coral("agent", "retire", "agent-1", *where)[0] == 0
+    run.wait_for_end()
+    code, _, told = coral("resume", *where)
+    assert code == 1
+    assert "every agent has retired: the operator retired it" in told
+    assert "raise agents.count to add another" in told
+    assert ends_at_once(run.layout, load_frozen(run.layout.task_file, ("agents.count=2",))) is None
+
+
 def test_a_killed_run_is_supervised_though_it_is_used_up(start) -> None:
     run = start([*TRY, "hang"])
     wait_until(lambda: 1 in Store(run.layout.attempts).numbers(), what="an attempt")
