@@ -4,7 +4,7 @@ from typing import Any
 
 from coral.reading.run_view import RunView
 from coral.views import format
-from coral.views.health import SUPERVISOR_TTL, not_running, status_old, supervisor_gone
+from coral.views.health import SUPERVISOR_TTL, not_known, not_running, status_old, supervisor_gone
 
 
 def run_health(view: RunView) -> dict[str, Any]:
@@ -16,6 +16,8 @@ def run_health(view: RunView) -> dict[str, Any]:
         return supervisor_gone(seconds)
     if view.state == "stopped":
         return not_running(seconds)
+    if not view.status and not view.is_open:  # a sealed agent cannot read status.json, which tells nothing of the run
+        return not_known()
     shown = view.status.inner("health")
     is_old = age is None or age > SUPERVISOR_TTL or not shown.text("level")
     return status_old(seconds) if is_old else shown.data

@@ -78,5 +78,10 @@ def status_old(seconds: float | None) -> dict[str, Any]:
     return _alone(Trouble.STATUS_OLD, seconds)
 
 
+def not_known() -> dict[str, Any]:
+    """Return the health of a run for one that can read nothing of it."""
+    return summed(HealthLevel.UNKNOWN, [])
+
+
 def _alone(trouble: Trouble, seconds: float | None) -> dict[str, Any]:
     return summed(level_of(trouble), [reason_of(trouble, seconds=seconds)])

@@ -9,6 +9,7 @@ import pytest
 from sample import write_status
 
 from coral.fleet.health import HealthLevel, Trouble
+from coral.reading import run_view
 from coral.supervisor.lock import hold_lock
 from coral.views.health import TEXTS, reason_of, summed
 from workspace.layout import Layout
@@ -92,3 +93,12 @@ def test_every_trouble_has_a_text_that_names_whom_it_is_about() -> None:
     for trouble in Trouble:
         text = reason_of(trouble, "agent-7")["text"]
         assert ("agent-7" in text) is (trouble.value.startswith(("agent_", "checkpoints", "account", "starts", "at_")))
+
+
+def test_a_sealed_agent_is_not_told_that_the_supervisor_hangs(layout: Layout, coral: Run, monkeypatch) -> None:
+    """It can read neither status.json nor the private folder."""
+    layout.status.unlink()
+    monkeypatch.setattr(run_view, "can_see_private", lambda _: False)
+    with hold_lock(layout.lock):
+        code, out, _ = coral("health")
+    assert (code, out) == (6, f"{layout.root.name} is unknown\n")
