@@ -4,8 +4,9 @@ The numerical methods work with points and costs; only `OptimizationProblem` tur
 """
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 
 from coral.native.search.numeric.space import SearchSpace, Texts, Vector
@@ -16,7 +17,7 @@ CHUNK_SECONDS = 0.25  # of measuring between two looks at the clock
 FEWEST = 4  # points that are measured together, however slow the check is
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Measurement:
     """The result of the check for one candidate: its score, and how far it is inside each constraint (negative:
     broken).
@@ -27,10 +28,10 @@ class Measurement:
     score: float = 0.0
     slack: Sequence[float] = ()
     error: str = ""
-    worst: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "worst", min(self.slack, default=0.0))
+    @cached_property
+    def worst(self) -> float:
+        return min(self.slack, default=0.0)
 
     @property
     def feasible(self) -> bool:
@@ -93,26 +94,28 @@ class OptimizationProblem:
 
     def measure(self, points: Sequence[Vector]) -> list[Measurement]:
         """Return the measurements of points, in order. Raises `TimeUp` when the deadline passes, also between them."""
-        out: list[Measurement] = []
-        while len(out) < len(points):
-            out += self._measure_chunk(points, len(out))
-        return out
+        return [candidate.measurement for candidate in self._candidates(points)]
 
-    def _measure_chunk(self, points: Sequence[Vector], first: int) -> list[Measurement]:
-        """Measure the points from `first` on, as many as are done until the next look at the clock."""
-        began = time.monotonic()
-        if began > self.deadline:
-            raise TimeUp
-        pace = self.seconds_per_measurement
-        size = max(1, int(CHUNK_SECONDS / pace)) if pace else 1
-        chunk = points[first : first + size]
-        measured = self.check([self.space.texts(point) for point in chunk])
-        self._measuring += time.monotonic() - began
-        self.evaluations += len(chunk)
-        for candidate in map(EvaluatedPoint, chunk, measured):
-            is_best = self.other is None or self.rank(candidate) < self.rank(self.other)
-            self.other = candidate if is_best and candidate.point not in self.submitted else self.other
-        return measured
+    def _candidates(self, points: Sequence[Vector]) -> Iterator[EvaluatedPoint]:
+        """Measure points in order, at a time as many as are done until the next look at the clock."""
+        first = 0
+        while first < len(points):
+            began = time.monotonic()
+            if began > self.deadline:
+                raise TimeUp
+            pace = self.seconds_per_measurement
+            chunk = points[first : first + max(1, int(CHUNK_SECONDS / pace) if pace else 1)]
+            measured = self.check([self.space.texts(point) for point in chunk])
+            self._measuring += time.monotonic() - began
+            self.evaluations += len(chunk)
+            first += len(chunk)
+            for candidate in map(EvaluatedPoint, chunk, measured):
+                if self._is_better(candidate, self.other) and candidate.point not in self.submitted:
+                    self.other = candidate
+                yield candidate
+
+    def _is_better(self, candidate: EvaluatedPoint, best: EvaluatedPoint | None) -> bool:
+        return best is None or self.rank(candidate) < self.rank(best)
 
     def measured(self, point: Vector) -> EvaluatedPoint:
         """Measure one point, which cannot become the best."""
@@ -121,14 +124,9 @@ class OptimizationProblem:
     def evaluate(self, *points: Vector) -> list[EvaluatedPoint]:
         """Measure candidates, each of which may become the best, also where the deadline passes before the last."""
         evaluated: list[EvaluatedPoint] = []
-        while len(evaluated) < len(points):
-            measurements = self._measure_chunk(points, len(evaluated))
-            chunk = [EvaluatedPoint(*pair) for pair in zip(points[len(evaluated) :], measurements, strict=False)]
-            for candidate in chunk:
-                if self.best is None or self.rank(candidate) < self.rank(self.best):
-                    if candidate.measurement.error:
-                        continue
-                    self.best = candidate
-                    self.on_new_best(candidate)
-            evaluated += chunk
+        for candidate in self._candidates(points):
+            evaluated.append(candidate)
+            if not candidate.measurement.error and self._is_better(candidate, self.best):
+                self.best = candidate
+                self.on_new_best(candidate)
         return evaluated
