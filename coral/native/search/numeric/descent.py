@@ -9,7 +9,6 @@ that the result is strictly feasible.
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 
 import numpy as np
 from scipy.optimize import linprog, minimize
@@ -33,6 +32,7 @@ MOST_STEPS = 300
 MOST_ITERATIONS = 3000  # of L-BFGS-B or SLSQP: a long curved valley takes more than MOST_STEPS
 LARGEST_PENALTY = 1e9  # times its first value
 TOLERANCE = 1e-10  # of a program's rows, in half-widths of the box: the smallest that HiGHS takes
+EVERYWHERE = 1e9  # scales: the reach of a model with all constraints
 UNMEASURED = 1e3  # the cost of a position that cannot be measured, in costs of the best: scipy then turns back
 
 
@@ -68,7 +68,7 @@ class Descent:
         if not start.measurement.slack:
             return self._follow_curvature(start)
         self.radius = self.goal.radius
-        current, model = start, self._model(start)
+        current, model = start, self.differences.model(start, self.radius)
         self.penalty = first = _fair_penalty(model) or 1.0
         curved = len(self.differences.free) > MOST_CURVED
         for self.steps in range(1, MOST_STEPS + 1):
@@ -89,7 +89,7 @@ class Descent:
                 current, curved, self.radius = self._follow_curvature(current), True, min(self.radius, FINISH)
             elif gained <= 0.0 and not self.differences.outdated:
                 continue
-            model = self._model(current)
+            model = self.differences.model(current, self.radius)
             self.penalty = max(self.penalty, _fair_penalty(model))
         return current
 
@@ -98,8 +98,9 @@ class Descent:
         them."""
         path = _Path(self.differences, self._merit, start)
         merits = [self._merit(start)]  # after each step
-        looked_back = 1 if start.measurement.slack else LOOKED_BACK
-        by_mean = self.goal.target is None and not start.measurement.slack  # stops by the mean gain of several steps
+        held = bool(start.measurement.slack)
+        looked_back = 1 if held else LOOKED_BACK
+        by_mean = self.goal.target is None and not held  # stops by the mean gain of several steps
 
         def count_step(_: Floats) -> None:
             merits.append(self._merit(path.best))
@@ -112,25 +113,18 @@ class Descent:
                 raise StopIteration
 
         precision = self.goal.precision * (CONVERGED if by_mean else 1.0)
-        options = {"ftol": precision, "maxiter": MOST_ITERATIONS}
-        if start.measurement.slack:
-            constraints = {"type": "ineq", "fun": path.gaps, "jac": path.gap_slopes}
-            method = {"method": "SLSQP", "constraints": constraints, "options": options}
-        else:
-            method = {"method": "L-BFGS-B", "options": {**options, "gtol": 0.0}}
         with contextlib.suppress(StopIteration):  # which not every method of scipy catches
             minimize(
                 path.cost,
                 self.differences.position(start.point),
                 jac=path.gradient,
-                bounds=np.column_stack((self.differences.low, self.differences.high)),
+                bounds=self.differences.bounds,
                 callback=count_step,
-                **method,
+                method="SLSQP" if held else "L-BFGS-B",
+                constraints=[{"type": "ineq", "fun": path.gaps, "jac": path.gap_slopes}] if held else [],
+                options={"ftol": precision, "maxiter": MOST_ITERATIONS} | ({} if held else {"gtol": 0.0}),
             )
         return path.best
-
-    def _model(self, evaluated: EvaluatedPoint) -> LinearModel:
-        return self.differences.model(evaluated.point, evaluated.measurement, self.radius)
 
     def _best_step(self, current: EvaluatedPoint, model: LinearModel) -> Floats:
         """Return the best step of the linear model within the box. A broken constraint may stay broken, at a price.
@@ -138,8 +132,7 @@ class Descent:
         The program is in units of the box, so that its tolerances shrink with it.
         """
         count, here = len(model.gradient), self.differences.position(current.point)
-        low = np.clip((self.differences.low - here) / self.radius, -1.0, 0.0)
-        high = np.clip((self.differences.high - here) / self.radius, 0.0, 1.0)
+        box = np.clip((self.differences.bounds - here[:, None]) / self.radius, (-1.0, 0.0), (0.0, 1.0))
         gaps = self.differences.gaps(current.measurement)[model.constraints] / self.radius
         broken = np.eye(len(gaps))[:, gaps < 0.0]
         missed = broken.shape[1]
@@ -148,7 +141,7 @@ class Descent:
             np.append(model.gradient, np.full(missed, self.penalty)) / unit,
             A_ub=-np.hstack((model.rows, broken)),
             b_ub=gaps,
-            bounds=np.column_stack((np.append(low, np.zeros(missed)), np.append(high, np.full(missed, np.inf)))),
+            bounds=np.vstack((box, np.full((missed, 2), (0.0, np.inf)))),
             options={"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE},
         )
         return np.zeros(count) if solution.x is None else solution.x[:count] * self.radius
@@ -200,20 +193,18 @@ class _Path:
         self, differences: FiniteDifferences, merit: Callable[[EvaluatedPoint], float], start: EvaluatedPoint
     ) -> None:
         self.differences, self.merit, self.best = differences, merit, start
-        self._here, self._position = start, differences.position(start.point)
+        self._here, self._position, self._failed = start, differences.position(start.point), False
         self._model: LinearModel | None = None
 
     def cost(self, position: Floats) -> float:
-        here = self._go(position)
-        cost = self.differences.problem.cost((self.best if here.measurement.error else here).measurement)
-        return cost + UNMEASURED * max(1.0, abs(cost)) if here.measurement.error else cost
+        cost = self.differences.problem.cost(self._go(position).measurement)
+        return cost + UNMEASURED * max(1.0, abs(cost)) if self._failed else cost
 
     def gradient(self, position: Floats) -> Floats:
         return self._linearised(position).gradient.copy()  # scipy writes into it
 
     def gaps(self, position: Floats) -> Floats:
-        here = self._go(position)
-        return self.differences.gaps((self.best if here.measurement.error else here).measurement)
+        return self.differences.gaps(self._go(position).measurement)
 
     def gap_slopes(self, position: Floats) -> Floats:
         model = self._linearised(position)
@@ -222,15 +213,17 @@ class _Path:
         return slopes
 
     def _go(self, position: Floats) -> EvaluatedPoint:
+        """Return the point with the answers for a position: the one there, if it can be measured."""
         if not np.array_equal(position, self._position):
             self._position, self._model = position.copy(), None
-            self._here = self.differences.evaluate(self.best.point, position)
-            self.best = min(self.best, self._here, key=self.merit)
+            here = self.differences.evaluate(self.best.point, position)
+            self.best = min(self.best, here, key=self.merit)
+            self._failed = bool(here.measurement.error)
+            self._here = self.best if self._failed else here
         return self._here
 
     def _linearised(self, position: Floats) -> LinearModel:
-        here = self._go(position)
+        around = self._go(position)
         if self._model is None:
-            around = self.best if here.measurement.error else here
-            self._model = self.differences.model(around.point, around.measurement, inf)
+            self._model = self.differences.model(around, EVERYWHERE)
         return self._model

@@ -48,15 +48,14 @@ class FiniteDifferences:
         self.problem, self.free, self.random = problem, list(free), random
         self.scales = np.array([scales[k] for k in free])
         variables = [problem.space.variables[k] for k in free]
-        self.low = np.array([variable.low for variable in variables]) / self.scales
-        self.high = np.array([variable.high for variable in variables]) / self.scales
+        self.bounds = np.array([(variable.low, variable.high) for variable in variables]) / self.scales[:, None]
         self._bound_is_scaled = False
         self._step = STEP
         self._may_lengthen = True
-        self.outdated = True  # whether the dependencies have to be learned before the next model
         self._forget(0)
 
     def _forget(self, constraints: int) -> None:
+        self.outdated = True  # whether the dependencies have to be learned before the next model
         self.largest_slope = np.zeros(constraints)  # of each constraint, the largest seen so far
         self._depends = np.full((1 + constraints, len(self.free)), not constraints)
         self._gradient = np.zeros(len(self.free))  # of an objective that is linear so far
@@ -64,7 +63,7 @@ class FiniteDifferences:
         self._linear = False
 
     def position(self, point: Vector) -> Floats:
-        """Return the free variables of a point, in units of their scales, as `low` and `high` are."""
+        """Return the free variables of a point, in units of their scales, as `bounds` are."""
         position: Floats = np.array([point[k] for k in self.free]) / self.scales
         return position
 
@@ -78,32 +77,30 @@ class FiniteDifferences:
         gaps: Floats = np.asarray(measurement.slack) - MARGIN * self.largest_slope
         return gaps
 
-    def model(self, point: Vector, measurement: Measurement, reach: float) -> LinearModel:
+    def model(self, at: EvaluatedPoint, reach: float) -> LinearModel:
         """Return the model for steps of up to `reach` scales, with the constraints that such a step could break."""
-        if len(measurement.slack) != len(self.largest_slope):
-            self._forget(len(measurement.slack))
-            self.outdated = True
-        if self.outdated and len(measurement.slack):
-            self._learn_dependencies(point, measurement)
-        known = self._depends[1:].any(axis=1)
-        largest_change = np.zeros_like(self.largest_slope)  # and not infinite times zero
-        np.multiply(reach * SAFETY, self.largest_slope, out=largest_change, where=self.largest_slope > 0.0)
-        near = np.flatnonzero(known & (np.asarray(measurement.slack) <= largest_change))
-        rows = near + 1 if self._linear else np.concatenate(([0], near + 1))
-        slopes = self._slopes(point, measurement, rows, self._groups(rows))
-        if self._may_lengthen and not measurement.slack and not slopes.any():
-            slopes = self._lengthen_steps(point, measurement, rows)
+        slack = np.asarray(at.measurement.slack)
+        if len(slack) != len(self.largest_slope):
+            self._forget(len(slack))
+        if self.outdated and slack.size:
+            self._learn_dependencies(at)
+        is_near = slack <= reach * SAFETY * self.largest_slope
+        near = np.flatnonzero(is_near & (self.largest_slope > 0.0))
+        rows = near + 1 if self._linear else np.append(0, near + 1)
+        slopes = self._slopes(at, rows)
+        if self._may_lengthen and not slack.size and not slopes.any():
+            slopes = self._lengthen_steps(at, rows)
         if not self._linear:
-            self._learn_gradient(point, slopes[0])
+            self._learn_gradient(at.point, slopes[0])
             slopes = slopes[1:]
         if near.size:
             self.largest_slope[near] = np.maximum(self.largest_slope[near], np.abs(slopes).sum(axis=1))
         return LinearModel(self._gradient, slopes, near)
 
-    def _lengthen_steps(self, point: Vector, measurement: Measurement, rows: Indices) -> Floats:
+    def _lengthen_steps(self, at: EvaluatedPoint, rows: Indices) -> Floats:
         """Return the slopes by a longer step, which is kept if it shows any."""
         self._may_lengthen, self._step = False, LONGER_STEP
-        slopes = self._slopes(point, measurement, rows, self._groups(rows))
+        slopes = self._slopes(at, rows)
         if np.count_nonzero(slopes) < MOSTLY * slopes.size:  # on a plateau, a few steps lead over its edge
             self._step = STEP
             return np.zeros_like(slopes)
@@ -113,23 +110,21 @@ class FiniteDifferences:
         """Keep the gradient; the objective counts as linear if it had the same gradient at another point."""
         close = np.abs(gradient - self._gradient).max(initial=0.0) <= LINEAR * np.abs(gradient).max(initial=0.0)
         self._linear = bool(close and len(self._depends) > 1 and self._elsewhere not in ([], point))
-        self._gradient, self._elsewhere = gradient, list(point)
+        self._gradient, self._elsewhere = gradient, point
 
-    def _learn_dependencies(self, point: Vector, measurement: Measurement) -> None:
+    def _learn_dependencies(self, at: EvaluatedPoint) -> None:
         """Step each variable alone, at a point off any symmetry, and record which constraints changed."""
-        origin = list(point)
+        origin = list(at.point)
         for k, scale in zip(self.free, self.scales.tolist(), strict=True):
             origin[k] += RANDOM_OFFSET * scale * self.random.uniform(-1, 1)
-        origin = self.problem.space.clip(origin)
-        base = self.problem.measure([origin])[0]
-        if base.error or len(base.slack) != len(measurement.slack):
-            origin, base = list(point), measurement
+        beside = self.problem.measured(self.problem.space.clip(origin))
+        if beside.measurement.error or len(beside.measurement.slack) != len(at.measurement.slack):
+            beside = at
         known, self._depends = self._depends, np.ones_like(self._depends)
-        everything = np.arange(len(self._depends))
-        slopes = self._slopes(origin, base, everything, list(range(len(self.free))))
+        slopes = self._slopes(beside, np.arange(len(self._depends)))
         self._widen_bound(slopes)
         self._depends = known | (slopes != 0.0)
-        self._gradient, self._elsewhere, self._linear = slopes[0], origin, False
+        self._gradient, self._elsewhere, self._linear = slopes[0], beside.point, False
         self.largest_slope = np.maximum(self.largest_slope, np.abs(slopes[1:]).sum(axis=1))
         self.outdated = False
 
@@ -148,61 +143,46 @@ class FiniteDifferences:
         if factor > TOO_SMALL:
             self.scales[k] *= factor
             slopes[:, k] *= factor
-            self.low[k] /= factor
-            self.high[k] /= factor
+            self.bounds[k] /= factor
 
-    def _groups(self, rows: Indices) -> list[int]:
-        """Return a group for each variable, so that no row depends on two of one group; -1 for those that no row needs.
-
-        Sets of variables are the bits of integers, which makes thousands of comparisons cheap.
-        """
-        depends = self._depends[rows]
-        sharing = [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in depends]
-        neighbours = [0] * len(self.free)
-        for position, row in np.argwhere(depends.T).tolist():
-            neighbours[position] |= sharing[row]
-        groups, members = [-1] * len(self.free), list[int]()
+    def _groups(self, depends: NDArray[np.bool_]) -> list[list[int]]:
+        """Return groups of variables, so that no row depends on two of one group, without those that no row needs."""
+        if depends.all(axis=1).any():
+            return [[position] for position in range(len(self.free))]
+        groups: list[list[int]] = [[] for _ in self.free]
+        taken = np.zeros(depends.T.shape, dtype=bool)  # by each group: the rows that depend on one of it
         for position in np.argsort(-depends.sum(axis=0), kind="stable").tolist():
-            if neighbours[position]:
-                apart = (number for number, group in enumerate(members) if not group & neighbours[position])
-                number = next(apart, len(members))
-                if number == len(members):
-                    members.append(0)
-                members[number] |= 1 << position
-                groups[position] = number
-        return groups
+            rows = np.flatnonzero(depends[:, position])
+            if rows.size:
+                first = int(taken[:, rows].any(axis=1).argmin())
+                taken[first, rows] = True
+                groups[first].append(position)
+        return [group for group in groups if group]
 
-    def _slopes(self, point: Vector, measurement: Measurement, rows: Indices, groups: Sequence[int]) -> Floats:
+    def _slopes(self, at: EvaluatedPoint, rows: Indices) -> Floats:
         """Return the derivatives of these rows; 0 where a row depends on no such variable or nothing could be measured.
 
         A step that cannot be measured upwards is tried downwards.
         """
-        base = self._values(measurement, len(measurement.slack))
-        group_of = np.array(groups)
-        stepped = np.full((1 + max(0, *groups), len(base)), np.nan)
-        steps = np.where(self.position(point) + self._step <= self.high, self._step, -self._step) * self.scales
-        self._measure_steps(point, steps, group_of, stepped)
-        failed = np.isnan(stepped[group_of, 0]) & (group_of >= 0)
-        if failed.any():
-            steps[failed] *= -1.0
-            self._measure_steps(point, steps, np.where(failed, group_of, -1), stepped)
-        slopes = (stepped[group_of][:, rows].T - base[rows, None]) * (self.scales / steps)
-        return np.where(np.isfinite(slopes) & (group_of >= 0) & self._depends[rows], slopes, 0.0)
+        depends, base = self._depends[rows], self._values(at.measurement)[rows]
+        slopes = np.zeros(depends.shape)
+        here = np.array([at.point[k] for k in self.free])
+        steps = (
+            np.where(self.position(at.point) + self._step <= self.bounds[:, 1], self._step, -self._step) * self.scales
+        )
+        groups = self._groups(depends)
+        for way in (steps, -steps):
+            there, failed = here + way, []
+            lengths = np.where(there == here, np.nan, there - here)  # what rounding leaves of the steps
+            moved = [changed(at.point, [(self.free[n], float(there[n])) for n in group]) for group in groups]
+            for group, measured in zip(groups, self.problem.measure(moved), strict=True):
+                if measured.error or len(measured.slack) != len(at.measurement.slack):
+                    failed.append(group)
+                else:
+                    differences = self._values(measured)[rows] - base
+                    slopes[:, group] = np.outer(differences, self.scales[group] / lengths[group])
+            groups = failed
+        return np.where(depends & np.isfinite(slopes), slopes, 0.0)
 
-    def _measure_steps(self, point: Vector, steps: Floats, group_of: Indices, stepped: Floats) -> None:
-        """Measure the steps of each group into `stepped`. Each of `steps` becomes what rounding leaves of it."""
-        moved: dict[int, Vector] = {}
-        for position in np.flatnonzero(group_of >= 0).tolist():
-            k = self.free[position]
-            after = moved.setdefault(int(group_of[position]), list(point))
-            after[k] = point[k] + float(steps[position])
-            steps[position] = (after[k] - point[k]) or np.nan
-        for group, measured in zip(moved, self.problem.measure(list(moved.values())), strict=True):
-            stepped[group] = self._values(measured, stepped.shape[1] - 1)
-
-    def _values(self, measurement: Measurement, constraints: int) -> Floats:
-        values = np.full(1 + constraints, np.nan)
-        if not measurement.error and len(measurement.slack) == constraints:
-            values[0] = self.problem.cost(measurement)
-            values[1:] = measurement.slack
-        return values
+    def _values(self, measurement: Measurement) -> Floats:
+        return np.array([self.problem.cost(measurement), *measurement.slack])

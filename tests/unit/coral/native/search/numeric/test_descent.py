@@ -100,7 +100,7 @@ def test_the_precision_is_of_the_cost_that_is_reached_and_not_of_the_first():
 def test_curvature_is_followed_to_an_optimum_on_a_constraint():
     task = problem(lambda x: ((x[0] - 2) ** 2 + (x[1] - 1) ** 2, [1 - x[0] ** 2 - x[1] ** 2]), [0.1, 0.2])
     start, method = task.measured(task.space.start), differences(task)
-    method.model(start.point, start.measurement, inf)  # as the steps before would have
+    method.model(start, inf)  # as the steps before would have
     found = Descent(task, method, Goal(precision=1e-12), penalty=10.0)._follow_curvature(start)
     assert found.point == pytest.approx([2 / math.sqrt(5), 1 / math.sqrt(5)], abs=1e-6)
 

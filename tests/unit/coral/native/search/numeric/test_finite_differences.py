@@ -9,9 +9,9 @@ from coral.native.search.numeric.descent import Descent, Goal
 def test_a_linear_objective_is_differenced_only_once():
     task = problem(lambda x: (sum(x), [1 - v * v for v in x]), [0.1] * 20, maximize=True)
     linear, start = differences(task), task.measured(task.space.start)
-    linear.model(start.point, start.measurement, 1e3)
+    linear.model(start, 1e3)
     before = task.evaluations
-    model = linear.model(start.point, start.measurement, 1e3)
+    model = linear.model(start, 1e3)
     # No two constraints share a variable: all twenty are stepped at once.
     assert task.evaluations == before + 1
     assert len(model.rows) == 20
@@ -21,7 +21,7 @@ def test_a_linear_objective_is_differenced_only_once():
 def test_constraints_that_a_step_cannot_reach_are_left_out():
     task = problem(lambda x: (x[0], [x[0] - 0.9, x[0] + 100]), [1.0])
     start = task.measured(task.space.start)
-    assert differences(task).model(start.point, start.measurement, 0.5).constraints == [0]
+    assert differences(task).model(start, 0.5).constraints == [0]
 
 
 def test_a_point_that_cannot_be_measured_upwards_is_stepped_downwards():
@@ -32,7 +32,7 @@ def test_a_point_that_cannot_be_measured_upwards_is_stepped_downwards():
 
     task = problem(function, [1.0, 1.0, 0.5])
     start = task.measured(task.space.start)
-    gradient = differences(task).model(start.point, start.measurement, 1.0).gradient
+    gradient = differences(task).model(start, 1.0).gradient
     assert gradient == pytest.approx([1.5, 1.0, -0.5], rel=1e-5), "in units of the scale, which is 0.5"
 
 
@@ -45,17 +45,17 @@ def test_where_the_score_is_rounded_steps_are_longer():
 def test_on_a_plateau_steps_stay_as_they_are():
     task = problem(lambda x: 1.0 if abs(x[0]) > 0.5 else x[0] ** 2, [2.0])
     flat = differences(task)
-    flat.model([2.0], task.measured([2.0]).measurement, 1.0)
+    flat.model(task.measured([2.0]), 1.0)
     before = task.evaluations
-    flat.model([3.0], task.measured([3.0]).measurement, 1.0)
+    flat.model(task.measured([3.0]), 1.0)
     assert task.evaluations == before + 2
-    assert flat.model([0.25], task.measured([0.25]).measurement, 1.0).gradient == pytest.approx([1.0], rel=1e-5)
+    assert flat.model(task.measured([0.25]), 1.0).gradient == pytest.approx([1.0], rel=1e-5)
 
 
 def test_where_the_objective_is_linear_and_no_constraint_is_near_nothing_is_measured():
     task = problem(lambda x: (x[0], [x[0] + 100]), [1.0])
     linear, start = differences(task), task.measured(task.space.start)
-    linear.model(start.point, start.measurement, 0.5)
+    linear.model(start, 0.5)
     before = task.evaluations
-    assert linear.model(start.point, start.measurement, 0.5).rows.shape == (0, 1)
+    assert linear.model(start, 0.5).rows.shape == (0, 1)
     assert task.evaluations == before
