@@ -51,12 +51,10 @@ class Evolution:
     kind: int = LARGE
     runs: int = 0  # how many runs with large populations were begun
     spent: list[int] = field(default_factory=lambda: [0, 0])  # evaluations of each kind
-    by_populations: int = 0  # evaluations in this run
-    by_local_searches: int = 0
+    by_local_searches: int = 0  # evaluations in this run
     poor_local_searches: int = 0  # which found nothing better than the last generation
     least: float = inf  # the best merit of the last generation
     differed: float = 0.0  # how far the merits of the first generation of this run differed
-    first_spread: float = 0.0  # of this run's population
     optimum: Vector | None = None  # to which the last local search led
     same_optima: int = 0  # local searches in a row that led there again
 
@@ -84,9 +82,8 @@ class Evolution:
             "verbose": -9,
         }
         spread = FIRST_STEP * (1.0 if kind == LARGE else 0.01 ** random.random())
-        self.first_spread = spread
         self.runs += kind == LARGE
-        self.by_populations = self.by_local_searches = self.poor_local_searches = self.same_optima = 0
+        self.by_local_searches = self.poor_local_searches = self.same_optima = 0
         self.optimum, self.differed = None, 0.0
         self.strategy = cma.CMAEvolutionStrategy([start[k] / self.scales[k] for k in self.indices], spread, options)
 
@@ -111,15 +108,14 @@ class Evolution:
         """Return whether a local search may begin at the mean. Before the population has contracted, it would do what
         a descent from the start of the run does, and its gain would count as the evolution's."""
         share = LOCAL_SHARE / (1 + self.poor_local_searches)
-        has_contracted = float(np.mean(self.strategy.stds)) <= CONTRACTED * self.first_spread
-        return has_contracted and self.by_local_searches <= share * self.by_populations
+        has_contracted = np.mean(self.strategy.stds) <= CONTRACTED * self.strategy.sigma0
+        return bool(has_contracted and self.by_local_searches <= share * self.strategy.countevals)
 
     def _make_generation(self, problem: OptimizationProblem) -> EvaluatedPoint:
         """Return the best point of the next generation."""
         drawn = self.strategy.ask()
         evaluated = problem.evaluate(*(self._point(problem, position) for position in drawn))
         self.spent[self.kind] += len(drawn)
-        self.by_populations += len(drawn)
         merits = [problem.merit(candidate.measurement) for candidate in evaluated]
         self.strategy.tell(drawn, merits)
         least, differing = min(merits), max(merits) - min(merits)
@@ -140,11 +136,12 @@ class Evolution:
             self.spent[self.kind] += problem.evaluations - before
             self.by_local_searches += problem.evaluations - before
         self.poor_local_searches += problem.merit(found.measurement) >= self.least
-        self.optimum, moved = found.point, inf
-        if last is not None:
-            spreads = zip(self.indices, self.strategy.stds.tolist(), strict=True)
-            moved = max(abs(found.point[k] - last[k]) / (self.scales[k] * spread) for k, spread in spreads)
-        self.same_optima = self.same_optima + 1 if moved < UNMOVED else 0
+        self.optimum = found.point
+        spreads = zip(self.indices, self.strategy.stds.tolist(), strict=True)
+        is_same = last and all(
+            abs(found.point[k] - last[k]) < UNMOVED * self.scales[k] * spread for k, spread in spreads
+        )
+        self.same_optima = self.same_optima + 1 if is_same else 0
         if self.same_optima == SAME_OPTIMA:
             self.strategy = None
         self.record = min(self.record, problem.merit(found.measurement))
@@ -186,10 +183,6 @@ def load_evolution(path: Path, indices: Sequence[int], size: int, program: str) 
         of, kept = pickle.loads(found)
     except Exception:  # noqa: BLE001 - a damaged pickle may raise anything
         return None
-    if (
-        of != program
-        or not isinstance(kept, Evolution)
-        or not all(hasattr(kept, one.name) for one in fields(Evolution))
-    ):
-        return None
-    return kept if list(kept.indices) == list(indices) and len(kept.base) == size else None
+    is_whole = isinstance(kept, Evolution) and all(hasattr(kept, one.name) for one in fields(Evolution))
+    is_same = is_whole and (of, list(kept.indices), len(kept.base)) == (program, list(indices), size)
+    return kept if is_same else None
