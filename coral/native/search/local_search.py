@@ -103,13 +103,13 @@ class LocalSearch:
         return self._descend(evaluated, self.differences, precision=FINE, radius=SMALL_RADIUS)
 
     def _descend(self, start: EvaluatedPoint, differences: "FiniteDifferences | None", **goal: Any) -> EvaluatedPoint:
-        """Descend to a goal, given by the fields of `descent.Goal`; return the point itself where gradients cannot be
-        had, or the check rejects it."""
+        """Descend to a goal: when the descent stops, and its first radius, fields of `Descent`. Return the point itself
+        where gradients cannot be had, or the check rejects it."""
         if differences is None or start.measurement.error:
             return start
-        from coral.native.search.numeric.descent import Descent, Goal
+        from coral.native.search.numeric.descent import Descent
 
-        return Descent(self.problem, differences, Goal(**goal)).run(start)
+        return Descent(self.problem, differences, **goal).run(start)
 
     def _differences_in(self, indices: Sequence[int]) -> "FiniteDifferences":
         from coral.native.search.numeric.finite_differences import FiniteDifferences

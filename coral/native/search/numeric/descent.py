@@ -36,29 +36,20 @@ EVERYWHERE = 1e9  # scales: the reach of a model with all constraints
 UNMEASURED = 1e3  # the cost of a position that cannot be measured, in costs of the best: scipy then turns back
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """When a descent stops: when a step gains less than `precision` times the cost, or when the descent is unlikely to
-    reach a merit below `target`. With neither constraints nor a target, the mean gain of the last LOOKED_BACK steps
-    must be that small, because a single step may gain little far from an optimum."""
-
-    precision: float = 1e-8
-    target: float | None = None
-    radius: float = 0.1  # the first half-width of the box, in scales
-
-    def is_hopeless(self, steps: int, merit: float, gained: float) -> bool:
-        return self.target is not None and steps > FEWEST_STEPS and merit - HOPEFUL * max(gained, 0.0) > self.target
-
-
 @dataclass(slots=True)
 class Descent:
-    """One descent, with the state on which its next step depends."""
+    """One descent, with the state on which its next step depends.
+
+    It stops when a step gains less than `precision` times the cost, or when it is unlikely to reach a merit below
+    `target`. With neither constraints nor a target, the mean gain of the last LOOKED_BACK steps must be that small,
+    because a single step may gain little far from an optimum."""
 
     problem: OptimizationProblem
     differences: FiniteDifferences
-    goal: Goal
+    precision: float = 1e-8
+    target: float | None = None
+    radius: float = 0.1  # half the width of the box, in scales
     steps: int = 0
-    radius: float = 0.0
     penalty: float = 0.0
     poor_steps: int = 0  # in a row
     edge_steps: int = 0  # good steps to the edge of the box, in a row
@@ -67,14 +58,13 @@ class Descent:
         """Return the best point reached from `start`, which must have been measured without an error."""
         if not start.measurement.slack:
             return self._follow_curvature(start)
-        self.radius = self.goal.radius
         current, model = start, self.differences.model(start, self.radius)
         self.penalty = first = _fair_penalty(model) or 1.0
         curved = len(self.differences.free) > MOST_CURVED
         for self.steps in range(1, MOST_STEPS + 1):
             step = self._best_step(current, model)
             predicted = self._merit(current) - self._modelled_merit(current, model, step)
-            if predicted <= self.goal.precision * max(1.0, abs(self.problem.cost(current.measurement))):
+            if predicted <= self.precision * max(1.0, abs(self.problem.cost(current.measurement))):
                 if current.measurement.worst >= 0.0 or self.penalty >= LARGEST_PENALTY * first:
                     break
                 self.penalty *= 10.0
@@ -83,7 +73,7 @@ class Descent:
             gained = self._merit(current) - self._merit(moved)
             self._resize(gained, predicted, float(np.abs(step).max()))
             current = moved if gained > 0.0 else current
-            if self.radius < NARROWEST or self.goal.is_hopeless(self.steps, self._merit(current), predicted):
+            if self.radius < NARROWEST or self._is_hopeless(self.steps, self._merit(current), predicted):
                 break
             if self.poor_steps == POOR_STEPS and not curved:
                 current, curved, self.radius = self._follow_curvature(current), True, min(self.radius, FINISH)
@@ -100,7 +90,7 @@ class Descent:
         merits = [self._merit(start)]  # after each step
         held = bool(start.measurement.slack)
         looked_back = 1 if held else LOOKED_BACK
-        by_mean = self.goal.target is None and not held  # stops by the mean gain of several steps
+        by_mean = self.target is None and not held  # stops by the mean gain of several steps
 
         def count_step(_: Floats) -> None:
             merits.append(self._merit(path.best))
@@ -108,11 +98,11 @@ class Descent:
             if len(merits) <= looked_back:
                 return
             gained = merits[-1 - looked_back] - merits[-1]
-            least = looked_back * self.goal.precision * max(1.0, abs(merits[-1])) if by_mean else 0.0
-            if gained < least or self.goal.is_hopeless(len(merits) - 1, merits[-1], gained):
+            least = looked_back * self.precision * max(1.0, abs(merits[-1])) if by_mean else 0.0
+            if gained < least or self._is_hopeless(len(merits) - 1, merits[-1], gained):
                 raise StopIteration
 
-        precision = self.goal.precision * (CONVERGED if by_mean else 1.0)
+        precision = self.precision * (CONVERGED if by_mean else 1.0)
         with contextlib.suppress(StopIteration):  # which not every method of scipy catches
             minimize(
                 path.cost,
@@ -125,6 +115,9 @@ class Descent:
                 options={"ftol": precision, "maxiter": MOST_ITERATIONS} | ({} if held else {"gtol": 0.0}),
             )
         return path.best
+
+    def _is_hopeless(self, steps: int, merit: float, gained: float) -> bool:
+        return self.target is not None and steps > FEWEST_STEPS and merit - HOPEFUL * max(gained, 0.0) > self.target
 
     def _best_step(self, current: EvaluatedPoint, model: LinearModel) -> Floats:
         """Return the best step of the linear model within the box. A broken constraint may stay broken, at a price.

@@ -74,8 +74,7 @@ class FiniteDifferences:
 
     def gaps(self, measurement: Measurement) -> Floats:
         """Return the slack of each constraint beyond the small margin that is kept."""
-        gaps: Floats = np.asarray(measurement.slack) - MARGIN * self.largest_slope
-        return gaps
+        return np.array(measurement.slack, dtype=float) - MARGIN * self.largest_slope
 
     def model(self, at: EvaluatedPoint, reach: float) -> LinearModel:
         """Return the model for steps of up to `reach` scales, with the constraints that such a step could break."""
@@ -93,8 +92,7 @@ class FiniteDifferences:
         if not self._linear:
             self._learn_gradient(at.point, slopes[0])
             slopes = slopes[1:]
-        if near.size:
-            self.largest_slope[near] = np.maximum(self.largest_slope[near], np.abs(slopes).sum(axis=1))
+        self.largest_slope[near] = np.maximum(self.largest_slope[near], np.abs(slopes).sum(axis=1))
         return LinearModel(self._gradient, slopes, near)
 
     def _lengthen_steps(self, at: EvaluatedPoint, rows: Indices) -> Floats:

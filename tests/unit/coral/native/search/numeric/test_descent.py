@@ -6,14 +6,14 @@ from math import inf
 import pytest
 from native_problems import differences, problem, rosenbrock
 
-from coral.native.search.numeric.descent import LOOKED_BACK, Descent, Goal
+from coral.native.search.numeric.descent import LOOKED_BACK, Descent
 from coral.native.search.numeric.problem import Measurement, OptimizationProblem
 from coral.native.search.numeric.space import SearchSpace
 
 
 def descend(function, start, maximize=False):
     task = problem(function, start, maximize)
-    return Descent(task, differences(task), Goal(precision=1e-12)).run(task.measured(task.space.start))
+    return Descent(task, differences(task), precision=1e-12).run(task.measured(task.space.start))
 
 
 @pytest.mark.parametrize("count", [2, 10, 80])
@@ -60,14 +60,14 @@ def test_declared_bounds_hold():
         return [Measurement(x + y) for x, y in values]
 
     task = OptimizationProblem(space, check, True)
-    found = Descent(task, differences(task), Goal()).run(task.measured(space.start))
+    found = Descent(task, differences(task)).run(task.measured(space.start))
     assert found.point == pytest.approx([2.0, 1.0], abs=1e-6)
 
 
 def test_a_descent_without_hope_to_beat_a_cost_is_given_up():
     task = problem(rosenbrock, [-1.2, 1.0] * 4)
     start = task.measured(task.space.start)
-    hopeless = Descent(task, differences(task), Goal(target=-1e9))
+    hopeless = Descent(task, differences(task), target=-1e9)
     hopeless.run(start)
     assert hopeless.steps == LOOKED_BACK
 
@@ -75,7 +75,7 @@ def test_a_descent_without_hope_to_beat_a_cost_is_given_up():
 @pytest.mark.parametrize("start", [[-1.2, 1.0], [-1.2, 1.0] * 2, [0.0] * 4, [-1.0] * 4])
 def test_a_step_that_gains_little_does_not_end_the_descent_of_a_valley(start):
     task = problem(rosenbrock, start)
-    reached = Descent(task, differences(task), Goal(target=1e-3)).run(task.measured(start))
+    reached = Descent(task, differences(task), target=1e-3).run(task.measured(start))
     assert reached.measurement.score < 1e-3
 
 
@@ -83,7 +83,7 @@ def test_a_step_that_gains_little_does_not_end_the_descent_of_a_valley(start):
 def test_one_step_that_gains_less_than_the_precision_is_no_optimum(count):
     """Of this cost the precision is a thousandth, which single steps along the valley do not gain."""
     task = problem(lambda x: 1000 + rosenbrock(x), [-1.2, 1.0] * (count // 2))
-    reached = Descent(task, differences(task), Goal(precision=1e-6)).run(task.measured(task.space.start))
+    reached = Descent(task, differences(task), precision=1e-6).run(task.measured(task.space.start))
     assert reached.measurement.score < 1000 + 1e-5
 
 
@@ -94,14 +94,14 @@ def test_the_precision_is_of_the_cost_that_is_reached_and_not_of_the_first():
     task = problem(steep, [30.0, 20.0, 10.0, -1.2, 1.0, -1.2])
     start = task.measured(task.space.start)
     assert start.measurement.score > 1e12
-    assert Descent(task, differences(task), Goal()).run(start).measurement.score < 1e-3
+    assert Descent(task, differences(task)).run(start).measurement.score < 1e-3
 
 
 def test_curvature_is_followed_to_an_optimum_on_a_constraint():
     task = problem(lambda x: ((x[0] - 2) ** 2 + (x[1] - 1) ** 2, [1 - x[0] ** 2 - x[1] ** 2]), [0.1, 0.2])
     start, method = task.measured(task.space.start), differences(task)
     method.model(start, inf)  # as the steps before would have
-    found = Descent(task, method, Goal(precision=1e-12), penalty=10.0)._follow_curvature(start)
+    found = Descent(task, method, precision=1e-12, penalty=10.0)._follow_curvature(start)
     assert found.point == pytest.approx([2 / math.sqrt(5), 1 / math.sqrt(5)], abs=1e-6)
 
 

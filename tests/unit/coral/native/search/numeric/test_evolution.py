@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from native_problems import problem
 
-from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.descent import Descent
 from coral.native.search.numeric.evolution import CONTRACTED, LARGE, SMALL, Evolution, load_evolution, save_evolution
 from coral.native.search.numeric.finite_differences import FiniteDifferences
 from coral.native.search.numeric.problem import TimeUp
@@ -46,7 +46,7 @@ def descent_in(task):
     differences, led = FiniteDifferences(task, task.space.reals, scales, Random(1)), []
 
     def descend(start):
-        led.append((start, Descent(task, differences, Goal(precision=1e-6)).run(start)))
+        led.append((start, Descent(task, differences, precision=1e-6).run(start)))
         return led[-1][1]
 
     return descend, led

@@ -3,7 +3,7 @@
 import pytest
 from native_problems import differences, problem
 
-from coral.native.search.numeric.descent import Descent, Goal
+from coral.native.search.numeric.descent import Descent
 
 
 def test_a_linear_objective_is_differenced_only_once():
@@ -38,7 +38,7 @@ def test_a_point_that_cannot_be_measured_upwards_is_stepped_downwards():
 
 def test_where_the_score_is_rounded_steps_are_longer():
     task = problem(lambda x: round(sum(v * v for v in x), 4), [1.0] * 5)
-    found = Descent(task, differences(task), Goal()).run(task.measured(task.space.start))
+    found = Descent(task, differences(task)).run(task.measured(task.space.start))
     assert found.measurement.score <= 5e-3
 
 
