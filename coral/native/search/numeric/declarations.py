@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf, isfinite
 
-from coral.native.search.numeric.variables import Variable, VariableKind, arrange_lines, find_variables, lines
+from coral.native.search.numeric.variables import Variable, VariableKind, arrange_lines, choice, find_variables, lines
 
 FEWEST = 8  # integers that a list must have to be recognised as bits or as a permutation
 PERMUTATION, FIXED = "permutation", "fixed"
@@ -104,13 +104,12 @@ def _assigned(text: str, name: str) -> Iterator[tuple[int, int]]:
         start = found.end()
         first = text[start : start + 1]
         if first in CLOSING:
-            yield start, _end_of_brackets(text, start)
+            end = _end_of_brackets(text, start)
         elif first in ("'", '"'):
             end = text.find(first, start + 1)
-            yield start, (end if end > 0 else len(text))
         else:
-            end_of_scalar = re.compile(r"[,;}\])#\n]|$").search(text, start)
-            yield start, (end_of_scalar.start() if end_of_scalar else len(text))
+            end = start + len(re.split(r"[,;}\])#\n]", text[start:], maxsplit=1)[0])
+        yield start, end if end >= 0 else len(text)
 
 
 def _end_of_brackets(text: str, start: int) -> int:
@@ -148,12 +147,10 @@ def _choices(text: str, start: int, end: int, declared: Declaration) -> list[Var
     pattern = one_of if letters else rf"(?<![\w.+-])(?:{one_of})(?![\w.])"
     column = f"{declared.name} at {start}"
     return [
-        Variable(
-            start=found.start(),
-            end=found.end(),
-            kind=VariableKind.CHOICE,
-            value=float(declared.choices.index(found.group())),
-            choices=declared.choices,
+        choice(
+            found.group(),
+            found.start(),
+            declared.choices,
             column=column,
             row=f"{column}/{number}",
             name=f"{declared.name}[{number}]" if number else declared.name,

@@ -14,11 +14,13 @@ import re
 import tokenize
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from itertools import groupby
+from itertools import accumulate, groupby
 from keyword import iskeyword
 from math import inf, isfinite
+from typing import Any
 
 LARGEST_INTEGER = 1e15  # larger ones are identifiers or hashes, not quantities
 JSON_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[\[\]{}:,]')
@@ -30,7 +32,8 @@ TEXT_NUMBER = re.compile(
 QUOTED_OR_COMMENT = re.compile(r'"(?!\s*[-+.\d][\d.eE+-]*\s*")[^"\n]*"|(?:^|(?<=\s))(?:#|//)(?=\s|$).*', re.MULTILINE)
 LEADING_ZERO = re.compile(r"[-+]?0\d")
 
-BOOLEANS = ("False", "True")
+BOOLEANS = (("false", "true"), ("False", "True"))  # of JSON, of Python
+LAYOUT = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)
 BEFORE_BOOLEAN = frozenset("=:(,[")
 JsonPath = tuple[str | int, ...]  # keys as they are written, with their quotes; indices of lists
 
@@ -65,16 +68,22 @@ class Variable:
 
     def read(self, literal: str) -> float | None:
         """Return the value that these characters stand for; None if they are none of the variable's values."""
-        if self.kind is VariableKind.CHOICE:
-            return float(self.choices.index(literal)) if literal in self.choices else None
-        try:
-            return float(literal.replace("_", ""))
-        except ValueError:
-            return None
+        with suppress(ValueError):
+            return float(self.choices.index(literal) if self.choices else literal.replace("_", ""))
+        return None
+
+
+def choice(word: str, start: int, choices: tuple[str, ...], **place: Any) -> Variable:
+    """Return the variable for a word that stands at `start`. `place`: its column, row and name."""
+    end, value = start + len(word), float(choices.index(word))
+    return Variable(start=start, end=end, kind=VariableKind.CHOICE, value=value, choices=choices, **place)
 
 
 def variable_of_literal(literal: str, start: int) -> Variable | None:
-    """Return the variable for a number that stands at `start`; None if it could not be written back."""
+    """Return the variable for a number or boolean that stands at `start`; None if it could not be written back."""
+    for booleans in BOOLEANS:
+        if literal in booleans:
+            return choice(literal, start, booleans)
     plain = literal.replace("_", "")
     real = any(mark in plain for mark in ".eE")
     try:
@@ -109,34 +118,23 @@ def _in_json(text: str) -> list[Variable]:
         return []
     found: list[tuple[JsonPath, Variable]] = []
     path: list[str | int] = []  # of the value to come; a list's own index stands last
-    inside: list[str] = []
     key = ""
     for token in JSON_TOKEN.finditer(text):
         word = token.group()
         if word in "[{":
-            inside.append(word)
             path.append(0 if word == "[" else "")
         elif word in "]}":
-            inside.pop()
             path.pop()
-        elif word == "," and inside and inside[-1] == "[":
-            path[-1] = int(path[-1]) + 1
+        elif word == "," and isinstance(index := path[-1], int):
+            path[-1] = index + 1
         elif word == ":":
             path[-1] = key
         elif word[0] == '"':
             key = word
-        elif (variable := _json_value(word, token.start())) is not None:
+        elif (variable := variable_of_literal(word, token.start())) is not None:
             found.append((tuple(path), variable))
     lengths = Counter(path[:-1] for path, _ in found if path and isinstance(path[-1], int))
     return [_place_in_table(path, variable, lengths) for path, variable in found]
-
-
-def _json_value(word: str, start: int) -> Variable | None:
-    """Return the variable for a boolean or a number; None for anything else."""
-    if word in ("true", "false"):
-        value, choices = float(word == "true"), ("false", "true")
-        return Variable(start=start, end=start + len(word), kind=VariableKind.CHOICE, value=value, choices=choices)
-    return variable_of_literal(word, start) if word[0] in "-0123456789" else None
 
 
 def _place_in_table(path: JsonPath, variable: Variable, lengths: Counter[JsonPath]) -> Variable:
@@ -160,31 +158,21 @@ def _readable(path: JsonPath) -> str:
 
 def _in_python(text: str) -> list[Variable]:
     try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+        tokens = [token for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type not in LAYOUT]
     except (tokenize.TokenError, SyntaxError):
         return []
-    line_starts = [0]
-    for line in io.StringIO(text):
-        line_starts.append(line_starts[-1] + len(line))
-
-    def offset(position: tuple[int, int]) -> int:
-        return line_starts[position[0] - 1] + position[1]
-
-    variables: list[Variable] = []
-    layout = (tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.COMMENT)
-    tokens = [token for token in tokens if token.type not in layout]
+    line_starts = list(accumulate(map(len, io.StringIO(text)), initial=0))
+    variables: list[Variable | None] = []
     for k, token in enumerate(tokens):
-        before = tokens[k - 1].string if k else "\n"
+        first, before = token, tokens[k - 1].string if k else "\n"
         if token.type == tokenize.NUMBER:
-            signed = before in ("-", "+") and (k < 2 or not _is_operand(tokens[k - 2]))
-            start = offset(tokens[k - 1].start if signed else token.start)
-            variable = variable_of_literal(text[start : offset(token.end)], start)
-            if variable is not None:
-                variables.append(variable)
-        elif token.string in BOOLEANS and before in BEFORE_BOOLEAN:
-            start, end, value = offset(token.start), offset(token.end), float(token.string == "True")
-            variables.append(Variable(start=start, end=end, kind=VariableKind.CHOICE, value=value, choices=BOOLEANS))
-    return variables
+            if before in ("-", "+") and (k < 2 or not _is_operand(tokens[k - 2])):
+                first = tokens[k - 1]
+        elif token.string not in BOOLEANS[1] or before not in BEFORE_BOOLEAN:
+            continue
+        start, end = (line_starts[row - 1] + column for row, column in (first.start, token.end))
+        variables.append(variable_of_literal(text[start:end], start))
+    return [variable for variable in variables if variable is not None]
 
 
 def _is_operand(token: tokenize.TokenInfo) -> bool:
@@ -218,9 +206,6 @@ def arrange_lines(text: str, variables: Sequence[Variable]) -> list[Variable]:
 
 def _shape(begin: int, line: str, variables: list[Variable]) -> str:
     """Return the line with its variables cut out and its blanks removed."""
-    pieces, position = [], 0
-    for variable in variables:
-        pieces.append(line[position : variable.start - begin])
-        position = variable.end - begin
-    pieces.append(line[position:])
-    return "#".join("".join(piece.split()) for piece in pieces).rstrip(",")
+    for variable in reversed(variables):
+        line = f"{line[: variable.start - begin]}#{line[variable.end - begin :]}"
+    return "".join(line.split()).rstrip(",")
